@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes};
-use connectonion_proto::net::{DeskOptions, Host, HostOptions, http_config};
+use connectonion_proto::net::{Host, HostOptions, RuntimeOptions, http_config};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
-use connectonion_proto::trust::{Door, SignaturePolicy, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker, page};
@@ -142,11 +142,11 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
         Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
     })?;
     let signals = Signals::listen();
-    let (handle, desk, url) = (host.handle(), host.desk(), host.url());
+    let (handle, runtime, url) = (host.handle(), host.runtime(), host.url());
     cli::say(format_args!(
         "listening on http://{}/ (WebSocket: {url}, address: {})",
         host.local_addr(),
-        desk.address()
+        runtime.address()
     ));
     cli::say(pages);
     signals
@@ -206,15 +206,15 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, HostOptions), Failure>
     let lists = Arc::new(Lists::open(&home)?);
     let level = args.trust.level();
     let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
-    let door = door(&args.trust, is_signed, *key.address(), &lists)?;
-    let mut desk = DeskOptions::with_door(door)
+    let access = door(&args.trust, is_signed, *key.address(), &lists)?;
+    let mut runtime = RuntimeOptions::with_access(access)
         .with_uploads(uploads, UploadLimits::default())
         .with_on_trust(move |book| lists.keep(book));
     if let Some(file) = &args.store {
         let kept = JsonlStorage::open(file, JsonlOptions::default().with_sync(args.fsync));
         let kept = kept
             .map_err(|error| Failure::new(format_args!("--store {}: {error}", file.display())))?;
-        desk = desk.with_storage(Arc::new(kept));
+        runtime = runtime.with_storage(Arc::new(kept));
     }
     let http = http_config();
     let mut guards = http.guards.clone();
@@ -224,7 +224,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, HostOptions), Failure>
     for host in &args.trust.hosts {
         guards = guards.with_allowed_host(host).map_err(Failure::usage)?;
     }
-    let options = HostOptions::with_desk(desk, level)
+    let options = HostOptions::with_runtime(runtime, level)
         .with_name(&args.name)
         .with_tools(worker.tools())
         .with_http(http.with_guards(guards))
@@ -236,7 +236,12 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, HostOptions), Failure>
     Ok((worker, options))
 }
 
-fn door(args: &TrustArgs, is_signed: bool, host: Address, lists: &Lists) -> Result<Door, Failure> {
+fn door(
+    args: &TrustArgs,
+    is_signed: bool,
+    host: Address,
+    lists: &Lists,
+) -> Result<AccessControl, Failure> {
     let codes = args.invites.iter().map(|code| Secret::from(code.as_str()));
     let codes = InviteCodes::new(codes).map_err(|error| {
         Failure::usage(format_args!(
@@ -248,6 +253,6 @@ fn door(args: &TrustArgs, is_signed: bool, host: Address, lists: &Lists) -> Resu
         policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
     }
     let book = lists.book(&args.allowed)?;
-    let door = Door::new(host, policy).with_book(book);
-    Ok(door.with_invites(codes))
+    let access = AccessControl::new(host, policy).with_book(book);
+    Ok(access.with_invites(codes))
 }

@@ -96,7 +96,7 @@ fn log(step: &Step<'_>) {
 
 #[cfg(feature = "llm")]
 fn openai(args: &ModelArgs) -> Result<Arc<dyn ChatModel>, Failure> {
-    use examples::model::http::{HttpClient, Patience};
+    use examples::model::http::{HttpClient, RequestPolicy};
     use examples::model::openai::{OpenAi, OpenAiConfig};
     use snek_proto::limits::HTTP_CONNECT_TIMEOUT;
     let name = args.model_name.as_deref().ok_or_else(|| {
@@ -112,14 +112,14 @@ fn openai(args: &ModelArgs) -> Result<Arc<dyn ChatModel>, Failure> {
         ));
     }
     let has_key = key.is_some();
-    let patience = Patience::default()
+    let policy = RequestPolicy::default()
         .with_head_timeout(HTTP_CONNECT_TIMEOUT.saturating_add(args.model_timeout))
         .with_idle_timeout(args.model_timeout)
         .with_total_timeout(Some(Duration::from_secs(600)));
     let config = OpenAiConfig::new(name)
         .with_base_url(&args.model_url)
         .with_key(key.map(Into::into))
-        .with_patience(patience);
+        .with_policy(policy);
     let model = OpenAi::with_http(config, &HttpClient::new(HTTP_CONNECT_TIMEOUT))
         .map_err(|error| Failure::usage(format_args!("--model-url: {error}")))?;
     if model.goes_unencrypted() {

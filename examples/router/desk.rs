@@ -1,4 +1,4 @@
-//! [`Desk`]: takes lines, hands them to the switch, and shows what becomes of them.
+//! [`Desk`]: takes lines, hands them to the runtime, and shows what becomes of them.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use rpc_core::net::Queued;
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, HubEvent, Input as Said, Settlement};
 use smarthole_proto::id::MessageId;
-use smarthole_proto::net::{HubEvents, Switch};
+use smarthole_proto::net::{HubEvents, RouterRuntime};
 
 use crate::desktop::{Desktop, Shown};
 use crate::input::{self, Line};
@@ -25,7 +25,7 @@ pub(crate) struct Wanted {
 
 /// What the person sees and writes.
 pub(crate) struct Desk {
-    switch: Switch,
+    runtime: RouterRuntime,
     show: Show,
     desktop: Option<Desktop>,
     input: Input<Line>,
@@ -39,14 +39,14 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(
-        switch: Switch,
+        runtime: RouterRuntime,
         show: Show,
         desktop: Option<Desktop>,
         input: Input<Line>,
     ) -> Self {
         let output = Output::new(input.terminal.as_ref().map(Terminal::above));
         Self {
-            switch,
+            runtime,
             show,
             desktop,
             input,
@@ -95,7 +95,7 @@ impl Desk {
                 return;
             }
             // Once there were enough, it does not matter who leaves.
-            let enough = self.sent > 0 || self.switch.clients().len() >= wanted.clients;
+            let enough = self.sent > 0 || self.runtime.clients().len() >= wanted.clients;
             tokio::select! {
                 line = self.input.lines.recv(), if reading && enough => match line {
                     Some(Line::Quit) => return,
@@ -146,12 +146,12 @@ impl Desk {
         match line {
             Line::Text(text) => self.send(text).await,
             Line::Clients => {
-                for line in self.show.clients(&self.switch.clients()) {
+                for line in self.show.clients(&self.runtime.clients()) {
                     self.say(line).await;
                 }
             }
             Line::History => {
-                for line in self.show.history(&self.switch.history()) {
+                for line in self.show.history(&self.runtime.history()) {
                     self.say(line).await;
                 }
             }
@@ -169,7 +169,7 @@ impl Desk {
 
     async fn send(&mut self, text: String) {
         self.sent += 1;
-        match self.switch.submit(Said::text(text)) {
+        match self.runtime.submit(Said::text(text)) {
             Ok(id) => {
                 self.open.insert(id);
             }
@@ -192,7 +192,7 @@ impl Desk {
                 let words = format!("too slow: {events} events are not shown");
                 self.tell("lagged", json!({ "events": events }), &words)
                     .await;
-                if self.switch.in_flight() == 0 {
+                if self.runtime.in_flight() == 0 {
                     self.open.clear();
                 }
                 return;

@@ -10,7 +10,7 @@ use rpc_core::Limits;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, Input};
-use smarthole_proto::net::{AskError, Switch};
+use smarthole_proto::net::{AskError, RouterRuntime};
 
 use crate::json;
 
@@ -24,7 +24,7 @@ GET  /history   what came of the last messages
 
 /// Answers plain requests.
 pub(crate) struct Http {
-    pub(crate) switch: Switch,
+    pub(crate) runtime: RouterRuntime,
     /// How long a request may wait until its message is settled.
     pub(crate) patience: Duration,
 }
@@ -89,8 +89,8 @@ impl Http {
             return response;
         }
         match parts.uri.path() {
-            "/clients" => answered(StatusCode::OK, &json::clients(&self.switch.clients())),
-            "/history" => answered(StatusCode::OK, &json::history(&self.switch.history())),
+            "/clients" => answered(StatusCode::OK, &json::clients(&self.runtime.clients())),
+            "/history" => answered(StatusCode::OK, &json::history(&self.runtime.history())),
             "/input" => {
                 let taken = self.input(&parts, &body).await;
                 taken.unwrap_or_else(|problem| refused(&problem))
@@ -102,13 +102,13 @@ impl Http {
     async fn input(&self, parts: &Parts, body: &[u8]) -> Result<Response<Bytes>, Problem> {
         let (input, wait) = read(parts, body)?;
         if !wait {
-            let id = self.switch.submit(input)?;
+            let id = self.runtime.submit(input)?;
             return Ok(answered(
                 StatusCode::ACCEPTED,
                 &json!({ "id": id.as_str() }),
             ));
         }
-        let asked = tokio::time::timeout(self.patience, self.switch.ask(input)).await;
+        let asked = tokio::time::timeout(self.patience, self.runtime.ask(input)).await;
         let Ok(settled) = asked else {
             let message = "it is not settled yet, and goes on";
             return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, message));

@@ -10,7 +10,7 @@ use examples::terminal;
 use serde_json::json;
 use smarthole_proto::hub::HubConfig;
 use smarthole_proto::limits::{self, MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIMEOUT};
-use smarthole_proto::net::{RouterOptions, Server, ServerOptions, Switch, http_config};
+use smarthole_proto::net::{RouterOptions, RouterRuntime, Server, ServerOptions, http_config};
 use smarthole_proto::server::ServerConfig;
 
 use crate::desk::{Desk, Wanted};
@@ -100,8 +100,8 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         })?;
 
     let mut signals = Signals::listen();
-    let (switch, handle, url) = (server.switch(), server.handle(), server.url());
-    let mut events = switch.events();
+    let (runtime, handle, url) = (server.runtime(), server.handle(), server.url());
+    let mut events = runtime.events();
     let input = terminal::open(args.history.as_deref())?;
     let show = Show::new(match args.json {
         true => Style::Json,
@@ -114,7 +114,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let words = format!("listening on {url} (input: POST {post})");
     let listening = show.note("listening", listening, &words);
     let running = tokio::spawn(server.run());
-    let mut desk = Desk::new(switch, show, desktop, input);
+    let mut desk = Desk::new(runtime, show, desktop, input);
     desk.say(listening).await;
     desk.greet().await;
 
@@ -154,7 +154,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         .with_response_timeout(args.response_timeout)
         .with_routing_limit(args.routing_limit)
         .with_reroute_direct(args.reroute_direct);
-    let switch = Switch::new(hub);
+    let runtime = RouterRuntime::new(hub);
     let heartbeat = Some(args.heartbeat).filter(|interval| !interval.is_zero());
     let keep_alive = limits::keep_alive()
         .with_interval(heartbeat)
@@ -171,7 +171,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         .with_max_connections(args.max_clients.saturating_add(MAX_REQUESTS))
         .with_handshake_timeout(HTTP_PATIENCE + HTTP_REST);
     let service = Arc::new(Http {
-        switch: switch.clone(),
+        runtime: runtime.clone(),
         patience: HTTP_PATIENCE,
     });
     let http = http
@@ -183,7 +183,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         });
     let router = RouterOptions::default().with_timeout(args.model.model_timeout);
     Ok(ServerOptions::default()
-        .with_switch(switch)
+        .with_runtime(runtime)
         .with_router(router)
         .with_connection(ServerConfig::default().with_keep_alive(keep_alive))
         .with_http(http))

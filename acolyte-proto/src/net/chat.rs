@@ -12,7 +12,7 @@ use rpc_core::net::{CallStream, Queued, WeakLink};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::client::unexpected;
-use super::protocol::{CallValue, ClientSide};
+use super::protocol::{CallValue, ClientProtocol};
 #[cfg(feature = "sse")]
 use super::sse::SseStream;
 use crate::client::{CallId, ChatUpdate, ClientConn, Outcome, RpcError};
@@ -42,9 +42,9 @@ enum Source {
 }
 
 struct Linked {
-    stream: CallStream<ClientSide>,
+    stream: CallStream<ClientProtocol>,
     id: Arc<OnceLock<CallId>>,
-    link: WeakLink<ClientSide>,
+    link: WeakLink<ClientProtocol>,
     aside: Aside,
 }
 
@@ -61,9 +61,9 @@ const ASIDE_PER_TURN: usize = 256;
 
 impl Chat {
     pub(super) const fn over_link(
-        stream: CallStream<ClientSide>,
+        stream: CallStream<ClientProtocol>,
         id: Arc<OnceLock<CallId>>,
-        link: WeakLink<ClientSide>,
+        link: WeakLink<ClientProtocol>,
     ) -> Self {
         let aside = Aside::new();
         Self::new(Source::Link(Linked {

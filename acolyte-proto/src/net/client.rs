@@ -9,7 +9,7 @@ use rpc_core::net::{DrainReport, Link, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::chat::Chat;
-use super::protocol::{CallValue, ClientSide};
+use super::protocol::{CallValue, ClientProtocol};
 use crate::client::{CallId, ClientConn, RpcError};
 use crate::frame::{ChatRequest, Status};
 use crate::handshake::{Capabilities, Mismatch};
@@ -25,7 +25,7 @@ use crate::task::Task;
 /// [`task_status`](Self::task_status) tells over the next connection what became of it.
 #[derive(Clone)]
 pub struct Client {
-    link: Link<ClientSide>,
+    link: Link<ClientProtocol>,
 }
 
 /// Why a [`handshake`](Client::handshake) failed.
@@ -41,7 +41,7 @@ pub enum HandshakeError {
 }
 
 impl Client {
-    pub(super) const fn new(link: Link<ClientSide>) -> Self {
+    pub(super) const fn new(link: Link<ClientProtocol>) -> Self {
         Self { link }
     }
 
@@ -226,7 +226,7 @@ impl Client {
 
     /// The link below, for what this type does not offer.
     #[must_use]
-    pub const fn link(&self) -> &Link<ClientSide> {
+    pub const fn link(&self) -> &Link<ClientProtocol> {
         &self.link
     }
 

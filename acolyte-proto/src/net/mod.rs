@@ -22,7 +22,7 @@ use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig};
 
 pub use chat::Chat;
 pub use client::{Client, HandshakeError};
-pub use protocol::{CallValue, ClientSide};
+pub use protocol::{CallValue, ClientProtocol};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
@@ -43,7 +43,7 @@ use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
 /// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
-pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
+pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
 /// Updates of one chat that may wait to be taken: the longest chats of known servers fit.
 const CHAT_UPDATES: usize = 65_536;
@@ -74,7 +74,7 @@ pub fn connect_with<D: Dialer>(
     config: impl Into<Arc<ClientConfig>>,
     link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection<D>) {
-    let side = ClientSide::new(config);
+    let side = ClientProtocol::new(config);
     let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
     (Client::new(link), events, connection)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::CloseFrame;
-use rpc_core::net::{Protocol, Sorted};
+use rpc_core::net::{LinkAction, Protocol};
 
 use crate::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, RpcError};
 use crate::frame::Status;
@@ -12,11 +12,11 @@ use crate::task::Task;
 
 /// The client's side: every connection opens with the same configuration.
 #[derive(Clone, Debug)]
-pub struct ClientSide {
+pub struct ClientProtocol {
     config: Arc<ClientConfig>,
 }
 
-impl ClientSide {
+impl ClientProtocol {
     /// Connections with this configuration.
     #[must_use]
     pub fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
@@ -39,7 +39,7 @@ pub enum CallValue {
     Aborted(bool),
 }
 
-impl Protocol for ClientSide {
+impl Protocol for ClientProtocol {
     type Machine = ClientConn;
     type Call = CallId;
     type Value = CallValue;
@@ -51,23 +51,25 @@ impl Protocol for ClientSide {
         ClientConn::new(Arc::clone(&self.config), entropy, now)
     }
 
-    fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {
+    fn classify(&mut self, event: ClientEvent) -> LinkAction<Self> {
         match event {
             ClientEvent::Chat {
                 id,
                 update: ChatUpdate::Ended(outcome),
-            } => Sorted::Reply(id, Ok(CallValue::Chat(outcome))),
-            ClientEvent::Chat { id, update } => Sorted::Item(id, update),
-            ClientEvent::Status { id, result } => Sorted::Reply(id, result.map(CallValue::Status)),
+            } => LinkAction::Reply(id, Ok(CallValue::Chat(outcome))),
+            ClientEvent::Chat { id, update } => LinkAction::Item(id, update),
+            ClientEvent::Status { id, result } => {
+                LinkAction::Reply(id, result.map(CallValue::Status))
+            }
             ClientEvent::TaskStatus { id, result } => {
-                Sorted::Reply(id, result.map(CallValue::Task))
+                LinkAction::Reply(id, result.map(CallValue::Task))
             }
             ClientEvent::AbortResult { id, result, .. } => {
-                Sorted::Reply(id, result.map(CallValue::Aborted))
+                LinkAction::Reply(id, result.map(CallValue::Aborted))
             }
-            ClientEvent::Closed(reason) => Sorted::Closed(reason),
-            ClientEvent::Ready => Sorted::Ready(Some(ClientEvent::Ready)),
-            other => Sorted::Event(other),
+            ClientEvent::Closed(reason) => LinkAction::Closed(reason),
+            ClientEvent::Ready => LinkAction::Ready(Some(ClientEvent::Ready)),
+            other => LinkAction::Event(other),
         }
     }
 

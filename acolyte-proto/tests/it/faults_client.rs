@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::ChatRequest;
-use acolyte_proto::net::{Client, ClientSide, connect_with, dialer};
+use acolyte_proto::net::{Client, ClientProtocol, connect_with, dialer};
 use async_trait::async_trait;
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
@@ -36,7 +36,7 @@ fn ended(outcome: Outcome) -> Ended {
 
 #[async_trait]
 impl ClientUnderTest for Chats {
-    type Protocol = ClientSide;
+    type Protocol = ClientProtocol;
     type Handle = Client;
 
     const STEPS: usize = 0;
@@ -51,7 +51,7 @@ impl ClientUnderTest for Chats {
         (client, events, tokio::spawn(connection.run()))
     }
 
-    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientSide> {
+    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
         client.link()
     }
 

@@ -3,9 +3,9 @@
 use rpc_core::Json;
 
 use super::chat::chat_items;
-use super::event::{Entrant, HubEvent, Now, Reply};
-use super::talk::{Origin, Talk};
-use super::work::{count_messages, with_inputs};
+use super::entry::{Origin, SessionEntry};
+use super::event::{ConnectRequest, HubEvent, Now, Reply};
+use super::run_state::{count_messages, with_inputs};
 use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{Connected, ErrorFrame, SessionState};
@@ -16,21 +16,21 @@ use crate::storage::Record;
 
 impl Hub {
     /// Lets a client in, whose CONNECT was found good. The answer may have to wait for the storage.
-    pub fn connect(&mut self, conn: ConnId, entrant: Entrant, now: Now) {
-        let wanted = entrant.connect.session_id.as_deref();
+    pub fn connect(&mut self, conn: ConnId, connecting: ConnectRequest, now: Now) {
+        let wanted = connecting.connect.session_id.as_deref();
         let wanted = wanted.filter(|id| !id.is_empty() && id.len() <= session::MAX_SESSION_ID);
         let unknown = wanted.filter(|id| {
             let session = self.registry.session(id);
             // Somebody else's session is not looked up: the client gets another one.
-            let is_theirs = session.is_some_and(|it| it.owner != entrant.owner);
-            let is_at_hand = self.talks.contains_key(*id);
+            let is_theirs = session.is_some_and(|it| it.owner != connecting.owner);
+            let is_at_hand = self.entries.contains_key(*id);
             !is_theirs && !is_at_hand && self.registry.session_of(conn).is_none()
         });
         let Some(unknown) = unknown.map(SessionId::from) else {
-            return self.enter(conn, &entrant, None, now);
+            return self.enter(conn, &connecting, None, now);
         };
-        let entrant = Box::new(entrant);
-        let job = self.job(Job::Load { conn, entrant });
+        let connecting = Box::new(connecting);
+        let job = self.job(Job::Load { conn, connecting });
         self.entering.insert(conn, job);
         self.events.push_back(HubEvent::Load {
             job,
@@ -41,18 +41,18 @@ impl Hub {
     pub(super) fn enter(
         &mut self,
         conn: ConnId,
-        entrant: &Entrant,
+        connecting: &ConnectRequest,
         stored: Option<Record>,
         now: Now,
     ) {
-        let connect = &entrant.connect;
-        let request = session::SessionRequest::new(entrant.owner)
+        let connect = &connecting.connect;
+        let request = session::SessionRequest::new(connecting.owner)
             .with_session_id(connect.session_id.as_deref())
             .with_last_msg_id(connect.last_msg_id.as_deref())
             .with_stored_owner(stored.as_ref().and_then(|record| record.owner));
         let entered = self
             .registry
-            .connect(conn, request, entrant.random, now.instant);
+            .connect(conn, request, connecting.random, now.instant);
         let entered = match entered {
             Ok(entered) => entered,
             Err(error) => {
@@ -70,27 +70,27 @@ impl Hub {
         let stored = stored
             .filter(|_| got_it)
             .and_then(|record| revive(record, now.unix));
-        let talk = self.talks.entry(session_id.clone());
-        let talk = talk.or_insert_with(|| {
-            let mut talk = Talk::new(entrant.owner);
-            talk.copy = stored;
-            talk
+        let entry = self.entries.entry(session_id.clone());
+        let entry = entry.or_insert_with(|| {
+            let mut entry = SessionEntry::new(connecting.owner);
+            entry.copy = stored;
+            entry
         });
         let handed = connect.session.as_ref();
         let text = |copy: Option<&Json>| copy.map(|it| it.get().to_owned());
-        let ours = text(talk.settled());
+        let ours = text(entry.settled());
         let merged = merge(ours.as_deref(), handed.map(Json::get));
         let mut newer = merged.server_newer;
-        let is_running = talk.run().is_some();
+        let is_running = entry.run().is_some();
         if !newer
             && !is_running
             && let Some(session) = handed.filter(|_| merged.session.is_some())
         {
-            talk.copy = Some(session.clone());
-            talk.origin = Origin::Elsewhere;
+            entry.copy = Some(session.clone());
+            entry.origin = Origin::Elsewhere;
         }
-        let mut copy = talk.settled().filter(|_| newer).cloned();
-        if let Some(work) = talk
+        let mut copy = entry.settled().filter(|_| newer).cloned();
+        if let Some(work) = entry
             .work
             .as_ref()
             .filter(|_| is_running && entered.gap.is_some())
@@ -107,7 +107,7 @@ impl Hub {
             connected = connected.with_newer(Some((copy, items)));
         }
         self.line(Line::Connected {
-            owner: entrant.owner,
+            owner: connecting.owner,
             session: session_id.as_str().to_owned(),
             status: entered.status,
         });

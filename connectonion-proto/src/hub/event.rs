@@ -1,4 +1,4 @@
-//! What goes into a hub and what comes out: [`Entrant`], [`NewInput`], [`Reply`], [`HubEvent`].
+//! What goes into a hub and what comes out: [`ConnectRequest`], [`NewInput`], [`Reply`], [`HubEvent`].
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -35,7 +35,7 @@ impl Now {
 /// A client who may come in, and its CONNECT.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Entrant {
+pub struct ConnectRequest {
     /// Who it is, as its signature proves, or nobody.
     pub owner: Owner,
     /// What it sent.
@@ -44,7 +44,7 @@ pub struct Entrant {
     pub random: u128,
 }
 
-impl Entrant {
+impl ConnectRequest {
     /// A client who may come in.
     #[must_use]
     pub const fn new(owner: Owner, connect: Connect, random: u128) -> Self {

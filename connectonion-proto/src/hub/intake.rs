@@ -2,9 +2,9 @@
 
 use rpc_core::Str;
 
+use super::entry::Intake;
 use super::event::{HubEvent, NewInput, Now, Reply};
-use super::talk::Intake;
-use super::work::Work;
+use super::run_state::RunState;
 use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{
@@ -22,19 +22,19 @@ impl Hub {
     pub fn input(&mut self, conn: ConnId, input: NewInput, now: Now) {
         let session_id = self.registry.session_of(conn).cloned();
         let max = self.config.max_intake;
-        let found = session_id.and_then(|id| Some((self.talks.get_mut(&id)?, id)));
-        let Some((talk, session_id)) = found else {
+        let found = session_id.and_then(|id| Some((self.entries.get_mut(&id)?, id)));
+        let Some((entry, session_id)) = found else {
             self.line(Line::InputRefused {
                 why: "not authenticated (send CONNECT first)".to_owned(),
             });
             return self.refuse(conn, ErrorFrame::new(AUTHENTICATE_FIRST));
         };
-        if talk.intake.len() >= max {
+        if entry.intake.len() >= max {
             let error = refusal(&session_id, InputError::Running(RunRefused::Full));
             return self.refuse(conn, *error);
         }
         let id = runtime_input_id(self.ids.next_bits());
-        talk.intake.push_back(Intake {
+        entry.intake.push_back(Intake {
             conn: Some(conn),
             id,
             input,
@@ -45,18 +45,18 @@ impl Hub {
     /// Stores the next prompt of a session, unless one is being stored.
     pub(super) fn next_intake(&mut self, session_id: &SessionId, now: Now) {
         loop {
-            let Some(talk) = self.talks.get_mut(session_id) else {
+            let Some(entry) = self.entries.get_mut(session_id) else {
                 return;
             };
-            if talk.storing.is_some() {
+            if entry.storing.is_some() {
                 return;
             }
-            let Some(intake) = talk.intake.front() else {
+            let Some(intake) = entry.intake.front() else {
                 self.save(session_id, now);
                 return self.forget_if_left(session_id);
             };
             let id = intake.id.clone();
-            match &talk.work {
+            match &entry.work {
                 // The prompt begins another run when this one has ended.
                 Some(work) if work.is_ending => return,
                 Some(work) => {
@@ -64,11 +64,11 @@ impl Hub {
                     let mut inputs = work.acknowledged.clone();
                     inputs.push(intake.runtime_input());
                     let (owner, prompt, began) =
-                        (talk.owner, work.input.prompt.clone(), work.began);
+                        (entry.owner, work.input.prompt.clone(), work.began);
                     let base = work.base().filter(|_| work.is_base_unstored).cloned();
-                    let next = talk.intake.pop_front();
-                    inputs.extend(talk.waiting());
-                    talk.storing = next;
+                    let next = entry.intake.pop_front();
+                    inputs.extend(entry.waiting());
+                    entry.storing = next;
                     let record = self.record(session_id, owner, &prompt, began);
                     let session_id = session_id.clone();
                     let job = Job::Interject {
@@ -86,22 +86,22 @@ impl Hub {
                         // It was acknowledged, so it waits.
                         return self.starved.push_back(session_id.clone());
                     };
-                    talk.intake.pop_front();
+                    entry.intake.pop_front();
                     self.refuse_with(conn, refusal(session_id, InputError::TooManyRuns));
                 }
                 None => {
                     let input = intake.input.clone();
-                    if talk.copy.is_none() {
-                        talk.copy.clone_from(&input.session);
+                    if entry.copy.is_none() {
+                        entry.copy.clone_from(&input.session);
                     }
-                    let copy = talk.copy.clone();
-                    let work = Work::new(copy, input, now.unix, now.instant);
+                    let copy = entry.copy.clone();
+                    let work = RunState::new(copy, input, now.unix, now.instant);
                     let session = work.render(session_id.as_str(), None, now.unix);
-                    let (owner, prompt) = (talk.owner, work.input.prompt.clone());
-                    talk.work = Some(Box::new(work));
-                    let next = talk.intake.pop_front();
-                    let waiting = talk.waiting();
-                    talk.storing = next;
+                    let (owner, prompt) = (entry.owner, work.input.prompt.clone());
+                    entry.work = Some(Box::new(work));
+                    let next = entry.intake.pop_front();
+                    let waiting = entry.waiting();
+                    entry.storing = next;
                     self.beginning += 1;
                     let record = self.record(session_id, owner, &prompt, now.unix);
                     let record = record.with_session(Some(session)).with_inputs(waiting);
@@ -120,8 +120,8 @@ impl Hub {
         outcome: Result<(), StorageError>,
         now: Now,
     ) {
-        let talk = self.talks.get_mut(session_id);
-        let stored = talk.and_then(|talk| Some((talk.take_stored(id)?, talk.work.take()?)));
+        let entry = self.entries.get_mut(session_id);
+        let stored = entry.and_then(|entry| Some((entry.take_stored(id)?, entry.work.take()?)));
         // None, if the session was removed meanwhile.
         let Some((intake, mut work)) = stored else {
             return;
@@ -140,13 +140,13 @@ impl Hub {
         match begun {
             Ok(run) => {
                 work.run = Some(run);
-                let Some(talk) = self.talks.get_mut(session_id) else {
+                let Some(entry) = self.entries.get_mut(session_id) else {
                     return;
                 };
-                let owner = talk.owner;
+                let owner = entry.owner;
                 let input = work.input.clone();
                 let turn = work.turn;
-                talk.work = Some(work);
+                entry.work = Some(work);
                 self.line(Line::Input {
                     owner,
                     session: session_id.as_str().to_owned(),
@@ -192,14 +192,18 @@ impl Hub {
         outcome: Result<(), StorageError>,
         now: Now,
     ) {
-        let Some(talk) = self.talks.get_mut(session_id) else {
+        let Some(entry) = self.entries.get_mut(session_id) else {
             return;
         };
-        let Some(intake) = talk.take_stored(id) else {
+        let Some(intake) = entry.take_stored(id) else {
             return;
         };
-        let still_runs = talk.run() == Some(run) && !talk.is_ending();
-        if let Some(work) = talk.work.as_mut().filter(|_| still_runs && outcome.is_ok()) {
+        let still_runs = entry.run() == Some(run) && !entry.is_ending();
+        if let Some(work) = entry
+            .work
+            .as_mut()
+            .filter(|_| still_runs && outcome.is_ok())
+        {
             work.is_base_unstored = false;
         }
         let taken = match outcome {
@@ -207,7 +211,7 @@ impl Hub {
             Err(error) if intake.conn.is_some() => Err(not_stored(&error)),
             _ if !still_runs => {
                 // The run has ended meanwhile, so the prompt begins another one.
-                talk.put_back(intake);
+                entry.put_back(intake);
                 return self.next_intake(session_id, now);
             }
             _ => {

@@ -21,15 +21,15 @@
 
 mod chat;
 mod config;
+mod control;
 mod enter;
+mod entry;
 mod event;
 mod intake;
+mod run_state;
 mod runs;
-mod steer;
-mod talk;
 #[cfg(test)]
 mod tests;
-mod work;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -48,15 +48,18 @@ use crate::storage::{Record, StorageError};
 
 pub use chat::chat_items;
 pub use config::HubConfig;
+use entry::SessionEntry;
 pub use event::{
-    AskError, EmitError, Entrant, Finished, HubEvent, JobId, NewInput, Now, Reply, SavedFile,
+    AskError, ConnectRequest, EmitError, Finished, HubEvent, JobId, NewInput, Now, Reply, SavedFile,
 };
-use talk::Talk;
 
 /// What a storage was asked for.
 enum Job {
     /// The session that a client wants.
-    Load { conn: ConnId, entrant: Box<Entrant> },
+    Load {
+        conn: ConnId,
+        connecting: Box<ConnectRequest>,
+    },
     /// The prompt that begins a run.
     Begin { session_id: SessionId, id: EventId },
     /// A prompt for a run.
@@ -83,7 +86,7 @@ pub struct Hub {
     config: HubConfig,
     registry: SessionRegistry,
     /// Sessions that somebody watches or an agent works on.
-    talks: HashMap<SessionId, Talk>,
+    entries: HashMap<SessionId, SessionEntry>,
     jobs: HashMap<JobId, Job>,
     /// Connections whose CONNECT waits for the storage.
     entering: HashMap<ConnId, JobId>,
@@ -105,7 +108,7 @@ impl Hub {
         Self {
             registry: SessionRegistry::new(config.registry.clone(), now),
             config,
-            talks: HashMap::new(),
+            entries: HashMap::new(),
             jobs: HashMap::new(),
             entering: HashMap::new(),
             last_job: 0,
@@ -173,7 +176,7 @@ impl Hub {
 
     /// Takes what the storage found.
     pub fn loaded(&mut self, job: JobId, found: Result<Option<Record>, StorageError>, now: Now) {
-        let Some(Job::Load { conn, entrant }) = self.jobs.remove(&job) else {
+        let Some(Job::Load { conn, connecting }) = self.jobs.remove(&job) else {
             return;
         };
         if self.entering.get(&conn) != Some(&job) {
@@ -182,7 +185,7 @@ impl Hub {
         }
         self.entering.remove(&conn);
         match found {
-            Ok(record) => self.enter(conn, &entrant, record, now),
+            Ok(record) => self.enter(conn, &connecting, record, now),
             Err(error) => {
                 let error = ErrorFrame::new(format!("the session is not available: {error}"));
                 self.refuse(conn, error.with_retryable(true));
@@ -307,9 +310,12 @@ impl Hub {
             let session = hub.registry.session(session_id.as_str());
             session.is_some_and(|it| !it.sockets.is_empty())
         };
-        let is_idle = self.talks.get(session_id).is_some_and(Talk::is_idle);
+        let is_idle = self
+            .entries
+            .get(session_id)
+            .is_some_and(SessionEntry::is_idle);
         if is_idle && !is_watched(self) {
-            self.talks.remove(session_id);
+            self.entries.remove(session_id);
         }
     }
 
@@ -321,19 +327,19 @@ impl Hub {
         run: Option<(RunId, Vec<RuntimeInput>)>,
         now: Now,
     ) {
-        let Some(talk) = self.talks.remove(session_id) else {
+        let Some(entry) = self.entries.remove(session_id) else {
             return;
         };
-        let waiting = talk.waiting();
+        let waiting = entry.waiting();
         let gone = || ErrorFrame::new("the session is over: send CONNECT again");
-        let storing = talk.storing.iter();
-        for conn in storing.chain(&talk.intake).filter_map(|it| it.conn) {
+        let storing = entry.storing.iter();
+        for conn in storing.chain(&entry.intake).filter_map(|it| it.conn) {
             self.refuse(conn, gone().with_retryable(true));
         }
-        if talk.work.as_ref().is_some_and(|work| work.run.is_none()) {
+        if entry.work.as_ref().is_some_and(|work| work.run.is_none()) {
             self.beginning -= 1;
         }
-        let Some(((run, unread), work)) = run.zip(talk.work) else {
+        let Some(((run, unread), work)) = run.zip(entry.work) else {
             return;
         };
         self.events.push_back(HubEvent::Cancel { run });
@@ -349,7 +355,7 @@ impl Hub {
         });
         if !work.is_ending {
             let session = work.render(session_id.as_str(), None, now.unix);
-            let record = self.record(session_id, talk.owner, &work.input.prompt, work.began);
+            let record = self.record(session_id, entry.owner, &work.input.prompt, work.began);
             let unread = unread.into_iter().chain(waiting);
             let record = record
                 .with_status(crate::storage::RecordStatus::Failed)
@@ -365,7 +371,7 @@ impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hub")
             .field("registry", &self.registry)
-            .field("talks", &self.talks.len())
+            .field("entries", &self.entries.len())
             .field("jobs", &self.jobs.len())
             .finish_non_exhaustive()
     }

@@ -5,9 +5,9 @@ use rpc_core::Text;
 use rpc_core::encode::encode;
 
 use super::chat::chat_items;
+use super::entry::{Intake, Origin};
 use super::event::{Finished, NewInput, Now};
-use super::talk::{Intake, Origin};
-use super::work::{Work, without};
+use super::run_state::{RunState, without};
 use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{ErrorFrame, EventKind, Output, UserInput};
@@ -52,17 +52,17 @@ impl Hub {
         let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let (prompt, began) = (work.input.prompt.clone(), work.began);
         let session_id = self.registry.session_of_run(run).cloned().ok_or(RunOver)?;
-        let Some(talk) = self.talks.get_mut(&session_id) else {
+        let Some(entry) = self.entries.get_mut(&session_id) else {
             return Err(RunOver);
         };
-        let owner = talk.owner;
-        let Some(work) = &talk.work else {
+        let owner = entry.owner;
+        let Some(work) = &entry.work else {
             return Err(RunOver);
         };
         let session = work.render(session_id.as_str(), Some(result), now.unix);
-        talk.copy = Some(session.clone());
-        talk.is_unsaved = false;
-        let waiting = talk.waiting();
+        entry.copy = Some(session.clone());
+        entry.is_unsaved = false;
+        let waiting = entry.waiting();
         let closing = self.output(&session_id, result, duration_ms, &session);
         let record = self
             .record(&session_id, owner, &prompt, began)
@@ -126,24 +126,24 @@ impl Hub {
             message: message.to_owned(),
         });
         let session_id = self.registry.session_of_run(run).cloned().ok_or(RunOver)?;
-        let Some(talk) = self.talks.get_mut(&session_id) else {
+        let Some(entry) = self.entries.get_mut(&session_id) else {
             return Err(RunOver);
         };
-        let owner = talk.owner;
-        let Some(work) = &talk.work else {
+        let owner = entry.owner;
+        let Some(work) = &entry.work else {
             return Err(RunOver);
         };
         let session = work.render(session_id.as_str(), None, now.unix);
-        talk.copy = Some(session.clone());
-        talk.is_unsaved = false;
+        entry.copy = Some(session.clone());
+        entry.is_unsaved = false;
         for input in unread.iter().rev() {
-            talk.intake.push_front(Intake {
+            entry.intake.push_front(Intake {
                 conn: None,
                 id: input.id.clone(),
                 input: NewInput::new(input.prompt.clone()).with_images(input.images.clone()),
             });
         }
-        let waiting = talk.waiting();
+        let waiting = entry.waiting();
         let record = self
             .record(&session_id, owner, &prompt, began)
             .with_status(RecordStatus::Failed)
@@ -174,11 +174,11 @@ impl Hub {
             true => self.registry.fail(run, closing, now.instant).map(drop),
             false => self.registry.finish(run, closing, now.instant).map(drop),
         };
-        let Some(talk) = self.talks.get_mut(session_id).filter(|_| ended.is_ok()) else {
+        let Some(entry) = self.entries.get_mut(session_id).filter(|_| ended.is_ok()) else {
             return;
         };
-        talk.work = None;
-        talk.origin = match &outcome {
+        entry.work = None;
+        entry.origin = match &outcome {
             Ok(()) => Origin::Elsewhere,
             Err(_) => Origin::Here,
         };
@@ -192,9 +192,9 @@ impl Hub {
     }
 
     /// The conversation of a run.
-    pub(super) fn work_of(&mut self, run: RunId) -> Option<&mut Work> {
+    pub(super) fn work_of(&mut self, run: RunId) -> Option<&mut RunState> {
         let session_id = self.registry.session_of_run(run)?;
-        let work = self.talks.get_mut(session_id)?.work.as_mut()?;
+        let work = self.entries.get_mut(session_id)?.work.as_mut()?;
         (work.run == Some(run)).then_some(&mut **work)
     }
 
@@ -204,7 +204,7 @@ impl Hub {
             let Some(work) = self.work_of(run) else {
                 return;
             };
-            work.push_message(super::work::user_message(&input.prompt, &input.images));
+            work.push_message(super::run_state::user_message(&input.prompt, &input.images));
             let said = UserInput::interjected(input.prompt.clone(), work.turn, work.iteration);
             self.emit_own(
                 run,

@@ -19,25 +19,25 @@
 //!   first one to get the rest as a [`Run`]. A question among them is answered by its id, with
 //!   [`respond`](RemoteAgent::respond).
 //!
-//! A [`Desk`] is a [`Hub`](crate::hub::Hub) that many tasks share: clients are served on any
+//! A [`HostRuntime`] is a [`Hub`](crate::hub::Hub) that many tasks share: clients are served on any
 //! transport, agents are run, sessions stored. `Host` puts it on a socket.
 
-#[cfg(feature = "auth")]
-mod desk;
 mod remote;
+#[cfg(feature = "auth")]
+mod runtime;
 #[cfg(feature = "server")]
 mod serve;
 
-#[cfg(feature = "auth")]
-#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use desk::{Agent, AgentError, Desk, DeskOptions, Payments, Prompt, Reply, Turn};
 pub use remote::{
-    AgentOptions, Ask, ClientSide, Connection, Event, Events, Human, Nobody, RemoteAgent, Run,
-    RunEvent, connect_with, link_config,
+    AgentOptions, ClientProtocol, Connection, DeclineAll, Event, Events, Human, Question,
+    RemoteAgent, Run, RunEvent, connect_with, link_config,
 };
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use remote::{ConnectError, FindError, Found, connect, dialer, find, look_up};
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
+pub use runtime::{Agent, AgentError, HostRuntime, Payments, Prompt, Reply, RuntimeOptions, Turn};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Host, HostHandle, HostOptions, http_config};

@@ -77,7 +77,7 @@ pub enum ServerEvent {
     },
     /// A command of a client that [signs](Connect::signs_commands) all of them, so that nobody else
     /// can slip one in: INPUT, an answer, `mode_change`, `prompt_update` or INTERRUPT. Verify `signed`
-    /// (`trust::Door::command`), then treat `command`, which is what was signed, as if it had come
+    /// (`trust::AccessControl::command`), then treat `command`, which is what was signed, as if it had come
     /// alone. If it is not good, [`refuse`](super::ServerConn::refuse) an INPUT, and
     /// [`tell`](super::ServerConn::tell) an ERROR to anything else.
     Signed {

@@ -23,17 +23,17 @@
 //! # Ok::<(), connectonion_proto::trust::ListFull>(())
 //! ```
 
-mod book;
 #[cfg(feature = "auth")]
-mod door;
+mod access;
+mod book;
 mod list;
 mod policy;
 #[cfg(test)]
 mod tests;
 
-pub use book::{ClientLevel, TrustBook};
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use door::{Admission, Door, Onboarding, prompt_of};
+pub use access::{AccessControl, Admission, Onboarding, prompt_of};
+pub use book::{ClientLevel, TrustBook};
 pub use list::{AddressList, ListFull};
 pub use policy::{Decision, SignaturePolicy, TrustLevel, TrustLevelError, TrustPolicy};

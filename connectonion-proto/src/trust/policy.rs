@@ -53,7 +53,7 @@ impl FromStr for TrustLevel {
 pub enum SignaturePolicy {
     /// As the specification's table says: `open` accepts callers without a signature, `careful`
     /// accepts them and recommends one, `strict` requires it. A caller without has no identity, so
-    /// where strangers have to go through onboarding it cannot come in; nor, at a `Door` (feature
+    /// where strangers have to go through onboarding it cannot come in; nor, at a `AccessControl` (feature
     /// `auth`), where anybody is blocked or whitelisted.
     SpecTable,
     /// Everybody, at every level. What all known hosts do, and what to use wherever lists or

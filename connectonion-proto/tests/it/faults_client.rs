@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use async_trait::async_trait;
 use connectonion_proto::client::ClientConfig;
-use connectonion_proto::net::{AgentOptions, ClientSide, RemoteAgent, connect_with, dialer};
+use connectonion_proto::net::{AgentOptions, ClientProtocol, RemoteAgent, connect_with, dialer};
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link};
@@ -33,7 +33,7 @@ fn options(terms: &Terms) -> AgentOptions {
 
 #[async_trait]
 impl ClientUnderTest for Questions {
-    type Protocol = ClientSide;
+    type Protocol = ClientProtocol;
     type Handle = RemoteAgent;
 
     const STEPS: usize = 1;
@@ -48,7 +48,7 @@ impl ClientUnderTest for Questions {
         (agent, events, tokio::spawn(connection.run()))
     }
 
-    fn link<'h>(&self, agent: &'h RemoteAgent) -> &'h Link<ClientSide> {
+    fn link<'h>(&self, agent: &'h RemoteAgent) -> &'h Link<ClientProtocol> {
         agent.link()
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connectonion_proto::limits::server_limits;
-use connectonion_proto::net::{self, AgentOptions, Desk, Host, HostHandle, HostOptions};
+use connectonion_proto::net::{self, AgentOptions, Host, HostHandle, HostOptions, HostRuntime};
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
@@ -22,7 +22,7 @@ use crate::staff::{Client, Scripted, client_key, connect, host_key, input, types
 struct Running {
     address: SocketAddr,
     url: String,
-    desk: Desk,
+    runtime: HostRuntime,
     handle: HostHandle,
     run: JoinHandle<DrainReport>,
 }
@@ -32,7 +32,7 @@ async fn start(options: HostOptions) -> Running {
     Running {
         address: host.local_addr(),
         url: host.url(),
-        desk: host.desk(),
+        runtime: host.runtime(),
         handle: host.handle(),
         run: tokio::spawn(host.run()),
     }
@@ -82,7 +82,7 @@ async fn a_remote_agent_talks_to_a_host() {
     assert_eq!(&*output.result, "3 messages");
     let output = agent.input("tool").await.output().await.unwrap();
     assert_eq!(&*output.result, "sum is 5");
-    assert_eq!(host.desk.sessions(), 1);
+    assert_eq!(host.runtime.sessions(), 1);
 }
 
 #[tokio::test]
@@ -155,7 +155,9 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
     let scratch = Scratch::new();
     let mut options = options();
     let limits = UploadLimits::default().with_max_files(2);
-    options.desk = options.desk.with_uploads(scratch.file("uploads"), limits);
+    options.runtime = options
+        .runtime
+        .with_uploads(scratch.file("uploads"), limits);
     let host = start(options).await;
     let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
     let file = |name: &str, data: &str| json!({"name": name, "data": data});
@@ -222,7 +224,7 @@ async fn an_answered_session_outlives_its_host() {
         let path = scratch.file("sessions.jsonl");
         let storage = JsonlStorage::open(path, JsonlOptions::default()).unwrap();
         let mut options = options();
-        options.desk = options.desk.with_storage(Arc::new(storage));
+        options.runtime = options.runtime.with_storage(Arc::new(storage));
         options
     };
     let host = start(stored()).await;

@@ -1,11 +1,13 @@
 //! Commands that somebody answers for: of administrators, and of clients that sign all of theirs.
 
 use connectonion_proto::auth::{Draft, Signer, UsedSignatures};
-use connectonion_proto::net::{Desk, DeskOptions};
-use connectonion_proto::trust::{Door, TrustLevel, TrustPolicy};
+use connectonion_proto::net::{HostRuntime, RuntimeOptions};
+use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
 use serde_json::{Value, json};
 
-use crate::staff::{Client, SECOND, client_key, connect, desk, desk_with, host_key, now, signed};
+use crate::staff::{
+    Client, SECOND, client_key, connect, host_key, now, runtime, runtime_with, signed,
+};
 
 const NOT_THE_OWNER: &str = "unauthorized: command signer does not own this connection";
 const USED: &str = "unauthorized: signed command already used";
@@ -14,16 +16,17 @@ fn admin_key() -> Signer {
     Signer::from_seed(&[9; 32])
 }
 
-fn desk_with_admin() -> Desk {
-    let desk = desk();
-    desk.with_door(|door| door.book_mut().admins.insert(*admin_key().address()))
+fn desk_with_admin() -> HostRuntime {
+    let runtime = runtime();
+    runtime
+        .with_access(|access| access.book_mut().admins.insert(*admin_key().address()))
         .unwrap();
-    desk
+    runtime
 }
 
 /// A connection of this key that is let in.
-async fn inside(desk: &Desk, key: &Signer) -> Client {
-    let mut client = Client::open(desk);
+async fn inside(runtime: &HostRuntime, key: &Signer) -> Client {
+    let mut client = Client::open(runtime);
     client.say(&connect(key, json!({}))).await;
     client.hear_a("CONNECTED").await;
     client
@@ -45,8 +48,8 @@ async fn refused(client: &mut Client, frame: &Value) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn an_administrators_command_counts_once_on_any_connection() {
-    let desk = desk_with_admin();
-    let mut admin = inside(&desk, &admin_key()).await;
+    let runtime = desk_with_admin();
+    let mut admin = inside(&runtime, &admin_key()).await;
     let block = about_client("ADMIN_BLOCK", &admin_key(), 1);
     admin.say(&block).await;
     assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
@@ -60,7 +63,7 @@ async fn an_administrators_command_counts_once_on_any_connection() {
     let signature = block["signature"].as_str().unwrap();
     louder["signature"] = json!(format!("0x{}", signature.to_uppercase()));
     assert_eq!(refused(&mut admin, &louder).await, USED);
-    let mut again = inside(&desk, &admin_key()).await;
+    let mut again = inside(&runtime, &admin_key()).await;
     assert_eq!(refused(&mut again, &block).await, USED);
     let level = about_client("ADMIN_GET_LEVEL", &admin_key(), 3);
     again.say(&level).await;
@@ -69,21 +72,21 @@ async fn an_administrators_command_counts_once_on_any_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn an_administrators_command_is_refused_on_the_connection_of_somebody_else() {
-    let desk = desk_with_admin();
+    let runtime = desk_with_admin();
     let block = about_client("ADMIN_BLOCK", &admin_key(), 1);
-    let mut nobody = Client::open(&desk);
+    let mut nobody = Client::open(&runtime);
     assert_eq!(
         refused(&mut nobody, &block).await,
         "unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)"
     );
-    let mut thief = inside(&desk, &Signer::from_seed(&[3; 32])).await;
+    let mut thief = inside(&runtime, &Signer::from_seed(&[3; 32])).await;
     assert_eq!(refused(&mut thief, &block).await, NOT_THE_OWNER);
-    let mut unsigned = Client::open(&desk);
+    let mut unsigned = Client::open(&runtime);
     unsigned.say(&json!({"type": "CONNECT"})).await;
     unsigned.hear_a("CONNECTED").await;
     assert_eq!(refused(&mut unsigned, &block).await, NOT_THE_OWNER);
     // Nothing of it has used the command up.
-    let mut admin = inside(&desk, &admin_key()).await;
+    let mut admin = inside(&runtime, &admin_key()).await;
     admin.say(&block).await;
     assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
 }
@@ -92,13 +95,14 @@ async fn an_administrators_command_is_refused_on_the_connection_of_somebody_else
 async fn strangers_do_not_fill_the_memory_of_administrators() {
     let policy = TrustPolicy::new(TrustLevel::Open);
     // Without room for the signature of a single CONNECT.
-    let door =
-        Door::new(*host_key().address(), policy).with_used_signatures(UsedSignatures::new(2));
-    let desk = desk_with(DeskOptions::with_door(door));
-    desk.with_door(|door| door.book_mut().admins.insert(*admin_key().address()))
+    let access = AccessControl::new(*host_key().address(), policy)
+        .with_used_signatures(UsedSignatures::new(2));
+    let runtime = runtime_with(RuntimeOptions::with_access(access));
+    runtime
+        .with_access(|access| access.book_mut().admins.insert(*admin_key().address()))
         .unwrap();
-    let mut admin = inside(&desk, &admin_key()).await;
-    let mut stranger = inside(&desk, &client_key()).await;
+    let mut admin = inside(&runtime, &admin_key()).await;
+    let mut stranger = inside(&runtime, &client_key()).await;
     for nonce in 0..3 {
         let command = about_client("ADMIN_GET_LEVEL", &client_key(), nonce);
         assert_eq!(
@@ -106,7 +110,11 @@ async fn strangers_do_not_fill_the_memory_of_administrators() {
             "forbidden: admin only"
         );
     }
-    let late = refused(&mut Client::open(&desk), &connect(&client_key(), json!({}))).await;
+    let late = refused(
+        &mut Client::open(&runtime),
+        &connect(&client_key(), json!({})),
+    )
+    .await;
     assert_eq!(late, "misconfigured: replay protection unavailable");
     admin
         .say(&about_client("ADMIN_BLOCK", &admin_key(), 1))
@@ -115,8 +123,8 @@ async fn strangers_do_not_fill_the_memory_of_administrators() {
 }
 
 /// A connection whose client signs its commands.
-async fn signing(desk: &Desk, members: Value) -> (Client, Value) {
-    let mut client = Client::open(desk);
+async fn signing(runtime: &HostRuntime, members: Value) -> (Client, Value) {
+    let mut client = Client::open(runtime);
     let draft = Draft::exact(now()).with_to(host_key().address());
     let draft = draft.with("signed_commands", 1);
     client
@@ -143,8 +151,8 @@ fn prompt(key: &Signer, text: &str, nonce: u128) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn who_signs_its_commands_is_heard_in_all_of_them() {
-    let desk = desk();
-    let (mut client, _) = signing(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, _) = signing(&runtime, json!({})).await;
     let key = client_key();
     // What is not signed is not looked at.
     let mut hello = prompt(&key, "hello", 1);
@@ -176,8 +184,8 @@ async fn who_signs_its_commands_is_heard_in_all_of_them() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_slips_a_command_in_where_they_are_signed() {
-    let desk = desk();
-    let (mut client, connected) = signing(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, connected) = signing(&runtime, json!({})).await;
     let key = client_key();
     let plain = [
         json!({"type": "INPUT", "prompt": "hello"}),
@@ -239,7 +247,7 @@ async fn nobody_slips_a_command_in_where_they_are_signed() {
     client.say(&hello).await;
     client.output().await;
     assert_eq!(refused(&mut client, &hello).await, USED);
-    let (mut again, _) = signing(&desk, same).await;
+    let (mut again, _) = signing(&runtime, same).await;
     assert_eq!(refused(&mut again, &hello).await, USED);
     // Nothing of all this has held anything up.
     again.say(&prompt(&key, "hello", 2)).await;
@@ -250,9 +258,9 @@ async fn nobody_slips_a_command_in_where_they_are_signed() {
 async fn the_wish_for_signed_commands_goes_through_the_gate() {
     let codes = connectonion_proto::auth::InviteCodes::new(["red-onion"]).unwrap();
     let policy = TrustPolicy::new(TrustLevel::Careful);
-    let door = Door::new(*host_key().address(), policy).with_invites(codes);
-    let desk = desk_with(DeskOptions::with_door(door));
-    let mut client = Client::open(&desk);
+    let access = AccessControl::new(*host_key().address(), policy).with_invites(codes);
+    let runtime = runtime_with(RuntimeOptions::with_access(access));
+    let mut client = Client::open(&runtime);
     let key = client_key();
     let wish = Draft::exact(now()).with("signed_commands", 1);
     client.say(&signed("CONNECT", &key, &wish, json!({}))).await;

@@ -1,4 +1,4 @@
-//! The door of a desk: who comes in, how strangers become contacts, who may change the lists.
+//! The door of a runtime: who comes in, how strangers become contacts, who may change the lists.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,16 +6,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, UsedSignatures, Verifier};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
-use connectonion_proto::net::{DeskOptions, Payments};
-use connectonion_proto::trust::{AddressList, Door, TrustBook, TrustLevel, TrustPolicy};
+use connectonion_proto::net::{Payments, RuntimeOptions};
+use connectonion_proto::trust::{AccessControl, AddressList, TrustBook, TrustLevel, TrustPolicy};
 use serde_json::json;
 
-use crate::staff::{Client, client_key, connect, desk, desk_with, host_key, input, now, signed};
+use crate::staff::{
+    Client, client_key, connect, host_key, input, now, runtime, runtime_with, signed,
+};
 
-fn careful() -> DeskOptions {
+fn careful() -> RuntimeOptions {
     let codes = InviteCodes::new(["red-onion"]).unwrap();
     let policy = TrustPolicy::new(TrustLevel::Careful);
-    DeskOptions::with_door(Door::new(*host_key().address(), policy).with_invites(codes))
+    RuntimeOptions::with_access(
+        AccessControl::new(*host_key().address(), policy).with_invites(codes),
+    )
 }
 
 fn offer(key: &Signer, code: &str) -> serde_json::Value {
@@ -26,11 +30,13 @@ fn offer(key: &Signer, code: &str) -> serde_json::Value {
 #[tokio::test(start_paused = true)]
 async fn one_signature_does_not_go_through_the_gate_and_in_again() {
     let mut options = careful();
-    options.door = options.door.with_used_signatures(UsedSignatures::default());
-    let desk = desk_with(options);
+    options.access = options
+        .access
+        .with_used_signatures(UsedSignatures::default());
+    let runtime = runtime_with(options);
     let key = client_key();
     let connect = connect(&key, json!({}));
-    let (mut owner, mut thief) = (Client::open(&desk), Client::open(&desk));
+    let (mut owner, mut thief) = (Client::open(&runtime), Client::open(&runtime));
     for client in [&mut owner, &mut thief] {
         client.say(&connect).await;
         client.hear_a("ONBOARD_REQUIRED").await;
@@ -44,18 +50,18 @@ async fn one_signature_does_not_go_through_the_gate_and_in_again() {
     thief.say(&offer).await;
     thief.hear_a("ONBOARD_SUCCESS").await;
     assert_eq!(thief.hear_a("ERROR").await["message"], used);
-    let mut late = Client::open(&desk);
+    let mut late = Client::open(&runtime);
     late.say(&connect).await;
     assert_eq!(late.hear_a("ERROR").await["message"], used);
     // By another signature the owner comes in at any time.
-    let (_again, connected) = Client::inside(&desk, json!({})).await;
+    let (_again, connected) = Client::inside(&runtime, json!({})).await;
     assert_eq!(connected["status"], "new");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stranger_comes_in_with_an_invite_code() {
-    let desk = desk_with(careful());
-    let mut client = Client::open(&desk);
+    let runtime = runtime_with(careful());
+    let mut client = Client::open(&runtime);
     let key = client_key();
     client
         .say(&connect(&key, json!({"session_id": "first"})))
@@ -92,7 +98,7 @@ async fn a_stranger_comes_in_with_an_invite_code() {
     client.say(&input("")).await;
     assert_eq!(client.hear_a("ERROR").await["message"], "prompt required");
     assert_eq!(client.ask("hello").await, "echo: hello");
-    let (_client, connected) = Client::inside(&desk, json!({})).await;
+    let (_client, connected) = Client::inside(&runtime, json!({})).await;
     assert_eq!(connected["status"], "new");
 }
 
@@ -102,11 +108,11 @@ async fn who_is_blocked_sees_no_gate() {
     book.block(client_key().address()).unwrap();
     let codes = InviteCodes::new(["red-onion"]).unwrap();
     let policy = TrustPolicy::new(TrustLevel::Careful);
-    let door = Door::new(*host_key().address(), policy)
+    let access = AccessControl::new(*host_key().address(), policy)
         .with_invites(codes)
         .with_book(book);
-    let desk = desk_with(DeskOptions::with_door(door));
-    let mut client = Client::open(&desk);
+    let runtime = runtime_with(RuntimeOptions::with_access(access));
+    let mut client = Client::open(&runtime);
     client.say(&connect(&client_key(), json!({}))).await;
     let error = client.hear_a("ERROR").await;
     assert_eq!(error["message"], "forbidden: Denied by fast rules");
@@ -114,9 +120,9 @@ async fn who_is_blocked_sees_no_gate() {
 
 #[tokio::test(start_paused = true)]
 async fn only_administrators_administrate() {
-    let desk = desk();
+    let runtime = runtime();
     let admin = Signer::from_seed(&[9; 32]);
-    let mut client = Client::open(&desk);
+    let mut client = Client::open(&runtime);
     client.say(&connect(&admin, json!({}))).await;
     client.hear_a("CONNECTED").await;
     let request = |key: &Signer, kind: &str, member: &str| {
@@ -130,7 +136,8 @@ async fn only_administrators_administrate() {
         client.hear_a("ERROR").await["message"],
         "forbidden: admin only"
     );
-    desk.with_door(|door| door.book_mut().admins.insert(*admin.address()))
+    runtime
+        .with_access(|access| access.book_mut().admins.insert(*admin.address()))
         .unwrap();
     client
         .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
@@ -158,7 +165,7 @@ async fn only_administrators_administrate() {
     client.say(&request(&admin, "ADMIN_ADD", "admin_id")).await;
     let error = client.hear_a("ERROR").await;
     assert_eq!(error["message"], "forbidden: super admin only");
-    let mut blocked = Client::open(&desk);
+    let mut blocked = Client::open(&runtime);
     blocked.say(&connect(&client_key(), json!({}))).await;
     assert_eq!(
         blocked.hear_a("ERROR").await["message"],
@@ -178,20 +185,20 @@ impl Payments for Ledger {
 #[tokio::test(start_paused = true)]
 async fn a_payment_counts_when_it_was_found() {
     let policy = TrustPolicy::new(TrustLevel::Careful);
-    let door = Door::new(*host_key().address(), policy).with_payment(10_u32, None);
+    let access = AccessControl::new(*host_key().address(), policy).with_payment(10_u32, None);
     let told = Arc::new(AtomicUsize::new(0));
     let hook = Arc::clone(&told);
-    let options = DeskOptions::with_door(door)
+    let options = RuntimeOptions::with_access(access)
         .with_payments(Arc::new(Ledger))
         .with_on_trust(move |book| hook.store(book.contacts.addresses().count(), Ordering::SeqCst));
-    let desk = desk_with(options);
+    let runtime = runtime_with(options);
     let offer = |key: &Signer, amount: u32| {
         let draft = Draft::exact(now()).with("payment", amount);
         signed("ONBOARD_SUBMIT", key, &draft, json!({}))
     };
     let liar = Signer::from_seed(&[3; 32]);
     for (key, amount) in [(&liar, 10), (&client_key(), 9)] {
-        let mut client = Client::open(&desk);
+        let mut client = Client::open(&runtime);
         client.say(&connect(key, json!({}))).await;
         let required = client.hear_a("ONBOARD_REQUIRED").await;
         assert_eq!(required["methods"], json!(["payment"]));
@@ -202,7 +209,7 @@ async fn a_payment_counts_when_it_was_found() {
             "Insufficient payment"
         );
     }
-    let mut client = Client::open(&desk);
+    let mut client = Client::open(&runtime);
     client.say(&connect(&client_key(), json!({}))).await;
     client.hear_a("ONBOARD_REQUIRED").await;
     client.say(&offer(&client_key(), 10)).await;
@@ -213,8 +220,8 @@ async fn a_payment_counts_when_it_was_found() {
 
 #[tokio::test(start_paused = true)]
 async fn an_invite_code_may_come_with_the_connect() {
-    let desk = desk_with(careful());
-    let mut client = Client::open(&desk);
+    let runtime = runtime_with(careful());
+    let mut client = Client::open(&runtime);
     let draft = Draft::exact(now()).with("invite_code", "red-onion");
     client
         .say(&signed("CONNECT", &client_key(), &draft, json!({})))
@@ -225,14 +232,14 @@ async fn an_invite_code_may_come_with_the_connect() {
 #[tokio::test(start_paused = true)]
 async fn a_signature_may_be_made_to_count_once() {
     let policy = TrustPolicy::new(TrustLevel::Open);
-    let door =
-        Door::new(*host_key().address(), policy).with_used_signatures(UsedSignatures::default());
-    let desk = desk_with(DeskOptions::with_door(door));
+    let access = AccessControl::new(*host_key().address(), policy)
+        .with_used_signatures(UsedSignatures::default());
+    let runtime = runtime_with(RuntimeOptions::with_access(access));
     let frame = connect(&client_key(), json!({}));
-    let mut client = Client::open(&desk);
+    let mut client = Client::open(&runtime);
     client.say(&frame).await;
     client.hear_a("CONNECTED").await;
-    let mut again = Client::open(&desk);
+    let mut again = Client::open(&runtime);
     again.say(&frame).await;
     assert_eq!(
         again.hear_a("ERROR").await["message"],
@@ -242,20 +249,20 @@ async fn a_signature_may_be_made_to_count_once() {
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_sign_is_known_by_the_session_alone() {
-    let desk = desk();
+    let runtime = runtime();
     let unsigned = json!({"type": "CONNECT", "session_id": "open"});
-    let mut client = Client::open(&desk);
+    let mut client = Client::open(&runtime);
     client.say(&unsigned).await;
     client.hear_a("CONNECTED").await;
     client.ask("hello").await;
-    let mut again = Client::open(&desk);
+    let mut again = Client::open(&runtime);
     again.say(&unsigned).await;
     assert_eq!(again.hear_a("CONNECTED").await["server_newer"], true);
-    let (_, connected) = Client::inside(&desk, json!({"session_id": "open"})).await;
+    let (_, connected) = Client::inside(&runtime, json!({"session_id": "open"})).await;
     assert_ne!(connected["session_id"], "open");
     // A strict host wants to know who it is.
-    let desk = desk_with(DeskOptions::new(&host_key(), TrustLevel::Strict));
-    let mut client = Client::open(&desk);
+    let runtime = runtime_with(RuntimeOptions::new(&host_key(), TrustLevel::Strict));
+    let mut client = Client::open(&runtime);
     client.say(&unsigned).await;
     assert_eq!(
         client.hear_a("ERROR").await["message"],
@@ -268,7 +275,7 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
     let blacklist: AddressList = [*client_key().address()].into_iter().collect();
     let us = *host_key().address();
     for level in [TrustLevel::Open, TrustLevel::Careful] {
-        let door = || Door::new(us, TrustPolicy::new(level));
+        let access = || AccessControl::new(us, TrustPolicy::new(level));
         let mut blocked = TrustBook::default();
         blocked.block(client_key().address()).unwrap();
         let mut whitelist = TrustBook::default();
@@ -276,15 +283,15 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
         let verifier = Verifier::new()
             .with_recipient(us)
             .with_blacklist(blacklist.clone());
-        for door in [
-            door().with_book(blocked),
-            door().with_book(whitelist),
-            door().with_verifier(verifier),
-            door().with_invites(InviteCodes::new(["red-onion"]).unwrap()),
-            door().with_payment(10_u32, None),
+        for own in [
+            access().with_book(blocked),
+            access().with_book(whitelist),
+            access().with_verifier(verifier),
+            access().with_invites(InviteCodes::new(["red-onion"]).unwrap()),
+            access().with_payment(10_u32, None),
         ] {
-            let desk = desk_with(DeskOptions::with_door(door));
-            let mut client = Client::open(&desk);
+            let runtime = runtime_with(RuntimeOptions::with_access(own));
+            let mut client = Client::open(&runtime);
             client.say(&json!({"type": "CONNECT"})).await;
             assert_eq!(
                 client.hear_a("ERROR").await["message"],
@@ -292,14 +299,15 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
             );
         }
         // Where it does not matter who somebody is, the specification's table holds.
-        let desk = desk_with(DeskOptions::with_door(door()));
-        let mut client = Client::open(&desk);
+        let runtime = runtime_with(RuntimeOptions::with_access(access()));
+        let mut client = Client::open(&runtime);
         client.say(&json!({"type": "CONNECT"})).await;
         client.hear_a("CONNECTED").await;
         // Until somebody is blocked.
-        desk.with_door(|door| door.book_mut().block(client_key().address()))
+        runtime
+            .with_access(|access| access.book_mut().block(client_key().address()))
             .unwrap();
-        let mut late = Client::open(&desk);
+        let mut late = Client::open(&runtime);
         late.say(&json!({"type": "CONNECT"})).await;
         late.hear_a("ERROR").await;
     }
@@ -307,8 +315,8 @@ async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
 
 #[tokio::test(start_paused = true)]
 async fn of_two_prompts_the_signed_one_counts() {
-    let desk = desk();
-    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
     let draft = Draft::exact(now()).with("prompt", "signed");
     let both = signed("INPUT", &client_key(), &draft, json!({"prompt": "plain"}));
     client.say(&both).await;

@@ -19,7 +19,7 @@ const FILE: &str = "CONNECTONION_KILLED_HOST";
 async fn bind(path: impl Into<std::path::PathBuf>) -> Host {
     let storage = JsonlStorage::open(path, JsonlOptions::default()).unwrap();
     let mut options = HostOptions::new(&host_key(), TrustLevel::Open);
-    options.desk = options.desk.with_storage(Arc::new(storage));
+    options.runtime = options.runtime.with_storage(Arc::new(storage));
     Host::bind("127.0.0.1:0", Scripted, options).await.unwrap()
 }
 

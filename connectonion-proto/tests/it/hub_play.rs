@@ -7,7 +7,7 @@ use connectonion_proto::frame::{
     Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
 };
 use connectonion_proto::hub::{
-    Entrant, Finished, Hub, HubConfig, HubEvent, JobId, NewInput, Now, Reply,
+    ConnectRequest, Finished, Hub, HubConfig, HubEvent, JobId, NewInput, Now, Reply,
 };
 use connectonion_proto::id::SessionId;
 use connectonion_proto::session::{ConnId, Owner, RunId};
@@ -98,9 +98,9 @@ impl Play {
 
     pub fn connect_with(&mut self, conn: u64, owner: Owner, connect: Connect) {
         let random = u128::from(conn) << 64 | self.started.len() as u128;
-        let entrant = Entrant::new(owner, connect, random);
+        let request = ConnectRequest::new(owner, connect, random);
         self.sockets.entry(ConnId(conn)).or_default().asked += 1;
-        self.hub.connect(ConnId(conn), entrant, self.now);
+        self.hub.connect(ConnId(conn), request, self.now);
         self.settle();
     }
 

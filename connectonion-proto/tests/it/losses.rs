@@ -1,4 +1,4 @@
-//! The remote agent and a desk, and a line that is lost at every frame: each run ends, and what is
+//! The remote agent and a runtime, and a line that is lost at every frame: each run ends, and what is
 //! said of a prompt is true.
 
 use std::sync::{Arc, Mutex};
@@ -11,8 +11,8 @@ use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, ErrorFrame, EventKind, Scope, Thinking, ToolResult, ToolStatus,
 };
 use connectonion_proto::net::{
-    Agent, AgentError, AgentOptions, Desk, DeskOptions, Prompt, RemoteAgent, Reply, RunEvent, Turn,
-    connect_with,
+    Agent, AgentError, AgentOptions, HostRuntime, Prompt, RemoteAgent, Reply, RunEvent,
+    RuntimeOptions, Turn, connect_with,
 };
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::TrustLevel;
@@ -56,12 +56,12 @@ impl Agent for Asking {
     }
 }
 
-fn desk(heard: &Heard) -> Desk {
-    let options = DeskOptions::new(&host_key(), TrustLevel::Open);
-    let desk = Desk::new(Asking(Arc::clone(heard)), options);
-    let running = desk.clone();
+fn runtime(heard: &Heard) -> HostRuntime {
+    let options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
+    let runtime = HostRuntime::new(Asking(Arc::clone(heard)), options);
+    let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
-    desk
+    runtime
 }
 
 /// What is said of a prompt is true.
@@ -83,12 +83,12 @@ async fn interject(agent: RemoteAgent) -> Result<Taken, CallError<ErrorFrame>> {
 
 async fn scenario(lossy: Lossy, interjects: bool) {
     let heard = Heard::default();
-    let desk = desk(&heard);
+    let runtime = runtime(&heard);
     let mut listener = lossy.listener;
     tokio::spawn(async move {
         while let Some(line) = listener.accept().await {
             let config = ServerConfig::default();
-            tokio::spawn(desk.serve(line, None, config, DriverConfig::default()));
+            tokio::spawn(runtime.serve(line, None, config, DriverConfig::default()));
         }
     });
     let options = AgentOptions::default().with_host(*host_key().address());

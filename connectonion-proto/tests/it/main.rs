@@ -5,7 +5,6 @@
 mod allocations;
 mod client;
 mod conformance;
-mod desk;
 mod faults;
 mod faults_client;
 mod faults_run;
@@ -14,9 +13,9 @@ mod frames_props;
 mod gate;
 mod host;
 mod host_commands;
-mod host_desk;
 mod host_door;
 mod host_killed;
+mod host_runtime;
 mod hub;
 #[allow(dead_code, reason = "the simulation of the hub needs more of it")]
 mod hub_play;
@@ -32,6 +31,7 @@ mod net_host;
 mod net_resume;
 mod reading;
 mod recorded;
+mod runtime;
 mod scratch;
 mod scripted;
 mod server;

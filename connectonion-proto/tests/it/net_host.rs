@@ -7,9 +7,9 @@ use connectonion_proto::auth::InviteCodes;
 use connectonion_proto::client::{Taken, reconnect_policy};
 use connectonion_proto::frame::{Approval, ApprovalNeeded, AskUser, PlanReview, Scope, Standing};
 use connectonion_proto::net::{
-    self, AgentOptions, DeskOptions, Host, HostOptions, Human, RemoteAgent, Run, RunEvent,
+    self, AgentOptions, Host, HostOptions, Human, RemoteAgent, Run, RunEvent, RuntimeOptions,
 };
-use connectonion_proto::trust::{Door, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
 use rpc_core::CallError;
 use rpc_core::Str;
 use rpc_core::backoff::BackoffPolicy;
@@ -206,8 +206,9 @@ async fn a_connect_for_another_host_is_refused() {
 async fn a_known_code_opens_the_gate() {
     let codes = InviteCodes::new(["letmein"]).unwrap();
     let policy = TrustPolicy::new(TrustLevel::Careful);
-    let door = Door::new(*host_key().address(), policy).with_invites(codes);
-    let careful = HostOptions::with_desk(DeskOptions::with_door(door), TrustLevel::Careful);
+    let access = AccessControl::new(*host_key().address(), policy).with_invites(codes);
+    let careful =
+        HostOptions::with_runtime(RuntimeOptions::with_access(access), TrustLevel::Careful);
     let host = Host::bind("127.0.0.1:0", Scripted, careful).await.unwrap();
     let url = host.url();
     tokio::spawn(host.run());

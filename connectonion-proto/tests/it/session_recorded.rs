@@ -14,7 +14,7 @@ use connectonion_proto::session::{
 use rpc_core::Limits;
 use serde_json::Value;
 
-use super::desk::{ALICE, Desk};
+use super::runtime::{ALICE, HostRuntime};
 
 const PLAYED: [&str; 7] = [
     include_str!("../transcripts/v1.2.1__01_new_session_two_inputs.jsonl"),
@@ -27,7 +27,7 @@ const PLAYED: [&str; 7] = [
 ];
 
 struct Player {
-    desk: Desk,
+    runtime: HostRuntime,
     lines: Vec<Value>,
     at: usize,
     /// Events that the agent has emitted, by their texts.
@@ -48,7 +48,7 @@ impl Player {
             .lines()
             .map(|line| serde_json::from_str(line).unwrap());
         Self {
-            desk: Desk::new(),
+            runtime: HostRuntime::new(),
             lines: lines.collect(),
             at: 0,
             emitted: HashSet::new(),
@@ -79,7 +79,9 @@ impl Player {
                 ("c2s", _) => self.said(conn, &line["frame"]),
                 ("s2c", _) => self.heard(conn, &line["frame"]),
                 (_, "closed_by_client" | "tcp_dropped_by_client") => {
-                    self.desk.registry.disconnect(ConnId(conn), self.desk.now);
+                    self.runtime
+                        .registry
+                        .disconnect(ConnId(conn), self.runtime.now);
                 }
                 _ => {}
             }
@@ -98,7 +100,7 @@ impl Player {
             "APPROVAL_RESPONSE" => RequestKind::Approval,
             other => panic!("{other}"),
         };
-        let answered = self.desk.registry.answer(ConnId(conn), kind, None);
+        let answered = self.runtime.registry.answer(ConnId(conn), kind, None);
         assert_eq!(Some(answered.unwrap().0), run);
     }
 
@@ -113,7 +115,7 @@ impl Player {
         match (text(&answer["status"]), self.runs.get(&id)) {
             // The agent went on while nobody was there.
             ("running", Some(&run)) => missed.iter().for_each(|event| self.emit(run, event)),
-            ("connected", Some(&run)) => self.desk.finish(run),
+            ("connected", Some(&run)) => self.runtime.finish(run),
             _ => {}
         }
         let request = SessionRequest::new(ALICE)
@@ -121,9 +123,9 @@ impl Player {
             .with_last_msg_id(frame["last_msg_id"].as_str());
         // So that a new session gets the recorded name.
         let random = u128::from_str_radix(&id.replace('-', ""), 16).unwrap();
-        let now = self.desk.now;
+        let now = self.runtime.now;
         let joined = self
-            .desk
+            .runtime
             .registry
             .connect(ConnId(conn), request, random, now);
         let joined = joined.unwrap();
@@ -141,7 +143,11 @@ impl Player {
             text(&answer["id"]).to_owned(),
         );
         let input = RuntimeInput::new(&*id, prompt);
-        match self.desk.registry.input(ConnId(conn), input, self.desk.now) {
+        match self
+            .runtime
+            .registry
+            .input(ConnId(conn), input, self.runtime.now)
+        {
             Ok(Accepted::Started(run)) => {
                 self.runs.insert(self.sessions[&conn].clone(), run);
             }
@@ -163,7 +169,7 @@ impl Player {
         let ServerFrame::Event(event) = decoded else {
             panic!("{text}")
         };
-        let state = self.desk.registry.run_mut(run).unwrap();
+        let state = self.runtime.registry.run_mut(run).unwrap();
         if let (Some(kind), Some(id)) = (RequestKind::asked_by(&event.kind), &event.id) {
             state.ask(kind, id).unwrap();
         }
@@ -173,8 +179,8 @@ impl Player {
             assert_eq!(taken[0].prompt.as_str(), frame["content"]);
         }
         let entry = Entry::encode(&event).unwrap();
-        let now = self.desk.now;
-        self.desk.registry.event(run, entry, now).unwrap();
+        let now = self.runtime.now;
+        self.runtime.registry.event(run, entry, now).unwrap();
         self.emitted.insert(text);
     }
 
@@ -186,10 +192,10 @@ impl Player {
             .and_then(|id| self.runs.get(id))
             .copied();
         if kind == "OUTPUT" {
-            let (run, now) = (run.unwrap(), self.desk.now);
+            let (run, now) = (run.unwrap(), self.runtime.now);
             let mut finish = || {
                 let output = frame.to_string().into();
-                self.desk.registry.finish(run, output, now).unwrap()
+                self.runtime.registry.finish(run, output, now).unwrap()
             };
             // The known host loses an input that comes late; here the agent gets it.
             if let Finish::More(late) = finish() {
@@ -203,7 +209,7 @@ impl Player {
         } else {
             self.emit(run.unwrap(), frame);
         }
-        let next = self.desk.registry.next_frame(ConnId(conn));
+        let next = self.runtime.registry.next_frame(ConnId(conn));
         let Some(Next::Event(sent) | Next::Closing(sent)) = next else {
             panic!("{next:?} for {frame}")
         };

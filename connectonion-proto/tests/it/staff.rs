@@ -1,4 +1,4 @@
-//! What the tests of desk and host share: a scripted agent, and a client that says what it is told.
+//! What the tests of runtime and host share: a scripted agent, and a client that says what it is told.
 
 use std::time::Duration;
 
@@ -9,7 +9,9 @@ use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, EventKind, LlmCall, Mode, PlanReview, Thinking, ToolCall, ToolResult,
     ToolStatus, UlwTurnsReached,
 };
-use connectonion_proto::net::{Agent, AgentError, Desk, DeskOptions, Prompt, Reply, Turn};
+use connectonion_proto::net::{
+    Agent, AgentError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
+};
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::TrustLevel;
 use futures_util::{SinkExt, StreamExt};
@@ -131,16 +133,16 @@ impl Agent for Scripted {
     }
 }
 
-/// A desk with a scripted agent, open to everybody, in this runtime.
-pub fn desk() -> Desk {
-    desk_with(DeskOptions::new(&host_key(), TrustLevel::Open))
+/// A runtime with a scripted agent, open to everybody, in this runtime.
+pub fn runtime() -> HostRuntime {
+    runtime_with(RuntimeOptions::new(&host_key(), TrustLevel::Open))
 }
 
-pub fn desk_with(options: DeskOptions) -> Desk {
-    let desk = Desk::new(Scripted, options);
-    let running = desk.clone();
+pub fn runtime_with(options: RuntimeOptions) -> HostRuntime {
+    let runtime = HostRuntime::new(Scripted, options);
+    let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
-    desk
+    runtime
 }
 
 pub fn now() -> f64 {
@@ -182,23 +184,23 @@ pub struct Client<T = MemTransport> {
 }
 
 impl Client {
-    pub fn open(desk: &Desk) -> Self {
+    pub fn open(runtime: &HostRuntime) -> Self {
         let config = ServerConfig::default()
             .with_keep_alive(KeepAlive::off())
             .with_ping_interval(None);
-        Self::open_with(desk, config)
+        Self::open_with(runtime, config)
     }
 
-    pub fn open_with(desk: &Desk, config: ServerConfig) -> Self {
+    pub fn open_with(runtime: &HostRuntime, config: ServerConfig) -> Self {
         let (line, theirs) = mem::duplex(64);
-        let serving = desk.serve(theirs, None, config, DriverConfig::default());
+        let serving = runtime.serve(theirs, None, config, DriverConfig::default());
         tokio::spawn(serving);
         Self { line }
     }
 
     /// A client of the usual key that is in, and its CONNECTED.
-    pub async fn inside(desk: &Desk, members: Value) -> (Self, Value) {
-        let mut client = Self::open(desk);
+    pub async fn inside(runtime: &HostRuntime, members: Value) -> (Self, Value) {
+        let mut client = Self::open(runtime);
         client.say(&connect(&client_key(), members)).await;
         let connected = client.hear_a("CONNECTED").await;
         (client, connected)

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use connectonion_proto::frame::{Connect, Signed};
 use connectonion_proto::hub::HubConfig;
-use connectonion_proto::net::Desk;
+use connectonion_proto::net::HostRuntime;
 use connectonion_proto::session::{ConnId, Owner, RunId};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::hub_play::Play;
-use crate::staff::{Client, desk, input, types};
+use crate::staff::{Client, input, runtime, types};
 
 const SESSIONS: u64 = 100;
 /// Sockets of a session.
@@ -76,8 +76,8 @@ fn a_thousand_sockets_come_back_twenty_times_and_miss_nothing() {
 }
 
 /// A client that nobody has signed for, and its CONNECTED.
-async fn enter(desk: &Desk, session: u64, last: Option<&Value>) -> (Client, Value) {
-    let mut client = Client::open(desk);
+async fn enter(runtime: &HostRuntime, session: u64, last: Option<&Value>) -> (Client, Value) {
+    let mut client = Client::open(runtime);
     let id = format!("s-{session}");
     let connect = json!({"type": "CONNECT", "session_id": id, "last_msg_id": last});
     client.say(&connect).await;
@@ -87,12 +87,12 @@ async fn enter(desk: &Desk, session: u64, last: Option<&Value>) -> (Client, Valu
 
 #[tokio::test(start_paused = true)]
 async fn a_host_stands_a_storm_of_reconnects() {
-    let desk = desk();
+    let runtime = runtime();
     let all = |last: Vec<Option<Value>>| {
-        let desk = desk.clone();
+        let runtime = runtime.clone();
         let clients = last.into_iter().enumerate().map(move |(number, last)| {
-            let desk = desk.clone();
-            async move { enter(&desk, number as u64 / SOCKETS, last.as_ref()).await }
+            let runtime = runtime.clone();
+            async move { enter(&runtime, number as u64 / SOCKETS, last.as_ref()).await }
         });
         join_all(clients)
     };
@@ -109,7 +109,7 @@ async fn a_host_stands_a_storm_of_reconnects() {
     for _ in 0..STORMS {
         crowd.clear();
         crowd = all(last.clone()).await;
-        assert_eq!((desk.sessions(), desk.running()), (100, 100));
+        assert_eq!((runtime.sessions(), runtime.running()), (100, 100));
     }
     for (client, connected) in crowd.iter_mut().step_by(10) {
         assert_eq!(connected["status"], "running");
@@ -122,29 +122,29 @@ async fn a_host_stands_a_storm_of_reconnects() {
             _ => assert_eq!(types(&frames), ["OUTPUT"]),
         }
     }
-    assert_eq!((desk.sessions(), desk.running()), (100, 0));
+    assert_eq!((runtime.sessions(), runtime.running()), (100, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_has_ten_thousand_sessions_of_which_a_thousand_run() {
-    let desk = desk();
+    let runtime = runtime();
     let entering = (0..10_000).map(|number| {
-        let desk = desk.clone();
-        async move { enter(&desk, number, None).await.0 }
+        let runtime = runtime.clone();
+        async move { enter(&runtime, number, None).await.0 }
     });
     let mut crowd = join_all(entering).await;
-    assert_eq!(desk.sessions(), 10_000);
+    assert_eq!(runtime.sessions(), 10_000);
     for client in crowd.iter_mut().step_by(10) {
         client.say(&input("sleep 30")).await;
     }
     for client in crowd.iter_mut().step_by(10) {
         client.hear_a("user_input").await;
     }
-    assert_eq!(desk.running(), 1_000);
+    assert_eq!(runtime.running(), 1_000);
     for client in crowd.iter_mut().step_by(10) {
         assert_eq!(client.hear_a("OUTPUT").await["result"], "slept 30");
     }
     drop(crowd);
     tokio::time::sleep(11 * 60 * crate::staff::SECOND).await;
-    assert_eq!((desk.sessions(), desk.running()), (0, 0));
+    assert_eq!((runtime.sessions(), runtime.running()), (0, 0));
 }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::{AskUser, Connect, EventKind, Signed, Thinking};
-use connectonion_proto::hub::{Entrant, Finished, Hub, HubConfig, HubEvent, JobId, Now, Reply};
+use connectonion_proto::hub::{
+    ConnectRequest, Finished, Hub, HubConfig, HubEvent, JobId, Now, Reply,
+};
 use connectonion_proto::id::SessionId;
 use connectonion_proto::session::{ConnId, Owner, RunId, RuntimeInput};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
@@ -228,8 +230,8 @@ impl Host {
         self.looks += 1;
         let conn = ConnId(self.looks);
         let connect = Connect::new(Signed::none()).with_session_id(session);
-        let entrant = Entrant::new(OWNER, connect, self.looks.into());
-        self.hub.connect(conn, entrant, self.clocks(now));
+        let request = ConnectRequest::new(OWNER, connect, self.looks.into());
+        self.hub.connect(conn, request, self.clocks(now));
         let mut found = None;
         loop {
             let mut active = self.carry_out()? | self.store_one(false, now);

@@ -9,7 +9,7 @@ use connectonion_proto::client::{
 };
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{Answer, Input, Response};
-use connectonion_proto::hub::{Entrant, NewInput, Reply};
+use connectonion_proto::hub::{ConnectRequest, NewInput, Reply};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use connectonion_proto::session::ConnId;
 use rpc_core::{CloseFrame, Limits, Refused};
@@ -256,7 +256,7 @@ impl Life {
         match event {
             ServerEvent::Connect { connect } => {
                 let random = u128::from(self.rng.next_u64()) << 64 | u128::from(id);
-                hub.connect(conn, Entrant::new(OWNER, connect, random), now);
+                hub.connect(conn, ConnectRequest::new(OWNER, connect, random), now);
             }
             ServerEvent::Input { input } => {
                 let prompt = input.prompt.ok_or("an INPUT without a prompt")?;

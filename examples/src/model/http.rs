@@ -1,4 +1,4 @@
-//! [`HttpClient`] and [`Patience`]: what every model behind HTTP shares.
+//! [`HttpClient`] and [`RequestPolicy`]: what every model behind HTTP shares.
 
 #[cfg(feature = "llm")]
 mod ask;
@@ -57,7 +57,7 @@ rpc_core::config! {
     /// An attempt is repeated only as long as nothing of an answer came, and only where another one can help:
     /// without a connection, or with status 408, 429, 500, 502, 503, 504 or 529.
     #[derive(Clone, Copy, Debug, PartialEq)]
-    pub struct Patience {
+    pub struct RequestPolicy {
         /// How long the head of the answer may take, the connection included. Default 45 s.
         pub head_timeout: Duration = Duration::from_secs(45) => with_head_timeout,
         /// How long the provider may be silent within the answer. Default 45 s.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::ChatModel;
-use super::http::{HttpClient, Patience};
+use super::http::{HttpClient, RequestPolicy};
 use super::provider::{Provider, ProviderConfig, build};
 use super::scripted::Scripted;
 use crate::cli::{self, Failure};
@@ -83,10 +83,10 @@ pub fn model(
             "no model: give --model-name NAME, as the provider calls it",
         ));
     };
-    let patience = Patience::default()
+    let policy = RequestPolicy::default()
         .with_head_timeout(args.model_timeout)
         .with_idle_timeout(args.model_timeout);
-    let config = ProviderConfig::new(provider, name).with_patience(patience);
+    let config = ProviderConfig::new(provider, name).with_policy(policy);
     // The option stands for the variable that holds another address.
     let env = |name: &str| match &args.model_url {
         Some(url) if provider.endpoint_variable() == Some(name) => Some(url.clone()),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rpc_core::Secret;
 
-use super::http::{HttpClient, Patience};
+use super::http::{HttpClient, RequestPolicy};
 use super::scripted::Scripted;
 use super::{ChatModel, ModelError};
 
@@ -121,7 +121,7 @@ rpc_core::config! {
         /// The longest answer in tokens. Default 4,096.
         pub max_tokens: u32 = 4096 => with_max_tokens,
         /// How patiently the provider is asked.
-        pub patience: Patience = Patience::default() => with_patience,
+        pub policy: RequestPolicy = RequestPolicy::default() => with_policy,
     }
     /// This model of this provider.
     pub fn new(provider: Provider, model: impl Into<String>);
@@ -234,7 +234,7 @@ fn on_the_network(
                 .with_key(key)
                 .with_max_tokens(Some(config.max_tokens))
                 .with_usage(true)
-                .with_patience(config.patience);
+                .with_policy(config.policy);
             let model = OpenAi::with_http(config, http)?;
             let unencrypted = model.goes_unencrypted();
             (Arc::new(model), unencrypted)
@@ -244,7 +244,7 @@ fn on_the_network(
                 .with_url(url)
                 .with_key(key)
                 .with_max_tokens(config.max_tokens)
-                .with_patience(config.patience);
+                .with_policy(config.policy);
             let model = Anthropic::with_http(config, http)?;
             let unencrypted = model.goes_unencrypted();
             (Arc::new(model), unencrypted)

@@ -14,7 +14,7 @@ use smarthole_proto::router::{Candidate, Choice, RouteRequest, Router, RouterErr
 use snek_proto::chat::{ChatMessage, ToolCall};
 use snek_proto::tool::{Param, ParamType, ToolDefinition};
 
-use crate::model::http::Patience;
+use crate::model::http::RequestPolicy;
 use crate::model::{Assembler, ChatModel, ChatRequest, ModelError};
 use crate::screen::printable;
 
@@ -36,9 +36,9 @@ const MAX_TOOL_DESCRIPTION: usize = 1024;
 /// How patiently a model is asked that somebody waits for: with 429 (and where a model cannot be
 /// reached at all) again after 1, 2 and 4 s, unless it says itself how long to wait.
 #[must_use]
-pub fn patience() -> Patience {
+pub fn policy() -> RequestPolicy {
     let retry = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
-    Patience::default()
+    RequestPolicy::default()
         .with_retry(retry)
         .with_max_wait(Duration::from_secs(10))
 }
@@ -46,7 +46,7 @@ pub fn patience() -> Patience {
 /// Lets a language model choose: each candidate is a tool, and every call of a tool is a choice.
 ///
 /// It asks once for each [`route`](Router::route). Asking again after a 429 is the business of the
-/// model, which knows how long its provider wants it to wait: see [`patience`].
+/// model, which knows how long its provider wants it to wait: see [`policy`].
 #[derive(Debug)]
 pub struct ModelRouter {
     model: Arc<dyn ChatModel>,

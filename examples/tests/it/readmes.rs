@@ -193,14 +193,14 @@ async fn notes_are_taken(name: &str) {
     let options = smarthole_proto::net::ServerOptions::default();
     let server = smarthole_proto::net::Server::bind("127.0.0.1:0", Keywords::new(), options);
     let server = server.await.unwrap();
-    let switch = server.switch();
-    let mut events = switch.events();
+    let runtime = server.runtime();
+    let mut events = runtime.events();
     let _program = Program::start(name, &server.url());
     tokio::spawn(server.run());
-    while switch.clients().is_empty() {
+    while runtime.clients().is_empty() {
         events.next().await;
     }
-    let settled = switch.ask(Input::text("notes: milk")).await.unwrap();
+    let settled = runtime.ask(Input::text("notes: milk")).await.unwrap();
     assert!(settled.is_taken(), "{name}: {settled:?}");
 }
 

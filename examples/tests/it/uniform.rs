@@ -67,7 +67,7 @@ const ITEMS: [&str; 29] = [
     "net::connect_with",
     "net::dialer",
     "net::link_config",
-    "net::ClientSide",
+    "net::ClientProtocol",
     "net::Server",
     "net::ServerOptions",
     "net::ServerHandle",

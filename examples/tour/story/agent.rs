@@ -44,7 +44,7 @@ impl Human for Owner {
         if tool.tool == WRITE_FILE && arguments.contains(DIARY) {
             Approval::granted(Scope::Once)
         } else {
-            connectonion_proto::net::Nobody.approve(tool).await
+            connectonion_proto::net::DeclineAll.approve(tool).await
         }
     }
 }

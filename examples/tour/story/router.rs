@@ -9,7 +9,7 @@ use rpc_core::net::Queued;
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::{HubEvent, Input};
 use smarthole_proto::net::{
-    HubEvents, InboundMessage, Server, ServerHandle, ServerOptions, Switch, link_config,
+    HubEvents, InboundMessage, RouterRuntime, Server, ServerHandle, ServerOptions, link_config,
 };
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use smarthole_proto::router::Keywords;
@@ -48,7 +48,7 @@ impl Handler for Lamps {
 
 /// The router, with its programs.
 pub(super) struct Router {
-    switch: Switch,
+    runtime: RouterRuntime,
     events: HubEvents,
     programs: Vec<(oneshot::Sender<()>, JoinHandle<Ended>)>,
     server: JoinHandle<()>,
@@ -61,7 +61,7 @@ pub(super) async fn open(hop: &Hop, agent: Remote) -> Result<Router, Failure> {
     let server = Server::bind("127.0.0.1:0", Keywords::new(), ServerOptions::default())
         .await
         .map_err(Failure::new)?;
-    let (url, switch, handle) = (server.url(), server.switch(), server.handle());
+    let (url, runtime, handle) = (server.url(), server.runtime(), server.handle());
     hop.event(&format!("listens on {url}"));
     let server = tokio::spawn(async move {
         server.run().await;
@@ -74,8 +74,8 @@ pub(super) async fn open(hop: &Hop, agent: Remote) -> Result<Router, Failure> {
         register(hop, &url, assistant, Assistant { agent }).await?,
     ];
     Ok(Router {
-        events: switch.events(),
-        switch,
+        events: runtime.events(),
+        runtime,
         programs,
         server,
         handle,
@@ -108,7 +108,7 @@ async fn register(
 impl Router {
     /// The person says something, and the assistant takes it.
     pub(super) async fn hears(&self, text: &str) -> Result<(), Failure> {
-        let asked = self.switch.ask(Input::voice(text, Some(0.97)));
+        let asked = self.runtime.ask(Input::voice(text, Some(0.97)));
         let settled = in_time("a program that takes it", asked).await?;
         let settled = settled.map_err(Failure::new)?;
         let asked: Vec<_> = settled.outcomes.iter().map(|at| &*at.client).collect();

@@ -10,7 +10,7 @@ use futures_util::Stream;
 use rpc_core::net::{CallStream, Queued};
 use rpc_core::{CallError, CallId, CloseReason, Delivery};
 
-use super::protocol::{CallValue, ClientSide};
+use super::protocol::{CallValue, ClientProtocol};
 use crate::client::ChatSummary;
 use crate::error::RpcError;
 use crate::frame::StreamEvent;
@@ -27,7 +27,7 @@ use crate::frame::StreamEvent;
 /// spend the tokens and remember the turn.
 pub struct Chat {
     /// `None` once the chat has ended.
-    stream: Option<CallStream<ClientSide>>,
+    stream: Option<CallStream<ClientProtocol>>,
     id: Arc<OnceLock<CallId>>,
     end: Option<Result<ChatSummary, CallError<RpcError>>>,
     max_text: usize,
@@ -35,7 +35,7 @@ pub struct Chat {
 
 impl Chat {
     pub(super) const fn new(
-        stream: CallStream<ClientSide>,
+        stream: CallStream<ClientProtocol>,
         id: Arc<OnceLock<CallId>>,
         max_text: usize,
     ) -> Self {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::chat::Chat;
-use super::protocol::{CallValue, ClientSide};
+use super::protocol::{CallValue, ClientProtocol};
 use crate::client::{ClientConfig, ClientConn};
 use crate::error::RpcError;
 use crate::frame::{
@@ -33,12 +33,12 @@ type Outcome<T> = Result<T, CallError<RpcError>>;
 /// [progress](ClientConn#timeouts), not from the start.
 #[derive(Clone)]
 pub struct Client {
-    link: Link<ClientSide>,
+    link: Link<ClientProtocol>,
     config: Arc<ClientConfig>,
 }
 
 impl Client {
-    pub(super) const fn new(link: Link<ClientSide>, config: Arc<ClientConfig>) -> Self {
+    pub(super) const fn new(link: Link<ClientProtocol>, config: Arc<ClientConfig>) -> Self {
         Self { link, config }
     }
 
@@ -326,7 +326,7 @@ impl Client {
 
     /// The link below, for what this type does not offer.
     #[must_use]
-    pub const fn link(&self) -> &Link<ClientSide> {
+    pub const fn link(&self) -> &Link<ClientProtocol> {
         &self.link
     }
 

@@ -21,7 +21,7 @@ use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig};
 
 pub use chat::Chat;
 pub use client::Client;
-pub use protocol::{CallValue, ClientSide};
+pub use protocol::{CallValue, ClientProtocol};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
@@ -40,7 +40,7 @@ use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
 /// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
-pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
+pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
 /// Steps of one chat that may wait to be taken: the longest answer of known gateways fits.
 const CHAT_STEPS: usize = 65_536;
@@ -72,7 +72,7 @@ pub fn connect_with<D: Dialer>(
     link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection<D>) {
     let config = config.into();
-    let side = ClientSide::new(Arc::clone(&config));
+    let side = ClientProtocol::new(Arc::clone(&config));
     let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
     (Client::new(link, config), events, connection)
 }

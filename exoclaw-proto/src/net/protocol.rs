@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::net::{Protocol, Sorted};
+use rpc_core::net::{LinkAction, Protocol};
 use rpc_core::{CallId, CloseFrame, Json};
 
 use crate::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent};
@@ -14,12 +14,12 @@ use crate::frame::StreamEvent;
 
 /// The client's side: every connection opens with the same configuration.
 #[derive(Clone, Debug)]
-pub struct ClientSide {
+pub struct ClientProtocol {
     config: Arc<ClientConfig>,
     let_in: bool,
 }
 
-impl ClientSide {
+impl ClientProtocol {
     /// Connections with this configuration.
     #[must_use]
     pub fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
@@ -39,7 +39,7 @@ pub enum CallValue {
     Chat(ChatSummary),
 }
 
-impl Protocol for ClientSide {
+impl Protocol for ClientProtocol {
     type Machine = ClientConn;
     type Call = CallId;
     type Value = CallValue;
@@ -56,17 +56,21 @@ impl Protocol for ClientSide {
         open(Arc::clone(&self.config), entropy, now)
     }
 
-    fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {
+    fn classify(&mut self, event: ClientEvent) -> LinkAction<Self> {
         match event {
-            ClientEvent::Chat { id, event } => Sorted::Item(id, event),
-            ClientEvent::ChatEnded { id, result } => Sorted::Reply(id, result.map(CallValue::Chat)),
-            ClientEvent::Reply { id, result } => Sorted::Reply(id, result.map(CallValue::Answer)),
-            ClientEvent::Closed(reason) => Sorted::Closed(reason),
+            ClientEvent::Chat { id, event } => LinkAction::Item(id, event),
+            ClientEvent::ChatEnded { id, result } => {
+                LinkAction::Reply(id, result.map(CallValue::Chat))
+            }
+            ClientEvent::Reply { id, result } => {
+                LinkAction::Reply(id, result.map(CallValue::Answer))
+            }
+            ClientEvent::Closed(reason) => LinkAction::Closed(reason),
             ready @ ClientEvent::Ready(_) => {
                 self.let_in = true;
-                Sorted::Ready(Some(ready))
+                LinkAction::Ready(Some(ready))
             }
-            other => Sorted::Event(other),
+            other => LinkAction::Event(other),
         }
     }
 

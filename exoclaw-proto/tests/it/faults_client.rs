@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use async_trait::async_trait;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::StreamEvent;
-use exoclaw_proto::net::{Client, ClientSide, connect_with, dialer};
+use exoclaw_proto::net::{Client, ClientProtocol, connect_with, dialer};
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link};
@@ -28,7 +28,7 @@ fn config(terms: &Terms) -> ClientConfig {
 
 #[async_trait]
 impl ClientUnderTest for Chats {
-    type Protocol = ClientSide;
+    type Protocol = ClientProtocol;
     type Handle = Client;
 
     const STEPS: usize = 1;
@@ -45,7 +45,7 @@ impl ClientUnderTest for Chats {
         (client, events, tokio::spawn(connection.run()))
     }
 
-    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientSide> {
+    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
         client.link()
     }
 

@@ -175,7 +175,7 @@ async fn a_weak_handle_works_while_another_one_lives_and_keeps_nothing_open() {
     assert_eq!(answer, Ok("hi".to_owned()));
     drop(strong);
     assert!(weak.upgrade().is_none());
-    weak.nudge();
+    weak.wake();
     assert_eq!(host.task.await.unwrap(), CloseReason::Local);
     assert!(weak.clone().upgrade().is_none());
 }

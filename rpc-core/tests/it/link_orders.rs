@@ -247,7 +247,7 @@ async fn a_link_that_does_not_dial_ignores_a_reconnect_on_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_left_with_the_protocol_leaves_after_a_nudge() {
+async fn what_was_left_with_the_protocol_leaves_after_a_wake_up() {
     let (left, right) = mem::duplex(8);
     let side = HostSide::default();
     let mail = Arc::clone(&side.mail);
@@ -255,7 +255,7 @@ async fn what_was_left_with_the_protocol_leaves_after_a_nudge() {
     let host = End::spawn(over(side, right, config()));
     soon(host.link.ready()).await.unwrap();
     mail.lock().unwrap().push("by hand".to_owned());
-    host.link.nudge();
+    host.link.wake();
     assert_eq!(
         soon(guest.event()).await,
         Some(GuestEvent::Told("by hand".to_owned()))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rpc_core::net::{DrainReport, Link, LinkState};
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
-use super::protocol::ClientSide;
+use super::protocol::ClientProtocol;
 use crate::frame::{Answer, Notification, Response};
 use crate::id::MessageId;
 use crate::limits::CLIENT_DISCONNECT;
@@ -20,11 +20,11 @@ use crate::limits::CLIENT_DISCONNECT;
 /// [`ready`](Self::ready) waits.
 #[derive(Clone)]
 pub struct Client {
-    link: Link<ClientSide>,
+    link: Link<ClientProtocol>,
 }
 
 impl Client {
-    pub(super) const fn new(link: Link<ClientSide>) -> Self {
+    pub(super) const fn new(link: Link<ClientProtocol>) -> Self {
         Self { link }
     }
 
@@ -127,7 +127,7 @@ impl Client {
 
     /// The link below, for what this type does not offer.
     #[must_use]
-    pub const fn link(&self) -> &Link<ClientSide> {
+    pub const fn link(&self) -> &Link<ClientProtocol> {
         &self.link
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rpc_core::{Json, Refused, Str};
 
-use super::desk::Desk;
+use super::left_answers::LeftAnswers;
 use crate::frame::{Answer, Message, Notification, Response};
 use crate::id::MessageId;
 
@@ -34,7 +34,12 @@ pub struct InboundMessage {
 }
 
 impl InboundMessage {
-    pub(super) fn new(message: Message, deadline: Instant, frame: Json, desk: Arc<Desk>) -> Self {
+    pub(super) fn new(
+        message: Message,
+        deadline: Instant,
+        frame: Json,
+        left: Arc<LeftAnswers>,
+    ) -> Self {
         let ticket = Arc::new(Ticket {
             id: message.id.clone(),
             deadline,
@@ -44,7 +49,7 @@ impl InboundMessage {
         Self {
             message,
             frame,
-            responder: Responder { ticket, desk },
+            responder: Responder { ticket, left },
             guards: true,
         }
     }
@@ -163,7 +168,7 @@ impl fmt::Debug for InboundMessage {
 
 /// No response yet.
 const OPEN: u8 = 0;
-/// A response was left on the desk.
+/// A response was left on the left.
 const LEFT: u8 = 1;
 /// A response was sent.
 const SENT: u8 = 2;
@@ -174,7 +179,7 @@ pub(super) struct Ticket {
     pub(super) id: MessageId,
     pub(super) deadline: Instant,
     state: AtomicU8,
-    /// Responses that the connection's task has yet to send or refuse. What was left on the desk
+    /// Responses that the connection's task has yet to send or refuse. What was left on the left
     /// waits for them, because it is wanted only if they are refused.
     on_the_way: AtomicUsize,
 }
@@ -192,7 +197,7 @@ impl Ticket {
 /// A response on its way to the connection's task: dropped when it was sent or refused.
 struct OnTheWay {
     ticket: Arc<Ticket>,
-    desk: Arc<Desk>,
+    left: Arc<LeftAnswers>,
 }
 
 impl OnTheWay {
@@ -200,7 +205,7 @@ impl OnTheWay {
         responder.ticket.on_the_way.fetch_add(1, Ordering::SeqCst);
         Self {
             ticket: Arc::clone(&responder.ticket),
-            desk: Arc::clone(&responder.desk),
+            left: Arc::clone(&responder.left),
         }
     }
 
@@ -213,7 +218,7 @@ impl Drop for OnTheWay {
     fn drop(&mut self) {
         let was_last = self.ticket.on_the_way.fetch_sub(1, Ordering::SeqCst) == 1;
         if was_last && self.ticket.state.load(Ordering::SeqCst) == LEFT {
-            self.desk.nudge();
+            self.left.wake();
         }
     }
 }
@@ -223,7 +228,7 @@ impl Drop for OnTheWay {
 #[derive(Clone)]
 pub struct Responder {
     ticket: Arc<Ticket>,
-    desk: Arc<Desk>,
+    left: Arc<LeftAnswers>,
 }
 
 impl Responder {
@@ -286,7 +291,7 @@ impl Responder {
     /// Dropping the future before it is ready: the response may or may not be sent.
     pub async fn respond(&self, answer: Answer) -> Result<(), Refused> {
         loop {
-            let link = self.desk.link().ok_or(Refused::Closed)?;
+            let link = self.left.link().ok_or(Refused::Closed)?;
             let seen = link.state();
             let on_the_way = OnTheWay::new(self);
             let response = Response::new(self.ticket.id.clone(), answer.clone());
@@ -313,12 +318,12 @@ impl Responder {
         }
     }
 
-    /// Leaves an answer on the desk, if it is the first one.
+    /// Leaves an answer on the left, if it is the first one.
     fn leave(&self, answer: Answer) {
         let state = &self.ticket.state;
         let first = state.compare_exchange(OPEN, LEFT, Ordering::SeqCst, Ordering::SeqCst);
         if first.is_ok() {
-            self.desk.leave(Arc::clone(&self.ticket), answer);
+            self.left.leave(Arc::clone(&self.ticket), answer);
         }
     }
 }

@@ -5,18 +5,18 @@
 //! the [`Connection`], whose [`run`](Connection::run) *you* spawn. Messages arrive as an [`InboundMessage`]
 //! that cannot be forgotten. A [`Plugin`](crate::plugin::Plugin) does all this by itself.
 //!
-//! A [`Switch`] is a [`Hub`](crate::hub::Hub) that many tasks share: texts go in, clients are served
+//! A [`RouterRuntime`] is a [`Hub`](crate::hub::Hub) that many tasks share: texts go in, clients are served
 //! on any transport, a [`Router`](crate::router::Router) is asked, and everything that happens can
 //! be watched. `Server` puts it on a socket.
 
 mod client;
-mod desk;
 mod event;
 mod inbound;
+mod left_answers;
 mod protocol;
+mod runtime;
 #[cfg(feature = "server")]
 mod serve;
-mod switch;
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use rpc_core::net::{Dialer, LinkConfig};
 pub use client::Client;
 pub use event::Event;
 pub use inbound::{DROPPED, InboundMessage, Responder};
-pub use protocol::ClientSide;
+pub use protocol::ClientProtocol;
+pub use runtime::{AskError, HistoryItem, HubEvents, RouterOptions, RouterRuntime, Settled};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerHandle, ServerOptions, http_config};
-pub use switch::{AskError, HistoryItem, HubEvents, RouterOptions, Settled, Switch};
 
 use crate::client::{ClientConfig, reconnect_policy};
-use desk::Desk;
+use left_answers::LeftAnswers;
 
 /// What a client's application receives: [`Event`]s and changes of the link's state, in order and
 /// bounded. A message that is dropped here, because it is not taken or the events are dropped, is
@@ -40,7 +40,7 @@ use desk::Desk;
 pub type Events = rpc_core::net::Events<Event>;
 
 /// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
-pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
+pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
 /// A [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy) and a
 /// connect timeout of 10 s.
@@ -63,14 +63,14 @@ pub fn link_config() -> LinkConfig {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use smarthole_proto::{hub::Input, net::Server, router::Keywords};
 /// # let server = Server::bind("127.0.0.1:0", Keywords::new(), Default::default()).await?;
-/// # let (url, switch, handle) = (server.url(), server.switch(), server.handle());
+/// # let (url, runtime, handle) = (server.url(), server.runtime(), server.handle());
 /// # tokio::spawn(server.run());
-/// # let mut told = switch.events();
+/// # let mut told = runtime.events();
 /// # let asking = tokio::spawn(async move {
-/// #     while switch.clients().is_empty() {
+/// #     while runtime.clients().is_empty() {
 /// #         told.next().await;
 /// #     }
-/// #     switch.ask(Input::text("notes: milk")).await
+/// #     runtime.ask(Input::text("notes: milk")).await
 /// # });
 /// let config = ClientConfig::new(Registration::new("notes", "I keep notes."))?;
 /// let (client, mut events, connection) = net::connect(&url, config)?; // ws://127.0.0.1:9473
@@ -124,9 +124,9 @@ pub fn connect_with<D: Dialer>(
     config: impl Into<Arc<ClientConfig>>,
     link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection<D>) {
-    let desk = Arc::new(Desk::default());
-    let side = ClientSide::new(config, Arc::clone(&desk));
+    let left = Arc::new(LeftAnswers::default());
+    let side = ClientProtocol::new(config, Arc::clone(&left));
     let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
-    desk.attach(link.downgrade());
+    left.attach(link.downgrade());
     (Client::new(link), events, connection)
 }

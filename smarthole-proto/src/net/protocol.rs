@@ -5,29 +5,29 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::CloseFrame;
-use rpc_core::net::{Protocol, Sorted};
+use rpc_core::net::{LinkAction, Protocol};
 
-use super::desk::Desk;
 use super::event::Event;
 use super::inbound::InboundMessage;
+use super::left_answers::LeftAnswers;
 use crate::client::{ClientConfig, ClientConn, ClientEvent};
 
 /// The client's side: every connection registers with the same configuration.
 /// [`connect_with`](super::connect_with) makes it.
 #[derive(Debug)]
-pub struct ClientSide {
+pub struct ClientProtocol {
     config: Arc<ClientConfig>,
-    desk: Arc<Desk>,
+    left: Arc<LeftAnswers>,
 }
 
-impl ClientSide {
-    pub(super) fn new(config: impl Into<Arc<ClientConfig>>, desk: Arc<Desk>) -> Self {
+impl ClientProtocol {
+    pub(super) fn new(config: impl Into<Arc<ClientConfig>>, left: Arc<LeftAnswers>) -> Self {
         let config = config.into();
-        Self { config, desk }
+        Self { config, left }
     }
 }
 
-impl Protocol for ClientSide {
+impl Protocol for ClientProtocol {
     type Machine = ClientConn;
     type Call = Infallible;
     type Value = Infallible;
@@ -39,25 +39,25 @@ impl Protocol for ClientSide {
         ClientConn::new(Arc::clone(&self.config), now)
     }
 
-    fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {
+    fn classify(&mut self, event: ClientEvent) -> LinkAction<Self> {
         match event {
             ClientEvent::Registered { client_id, message } => {
-                Sorted::Ready(Some(Event::Registered { client_id, message }))
+                LinkAction::Ready(Some(Event::Registered { client_id, message }))
             }
             ClientEvent::Message {
                 message,
                 deadline,
                 frame,
             } => {
-                let desk = Arc::clone(&self.desk);
-                let message = InboundMessage::new(message, deadline, frame, desk);
-                Sorted::Event(Event::Message(message))
+                let left = Arc::clone(&self.left);
+                let message = InboundMessage::new(message, deadline, frame, left);
+                LinkAction::Event(Event::Message(message))
             }
-            ClientEvent::Refused(error) => Sorted::Event(Event::Refused(error)),
-            ClientEvent::Overdue { id } => Sorted::Event(Event::Overdue { id }),
-            ClientEvent::Unknown { tag, raw } => Sorted::Event(Event::Unknown { tag, raw }),
-            ClientEvent::Warning(warning) => Sorted::Event(Event::Warning(warning)),
-            ClientEvent::Closed(reason) => Sorted::Closed(reason),
+            ClientEvent::Refused(error) => LinkAction::Event(Event::Refused(error)),
+            ClientEvent::Overdue { id } => LinkAction::Event(Event::Overdue { id }),
+            ClientEvent::Unknown { tag, raw } => LinkAction::Event(Event::Unknown { tag, raw }),
+            ClientEvent::Warning(warning) => LinkAction::Event(Event::Warning(warning)),
+            ClientEvent::Closed(reason) => LinkAction::Closed(reason),
         }
     }
 
@@ -69,8 +69,8 @@ impl Protocol for ClientSide {
         match call {}
     }
 
-    fn gather(&mut self, machine: &mut ClientConn, now: Instant) {
-        self.desk.collect(machine, now);
+    fn before_write(&mut self, machine: &mut ClientConn, now: Instant) {
+        self.left.collect(machine, now);
     }
 
     fn in_flight(machine: &ClientConn) -> usize {

@@ -51,14 +51,14 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use smarthole_proto::{hub::Input, net::Server, router::Keywords};
 /// # let server = Server::bind("127.0.0.1:0", Keywords::new(), Default::default()).await?;
-/// # let (url, switch, handle) = (server.url(), server.switch(), server.handle());
+/// # let (url, runtime, handle) = (server.url(), server.runtime(), server.handle());
 /// # tokio::spawn(server.run());
-/// # let mut told = switch.events();
+/// # let mut told = runtime.events();
 /// # let asking = tokio::spawn(async move {
-/// #     while switch.clients().is_empty() {
+/// #     while runtime.clients().is_empty() {
 /// #         told.next().await;
 /// #     }
-/// #     switch.ask(Input::text("notes: milk")).await
+/// #     runtime.ask(Input::text("notes: milk")).await
 /// # });
 /// let registration = Registration::new("notes", "I keep notes and to-do lists.");
 /// let plugin = Plugin::new(&url, registration, Notes)?; // ws://127.0.0.1:9473

@@ -151,7 +151,7 @@ mod tests {
             &["task", "tasks"],
             &["call", "calls", "calling", "called", "caller"],
             &["message", "messages", "messaging"],
-            &["switch", "switching", "switched"],
+            &["runtime", "routing_task", "switched"],
             &["lamp", "lamps"],
             &["time", "times", "timed"],
             &["Über", "über"],

@@ -124,7 +124,7 @@ async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
     let all = QueueConfig::default()
         .with_max_items(1_000_000)
         .with_max_bytes(usize::MAX);
-    let mut events = server.switch.events_with(all);
+    let mut events = server.runtime.events_with(all);
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         let wire = Wire::client(server.address, &name(number)).await;
@@ -132,13 +132,13 @@ async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
     }
     for number in 0..MESSAGES {
         let text = text(number);
-        server.switch.submit(Input::text(text)).unwrap();
+        server.runtime.submit(Input::text(text)).unwrap();
     }
     let keep = Book::keep(&mut events, MESSAGES);
     let book = tokio::time::timeout(Duration::from_secs(60), keep)
         .await
         .expect("everything ends");
-    assert_eq!(server.switch.in_flight(), 0);
+    assert_eq!(server.runtime.in_flight(), 0);
     assert!(book.settled.values().all(|count| *count == 1));
     assert!(book.deliveries.values().all(Option::is_some));
     book

@@ -10,7 +10,7 @@ use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Notification;
-use smarthole_proto::net::{Client, ClientSide, Event, InboundMessage, connect_with, dialer};
+use smarthole_proto::net::{Client, ClientProtocol, Event, InboundMessage, connect_with, dialer};
 use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
 };
@@ -34,7 +34,7 @@ fn sent(done: Result<(), Refused>) -> Ended {
 
 #[async_trait]
 impl ClientUnderTest for Responses {
-    type Protocol = ClientSide;
+    type Protocol = ClientProtocol;
     type Handle = Client;
 
     const STEPS: usize = 1;
@@ -49,7 +49,7 @@ impl ClientUnderTest for Responses {
         (client, events, tokio::spawn(connection.run()))
     }
 
-    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientSide> {
+    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
         client.link()
     }
 

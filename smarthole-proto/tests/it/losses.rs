@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use rpc_core::net::DriverConfig;
 use smarthole_proto::frame::Notification;
 use smarthole_proto::hub::{HubConfig, Input, Outcome};
-use smarthole_proto::net::{InboundMessage, RouterOptions, Switch};
+use smarthole_proto::net::{InboundMessage, RouterOptions, RouterRuntime};
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use smarthole_proto::server::ServerConfig;
 use switchboard_testing::losses::{Lossy, at_every_frame};
@@ -36,8 +36,8 @@ impl Handler for Notes {
 }
 
 async fn scenario(lossy: Lossy) {
-    let switch = Switch::new(HubConfig::default());
-    let (running, door) = (switch.clone(), switch.clone());
+    let runtime = RouterRuntime::new(HubConfig::default());
+    let (running, door) = (runtime.clone(), runtime.clone());
     tokio::spawn(async move {
         let router = Arc::new(Obedient::default());
         running.run(router, RouterOptions::default()).await
@@ -59,7 +59,7 @@ async fn scenario(lossy: Lossy) {
         client.ready().await.unwrap();
         // Both sides know of the line, or the message is refused.
         let settled = loop {
-            match switch.ask(Input::text(text)).await {
+            match runtime.ask(Input::text(text)).await {
                 Ok(settled) if !settled.outcomes.is_empty() => break settled,
                 _ => {
                     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
@@ -82,7 +82,7 @@ async fn scenario(lossy: Lossy) {
     }
     stop.notify_one();
     assert!(matches!(task.await.unwrap(), Ended::Stopped(_)));
-    assert_eq!(switch.in_flight(), 0);
+    assert_eq!(runtime.in_flight(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::thread;
 
 use allocation_counter::measure;
 use smarthole_proto::hub::Input;
-use smarthole_proto::net::{Server, ServerOptions, Switch, http_config};
+use smarthole_proto::net::{RouterRuntime, Server, ServerOptions, http_config};
 use smarthole_proto::router::Keywords;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
@@ -32,7 +32,7 @@ async fn bind() -> Server<Keywords> {
 /// each of them acknowledges one message. They live as long as what is returned.
 async fn crowd(
     address: SocketAddr,
-    switch: &Switch,
+    runtime: &RouterRuntime,
     names: std::ops::Range<usize>,
     talk: bool,
 ) -> mpsc::UnboundedSender<()> {
@@ -55,9 +55,9 @@ async fn crowd(
     });
     opened.await.unwrap();
     for name in names.filter(|_| talk) {
-        switch.submit(Input::text(format!("c{name}: hi"))).unwrap();
+        runtime.submit(Input::text(format!("c{name}: hi"))).unwrap();
     }
-    while switch.in_flight() > 0 {
+    while runtime.in_flight() > 0 {
         tokio::task::yield_now().await;
     }
     // What the server still has to do after the last frame has left.
@@ -71,14 +71,14 @@ async fn crowd(
 fn held_at_the_server(talk: bool) -> i64 {
     let runtime = runtime();
     let server = runtime.block_on(bind());
-    let (address, switch) = (server.local_addr(), server.switch());
+    let (address, runtime) = (server.local_addr(), server.runtime());
     let task = runtime.spawn(server.run());
     // What the first ones cost only once is left out.
-    let first = runtime.block_on(crowd(address, &switch, 0..10, talk));
+    let first = runtime.block_on(crowd(address, &runtime, 0..10, talk));
     let mut others = None;
     let info = measure(|| {
         let names = 10..10 + COUNT;
-        others = Some(runtime.block_on(crowd(address, &switch, names, talk)));
+        others = Some(runtime.block_on(crowd(address, &runtime, names, talk)));
     });
     task.abort();
     drop((first, others));

@@ -51,7 +51,7 @@ async fn one_connection_may_try_until_its_registration_is_accepted() {
     assert_eq!(answer["clientId"].as_str().unwrap().len(), 36);
     let again = wire.register("other").await;
     assert_eq!(again["code"], "ALREADY_REGISTERED");
-    let clients = server.switch.clients();
+    let clients = server.runtime.clients();
     let names: Vec<_> = clients.iter().map(|one| &*one.registration.name).collect();
     assert_eq!(names, ["notes", "Notes"]);
 }
@@ -72,11 +72,11 @@ async fn a_name_is_free_at_once_when_its_client_leaves() {
 #[tokio::test]
 async fn a_message_is_acknowledged_and_its_notification_shown() {
     let server = open().await;
-    let mut events = server.switch.events();
+    let mut events = server.runtime.events();
     let mut notes = Wire::client(server.address, "notes").await;
     let asked = tokio::spawn({
-        let switch = server.switch.clone();
-        async move { switch.ask(Input::voice("buy milk", Some(0.95))).await }
+        let runtime = server.runtime.clone();
+        async move { runtime.ask(Input::voice("buy milk", Some(0.95))).await }
     });
     let message = notes.message().await;
     let id = message["id"].as_str().unwrap().to_owned();
@@ -111,8 +111,8 @@ async fn a_message_is_acknowledged_and_its_notification_shown() {
         false,
     );
     assert_eq!(shown, expected);
-    assert_eq!(server.switch.in_flight(), 0);
-    assert_eq!(server.switch.history()[0].client, "notes");
+    assert_eq!(server.runtime.in_flight(), 0);
+    assert_eq!(server.runtime.history()[0].client, "notes");
 }
 
 #[tokio::test]
@@ -120,8 +120,8 @@ async fn a_rejection_goes_with_its_reason_to_the_next_client() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
     let mut lights = Wire::client(server.address, "lights").await;
-    let switch = server.switch.clone();
-    let asked = tokio::spawn(async move { switch.ask(Input::text("buy milk")).await });
+    let runtime = server.runtime.clone();
+    let asked = tokio::spawn(async move { runtime.ask(Input::text("buy milk")).await });
     let id = notes.id().await;
     notes.say(&reject(&id, "no milk here")).await;
     let message = lights.message().await;
@@ -143,8 +143,8 @@ async fn a_direct_message_reaches_its_client_without_the_router_and_without_its_
     let mut notes = Wire::client(server.address, "notes").await;
     let _lights = Wire::client(server.address, "lights").await;
     let input = Input::text("NOTES, buy milk");
-    let switch = server.switch.clone();
-    let asked = tokio::spawn(async move { switch.ask(input).await });
+    let runtime = server.runtime.clone();
+    let asked = tokio::spawn(async move { runtime.ask(input).await });
     let message = notes.message().await;
     assert_eq!(message["text"], "buy milk");
     let metadata = json!({"inputMethod": "text", "directRouted": true});
@@ -162,8 +162,8 @@ async fn a_message_for_two_has_one_id_and_is_settled_when_both_have_answered() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
     let mut lights = Wire::client(server.address, "lights").await;
-    let switch = server.switch.clone();
-    let mut asked = tokio::spawn(async move { switch.ask(Input::text("notes and lights")).await });
+    let runtime = server.runtime.clone();
+    let mut asked = tokio::spawn(async move { runtime.ask(Input::text("notes and lights")).await });
     let (first, second) = (notes.id().await, lights.id().await);
     assert_eq!(first, second);
     notes.say(&ack(&first)).await;
@@ -243,7 +243,7 @@ async fn whoever_learns_that_a_client_has_left_may_send_another_one() {
     let limits = ServerLimits::default().with_max_websockets(Some(1));
     let http = http_config().with_limits(limits);
     let server = start(ServerOptions::default().with_http(http)).await;
-    let mut events = server.switch.events();
+    let mut events = server.runtime.events();
     for _ in 0..20 {
         drop(Wire::client(server.address, "notes").await);
         until(&mut events, |event| {
@@ -277,9 +277,9 @@ fn notification_of(id: &str, size: usize) -> String {
 #[tokio::test]
 async fn a_message_of_1_048_576_bytes_passes_and_one_more_closes_with_1009() {
     let server = open().await;
-    let mut events = server.switch.events();
+    let mut events = server.runtime.events();
     let mut notes = Wire::client(server.address, "notes").await;
-    server.switch.submit(Input::text("a")).unwrap();
+    server.runtime.submit(Input::text("a")).unwrap();
     let id = notes.id().await;
     let largest = notification_of(&id, MAX_PAYLOAD);
     assert_eq!(largest.len(), 1_048_576);
@@ -291,24 +291,24 @@ async fn a_message_of_1_048_576_bytes_passes_and_one_more_closes_with_1009() {
     assert!(body.await > 1_048_000);
     notes.say(&notification_of(&id, MAX_PAYLOAD + 1)).await;
     assert_eq!(notes.next().await, Frame::Close(1009, String::new()));
-    assert!(server.switch.clients().is_empty());
+    assert!(server.runtime.clients().is_empty());
 }
 
 #[tokio::test]
 async fn a_text_is_taken_up_to_a_frame_of_1_048_576_bytes() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
-    server.switch.submit(Input::text("notes: x")).unwrap();
+    server.runtime.submit(Input::text("notes: x")).unwrap();
     let Frame::Text(small) = notes.next().await else {
         panic!("a message was expected");
     };
     let largest = format!("notes: {}", "x".repeat(MAX_PAYLOAD - small.len() + 1));
-    server.switch.submit(Input::text(largest.clone())).unwrap();
+    server.runtime.submit(Input::text(largest.clone())).unwrap();
     let Frame::Text(frame) = notes.next().await else {
         panic!("a message was expected");
     };
     assert_eq!(frame.len(), MAX_PAYLOAD);
-    let refused = server.switch.submit(Input::text(largest + "x"));
+    let refused = server.runtime.submit(Input::text(largest + "x"));
     let (size, max) = (MAX_PAYLOAD + 1, MAX_PAYLOAD);
     assert_eq!(refused, Err(HubError::TooLarge { size, max }));
 }
@@ -334,8 +334,8 @@ async fn text_in_a_binary_message_is_read_and_junk_is_ignored() {
         .await;
     let answer = notes.payload("registration_response").await;
     assert_eq!(answer["success"], true);
-    let switch = server.switch.clone();
-    let asked = tokio::spawn(async move { switch.ask(Input::text("a")).await });
+    let runtime = server.runtime.clone();
+    let asked = tokio::spawn(async move { runtime.ask(Input::text("a")).await });
     let id = notes.id().await;
     for junk in [
         "nonsense",
@@ -352,7 +352,7 @@ async fn text_in_a_binary_message_is_read_and_junk_is_ignored() {
 async fn frames_that_come_in_one_write_are_taken_in_order() {
     let server = open().await;
     let _other = Wire::client(server.address, "notes").await;
-    let mut events = server.switch.events();
+    let mut events = server.runtime.events();
     let mut wire = Wire::open(server.address).await;
     let frames = [
         registration("notes"),

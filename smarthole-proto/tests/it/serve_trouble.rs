@@ -25,8 +25,8 @@ async fn a_client_that_vanishes_with_a_message_loses_it_to_another() {
     let server = start_with_timeout(100).await;
     let mut notes = Wire::client(server.address, "notes").await;
     let mut lights = Wire::client(server.address, "lights").await;
-    let switch = server.switch.clone();
-    let asked = tokio::spawn(async move { switch.ask(Input::text("buy milk")).await });
+    let runtime = server.runtime.clone();
+    let asked = tokio::spawn(async move { runtime.ask(Input::text("buy milk")).await });
     notes.id().await;
     drop(notes);
     let message = lights.message().await;
@@ -43,8 +43,8 @@ async fn what_a_client_answers_before_it_leaves_counts() {
     let server = open().await;
     for _ in 0..20 {
         let mut notes = Wire::client(server.address, "notes").await;
-        let switch = server.switch.clone();
-        let asked = tokio::spawn(async move { switch.ask(Input::text("buy milk")).await });
+        let runtime = server.runtime.clone();
+        let asked = tokio::spawn(async move { runtime.ask(Input::text("buy milk")).await });
         let id = notes.id().await;
         // In one write with the Close.
         let mut last = frame(1, ack(&id).as_bytes());
@@ -67,7 +67,7 @@ async fn a_client_that_answers_no_ping_is_dropped_without_a_close() {
     // It may say something, but that is no pong.
     dead.say("hello?").await;
     assert_eq!(dead.next().await, Frame::End);
-    assert!(server.switch.clients().is_empty());
+    assert!(server.runtime.clients().is_empty());
 }
 
 #[tokio::test]
@@ -85,14 +85,14 @@ async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
     let mut notes = Wire::client(server.address, "notes").await;
     let long = format!("deaf: {}", "x".repeat(256 << 10));
     let mut sent = 0;
-    while server.switch.clients().len() == 2 {
+    while server.runtime.clients().len() == 2 {
         sent += 1;
         assert!(sent < 500, "{sent} messages are hoarded");
-        server.switch.submit(Input::text(long.clone())).unwrap();
+        server.runtime.submit(Input::text(long.clone())).unwrap();
         tokio::task::yield_now().await;
     }
-    let switch = server.switch.clone();
-    let asked = tokio::spawn(async move { switch.ask(Input::text("notes: hi")).await });
+    let runtime = server.runtime.clone();
+    let asked = tokio::spawn(async move { runtime.ask(Input::text("notes: hi")).await });
     let id = notes.id().await;
     notes.say(&ack(&id)).await;
     assert!(asked.await.unwrap().unwrap().is_taken());
@@ -120,11 +120,11 @@ async fn a_router_that_fails_panics_or_chooses_nobody_says_so_and_goes_on() {
         ),
         ("nobody", Unroutable::NobodyChosen),
     ] {
-        let settled = server.switch.ask(Input::text(text)).await.unwrap();
+        let settled = server.runtime.ask(Input::text(text)).await.unwrap();
         assert_eq!(settled.unroutable, Some(why), "{text}");
         assert!(settled.outcomes.is_empty() && !settled.is_taken());
     }
-    server.switch.submit(Input::text("a")).unwrap();
+    server.runtime.submit(Input::text("a")).unwrap();
     notes.id().await;
 }
 
@@ -136,9 +136,9 @@ async fn a_router_that_hangs_is_given_up_and_keeps_others_waiting_no_longer() {
         .with_max_at_once(2);
     let server = start(ServerOptions::default().with_router(router)).await;
     let mut notes = Wire::client(server.address, "notes").await;
-    let hang = || server.switch.ask(Input::text("hang"));
+    let hang = || server.runtime.ask(Input::text("hang"));
     let work = async {
-        server.switch.submit(Input::text("a")).unwrap();
+        server.runtime.submit(Input::text("a")).unwrap();
         notes.id().await
     };
     // The third question waits until the first two are given up.
@@ -155,13 +155,13 @@ async fn a_drain_lets_clients_answer_and_then_says_1001() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
     let mut idle = Wire::open(server.address).await;
-    let switch = server.switch.clone();
-    let asked = tokio::spawn(async move { switch.ask(Input::text("a")).await });
+    let runtime = server.runtime.clone();
+    let asked = tokio::spawn(async move { runtime.ask(Input::text("a")).await });
     let id = notes.id().await;
     let handle = server.handle.clone();
     let drain = tokio::spawn(async move { handle.drain(Duration::from_secs(5)).await });
     // Nothing new from now on, but what is open may end.
-    while server.switch.submit(Input::text("b")) != Err(HubError::Closed) {
+    while server.runtime.submit(Input::text("b")) != Err(HubError::Closed) {
         tokio::task::yield_now().await;
     }
     notes.say(&ack(&id)).await;
@@ -194,10 +194,10 @@ async fn a_drain_lets_clients_answer_and_then_says_1001() {
 async fn what_nobody_answers_before_the_end_is_reported() {
     let timeout = Duration::from_millis(50);
     let server = start(ServerOptions::default().with_shutdown_timeout(timeout)).await;
-    let mut events = server.switch.events();
+    let mut events = server.runtime.events();
     let mut notes = Wire::client(server.address, "notes").await;
-    let switch = server.switch.clone();
-    let asked = tokio::spawn(async move { switch.ask(Input::text("a")).await });
+    let runtime = server.runtime.clone();
+    let asked = tokio::spawn(async move { runtime.ask(Input::text("a")).await });
     let id = notes.id().await;
     let report = server.handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
@@ -209,22 +209,22 @@ async fn what_nobody_answers_before_the_end_is_reported() {
         matches!(&ended, AskError::Ended { message } if message.as_str() == id),
         "{ended:?}"
     );
-    assert_eq!(server.switch.in_flight(), 1);
+    assert_eq!(server.runtime.in_flight(), 1);
     assert_eq!(
-        server.switch.submit(Input::text("b")),
+        server.runtime.submit(Input::text("b")),
         Err(HubError::Closed)
     );
     while events.next().await.is_some() {}
-    assert!(server.switch.events().next().await.is_none());
+    assert!(server.runtime.events().next().await.is_none());
 }
 
 #[tokio::test]
 async fn a_listener_that_is_slow_loses_the_oldest_events_and_is_told_how_many() {
     let server = open().await;
     let mut slow = server
-        .switch
+        .runtime
         .events_with(QueueConfig::default().with_max_items(2));
-    drop(server.switch.events());
+    drop(server.runtime.events());
     for name in ["a", "b", "c", "d"] {
         Wire::client(server.address, name).await;
     }
@@ -243,9 +243,9 @@ async fn a_listener_that_is_slow_loses_the_oldest_events_and_is_told_how_many() 
 async fn without_clients_nothing_is_taken() {
     let server = open().await;
     let _unregistered = Wire::open(server.address).await;
-    let refused = server.switch.ask(Input::text("a")).await;
+    let refused = server.runtime.ask(Input::text("a")).await;
     assert_eq!(refused, Err(AskError::Refused(HubError::NoClients)));
     let _notes = Wire::client(server.address, "notes").await;
-    let refused = server.switch.ask(Input::text(" ")).await;
+    let refused = server.runtime.ask(Input::text(" ")).await;
     assert_eq!(refused, Err(AskError::Refused(HubError::Blank)));
 }

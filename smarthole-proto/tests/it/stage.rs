@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use rpc_core::net::Queued;
 use rpc_core::net::server::DrainReport;
 use smarthole_proto::hub::{HubConfig, HubEvent};
-use smarthole_proto::net::{HubEvents, Server, ServerHandle, ServerOptions, Switch};
+use smarthole_proto::net::{HubEvents, RouterRuntime, Server, ServerHandle, ServerOptions};
 use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
 use tokio::task::JoinHandle;
 
@@ -63,7 +63,7 @@ impl Router for Obedient {
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) handle: ServerHandle,
-    pub(crate) switch: Switch,
+    pub(crate) runtime: RouterRuntime,
     pub(crate) router: Obedient,
     pub(crate) task: JoinHandle<DrainReport>,
 }
@@ -76,7 +76,7 @@ pub(crate) async fn start(options: ServerOptions) -> Running {
     Running {
         address: server.local_addr(),
         handle: server.handle(),
-        switch: server.switch(),
+        runtime: server.runtime(),
         router,
         task: tokio::spawn(server.run()),
     }

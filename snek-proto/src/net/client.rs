@@ -8,7 +8,7 @@ use rpc_core::net::{DrainReport, Link, LinkState};
 use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused};
 use serde::Serialize;
 
-use super::protocol::ClientSide;
+use super::protocol::ClientProtocol;
 use crate::client::ClientConn;
 use crate::error::RpcError;
 use crate::frame::{Answer, Channel, Final, User};
@@ -23,11 +23,11 @@ type Outcome = Result<Answer, CallError<RpcError>>;
 /// by itself: [`CallError::delivery`] says whether a failed one may have reached the server.
 #[derive(Clone)]
 pub struct Client {
-    link: Link<ClientSide>,
+    link: Link<ClientProtocol>,
 }
 
 impl Client {
-    pub(super) const fn new(link: Link<ClientSide>) -> Self {
+    pub(super) const fn new(link: Link<ClientProtocol>) -> Self {
         Self { link }
     }
 
@@ -249,7 +249,7 @@ impl Client {
 
     /// The link below, for what this type does not offer.
     #[must_use]
-    pub const fn link(&self) -> &Link<ClientSide> {
+    pub const fn link(&self) -> &Link<ClientProtocol> {
         &self.link
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
-pub use protocol::ClientSide;
+pub use protocol::ClientProtocol;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
@@ -34,7 +34,7 @@ use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
 /// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
-pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
+pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
 /// A [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy) and a connect timeout
 /// of 10 s.
@@ -51,6 +51,6 @@ pub fn connect_with<D: Dialer>(
     link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection<D>) {
     let (link, events, connection) =
-        rpc_core::net::open(ClientSide::new(config), dialer, link_config);
+        rpc_core::net::open(ClientProtocol::new(config), dialer, link_config);
     (Client::new(link), events, connection)
 }

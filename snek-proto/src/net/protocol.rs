@@ -1,11 +1,11 @@
-//! [`ClientSide`]: how the client's machine rides on a [`Link`](rpc_core::net::Link).
+//! [`ClientProtocol`]: how the client's machine rides on a [`Link`](rpc_core::net::Link).
 
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::net::{Protocol, Sorted};
+use rpc_core::net::{LinkAction, Protocol};
 use rpc_core::{CallId, CloseFrame};
 
 use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
@@ -15,11 +15,11 @@ use crate::frame::Answer;
 
 /// The client's side: every connection logs in with the same configuration.
 #[derive(Clone, Debug)]
-pub struct ClientSide {
+pub struct ClientProtocol {
     config: Arc<ClientConfig>,
 }
 
-impl ClientSide {
+impl ClientProtocol {
     /// Connections with this configuration.
     #[must_use]
     pub fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
@@ -28,7 +28,7 @@ impl ClientSide {
     }
 }
 
-impl Protocol for ClientSide {
+impl Protocol for ClientProtocol {
     type Machine = ClientConn;
     type Call = CallId;
     type Value = Answer;
@@ -40,12 +40,12 @@ impl Protocol for ClientSide {
         ClientConn::new(Arc::clone(&self.config), entropy, now)
     }
 
-    fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {
+    fn classify(&mut self, event: ClientEvent) -> LinkAction<Self> {
         match event {
-            ClientEvent::Reply { id, result } => Sorted::Reply(id, result),
-            ClientEvent::Closed(reason) => Sorted::Closed(reason),
-            ready @ ClientEvent::Ready(_) => Sorted::Ready(Some(ready)),
-            other => Sorted::Event(other),
+            ClientEvent::Reply { id, result } => LinkAction::Reply(id, result),
+            ClientEvent::Closed(reason) => LinkAction::Closed(reason),
+            ready @ ClientEvent::Ready(_) => LinkAction::Ready(Some(ready)),
+            other => LinkAction::Event(other),
         }
     }
 

@@ -9,7 +9,7 @@ use rpc_core::net::{Dialer, Link};
 use serde_json::{Value, json};
 use snek_proto::client::ClientConfig;
 use snek_proto::frame::Final;
-use snek_proto::net::{Client, ClientSide, connect_with, dialer};
+use snek_proto::net::{Client, ClientProtocol, connect_with, dialer};
 use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
 };
@@ -26,7 +26,7 @@ fn config(terms: &Terms) -> ClientConfig {
 
 #[async_trait]
 impl ClientUnderTest for Messages {
-    type Protocol = ClientSide;
+    type Protocol = ClientProtocol;
     type Handle = Client;
 
     const STEPS: usize = 3;
@@ -41,7 +41,7 @@ impl ClientUnderTest for Messages {
         (client, events, tokio::spawn(connection.run()))
     }
 
-    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientSide> {
+    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
         client.link()
     }
 

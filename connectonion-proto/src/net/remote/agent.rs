@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use rpc_core::net::{DrainReport, Link, LinkState};
 use rpc_core::{CallError, CloseReason, Json, Refused, Str};
 
-use super::book::Book;
-use super::protocol::{ClientSide, Pen};
+use super::protocol::{ClientProtocol, RequestSigner};
 use super::run::Run;
+use super::session::ClientSession;
 use crate::auth::{Address, Draft};
 use crate::client::{ClientConn, ClientState, Reply, Resume, Taken};
 use crate::frame::{
@@ -28,14 +28,22 @@ type Outcome<T> = Result<T, CallError<ErrorFrame>>;
 /// twice.
 #[derive(Clone)]
 pub struct RemoteAgent {
-    link: Link<ClientSide>,
-    book: Arc<Book>,
-    pen: Pen,
+    link: Link<ClientProtocol>,
+    session: Arc<ClientSession>,
+    signer: RequestSigner,
 }
 
 impl RemoteAgent {
-    pub(super) const fn new(link: Link<ClientSide>, book: Arc<Book>, pen: Pen) -> Self {
-        Self { link, book, pen }
+    pub(super) const fn new(
+        link: Link<ClientProtocol>,
+        session: Arc<ClientSession>,
+        signer: RequestSigner,
+    ) -> Self {
+        Self {
+            link,
+            session,
+            signer,
+        }
     }
 
     /// Says something. A run begins with it, or, if the agent is at work, it is an interjection and
@@ -81,14 +89,14 @@ impl RemoteAgent {
     /// # Cancel safety
     /// As for [`input`](Self::input).
     pub async fn send(&self, input: Input) -> Run {
-        let (items, consumer) = self.book.ends();
+        let (items, consumer) = self.session.ends();
         let run = self.run(consumer);
-        let book = Arc::clone(&self.book);
+        let session = Arc::clone(&self.session);
         let started = self.link.command(move |conn: &mut ClientConn, now| {
             let starts = conn.state() == ClientState::Ready;
             match conn.input(&input, now) {
                 Ok(id) => {
-                    book.begin(id, &input, items, starts);
+                    session.begin(id, &input, items, starts);
                     Ok(())
                 }
                 Err(refused) => Err(refused),
@@ -127,7 +135,7 @@ impl RemoteAgent {
     /// starts one.
     #[must_use]
     pub fn attach(&self) -> Run {
-        self.book.listen(|items| self.run(items))
+        self.session.listen(|items| self.run(items))
     }
 
     /// Listens to the run that goes on, from now on; `None` if none does. For a run of somebody else that
@@ -139,13 +147,13 @@ impl RemoteAgent {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn follow(&self) -> Result<Option<Run>, Refused> {
-        let (items, consumer) = self.book.ends();
+        let (items, consumer) = self.session.ends();
         let run = self.run(consumer);
-        let book = Arc::clone(&self.book);
+        let session = Arc::clone(&self.session);
         let follows = self.link.command(move |conn, _| {
             let goes_on = conn.is_running();
             if goes_on {
-                book.follow(items);
+                session.follow(items);
             }
             goes_on
         });
@@ -153,7 +161,7 @@ impl RemoteAgent {
     }
 
     /// Answers a question of the agent that this program knows by its id only: of an earlier
-    /// connection, or an earlier program. Others are answered by themselves ([`Ask`](super::Ask)).
+    /// connection, or an earlier program. Others are answered by themselves ([`Question`](super::Ask)).
     ///
     /// # Errors
     /// [`Refused`]: nothing was sent. [`Refused::is_retryable`] says whether it may succeed later.
@@ -213,7 +221,7 @@ impl RemoteAgent {
     /// # Cancel safety
     /// Dropping the future stops waiting; the code may have been taken.
     pub async fn onboard(&self, invite_code: &str) -> Outcome<OnboardSuccess> {
-        let draft = self.pen.draft().with("invite_code", invite_code);
+        let draft = self.signer.draft().with("invite_code", invite_code);
         self.submit(draft).await
     }
 
@@ -225,12 +233,12 @@ impl RemoteAgent {
     /// # Cancel safety
     /// As for [`onboard`](Self::onboard).
     pub async fn onboard_by_payment(&self, amount: f64) -> Outcome<OnboardSuccess> {
-        let draft = self.pen.draft().with("payment", amount);
+        let draft = self.signer.draft().with("payment", amount);
         self.submit(draft).await
     }
 
     async fn submit(&self, draft: Draft) -> Outcome<OnboardSuccess> {
-        let submit = OnboardSubmit::new(self.pen.sign(draft)?);
+        let submit = OnboardSubmit::new(self.signer.sign(draft)?);
         let reply = self.link.call(move |conn, now| conn.onboard(&submit, now));
         match reply.await? {
             Reply::Onboarded(success) => Ok(success),
@@ -268,8 +276,8 @@ impl RemoteAgent {
             _ => "client_id",
         };
         // Newer hosts want to see signed what the command is.
-        let draft = self.pen.draft().with("type", action.name());
-        let signed = self.pen.sign(draft.with(about, whom))?;
+        let draft = self.signer.draft().with("type", action.name());
+        let signed = self.signer.sign(draft.with(about, whom))?;
         let request = AdminRequest::new(action, signed);
         let reply = self.link.call(move |conn, now| conn.admin(&request, now));
         match reply.await? {
@@ -291,7 +299,7 @@ impl RemoteAgent {
     /// # Cancel safety
     /// Dropping the future stops waiting; the new session is opened.
     pub async fn new_session(&self, keep_conversation: bool) -> Result<(), CloseReason> {
-        self.book.renew(keep_conversation);
+        self.session.renew(keep_conversation);
         let mut states = self.link.watch();
         let LinkState::Ready { generation: old } = *states.borrow_and_update() else {
             return Ok(());
@@ -313,20 +321,20 @@ impl RemoteAgent {
     /// This client's address.
     #[must_use]
     pub fn address(&self) -> Address {
-        self.pen.address()
+        self.signer.address()
     }
 
     /// The session and the conversation as of the last run that ended, and the last event that came:
     /// what another program needs to go on ([`AgentOptions::resume`](super::AgentOptions)).
     #[must_use]
     pub fn session(&self) -> Resume {
-        self.book.resume()
+        self.session.resume()
     }
 
     /// The conversation in the middle of a run, if the host tells it (`session_sync`).
     #[must_use]
     pub fn live_session(&self) -> Option<Json> {
-        self.book.live()
+        self.session.live()
     }
 
     /// Waits until the client is let in and returns the number of the connection, from 1. At a gate
@@ -370,12 +378,12 @@ impl RemoteAgent {
 
     /// The link below, for what this type does not offer.
     #[must_use]
-    pub const fn link(&self) -> &Link<ClientSide> {
+    pub const fn link(&self) -> &Link<ClientProtocol> {
         &self.link
     }
 
     fn run(&self, items: rpc_core::net::Consumer<super::run::Item>) -> Run {
-        Run::new(items, Arc::clone(&self.book), self.link.clone())
+        Run::new(items, Arc::clone(&self.session), self.link.clone())
     }
 
     fn order<F>(&self, order: F) -> impl Future<Output = Result<(), Refused>> + Send + use<'_, F>
@@ -396,7 +404,7 @@ impl fmt::Debug for RemoteAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RemoteAgent")
             .field("state", &self.link.state())
-            .field("book", &self.book)
+            .field("session", &self.session)
             .finish_non_exhaustive()
     }
 }

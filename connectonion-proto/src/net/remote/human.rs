@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use rpc_core::Str;
 
-use super::ask;
+use super::question;
 use crate::client::Step;
 use crate::frame::{
     Approval, ApprovalNeeded, AskUser, PlanReview, Rejection, Ulw, UlwTurnsReached,
 };
 
 /// What is said when nobody is there to answer.
-const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
+const NOBODY: &str = "DeclineAll is here to answer. This is not an approval.";
 
 /// Whoever sees what an agent does and answers its questions: a terminal, a chat window, a test.
 ///
@@ -44,13 +44,13 @@ pub trait Human: Send + Sync {
     /// The turns of the mode `ulw` are used up.
     async fn turns_reached(&self, reached: &UlwTurnsReached) -> Ulw {
         let _ = reached;
-        ask::stop()
+        question::stop()
     }
 }
 
 /// Nobody: declines every question.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nobody;
+pub struct DeclineAll;
 
 #[async_trait]
-impl Human for Nobody {}
+impl Human for DeclineAll {}

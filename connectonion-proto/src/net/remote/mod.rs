@@ -1,16 +1,16 @@
 //! A client of an agent somewhere else: [`RemoteAgent`], and how it is connected.
 
 mod agent;
-mod ask;
-mod book;
 mod event;
 #[cfg(feature = "ws")]
 mod find;
 mod human;
 mod options;
 mod protocol;
+mod question;
 mod questions;
 mod run;
+mod session;
 #[cfg(feature = "ws")]
 mod url;
 
@@ -19,27 +19,27 @@ use std::sync::Arc;
 use rpc_core::net::Dialer;
 
 pub use agent::RemoteAgent;
-pub use ask::Ask;
 pub use event::Event;
 #[cfg(feature = "ws")]
 pub use find::{FindError, Found, find, look_up};
-pub use human::{Human, Nobody};
+pub use human::{DeclineAll, Human};
 pub use options::{AgentOptions, link_config};
-pub use protocol::ClientSide;
+pub use protocol::ClientProtocol;
+pub use question::Question;
 pub use run::{Run, RunEvent};
 #[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, dialer};
 
 use crate::client::Sign;
-use book::Book;
-use protocol::Pen;
+use protocol::RequestSigner;
+use session::ClientSession;
 
 /// What a client's application receives besides its runs: [`Event`]s and changes of the link's state,
 /// in order and bounded.
 pub type Events = rpc_core::net::Events<Event>;
 
 /// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
-pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
+pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
 /// Connects through any dialer: in memory, through a proxy, with your own TLS. Whether the line is
 /// safe for prompts is the caller's to know.
@@ -59,11 +59,11 @@ pub fn connect_with<D: Dialer>(
         clock,
         ..
     } = options;
-    let book = Arc::new(Book::new(resume, run, client.limits.clone()));
-    let pen = Pen::new(Arc::new(identity), host, clock);
+    let session = Arc::new(ClientSession::new(resume, run, client.limits.clone()));
+    let signer = RequestSigner::new(Arc::new(identity), host, clock);
     let config = Arc::new(client.with_session_sync(true));
-    let side = ClientSide::new(config, pen.clone(), Arc::clone(&book), invite_code);
+    let side = ClientProtocol::new(config, signer.clone(), Arc::clone(&session), invite_code);
     let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
-    book.attach(link.downgrade());
-    (RemoteAgent::new(link, book, pen), events, connection)
+    session.attach(link.downgrade());
+    (RemoteAgent::new(link, session, signer), events, connection)
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use rpc_core::encode::encode;
-use rpc_core::net::{LinkState, Protocol, Sorted, WeakLink};
+use rpc_core::net::{LinkAction, LinkState, Protocol, WeakLink};
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Json, Refused, Secret};
 
-use super::book::Book;
 use super::event::Event;
+use super::session::ClientSession;
 use crate::auth::{Address, Draft, unix_seconds};
 use crate::client::{ClientConfig, ClientConn, ClientEvent, Reply, Sign};
 use crate::codec::redact;
@@ -19,10 +19,10 @@ use crate::frame::{Connect, ErrorFrame, OnboardSubmit, Signed};
 
 /// The client's side: every connection opens with a CONNECT of its own, freshly signed, for the
 /// session that the last one had. [`connect_with`](crate::net::connect_with) makes it.
-pub struct ClientSide {
+pub struct ClientProtocol {
     config: Arc<ClientConfig>,
-    pen: Pen,
-    book: Arc<Book>,
+    signer: RequestSigner,
+    session: Arc<ClientSession>,
     invite_code: Option<Secret>,
     /// The host has asked, and the code has not been offered.
     offer: bool,
@@ -31,17 +31,17 @@ pub struct ClientSide {
     connect_wanted: bool,
 }
 
-impl ClientSide {
+impl ClientProtocol {
     pub(super) const fn new(
         config: Arc<ClientConfig>,
-        pen: Pen,
-        book: Arc<Book>,
+        signer: RequestSigner,
+        session: Arc<ClientSession>,
         invite_code: Option<Secret>,
     ) -> Self {
         Self {
             config,
-            pen,
-            book,
+            signer,
+            session,
             invite_code,
             offer: false,
             offered: None,
@@ -51,14 +51,14 @@ impl ClientSide {
 
     /// Another CONNECT for the session.
     fn connect_again(&self, machine: &mut ClientConn, now: Instant) -> Result<(), Refused> {
-        let signed = self.pen.sign(self.pen.draft())?;
+        let signed = self.signer.sign(self.signer.draft())?;
         machine.connect(&self.connect(signed), now)
     }
 
     /// The CONNECT for the session, without the conversation if that is too large to be sent: the
     /// host has a copy of its own, and a refused CONNECT would end it all.
     fn connect(&self, signed: Signed) -> Connect {
-        let mut connect = self.book.connect(signed);
+        let mut connect = self.session.connect(signed);
         let max = self.config.max_sent_bytes;
         let may_be_large = |it: &Json| it.get().len() > max / 2;
         if connect.session.as_ref().is_some_and(may_be_large)
@@ -75,34 +75,38 @@ impl ClientSide {
         };
         // Whoever cannot sign this could not sign the CONNECT.
         self.offered = self
-            .pen
+            .signer
             .invite(code.expose())
             .and_then(|submit| machine.onboard(&submit, now))
             .ok();
     }
 
-    fn reply(&mut self, id: CallId, result: Result<Reply, CallError<ErrorFrame>>) -> Sorted<Self> {
+    fn reply(
+        &mut self,
+        id: CallId,
+        result: Result<Reply, CallError<ErrorFrame>>,
+    ) -> LinkAction<Self> {
         if self.offered == Some(id) {
             self.offered = None;
             return match result {
-                Err(CallError::Remote(error)) => Sorted::Event(Event::Complaint(error)),
-                _ => Sorted::Ignore,
+                Err(CallError::Remote(error)) => LinkAction::Event(Event::Complaint(error)),
+                _ => LinkAction::Ignore,
             };
         }
         let heard = match &result {
-            Ok(Reply::Input(taken)) => self.book.taken(id, &Ok(taken.clone())),
+            Ok(Reply::Input(taken)) => self.session.taken(id, &Ok(taken.clone())),
             Ok(_) => false,
-            Err(error) => self.book.taken(id, &Err(error.clone())),
+            Err(error) => self.session.taken(id, &Err(error.clone())),
         };
         if heard {
-            Sorted::Ignore
+            LinkAction::Ignore
         } else {
-            Sorted::Reply(id, result)
+            LinkAction::Reply(id, result)
         }
     }
 }
 
-impl Protocol for ClientSide {
+impl Protocol for ClientProtocol {
     type Machine = ClientConn;
     type Call = CallId;
     type Value = Reply;
@@ -114,7 +118,7 @@ impl Protocol for ClientSide {
         self.offer = false;
         self.connect_wanted = false;
         let config = Arc::clone(&self.config);
-        match self.pen.sign(self.pen.draft()) {
+        match self.signer.sign(self.signer.draft()) {
             Ok(signed) => {
                 let connect = self.connect(signed);
                 ClientConn::new(config, &connect, entropy, now)
@@ -123,59 +127,59 @@ impl Protocol for ClientSide {
         }
     }
 
-    fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {
+    fn classify(&mut self, event: ClientEvent) -> LinkAction<Self> {
         match event {
             ClientEvent::Connected(frame) => {
-                self.book.connected(&frame);
-                self.book.nudge();
-                Sorted::Ready(Some(Event::Connected(frame)))
+                self.session.connected(&frame);
+                self.session.wake();
+                LinkAction::Ready(Some(Event::Connected(frame)))
             }
             ClientEvent::OnboardRequired(frame) => {
                 self.offer = self.invite_code.is_some();
-                self.book.nudge();
-                Sorted::Event(Event::OnboardRequired(frame))
+                self.session.wake();
+                LinkAction::Event(Event::OnboardRequired(frame))
             }
             ClientEvent::ConnectWanted => {
                 self.connect_wanted = true;
-                self.book.nudge();
-                Sorted::Ignore
+                self.session.wake();
+                LinkAction::Ignore
             }
-            ClientEvent::Refused(error) => Sorted::Event(Event::Refused(error)),
-            ClientEvent::Step(step) => match self.book.step(step) {
-                Some(step) => Sorted::Event(Event::Step(step)),
-                None => Sorted::Ignore,
+            ClientEvent::Refused(error) => LinkAction::Event(Event::Refused(error)),
+            ClientEvent::Step(step) => match self.session.step(step) {
+                Some(step) => LinkAction::Event(Event::Step(step)),
+                None => LinkAction::Ignore,
             },
             ClientEvent::Reply { id, result } => self.reply(id, result),
-            ClientEvent::RunEnded(result) => match self.book.run_ended(&result) {
-                Some(result) => Sorted::Event(Event::RunEnded(result)),
-                None => Sorted::Ignore,
+            ClientEvent::RunEnded(result) => match self.session.run_ended(&result) {
+                Some(result) => LinkAction::Event(Event::RunEnded(result)),
+                None => LinkAction::Ignore,
             },
             // It was sent twice to be on the safe side, and had arrived.
             ClientEvent::AnswerRefused { request_id, .. }
-                if self.book.was_repeated(request_id.as_deref()) =>
+                if self.session.was_repeated(request_id.as_deref()) =>
             {
-                Sorted::Ignore
+                LinkAction::Ignore
             }
             ClientEvent::AnswerRefused { request_id, error } => {
-                Sorted::Event(Event::AnswerRefused { request_id, error })
+                LinkAction::Event(Event::AnswerRefused { request_id, error })
             }
             ClientEvent::Unsent(response) => {
-                self.book.keep(response);
-                Sorted::Ignore
+                self.session.keep(response);
+                LinkAction::Ignore
             }
             ClientEvent::Unconfirmed(response) => {
-                self.book.doubt(response);
-                Sorted::Ignore
+                self.session.doubt(response);
+                LinkAction::Ignore
             }
             ClientEvent::CaughtUp => {
-                self.book.caught_up();
-                self.book.nudge();
-                Sorted::Ignore
+                self.session.caught_up();
+                self.session.wake();
+                LinkAction::Ignore
             }
-            ClientEvent::Complaint(error) => Sorted::Event(Event::Complaint(error)),
-            ClientEvent::Unknown(other) => Sorted::Event(Event::Unknown(other)),
-            ClientEvent::Warning(warning) => Sorted::Event(Event::Warning(warning)),
-            ClientEvent::Closed(reason) => Sorted::Closed(reason),
+            ClientEvent::Complaint(error) => LinkAction::Event(Event::Complaint(error)),
+            ClientEvent::Unknown(other) => LinkAction::Event(Event::Unknown(other)),
+            ClientEvent::Warning(warning) => LinkAction::Event(Event::Warning(warning)),
+            ClientEvent::Closed(reason) => LinkAction::Closed(reason),
         }
     }
 
@@ -187,7 +191,7 @@ impl Protocol for ClientSide {
         machine.cancel(call);
     }
 
-    fn gather(&mut self, machine: &mut ClientConn, now: Instant) {
+    fn before_write(&mut self, machine: &mut ClientConn, now: Instant) {
         if std::mem::take(&mut self.offer) {
             self.offer_code(machine, now);
         }
@@ -196,9 +200,9 @@ impl Protocol for ClientSide {
             let _ = self.connect_again(machine, now);
         }
         if machine.is_running() {
-            for response in self.book.take_unsent() {
+            for response in self.session.take_unsent() {
                 if machine.respond(&response, now).is_err() {
-                    self.book.keep(response);
+                    self.session.keep(response);
                 }
             }
         }
@@ -218,34 +222,34 @@ impl Protocol for ClientSide {
 }
 
 /// However the connection ends, nobody listens on.
-impl Drop for ClientSide {
+impl Drop for ClientProtocol {
     fn drop(&mut self) {
-        let link = self.book.link().and_then(WeakLink::upgrade);
+        let link = self.session.link().and_then(WeakLink::upgrade);
         let reason = link.and_then(|link| match link.state() {
             LinkState::GaveUp { cause: reason } | LinkState::Closed { reason } => Some(reason),
             _ => None,
         });
-        self.book.end(&reason.unwrap_or(CloseReason::TaskGone));
+        self.session.end(&reason.unwrap_or(CloseReason::TaskGone));
     }
 }
 
-impl fmt::Debug for ClientSide {
+impl fmt::Debug for ClientProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientSide")
-            .field("book", &self.book)
+        f.debug_struct("ClientProtocol")
+            .field("session", &self.session)
             .finish_non_exhaustive()
     }
 }
 
 /// What signs: the key, whom it is for, and the wall clock.
 #[derive(Clone)]
-pub(super) struct Pen {
+pub(super) struct RequestSigner {
     identity: Arc<dyn Sign>,
     host: Option<Address>,
     clock: fn() -> SystemTime,
 }
 
-impl Pen {
+impl RequestSigner {
     pub(super) fn new(
         identity: Arc<dyn Sign>,
         host: Option<Address>,

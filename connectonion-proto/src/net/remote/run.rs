@@ -11,10 +11,10 @@ use rpc_core::Str;
 use rpc_core::net::{Consumer, Link, QueueConfig, Queued, queue};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
-use super::ask::Ask;
-use super::book::Book;
-use super::human::{Human, Nobody};
-use super::protocol::ClientSide;
+use super::human::{DeclineAll, Human};
+use super::protocol::ClientProtocol;
+use super::question::Question;
+use super::session::ClientSession;
 use crate::client::Step;
 use crate::frame::{
     ApprovalNeeded, AskUser, ErrorFrame, EventKind, Output, PlanReview, UlwTurnsReached,
@@ -43,13 +43,13 @@ pub enum RunEvent {
     /// was answered meanwhile, by another device for example.
     Step(Step),
     /// The agent asks the user, and waits.
-    AskUser(Ask<AskUser>),
+    AskUser(Question<AskUser>),
     /// A tool waits for the user's leave.
-    Approval(Ask<ApprovalNeeded>),
+    Approval(Question<ApprovalNeeded>),
     /// A plan waits for the user's word.
-    PlanReview(Ask<PlanReview>),
+    PlanReview(Question<PlanReview>),
     /// The turns of the mode `ulw` are used up, and the agent waits.
-    TurnsReached(Ask<UlwTurnsReached>),
+    TurnsReached(Question<UlwTurnsReached>),
     /// An agent was at work already: the prompt is queued, and a step `user_input` with this id says
     /// when it is taken in. The run that it is listening to now is that agent's.
     Queued {
@@ -75,21 +75,21 @@ pub struct Run {
     /// `None` once the end was read.
     items: Option<Consumer<Item>>,
     end: Option<End>,
-    book: Arc<Book>,
+    session: Arc<ClientSession>,
     /// Keeps the connection open.
-    _link: Link<ClientSide>,
+    _link: Link<ClientProtocol>,
 }
 
 impl Run {
     pub(super) const fn new(
         items: Consumer<Item>,
-        book: Arc<Book>,
-        link: Link<ClientSide>,
+        session: Arc<ClientSession>,
+        link: Link<ClientProtocol>,
     ) -> Self {
         Self {
             items: Some(items),
             end: None,
-            book,
+            session,
             _link: link,
         }
     }
@@ -153,7 +153,7 @@ impl Run {
         }
     }
 
-    /// Reads to the end. Questions of the agent are declined, as [`Nobody`] does: use
+    /// Reads to the end. Questions of the agent are declined, as [`DeclineAll`] does: use
     /// [`complete`](Self::complete) for somebody who answers.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl Run {
     /// # Cancel safety
     /// As for [`complete`](Self::complete).
     pub async fn output(&mut self) -> End {
-        self.complete(&Nobody).await
+        self.complete(&DeclineAll).await
     }
 
     /// How the run ended; `None` until its end was read.
@@ -203,12 +203,18 @@ impl Run {
     }
 
     fn event(&self, step: Step) -> RunEvent {
-        let book = || Arc::downgrade(&self.book);
+        let session = || Arc::downgrade(&self.session);
         match &step.event.kind {
-            EventKind::AskUser(it) => RunEvent::AskUser(Ask::new(it.clone(), step, book())),
-            EventKind::ApprovalNeeded(it) => RunEvent::Approval(Ask::new(it.clone(), step, book())),
-            EventKind::PlanReview(it) => RunEvent::PlanReview(Ask::new(it.clone(), step, book())),
-            EventKind::UlwTurnsReached(it) => RunEvent::TurnsReached(Ask::new(*it, step, book())),
+            EventKind::AskUser(it) => RunEvent::AskUser(Question::new(it.clone(), step, session())),
+            EventKind::ApprovalNeeded(it) => {
+                RunEvent::Approval(Question::new(it.clone(), step, session()))
+            }
+            EventKind::PlanReview(it) => {
+                RunEvent::PlanReview(Question::new(it.clone(), step, session()))
+            }
+            EventKind::UlwTurnsReached(it) => {
+                RunEvent::TurnsReached(Question::new(*it, step, session()))
+            }
             _ => RunEvent::Step(step),
         }
     }

@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use super::options::Service;
 use crate::frame::Standing;
-use crate::net::Desk;
+use crate::net::HostRuntime;
 use crate::session::Owner;
 
 /// What the answers are made of.
 pub(super) struct Pages {
-    pub(super) desk: Desk,
+    pub(super) runtime: HostRuntime,
     pub(super) name: String,
     pub(super) tools: Vec<String>,
     pub(super) trust: &'static str,
@@ -65,7 +65,7 @@ impl Pages {
             }),
             "/info" if is_get => json(&Info {
                 name: &self.name,
-                address: self.desk.address().to_string(),
+                address: self.runtime.address().to_string(),
                 tools: &self.tools,
                 trust: self.trust,
                 version: env!("CARGO_PKG_VERSION"),
@@ -85,7 +85,7 @@ impl Pages {
     fn session(&self, id: &str) -> Response<Bytes> {
         let asked = id.into();
         let answer = self
-            .desk
+            .runtime
             .read(|hub| hub.status(Some(Owner::Unsigned), Some(&asked)));
         let session = Session {
             session_id: id,

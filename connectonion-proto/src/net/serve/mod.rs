@@ -1,4 +1,4 @@
-//! [`Host`]: a [`Desk`] on a socket.
+//! [`Host`]: a [`HostRuntime`] on a socket.
 
 mod http;
 mod options;
@@ -18,7 +18,7 @@ use rpc_core::net::{Cancellation, DriverConfig, Transport};
 use tokio::net::ToSocketAddrs;
 
 use self::http::Pages;
-use super::desk::{Agent, Desk};
+use super::runtime::{Agent, HostRuntime};
 use crate::limits::WS_PATH;
 use crate::server::ServerConfig;
 
@@ -68,7 +68,7 @@ pub type HostHandle = ShutdownHandle;
 
 /// What all connections of a host share.
 struct Shared {
-    desk: Desk,
+    runtime: HostRuntime,
     connection: Arc<ServerConfig>,
     driver: DriverConfig,
     shutdown_timeout: Duration,
@@ -91,11 +91,11 @@ impl Host {
     ) -> io::Result<Self> {
         let max = options.connection.limits.max_message_bytes;
         let max_sent = options.connection.max_sent_bytes;
-        let mut desk = options.desk;
-        desk.hub.max_output_bytes = desk.hub.max_output_bytes.min(max_sent);
-        let desk = Desk::new(agent, desk);
+        let mut runtime = options.runtime;
+        runtime.hub.max_output_bytes = runtime.hub.max_output_bytes.min(max_sent);
+        let runtime = HostRuntime::new(agent, runtime);
         let pages = Arc::new(Pages {
-            desk: desk.clone(),
+            runtime: runtime.clone(),
             name: options.name,
             tools: options.tools,
             trust: options.trust.as_str(),
@@ -109,7 +109,7 @@ impl Host {
         let half = options.shutdown_timeout / 2;
         driver.close_timeout = driver.close_timeout.min(half);
         let shared = Shared {
-            desk,
+            runtime,
             connection: Arc::new(options.connection),
             driver,
             shutdown_timeout: options.shutdown_timeout,
@@ -147,10 +147,10 @@ impl Host {
         self.server.shutdown_handle()
     }
 
-    /// The desk: who is there, and what runs.
+    /// The runtime: who is there, and what runs.
     #[must_use]
-    pub fn desk(&self) -> Desk {
-        self.shared.desk.clone()
+    pub fn runtime(&self) -> HostRuntime {
+        self.shared.runtime.clone()
     }
 
     /// Serves until the [handle](Self::handle) drains it: then no prompt is taken any more, agents
@@ -162,7 +162,7 @@ impl Host {
     /// stored.
     pub async fn run(self) -> DrainReport {
         let (server, shared) = (self.server, self.shared);
-        let desk = shared.desk.clone();
+        let runtime = shared.runtime.clone();
         let half = shared.shutdown_timeout / 2;
         let serving = async {
             let serve = move |accepted: Accepted| {
@@ -171,12 +171,12 @@ impl Host {
             };
             let report = server.run(serve).await;
             // Agents may be at work that nobody watches.
-            desk.drain(half).await;
+            runtime.drain(half).await;
             report
         };
         tokio::select! {
             report = serving => report,
-            never = desk.run() => match never {},
+            never = runtime.run() => match never {},
         }
     }
 }
@@ -185,7 +185,7 @@ impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host")
             .field("server", &self.server)
-            .field("desk", &self.shared.desk)
+            .field("runtime", &self.shared.runtime)
             .finish_non_exhaustive()
     }
 }
@@ -198,7 +198,7 @@ fn serve<T: Transport>(
     cancellation: Cancellation,
 ) -> impl Future<Output = ()> + use<T> {
     let config = Arc::clone(&shared.connection);
-    let (handle, mut handler) = shared.desk.connection(Some(peer), config);
+    let (handle, mut handler) = shared.runtime.connection(Some(peer), config);
     handler.drain_timeout = shared.shutdown_timeout / 2;
     let (driver, shutdown) = (shared.driver.clone(), cancellation.into_cancelled());
     rpc_core::net::serve(handle, transport, handler, driver, shutdown).map(drop)

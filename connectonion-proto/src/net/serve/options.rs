@@ -14,7 +14,7 @@ use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 
 use crate::auth::Signer;
 use crate::limits::SHUTDOWN_TIMEOUT;
-use crate::net::DeskOptions;
+use crate::net::RuntimeOptions;
 use crate::server::ServerConfig;
 use crate::session::RegistryConfig;
 use crate::trust::TrustLevel;
@@ -45,7 +45,7 @@ rpc_core::config! {
         /// The level of trust, for `/info`.
         pub trust: TrustLevel = level,
         /// Who comes in, how long sessions live, and where they are stored.
-        pub desk: DeskOptions = desk,
+        pub runtime: RuntimeOptions = runtime,
         /// Limits and times of each connection.
         pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
         /// Limits, guards and TLS before the upgrade. [`WS_PATH`](crate::limits::WS_PATH) upgrades in
@@ -59,8 +59,8 @@ rpc_core::config! {
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
         pub(super) service: Option<Arc<Service>> = None,
     }
-    /// With this desk, whose door is at this level of trust.
-    pub fn with_desk(desk: DeskOptions, level: TrustLevel);
+    /// With this runtime, whose door is at this level of trust.
+    pub fn with_runtime(runtime: RuntimeOptions, level: TrustLevel);
 }
 
 impl HostOptions {
@@ -68,7 +68,7 @@ impl HostOptions {
     /// storage.
     #[must_use]
     pub fn new(host: &Signer, level: TrustLevel) -> Self {
-        Self::with_desk(DeskOptions::new(host, level), level)
+        Self::with_runtime(RuntimeOptions::new(host, level), level)
     }
 
     /// Sets [`tools`](Self::tools).
@@ -97,7 +97,7 @@ impl fmt::Debug for HostOptions {
         f.debug_struct("HostOptions")
             .field("name", &self.name)
             .field("trust", &self.trust)
-            .field("desk", &self.desk)
+            .field("runtime", &self.runtime)
             .field("connection", &self.connection)
             .field("http", &self.http)
             .field("driver", &self.driver)

@@ -13,7 +13,7 @@ use crate::auth::Signer;
 use crate::frame::{EventKind, Thinking};
 use crate::hub::Hub;
 use crate::limits::server_limits;
-use crate::net::{AgentError, DeskOptions, Prompt, Reply, Turn};
+use crate::net::{AgentError, Prompt, Reply, RuntimeOptions, Turn};
 use crate::trust::TrustLevel;
 
 /// Says more than there is room for, and is done.
@@ -46,17 +46,17 @@ async fn hear(line: &mut MemTransport) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
-    let options = DeskOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open);
+    let options = RuntimeOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open);
     let limits = server_limits().with_max_outbox_frames(16);
     let shared = Arc::new(Shared {
-        desk: Desk::new(Chatter, options),
+        runtime: HostRuntime::new(Chatter, options),
         connection: Arc::new(ServerConfig::default().with_limits(limits)),
         driver: DriverConfig::default(),
         shutdown_timeout: Duration::from_secs(4),
     });
     let (canceller, cancellation) = Cancellation::new();
     let (mut line, theirs) = mem::duplex(4);
-    let running = shared.desk.clone();
+    let running = shared.runtime.clone();
     tokio::spawn(async move { running.run().await });
     tokio::spawn(serve(
         &shared,
@@ -68,7 +68,7 @@ async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
     assert!(hear(&mut line).await.contains("CONNECTED"));
     say(&mut line, r#"{"type":"INPUT","prompt":"hello"}"#).await;
     assert!(hear(&mut line).await.contains("user_input"));
-    while !shared.desk.read(Hub::is_idle) {
+    while !shared.runtime.read(Hub::is_idle) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     // Most of the run has not left when the end comes: the client was slow.

@@ -10,10 +10,10 @@ use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::limits::server_limits;
 use connectonion_proto::net::{
-    Agent, AgentError, DeskOptions, Host, HostHandle, HostOptions, Prompt, Reply, Turn,
+    Agent, AgentError, Host, HostHandle, HostOptions, Prompt, Reply, RuntimeOptions, Turn,
 };
 use connectonion_proto::server::ServerConfig;
-use connectonion_proto::trust::{Door, TrustBook, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
 use rpc_core::net::server::{Counters, DrainReport};
 use serde_json::json;
 use switchboard_testing::faults::server::{ServerUnderTest, Terms};
@@ -66,11 +66,12 @@ impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let mut book = TrustBook::default();
         book.promote(client_key().address()).unwrap();
-        let door = Door::new(*host_key().address(), TrustPolicy::new(TrustLevel::Careful))
-            .with_invites(InviteCodes::new(["red-onion"]).unwrap())
-            .with_book(book);
-        let desk = DeskOptions::with_door(door);
-        let options = HostOptions::with_desk(desk, TrustLevel::Careful);
+        let access =
+            AccessControl::new(*host_key().address(), TrustPolicy::new(TrustLevel::Careful))
+                .with_invites(InviteCodes::new(["red-onion"]).unwrap())
+                .with_book(book);
+        let runtime = RuntimeOptions::with_access(access);
+        let options = HostOptions::with_runtime(runtime, TrustLevel::Careful);
         let connection = ServerConfig::default()
             .with_connect_timeout(Some(terms.opening))
             .with_keep_alive(terms.keep_alive)

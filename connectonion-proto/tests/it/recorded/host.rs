@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::frame::Number;
-use connectonion_proto::net::{Desk, DeskOptions};
+use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::server::ServerConfig;
-use connectonion_proto::trust::{Door, SignaturePolicy, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -74,7 +74,7 @@ struct Player<'r> {
     used: &'r mut HashSet<(usize, usize)>,
     runs: Runs,
     permits: Arc<Semaphore>,
-    desks: HashMap<String, Desk>,
+    runtimes: HashMap<String, HostRuntime>,
     trust: String,
     scratch: Scratch,
     clients: HashMap<u64, Client>,
@@ -107,7 +107,7 @@ impl<'r> Player<'r> {
             used,
             runs: runs(&recording.lines),
             permits: Arc::new(Semaphore::new(0)),
-            desks: HashMap::new(),
+            runtimes: HashMap::new(),
             trust: trust.to_owned(),
             scratch: Scratch::new(),
             clients: HashMap::new(),
@@ -120,13 +120,13 @@ impl<'r> Player<'r> {
         }
     }
 
-    fn desk(&mut self) -> &Desk {
+    fn runtime(&mut self) -> &HostRuntime {
         let (runs, permits, path) = (&self.runs, &self.permits, self.scratch.path());
         let is_old = self.recording.version == "1.2.1";
-        self.desks.entry(self.trust.clone()).or_insert_with(|| {
+        self.runtimes.entry(self.trust.clone()).or_insert_with(|| {
             let level: TrustLevel = self.trust.parse().unwrap();
             let policy = TrustPolicy::new(level).with_signatures(SignaturePolicy::AlwaysSigned);
-            let mut door = Door::new(*host_key().address(), policy);
+            let mut access = AccessControl::new(*host_key().address(), policy);
             let (price, payee) = match is_old {
                 true => (Number::from(10_u64), None),
                 false => (
@@ -134,26 +134,26 @@ impl<'r> Player<'r> {
                     Some(host_key().address().to_string().into()),
                 ),
             };
-            let book = door.book_mut();
+            let book = access.book_mut();
             for name in ["main", "second"] {
                 book.contacts.insert(*signer(name).address()).unwrap();
             }
             book.block(signer("blocked").address()).unwrap();
             book.admins.insert(*signer("admin").address()).unwrap();
-            let door = door
+            let access = access
                 .with_invites(InviteCodes::new(["OpenOnion"]).unwrap())
                 .with_payment(price, payee);
             let limits = UploadLimits::default()
                 .with_max_files(3)
                 .with_max_file_bytes(1024 * 1024);
-            let options = DeskOptions::with_door(door).with_uploads(path, limits);
-            let desk = Desk::new(
+            let options = RuntimeOptions::with_access(access).with_uploads(path, limits);
+            let runtime = HostRuntime::new(
                 Recorded::new(Arc::clone(runs), Arc::clone(permits)),
                 options,
             );
-            let running = desk.clone();
+            let running = runtime.clone();
             tokio::spawn(async move { running.run().await });
-            desk
+            runtime
         })
     }
 
@@ -231,10 +231,10 @@ impl<'r> Player<'r> {
         if line.event == "open" {
             let pings = self.recording.name.starts_with("22");
             let config = ServerConfig::default();
-            let desk = self.desk();
+            let runtime = self.runtime();
             let client = match pings {
-                true => Client::open_with(desk, config),
-                false => Client::open(desk),
+                true => Client::open_with(runtime, config),
+                false => Client::open(runtime),
             };
             self.clients.insert(line.conn, client);
         }
@@ -267,9 +267,9 @@ impl<'r> Player<'r> {
         let mut later = self.recording.lines[at..].iter();
         let answer = later.find(|it| it.conn == line.conn && it.kind() == "CONNECTED");
         let has_ended = answer.is_some_and(|it| it.frame["status"] == "connected");
-        let desk = self.desk().clone();
+        let runtime = self.runtime().clone();
         for _ in 0..100 {
-            if !has_ended || desk.running() == 0 {
+            if !has_ended || runtime.running() == 0 {
                 break;
             }
             self.permits.add_permits(1);

@@ -7,7 +7,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use rpc_core::Secret;
 
 use super::{Events, request_body};
-use crate::model::http::{Asker, HttpClient, Patience, endpoint, sensitive};
+use crate::model::http::{Asker, HttpClient, RequestPolicy, endpoint, sensitive};
 use crate::model::provider::ANTHROPIC_ENDPOINT;
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError};
 
@@ -28,7 +28,7 @@ rpc_core::config! {
         /// The longest answer in tokens; the interface wants to know. Default 4,096.
         pub max_tokens: u32 = 4096 => with_max_tokens,
         /// How patiently.
-        pub patience: Patience = Patience::default() => with_patience,
+        pub policy: RequestPolicy = RequestPolicy::default() => with_policy,
     }
     /// This model of Anthropic's, without a key.
     pub fn new(model: impl Into<String>);
@@ -63,7 +63,7 @@ impl Anthropic {
         if let Some(key) = &config.key {
             headers.insert("x-api-key", sensitive("", key)?);
         }
-        let asker = Asker::new(http, url, headers, config.key.as_ref(), config.patience)?;
+        let asker = Asker::new(http, url, headers, config.key.as_ref(), config.policy)?;
         Ok(Self { asker, config })
     }
 

@@ -4,7 +4,7 @@
 use rpc_core::Secret;
 
 use super::{Anthropic, AnthropicConfig};
-use crate::model::http::testing::{Does, OK, Provider, ask, patience};
+use crate::model::http::testing::{Does, OK, Provider, ask, policy};
 use crate::model::{Finish, ModelError};
 
 const HELLO: &str = concat!(
@@ -22,7 +22,7 @@ fn model(provider: &Provider) -> Anthropic {
         .with_url(&provider.url)
         .with_key(Some(Secret::from(" sk-hunter2\n")))
         .with_max_tokens(7)
-        .with_patience(patience());
+        .with_policy(policy());
     Anthropic::new(config).unwrap()
 }
 

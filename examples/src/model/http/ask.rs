@@ -13,7 +13,7 @@ use rpc_core::net::entropy;
 use tokio::time::Instant;
 
 use super::client::{chain, is_loopback};
-use super::{HttpClient, Patience};
+use super::{HttpClient, RequestPolicy};
 use crate::model::answer::{AnswerDecoder, Dialect};
 use crate::model::error::quote;
 use crate::model::{Delta, Deltas, ModelError, Wait};
@@ -29,7 +29,7 @@ pub(in crate::model) struct Asker {
     client: Client,
     url: Url,
     headers: HeaderMap,
-    patience: Patience,
+    policy: RequestPolicy,
     /// What must not be repeated to anybody.
     private: Vec<Secret>,
 }
@@ -40,7 +40,7 @@ impl Asker {
         url: Url,
         mut headers: HeaderMap,
         key: Option<&Secret>,
-        patience: Patience,
+        policy: RequestPolicy,
     ) -> Result<Self, ModelError> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -55,7 +55,7 @@ impl Asker {
             client: http.client(&url)?,
             url,
             headers,
-            patience,
+            policy,
             private,
         })
     }
@@ -74,7 +74,7 @@ impl Asker {
         &self,
         body: Bytes,
     ) -> Result<Deltas, ModelError> {
-        let mut backoff = Backoff::new(self.patience.retry);
+        let mut backoff = Backoff::new(self.policy.retry);
         loop {
             let failed = match self.attempt(&body).await {
                 Ok(response) => return Ok(self.deltas::<D>(response)),
@@ -98,7 +98,7 @@ impl Asker {
             .post(self.url.clone())
             .headers(self.headers.clone())
             .body(body.clone());
-        let after = self.patience.head_timeout;
+        let after = self.policy.head_timeout;
         let response = match tokio::time::timeout(after, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
@@ -140,7 +140,7 @@ impl Asker {
         };
         Err(Failed {
             error: ModelError::Status { status, message },
-            again: passes && wait.is_none_or(|wait| wait <= self.patience.max_wait),
+            again: passes && wait.is_none_or(|wait| wait <= self.policy.max_wait),
             wait,
         })
     }
@@ -154,7 +154,7 @@ impl Asker {
                 body.extend_from_slice(&chunk);
             }
         };
-        let _ = tokio::time::timeout(self.patience.tail_timeout, read).await;
+        let _ = tokio::time::timeout(self.policy.tail_timeout, read).await;
         body.truncate(MAX_ERROR_BYTES);
         String::from_utf8_lossy(&body).into_owned()
     }
@@ -165,7 +165,7 @@ impl Asker {
             decoder: AnswerDecoder::<D>::default(),
             failure: None,
             over: false,
-            patience: self.patience,
+            policy: self.policy,
             since: Instant::now(),
             complete: None,
             private: self.private.clone(),
@@ -191,7 +191,7 @@ struct Reading<D> {
     /// Told after the pieces before it.
     failure: Option<ModelError>,
     over: bool,
-    patience: Patience,
+    policy: RequestPolicy,
     since: Instant,
     /// When the answer was complete.
     complete: Option<Instant>,
@@ -231,12 +231,12 @@ impl<D: Dialect> Reading<D> {
     }
 
     async fn read(&mut self) -> Result<(), ModelError> {
-        let Patience {
+        let RequestPolicy {
             idle_timeout,
             tail_timeout,
             total_timeout,
             ..
-        } = self.patience;
+        } = self.policy;
         let now = Instant::now();
         let complete = self.decoder.is_finished();
         // The wait that ends first. None of them begins anew with a comment after the end.

@@ -10,7 +10,7 @@ use snek_proto::chat::ChatMessage;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::Patience;
+use super::RequestPolicy;
 use crate::model::{Assembler, ChatModel, ChatRequest, ModelError};
 
 /// What the provider does with one request.
@@ -155,9 +155,9 @@ async fn write(socket: &mut TcpStream, body: &str, size: usize) -> std::io::Resu
 
 /// Patient with a slow machine, but not with a provider that hangs on purpose after its answer.
 /// Three attempts without waits between them.
-pub(crate) fn patience() -> Patience {
+pub(crate) fn policy() -> RequestPolicy {
     let retry = BackoffPolicy::new(Duration::from_millis(1), 1.0).with_max_attempts(Some(2));
-    Patience::default()
+    RequestPolicy::default()
         .with_tail_timeout(Duration::from_millis(50))
         .with_retry(retry)
 }

@@ -7,8 +7,8 @@ use rpc_core::Secret;
 use rpc_core::backoff::BackoffPolicy;
 use tokio::net::TcpListener;
 
-use super::testing::{Does, OK, Provider, ask, patience};
-use super::{HttpClient, Patience};
+use super::testing::{Does, OK, Provider, ask, policy};
+use super::{HttpClient, RequestPolicy};
 use crate::model::openai::{OpenAi, OpenAiConfig};
 use crate::model::{ModelError, Wait};
 
@@ -19,24 +19,24 @@ const WHOLE: &str = concat!(
 const FINISHED: &str =
     "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n: .\n\n";
 
-fn model(url: &str, patience: Patience) -> OpenAi {
+fn model(url: &str, policy: RequestPolicy) -> OpenAi {
     let config = OpenAiConfig::new("toy")
         .with_base_url(url)
         .with_key(Some(Secret::from("sk-hunter2")))
-        .with_patience(patience);
+        .with_policy(policy);
     OpenAi::with_http(config, &HttpClient::default()).unwrap()
 }
 
-async fn failure(url: &str, patience: Patience) -> ModelError {
-    ask(&model(url, patience)).await.1.unwrap_err()
+async fn failure(url: &str, policy: RequestPolicy) -> ModelError {
+    ask(&model(url, policy)).await.1.unwrap_err()
 }
 
 #[test]
 fn the_defaults_let_a_long_answer_live() {
-    let patience = Patience::default();
-    assert_eq!(patience.head_timeout, Duration::from_secs(45));
-    assert_eq!(patience.idle_timeout, Duration::from_secs(45));
-    assert_eq!(patience.total_timeout, None);
+    let policy = RequestPolicy::default();
+    assert_eq!(policy.head_timeout, Duration::from_secs(45));
+    assert_eq!(policy.idle_timeout, Duration::from_secs(45));
+    assert_eq!(policy.total_timeout, None);
 }
 
 #[tokio::test]
@@ -44,14 +44,14 @@ async fn a_refused_connection_is_named_without_the_address() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let error = failure(&url, patience()).await;
+    let error = failure(&url, policy()).await;
     assert_eq!(error.to_string(), "connection refused");
 }
 
 #[tokio::test]
 async fn a_host_that_is_not_there_is_not_named() {
-    let patience = Patience::default().with_retry(BackoffPolicy::off());
-    let error = failure("http://upstream.invalid", patience).await;
+    let policy = RequestPolicy::default().with_retry(BackoffPolicy::off());
+    let error = failure("http://upstream.invalid", policy).await;
     assert!(matches!(
         error,
         ModelError::Unreachable { .. } | ModelError::Status { .. }
@@ -62,7 +62,7 @@ async fn a_host_that_is_not_there_is_not_named() {
 #[tokio::test]
 async fn what_a_proxy_says_of_the_address_and_the_key_is_not_repeated() {
     let provider = Provider::start(&[Does::Betrays; 3]).await;
-    let text = failure(&provider.url, patience()).await.to_string();
+    let text = failure(&provider.url, policy()).await.to_string();
     let begin = "502 Bad Gateway: no ***, ***: POST /v1/chat/completions HTTP/1.1";
     assert!(text.starts_with(begin), "{text}");
     assert!(!text.contains("hunter2"), "{text}");
@@ -74,7 +74,7 @@ async fn a_provider_without_an_answer_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let after = Duration::from_millis(100);
-    let error = failure(&url, patience().with_head_timeout(after)).await;
+    let error = failure(&url, policy().with_head_timeout(after)).await;
     let wait = Wait::Head;
     assert_eq!(error, ModelError::TimedOut { wait, after });
     assert_eq!(error.to_string(), "request timed out");
@@ -84,8 +84,8 @@ async fn a_provider_without_an_answer_is_given_up() {
 #[tokio::test]
 async fn a_silent_stream_names_how_long_it_was_silent() {
     let provider = Provider::start(&[Does::Hangs(": hello\n\n")]).await;
-    let patience = patience().with_idle_timeout(Duration::from_millis(150));
-    let error = failure(&provider.url, patience).await;
+    let policy = policy().with_idle_timeout(Duration::from_millis(150));
+    let error = failure(&provider.url, policy).await;
     assert_eq!(error.to_string(), "stream idle timeout after 150ms");
 }
 
@@ -93,8 +93,8 @@ async fn a_silent_stream_names_how_long_it_was_silent() {
 async fn comments_after_the_end_do_not_keep_an_answer_open() {
     let provider = Provider::start(&[Does::Drips(FINISHED)]).await;
     let config = OpenAiConfig::new("toy").with_base_url(&provider.url);
-    let patience = patience().with_tail_timeout(Duration::from_millis(60));
-    let model = OpenAi::new(config.with_patience(patience)).unwrap();
+    let policy = policy().with_tail_timeout(Duration::from_millis(60));
+    let model = OpenAi::new(config.with_policy(policy)).unwrap();
     let (answer, outcome) = ask(&model).await;
     assert_eq!(outcome, Ok(()));
     assert!(answer.text().starts_with("hi"));
@@ -107,8 +107,8 @@ async fn without_repeats_a_refusal_is_final() {
         Does::Answers(OK, WHOLE, 99),
     ];
     let provider = Provider::start(behaviour).await;
-    let patience = patience().with_retry(BackoffPolicy::off());
-    let error = failure(&provider.url, patience).await;
+    let policy = policy().with_retry(BackoffPolicy::off());
+    let error = failure(&provider.url, policy).await;
     assert_eq!(
         error.to_string(),
         "529 <unknown status code>: {\"error\":\"busy\"}"
@@ -134,7 +134,7 @@ async fn what_passes_is_asked_again_and_what_stays_is_not() {
             Does::Answers(OK, WHOLE, 99),
         ];
         let provider = Provider::start(Vec::leak(behaviour)).await;
-        let (_, outcome) = ask(&model(&provider.url, patience())).await;
+        let (_, outcome) = ask(&model(&provider.url, policy())).await;
         assert_eq!(outcome.is_ok(), passes, "{status}");
         assert_eq!(
             provider.requests().len(),
@@ -153,7 +153,7 @@ async fn a_date_to_try_again_is_kept_if_it_is_near() {
     };
     let later = head("Sun, 06 Nov 1994 08:59:37 GMT");
     let provider = Provider::start(Vec::leak(vec![Does::Answers(later, "busy", 9)])).await;
-    failure(&provider.url, patience()).await;
+    failure(&provider.url, policy()).await;
     assert_eq!(provider.requests().len(), 1);
     // In time, while our own waits are far too long.
     let at_once = head("Sun, 06 Nov 1994 08:49:37 GMT");
@@ -163,6 +163,6 @@ async fn a_date_to_try_again_is_kept_if_it_is_near() {
     ];
     let provider = Provider::start(Vec::leak(behaviour)).await;
     let hour = BackoffPolicy::new(Duration::from_secs(3600), 1.0).with_max_attempts(Some(2));
-    let (_, outcome) = ask(&model(&provider.url, patience().with_retry(hour))).await;
+    let (_, outcome) = ask(&model(&provider.url, policy().with_retry(hour))).await;
     assert_eq!(outcome, Ok(()));
 }

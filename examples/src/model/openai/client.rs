@@ -13,7 +13,7 @@ use snek_proto::limits::DEFAULT_OPENAI_URL;
 use snek_proto::tool::ToolDefinition;
 
 use super::Chunks;
-use crate::model::http::{Asker, HttpClient, Patience, endpoint, sensitive};
+use crate::model::http::{Asker, HttpClient, RequestPolicy, endpoint, sensitive};
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError};
 
 rpc_core::config! {
@@ -33,7 +33,7 @@ rpc_core::config! {
         /// Default no.
         pub usage: bool = false => with_usage,
         /// How patiently.
-        pub patience: Patience = Patience::default() => with_patience,
+        pub policy: RequestPolicy = RequestPolicy::default() => with_policy,
     }
     /// This model of OpenAI's, without a key.
     pub fn new(model: impl Into<String>);
@@ -64,7 +64,7 @@ impl OpenAi {
         if let Some(key) = &config.key {
             headers.insert(AUTHORIZATION, sensitive("Bearer ", key)?);
         }
-        let asker = Asker::new(http, url, headers, config.key.as_ref(), config.patience)?;
+        let asker = Asker::new(http, url, headers, config.key.as_ref(), config.policy)?;
         Ok(Self { asker, config })
     }
 

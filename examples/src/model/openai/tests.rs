@@ -8,7 +8,7 @@ use snek_proto::chat::{ChatMessage, ToolCall};
 use snek_proto::tool::ToolDefinition;
 
 use super::{OpenAi, OpenAiConfig};
-use crate::model::http::testing::{Does, OK, Provider, ask, patience};
+use crate::model::http::testing::{Does, OK, Provider, ask, policy};
 use crate::model::{ChatModel as _, ChatRequest, Finish, ModelError};
 
 const HELLO: &str = concat!(
@@ -21,7 +21,7 @@ impl Provider {
         OpenAiConfig::new("toy")
             .with_base_url(&self.url)
             .with_key(Some(Secret::from("sk-hunter2")))
-            .with_patience(patience())
+            .with_policy(policy())
     }
 
     fn model(&self) -> OpenAi {
@@ -204,8 +204,8 @@ async fn a_provider_that_is_silent_or_only_keeps_the_line_alive_is_given_up() {
         let provider = Provider::start(behaviour).await;
         let config = provider.config();
         let config = match said {
-            "" => config.with_patience(patience().with_total_timeout(Some(short))),
-            _ => config.with_patience(patience().with_idle_timeout(short)),
+            "" => config.with_policy(policy().with_total_timeout(Some(short))),
+            _ => config.with_policy(policy().with_idle_timeout(short)),
         };
         let (answer, outcome) = ask(&OpenAi::new(config).unwrap()).await;
         assert_eq!(answer.text(), said);

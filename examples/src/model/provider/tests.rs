@@ -106,7 +106,7 @@ fn the_scripted_model_needs_nothing() {
 #[cfg(feature = "llm")]
 #[tokio::test]
 async fn a_provider_is_asked_where_the_environment_says() {
-    use crate::model::http::testing::{Does, OK, Provider as Fake, ask, patience};
+    use crate::model::http::testing::{Does, OK, Provider as Fake, ask, policy};
 
     const ANTHROPIC: &str = concat!(
         "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\n",
@@ -135,7 +135,7 @@ async fn a_provider_is_asked_where_the_environment_says() {
         let config = ProviderConfig::new(provider, "toy")
             .with_key(Some(Secret::from("sk-hunter2")))
             .with_max_tokens(5)
-            .with_patience(patience());
+            .with_policy(policy());
         let model = build(&config, &env, &http).unwrap();
         let (answer, outcome) = ask(&*model).await;
         assert_eq!((answer.text(), outcome), ("hi", Ok(())));

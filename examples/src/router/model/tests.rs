@@ -207,7 +207,7 @@ mod over_http {
         let provider = Provider::start(behaviour).await;
         let config = OpenAiConfig::new("toy")
             .with_base_url(&provider.url)
-            .with_patience(patience());
+            .with_policy(policy());
         let router = ModelRouter::new(Arc::new(OpenAi::new(config).unwrap()));
         let request = RouteRequest::new("buy milk").with_candidates(candidates(&["notes"]));
         (router.route(&request).await, provider.requests())
@@ -239,8 +239,8 @@ mod over_http {
 
     #[test]
     fn the_waits_between_the_attempts_are_1_2_and_4_seconds() {
-        let patience = patience();
-        let mut backoff = Backoff::new(patience.retry);
+        let policy = policy();
+        let mut backoff = Backoff::new(policy.retry);
         let waits: Vec<_> = std::iter::from_fn(|| backoff.next_delay(0)).collect();
         assert_eq!(waits, [1, 2, 4].map(Duration::from_secs));
     }

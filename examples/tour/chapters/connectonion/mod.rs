@@ -10,8 +10,8 @@ use std::time::Duration;
 use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::client::Taken;
 use connectonion_proto::frame::{EventKind, OnboardMethod, Rejection, Scope};
-use connectonion_proto::net::{DeskOptions, Host, HostOptions};
-use connectonion_proto::trust::{Door, TrustLevel, TrustPolicy};
+use connectonion_proto::net::{Host, HostOptions, RuntimeOptions};
+use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker};
@@ -45,10 +45,10 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let key = Signer::from_seed(&[1; 32]);
     let policy = TrustPolicy::new(TrustLevel::Careful).with_methods([OnboardMethod::InviteCode]);
     let codes = InviteCodes::new([CODE]).map_err(Failure::new)?;
-    let door = Door::new(*key.address(), policy).with_invites(codes);
-    let desk = DeskOptions::with_door(door)
+    let access = AccessControl::new(*key.address(), policy).with_invites(codes);
+    let runtime = RuntimeOptions::with_access(access)
         .with_uploads(place.path().join("uploads"), UploadLimits::default());
-    let options = HostOptions::with_desk(desk, TrustLevel::Careful);
+    let options = HostOptions::with_runtime(runtime, TrustLevel::Careful);
     let host = Host::bind("127.0.0.1:0", worker, options)
         .await
         .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;

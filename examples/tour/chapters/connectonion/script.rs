@@ -6,7 +6,7 @@ use std::time::Duration;
 use connectonion_proto::auth::{Address, Signer};
 use connectonion_proto::frame::{ApprovalNeeded, AskUser, EventKind};
 use connectonion_proto::net::{
-    AgentOptions, Ask, Event, Events, RemoteAgent, Run, RunEvent, connect,
+    AgentOptions, Question, Event, Events, RemoteAgent, Run, RunEvent, connect,
 };
 use examples::cli::Failure;
 use examples::screen::connectonion::Frames;
@@ -166,7 +166,7 @@ impl Player {
     }
 
     /// Waits for a question.
-    pub(crate) async fn is_asked(&mut self, run: &mut Run) -> Result<Ask<AskUser>, Failure> {
+    pub(crate) async fn is_asked(&mut self, run: &mut Run) -> Result<Question<AskUser>, Failure> {
         loop {
             if let RunEvent::AskUser(ask) = self.next(run, "a question").await? {
                 self.asked += 1;
@@ -179,7 +179,7 @@ impl Player {
     pub(crate) async fn has_to_approve(
         &mut self,
         run: &mut Run,
-    ) -> Result<Ask<ApprovalNeeded>, Failure> {
+    ) -> Result<Question<ApprovalNeeded>, Failure> {
         loop {
             if let RunEvent::Approval(ask) = self.next(run, "a tool that waits").await? {
                 self.asked += 1;

@@ -30,7 +30,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options)
         .await
         .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;
-    let (url, switch, handle) = (server.url(), server.switch(), server.handle());
+    let (url, runtime, handle) = (server.url(), server.runtime(), server.handle());
     screen.note(&format!("the router listens on {url}"));
     let server = tokio::spawn(server.run());
 
@@ -53,7 +53,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
         register("diary", Colour::Cyan, "Keeps appointments.", Does::Takes).await?,
         Player::register_sieve(&url, sieve, shown("sieve", Colour::Magenta)).await?,
     ];
-    let mut ann = Ann::new(&switch, screen);
+    let mut ann = Ann::new(&runtime, screen);
 
     screen.title("19. Who is named gets the message, without the name");
     let settled = ann.says(Input::text("Notes: buy milk")).await?;

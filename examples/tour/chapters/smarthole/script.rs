@@ -13,7 +13,7 @@ use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::{HubEvent, Input, Outcome, Settlement};
 use smarthole_proto::net::{
-    Client, HubEvents, InboundMessage, Settled, Switch, connect_with, dialer, link_config,
+    Client, HubEvents, InboundMessage, RouterRuntime, Settled, connect_with, dialer, link_config,
 };
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use tokio::task::JoinHandle;
@@ -124,7 +124,7 @@ async fn is_registered(client: &Client) -> Result<(), Failure> {
 
 /// Somebody who talks to the router.
 pub(crate) struct Ann {
-    switch: Switch,
+    runtime: RouterRuntime,
     events: HubEvents,
     screen: Arc<Screen>,
     said: usize,
@@ -134,10 +134,10 @@ pub(crate) struct Ann {
 }
 
 impl Ann {
-    pub(crate) fn new(switch: &Switch, screen: &Arc<Screen>) -> Self {
+    pub(crate) fn new(runtime: &RouterRuntime, screen: &Arc<Screen>) -> Self {
         Self {
-            events: switch.events(),
-            switch: switch.clone(),
+            events: runtime.events(),
+            runtime: runtime.clone(),
             screen: Arc::clone(screen),
             said: 0,
             deliveries: 0,
@@ -150,7 +150,7 @@ impl Ann {
     pub(crate) async fn says(&mut self, input: Input) -> Result<Settled, Failure> {
         self.screen
             .event("ann", Colour::Bold, &format!("says {:?}", &*input.text));
-        let settled = in_time("the end of a message", self.switch.ask(input)).await?;
+        let settled = in_time("the end of a message", self.runtime.ask(input)).await?;
         let settled = settled.map_err(Failure::new)?;
         self.said += 1;
         self.deliveries += settled.outcomes.len();

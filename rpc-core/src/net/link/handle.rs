@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::call::{CallStream, Completer, prepare};
 use super::inbox::{Command, Inbox, Work};
-use super::standing::Standing;
+use super::state_watch::StateWatch;
 use super::{LinkConfig, LinkState, Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::message::CloseFrame;
@@ -35,7 +35,7 @@ pub struct Link<P: Protocol> {
 /// What handles, callers and the task share.
 pub(super) struct Shared<P: Protocol> {
     pub(super) inbox: Inbox<P>,
-    pub(super) standing: Standing,
+    pub(super) state: StateWatch,
     pub(super) config: Arc<LinkConfig>,
     /// Whether a lost line is followed by another.
     pub(super) dials_again: bool,
@@ -70,10 +70,10 @@ impl<P: Protocol> WeakLink<P> {
         shared.inbox.revive().then(|| Link { shared })
     }
 
-    /// As [`Link::nudge`]; nothing happens if the connection is gone.
-    pub fn nudge(&self) {
+    /// As [`Link::wake`]; nothing happens if the connection is gone.
+    pub fn wake(&self) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.inbox.nudge();
+            shared.inbox.wake();
         }
     }
 }
@@ -197,22 +197,22 @@ impl<P: Protocol> Link<P> {
         left.map_err(|(_, why)| why)
     }
 
-    /// Lets the connection's task [gather](Protocol::gather) what was left for it. It needs no room
+    /// Lets the connection's task [gather](Protocol::before_write) what was left for it. It needs no room
     /// and is cheap to repeat. Without a connection nothing happens.
-    pub fn nudge(&self) {
-        self.shared.inbox.nudge();
+    pub fn wake(&self) {
+        self.shared.inbox.wake();
     }
 
     /// Where the link stands now.
     #[must_use]
     pub fn state(&self) -> LinkState {
-        self.shared.standing.get()
+        self.shared.state.get()
     }
 
     /// The state as it changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<LinkState> {
-        self.shared.standing.watch()
+        self.shared.state.watch()
     }
 
     /// Waits until calls can be made and returns the generation.
@@ -223,7 +223,7 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn ready(&self) -> Result<u64, CloseReason> {
-        let found = self.shared.standing.wait(|state| match state {
+        let found = self.shared.state.wait(|state| match state {
             LinkState::Ready { generation } => Some(Ok(*generation)),
             other => other.ended().cloned().map(Err),
         });
@@ -235,7 +235,7 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn closed(&self) -> CloseReason {
-        let ended = self.shared.standing.wait(|state| state.ended().cloned());
+        let ended = self.shared.state.wait(|state| state.ended().cloned());
         ended.await.unwrap_or(CloseReason::TaskGone)
     }
 
@@ -335,7 +335,7 @@ impl<P: Protocol> Link<P> {
 impl<P: Protocol> fmt::Debug for Link<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
-            .field("state", &self.shared.standing.get())
+            .field("state", &self.shared.state.get())
             .finish_non_exhaustive()
     }
 }

@@ -147,7 +147,7 @@ impl<P: Protocol> Inbox<P> {
     }
 
     /// Wakes the task.
-    pub(super) fn nudge(&self) {
+    pub(super) fn wake(&self) {
         wake(self.lock());
     }
 

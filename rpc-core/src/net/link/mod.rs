@@ -5,7 +5,7 @@ mod events;
 mod handle;
 mod inbox;
 mod session;
-mod standing;
+mod state_watch;
 mod task;
 mod waiters;
 
@@ -53,7 +53,7 @@ pub trait Protocol: Send + Sized + 'static {
     fn open(&mut self, now: Instant, entropy: u64) -> Self::Machine;
 
     /// Sorts one event of the machine.
-    fn sort(&mut self, event: <Self::Machine as Machine>::Event) -> Sorted<Self>;
+    fn classify(&mut self, event: <Self::Machine as Machine>::Event) -> LinkAction<Self>;
 
     /// Tells the machine to close with this frame, after what is queued.
     fn close(machine: &mut Self::Machine, frame: CloseFrame, now: Instant);
@@ -63,8 +63,8 @@ pub trait Protocol: Send + Sized + 'static {
 
     /// Brings the machine what the application has left for it in places of the protocol's own, such
     /// as a queue with a bound of its own. Called in every turn of the connection's task before it
-    /// writes, unless the connection is closing; [`Link::nudge`] asks for a turn.
-    fn gather(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
+    /// writes, unless the connection is closing; [`Link::wake`] asks for a turn.
+    fn before_write(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
 
     /// Calls that a drain waits for: ours in flight, or the peer's unanswered.
     fn in_flight(machine: &Self::Machine) -> usize;
@@ -94,7 +94,7 @@ pub type Outcome<P> = Result<<P as Protocol>::Value, CallError<<P as Protocol>::
     reason = "a protocol's values need not be Debug"
 )]
 #[non_exhaustive]
-pub enum Sorted<P: Protocol> {
+pub enum LinkAction<P: Protocol> {
     /// The handshake has finished; the event, if any, goes to the application, ahead of the queue's
     /// bound.
     Ready(Option<P::Event>),
@@ -273,17 +273,17 @@ pub fn over<P: Protocol, T: Transport>(
     protocol: P,
     transport: T,
     config: impl Into<Arc<LinkConfig>>,
-) -> Parts<P, Given<T>> {
-    let given = Given(Mutex::new(Some(Box::new(transport))));
+) -> Parts<P, OnceDialer<T>> {
+    let given = OnceDialer(Mutex::new(Some(Box::new(transport))));
     task::parts(protocol, given, config.into(), ReconnectPolicy::off())
 }
 
 /// A [`Dialer`] that gives one transport, once.
 #[derive(Debug)]
-pub struct Given<T>(Mutex<Option<Box<T>>>);
+pub struct OnceDialer<T>(Mutex<Option<Box<T>>>);
 
 #[async_trait]
-impl<T: Transport> Dialer for Given<T> {
+impl<T: Transport> Dialer for OnceDialer<T> {
     type Transport = T;
 
     async fn dial(&self) -> Result<T, DialError> {

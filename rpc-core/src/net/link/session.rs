@@ -9,7 +9,7 @@ use super::handle::DrainReport;
 use super::inbox::{Command, Orders, Serving, tidy};
 use super::task::Front;
 use super::waiters::{Pushed, Waiters};
-use super::{LinkEvent, LinkState, Protocol, Sorted};
+use super::{LinkAction, LinkEvent, LinkState, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
@@ -47,7 +47,7 @@ pub(super) enum After {
 
 /// An event that waits for room in its queue.
 struct Held<P: Protocol> {
-    sorted: Sorted<P>,
+    sorted: LinkAction<P>,
     /// When the wait began.
     since: Instant,
 }
@@ -139,7 +139,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
         let more = self.run_commands(now);
         if matches!(self.stop, Stop::No | Stop::Draining { .. }) {
-            self.protocol.gather(self.driver.machine_mut(), now);
+            self.protocol.before_write(self.driver.machine_mut(), now);
         }
         if found.orphaned && !more {
             // The last handle is gone.
@@ -319,7 +319,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             }
         }
         while let Some(event) = self.driver.machine_mut().poll_event() {
-            let sorted = self.protocol.sort(event);
+            let sorted = self.protocol.classify(event);
             if !self.offer(cx, sorted, turn.now, turn) {
                 return;
             }
@@ -331,16 +331,17 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     fn offer(
         &mut self,
         cx: &mut Context<'_>,
-        sorted: Sorted<P>,
+        sorted: LinkAction<P>,
         since: Instant,
         turn: Turn,
     ) -> bool {
         let room = match &sorted {
-            Sorted::Event(_) => self.front.events.poll_room(cx),
-            Sorted::Item(call, _) => self.waiters.poll_room(*call, cx),
-            Sorted::Ready(_) | Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => {
-                Poll::Ready(())
-            }
+            LinkAction::Event(_) => self.front.events.poll_room(cx),
+            LinkAction::Item(call, _) => self.waiters.poll_room(*call, cx),
+            LinkAction::Ready(_)
+            | LinkAction::Reply(..)
+            | LinkAction::Closed(_)
+            | LinkAction::Ignore => Poll::Ready(()),
         };
         if room.is_ready() || (turn.is_gone && !self.overrun) {
             self.hand_out(sorted, turn);
@@ -357,18 +358,18 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     fn deadline_of(&self, held: &Held<P>) -> Option<Instant> {
         let wait = match &held.sorted {
-            Sorted::Item(call, _) => self.waiters.block_deadline(*call),
+            LinkAction::Item(call, _) => self.waiters.block_deadline(*call),
             _ => self.front.events.block_deadline(),
         };
         wait.map(|wait| later(held.since, wait))
     }
 
-    fn hand_out(&mut self, sorted: Sorted<P>, turn: Turn) {
+    fn hand_out(&mut self, sorted: LinkAction<P>, turn: Turn) {
         let Turn {
             now, generation, ..
         } = turn;
         match sorted {
-            Sorted::Ready(event) => {
+            LinkAction::Ready(event) => {
                 self.ready = true;
                 self.front.set_state(LinkState::Ready { generation });
                 // What follows may make no sense without it, so it must not get lost.
@@ -376,18 +377,18 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                     self.front.events.notice(LinkEvent::Event(event));
                 }
             }
-            Sorted::Event(event) => self.push_event(event, now),
-            Sorted::Reply(call, outcome) => self.waiters.complete(call, outcome),
-            Sorted::Item(call, item) => {
+            LinkAction::Event(event) => self.push_event(event, now),
+            LinkAction::Reply(call, outcome) => self.waiters.complete(call, outcome),
+            LinkAction::Item(call, item) => {
                 if self.waiters.push(call, item) == Pushed::Overflow {
                     self.end_stream(call, now);
                 }
             }
-            Sorted::Closed(reason) => {
+            LinkAction::Closed(reason) => {
                 self.is_dead |= matches!(reason, CloseReason::KeepAlive { .. });
                 self.reason.get_or_insert(reason);
             }
-            Sorted::Ignore => {}
+            LinkAction::Ignore => {}
         }
     }
 
@@ -399,9 +400,9 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     }
 
     /// A queue had no room for too long.
-    fn overflow(&mut self, sorted: &Sorted<P>, now: Instant) {
+    fn overflow(&mut self, sorted: &LinkAction<P>, now: Instant) {
         match sorted {
-            Sorted::Item(call, _) => self.end_stream(*call, now),
+            LinkAction::Item(call, _) => self.end_stream(*call, now),
             _ => self.too_slow(now),
         }
     }

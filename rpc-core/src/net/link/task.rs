@@ -13,7 +13,7 @@ use tracing::Instrument;
 use super::handle::{Link, Shared};
 use super::inbox::{Command, Inbox, tidy};
 use super::session::{After, Session};
-use super::standing::Standing;
+use super::state_watch::StateWatch;
 use super::{Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
@@ -31,7 +31,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
     let dials_again = !reconnect.is_off();
     let shared = Arc::new(Shared {
         inbox: Inbox::new(config.max_commands),
-        standing: Standing::new(LinkState::Connecting { attempt: 0 }),
+        state: StateWatch::new(LinkState::Connecting { attempt: 0 }),
         config,
         dials_again,
     });
@@ -226,11 +226,11 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
 /// However the task ends, a panic included, nobody is left to believe that it goes on.
 impl<P: Protocol> Drop for Front<P> {
     fn drop(&mut self) {
-        if !self.shared.standing.is_ended() {
+        if !self.shared.state.is_ended() {
             let reason = CloseReason::TaskGone;
             self.set_state(LinkState::Closed { reason });
         }
-        self.shared.standing.finish();
+        self.shared.state.finish();
         drop(self.close());
     }
 }
@@ -239,7 +239,7 @@ impl<P: Protocol> Front<P> {
     pub(super) fn set_state(&self, state: LinkState) {
         tracing::debug!(?state, "link");
         self.events.notice(LinkEvent::State(state.clone()));
-        self.shared.standing.set(state);
+        self.shared.state.set(state);
     }
 
     /// Takes no more commands; those that were not carried out.
@@ -282,7 +282,7 @@ impl<P: Protocol> Front<P> {
 impl<P: Protocol, D: Dialer> fmt::Debug for Connection<P, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("state", &self.front.shared.standing.get())
+            .field("state", &self.front.shared.state.get())
             .field("generation", &self.generation)
             .finish_non_exhaustive()
     }

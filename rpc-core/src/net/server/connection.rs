@@ -20,9 +20,9 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::http1::{Agreed, Exchange};
-use super::patience::Patience;
-use super::places::{Evicted, Opening, Place, Refusal, Slot};
+use super::permits::{Evicted, Opening, Permit, Refusal, Slot};
 use super::run::Shared;
+use super::write_timeout::WriteTimeout;
 use crate::net::Cancellation;
 use crate::net::ws::{Handshake, Role, Socket, WsStream};
 
@@ -49,7 +49,7 @@ pub struct Accepted {
     /// Given when the server drains: say goodbye and return.
     pub cancellation: Cancellation,
     /// The connection's place among the WebSockets, which it has until the handler's future is over.
-    pub place: Place,
+    pub permit: Permit,
 }
 
 /// Prints no headers and no query: both may hold secrets.
@@ -79,13 +79,13 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let opening = Box::pin(async move {
-        let (accepted, place, slot) = open(shared, tcp, peer, opening, evicted).await?;
-        Some((Box::pin(handler(accepted)), place, slot))
+        let (accepted, permit, slot) = open(shared, tcp, peer, opening, evicted).await?;
+        Some((Box::pin(handler(accepted)), permit, slot))
     });
     async move {
-        if let Some((running, place, slot)) = opening.await {
+        if let Some((running, permit, slot)) = opening.await {
             running.await;
-            place.give_up();
+            permit.release();
             drop(slot);
         }
     }
@@ -98,7 +98,7 @@ async fn open(
     peer: SocketAddr,
     opening: Opening,
     evicted: Evicted,
-) -> Option<(Accepted, Place, Slot)> {
+) -> Option<(Accepted, Permit, Slot)> {
     let opening = Arc::new(opening);
     let deadline = shared.config.limits.handshake_timeout;
     let streams = Arc::new(AtomicBool::new(false));
@@ -130,9 +130,9 @@ async fn open(
         peer,
         parts: agreed.parts,
         cancellation: shared.cancellation.clone(),
-        place: agreed.place.clone(),
+        permit: agreed.permit.clone(),
     };
-    Some((accepted, agreed.place, slot))
+    Some((accepted, agreed.permit, slot))
 }
 
 /// TLS and the request. `None` if the connection ended as plain HTTP.
@@ -170,7 +170,7 @@ async fn exchange(
         opening: Arc::clone(opening),
         streams: Arc::clone(streams),
     };
-    let line = Patience::new(socket, limits.write_timeout);
+    let line = WriteTimeout::new(socket, limits.write_timeout);
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout.min(LONGEST_WAIT))

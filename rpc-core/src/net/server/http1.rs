@@ -15,7 +15,7 @@ use hyper::body::{Body as _, Incoming};
 
 use super::body::{Body, Sent};
 use super::config::UpgradeDecision;
-use super::places::{Opening, Place, Refusal};
+use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
 use crate::net::ws::{accept_key, is_upgrade, offers};
@@ -25,7 +25,7 @@ use crate::net::ws::{accept_key, is_upgrade, offers};
 pub(super) struct Agreed {
     pub(super) parts: Parts,
     pub(super) subprotocol: Option<String>,
-    pub(super) place: Place,
+    pub(super) permit: Permit,
 }
 
 /// Serves one connection, which carries one request.
@@ -54,7 +54,7 @@ impl hyper::service::Service<Request<Incoming>> for Exchange {
             // A refusal has not waited for the rest.
             opening.finish();
             if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-                // One request per connection, so that an idle one never holds a place.
+                // One request per connection, so that an idle one never holds a permit.
                 let close = HeaderValue::from_static("close");
                 answer.headers_mut().insert(header::CONNECTION, close);
             }
@@ -145,7 +145,7 @@ fn upgrade(
             return response;
         }
     };
-    let Some(place) = Place::take(&shared.counters, shared.config.limits.max_websockets) else {
+    let Some(permit) = Permit::take(&shared.counters, shared.config.limits.max_websockets) else {
         tracing::debug!(%peer, "too many WebSockets");
         let why = "Service Unavailable: Max connections reached";
         let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
@@ -188,7 +188,7 @@ fn upgrade(
     *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Agreed {
         parts,
         subprotocol,
-        place,
+        permit,
     });
     response
 }

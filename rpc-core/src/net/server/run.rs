@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::config::HttpConfig;
 use super::connection::{Accepted, refuse, serve};
-use super::places::{Counters, Slots};
+use super::permits::{Counters, Slots};
 use super::shutdown::{Drain, DrainReport, ShutdownHandle};
 use crate::net::{Cancellation, Canceller};
 

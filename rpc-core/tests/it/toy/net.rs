@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rpc_core::net::{Protocol, Sorted};
+use rpc_core::net::{LinkAction, Protocol};
 use rpc_core::{CallId, CloseFrame, Limits};
 
 use super::HANDSHAKE;
@@ -42,11 +42,11 @@ impl Protocol for GuestSide {
         Guest::with_limits(&self.name, self.limits.clone(), now).with_handshake(self.handshake, now)
     }
 
-    fn sort(&mut self, event: GuestEvent) -> Sorted<Self> {
+    fn classify(&mut self, event: GuestEvent) -> LinkAction<Self> {
         match event {
-            GuestEvent::Ready => Sorted::Ready(None),
-            GuestEvent::Closed(reason) => Sorted::Closed(reason),
-            other => Sorted::Event(other),
+            GuestEvent::Ready => LinkAction::Ready(None),
+            GuestEvent::Closed(reason) => LinkAction::Closed(reason),
+            other => LinkAction::Event(other),
         }
     }
 
@@ -96,12 +96,12 @@ impl Protocol for HostSide {
         Host::with_limits(entropy, self.limits.clone(), now).with_handshake(self.handshake, now)
     }
 
-    fn sort(&mut self, event: HostEvent) -> Sorted<Self> {
+    fn classify(&mut self, event: HostEvent) -> LinkAction<Self> {
         match event {
-            HostEvent::Ready(name) => Sorted::Ready(Some(HostEvent::Ready(name))),
-            HostEvent::Part(id, text) => Sorted::Item(id, text),
-            HostEvent::Answer(id, answer) => Sorted::Reply(id, answer),
-            HostEvent::Closed(reason) => Sorted::Closed(reason),
+            HostEvent::Ready(name) => LinkAction::Ready(Some(HostEvent::Ready(name))),
+            HostEvent::Part(id, text) => LinkAction::Item(id, text),
+            HostEvent::Answer(id, answer) => LinkAction::Reply(id, answer),
+            HostEvent::Closed(reason) => LinkAction::Closed(reason),
         }
     }
 
@@ -113,7 +113,7 @@ impl Protocol for HostSide {
         machine.cancel(call);
     }
 
-    fn gather(&mut self, machine: &mut Host, _: Instant) {
+    fn before_write(&mut self, machine: &mut Host, _: Instant) {
         for text in self.mail.lock().unwrap().drain(..) {
             machine.tell(&text).unwrap();
         }

@@ -1,4 +1,4 @@
-//! [`Server`]: a [`Switch`] on a socket.
+//! [`Server`]: a [`RouterRuntime`] on a socket.
 
 mod options;
 
@@ -14,7 +14,7 @@ use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Accepted, Counters, DrainReport, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
-use super::{RouterOptions, Switch};
+use super::{RouterOptions, RouterRuntime};
 use crate::router::Router;
 use crate::server::ServerConfig;
 
@@ -31,7 +31,7 @@ pub use options::{ServerOptions, http_config};
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = ServerOptions::default();
 /// let server = Server::bind("127.0.0.1:0", Keywords::new(), options).await?;
-/// let switch = server.switch();
+/// let runtime = server.runtime();
 /// println!("listening on {}", server.url());
 /// # let notes = smarthole_proto::frame::Registration::new("notes", "I keep notes and shopping lists.");
 /// # let config = smarthole_proto::client::ClientConfig::new(notes)?;
@@ -39,11 +39,11 @@ pub use options::{ServerOptions, http_config};
 /// # tokio::spawn(connection.run());
 /// # tokio::spawn(async move { while let Some(_) = messages.next().await {} });
 /// tokio::spawn(server.run());
-/// let mut events = switch.events();
-/// while switch.clients().is_empty() {
+/// let mut events = runtime.events();
+/// while runtime.clients().is_empty() {
 ///     events.next().await; // nobody could be asked before
 /// }
-/// let settled = switch.ask(Input::text("put milk on the shopping list")).await?;
+/// let settled = runtime.ask(Input::text("put milk on the shopping list")).await?;
 /// for at in settled.outcomes {
 ///     println!("{}: {:?}", at.client, at.outcome);
 ///     # assert_eq!(at.client, "notes");
@@ -63,7 +63,7 @@ pub type ServerHandle = ShutdownHandle;
 
 /// What all connections of a server share.
 struct Shared {
-    switch: Switch,
+    runtime: RouterRuntime,
     connection: Arc<ServerConfig>,
     driver: DriverConfig,
     shutdown_timeout: Duration,
@@ -89,7 +89,7 @@ impl<R: Router> Server<R> {
         let half = options.shutdown_timeout / 2;
         driver.close_timeout = driver.close_timeout.min(half);
         let shared = Shared {
-            switch: options.switch,
+            runtime: options.runtime,
             connection: Arc::new(options.connection),
             driver,
             shutdown_timeout: options.shutdown_timeout,
@@ -130,26 +130,26 @@ impl<R: Router> Server<R> {
         self.server.shutdown_handle()
     }
 
-    /// The switch: texts go in there, and what happens comes out.
+    /// The runtime: texts go in there, and what happens comes out.
     #[must_use]
-    pub fn switch(&self) -> Switch {
-        self.shared.switch.clone()
+    pub fn runtime(&self) -> RouterRuntime {
+        self.shared.runtime.clone()
     }
 
     /// Serves until the [handle](Self::handle) drains it: then no text is taken any more, messages
     /// that are open may still be answered, and connections are closed with 1001. What is open at
-    /// the end is told by [`Switch::in_flight`].
+    /// the end is told by [`RouterRuntime::in_flight`].
     ///
     /// # Cancel safety
-    /// Dropping the future cuts all connections and ends the switch.
+    /// Dropping the future cuts all connections and ends the runtime.
     pub async fn run(self) -> DrainReport {
         let (server, shared) = (self.server, self.shared);
-        let switch = shared.switch.clone();
+        let runtime = shared.runtime.clone();
         let serving = server.run(move |accepted| serve(&shared, accepted));
-        let switching = switch.run(self.router, self.options);
+        let routing_task = runtime.run(self.router, self.options);
         tokio::select! {
             report = serving => report,
-            never = switching => match never {},
+            never = routing_task => match never {},
         }
     }
 }
@@ -158,17 +158,17 @@ impl<R> fmt::Debug for Server<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("server", &self.server)
-            .field("switch", &self.shared.switch)
+            .field("runtime", &self.shared.runtime)
             .finish_non_exhaustive()
     }
 }
 
 /// One connection from its upgrade to its end.
 fn serve(shared: &Shared, accepted: Accepted) -> impl Future<Output = ()> + use<> {
-    let (handle, mut handler) = shared.switch.connection(Arc::clone(&shared.connection));
-    let place = accepted.place;
+    let (handle, mut handler) = shared.runtime.connection(Arc::clone(&shared.connection));
+    let permit = accepted.permit;
     // Whoever is told that a client has left may send another one.
-    handler.before_leaving = Some(Box::new(move || place.give_up()));
+    handler.before_leaving = Some(Box::new(move || permit.release()));
     handler.drain_timeout = shared.shutdown_timeout / 2;
     let (driver, shutdown) = (
         shared.driver.clone(),

@@ -12,7 +12,7 @@ use rpc_core::net::server::{
 
 use crate::hub::HubConfig;
 use crate::limits::{MAX_CONNECTIONS, OBSIDIAN_ORIGIN, SHUTDOWN_TIMEOUT};
-use crate::net::{RouterOptions, Switch};
+use crate::net::{RouterOptions, RouterRuntime};
 use crate::server::ServerConfig;
 
 /// What is served before and beside the upgrade by default. Any path upgrades, for at most 100
@@ -51,9 +51,9 @@ rpc_core::config! {
     /// How a [`Server`](super::Server) behaves.
     #[derive(Debug)]
     pub struct ServerOptions {
-        /// The switch that is served, and only here. Clone it for what needs it before there is a
+        /// The runtime that is served, and only here. Clone it for what needs it before there is a
         /// server, such as an HTTP service that takes texts.
-        pub switch: Switch = Switch::default() => with_switch(Switch),
+        pub runtime: RouterRuntime = RouterRuntime::default() => with_runtime(RouterRuntime),
         /// How the router is asked.
         pub router: RouterOptions = RouterOptions::default() => with_router(RouterOptions),
         /// Limits and times of each connection.
@@ -72,9 +72,9 @@ rpc_core::config! {
 }
 
 impl ServerOptions {
-    /// Sets [`switch`](Self::switch) to a fresh one with this configuration.
+    /// Sets [`runtime`](Self::runtime) to a fresh one with this configuration.
     #[must_use]
     pub fn with_hub(self, config: HubConfig) -> Self {
-        self.with_switch(Switch::new(config))
+        self.with_runtime(RouterRuntime::new(config))
     }
 }

@@ -11,7 +11,7 @@ use rpc_core::net::server::{Counters, DrainReport};
 use serde_json::Value;
 use smarthole_proto::hub::{HubConfig, HubError, Input, Unroutable};
 use smarthole_proto::limits;
-use smarthole_proto::net::{Server, ServerHandle, ServerOptions, Settled, Switch};
+use smarthole_proto::net::{RouterRuntime, Server, ServerHandle, ServerOptions, Settled};
 use smarthole_proto::router::RouterError;
 use smarthole_proto::server::ServerConfig;
 use switchboard_testing::faults::server::{ServerUnderTest, Terms};
@@ -24,7 +24,7 @@ pub(super) struct Subject {
     address: SocketAddr,
     counters: Arc<Counters>,
     handle: ServerHandle,
-    switch: Switch,
+    runtime: RouterRuntime,
     max_message: usize,
 }
 
@@ -62,7 +62,7 @@ impl ServerUnderTest for Subject {
             address: server.local_addr(),
             counters: server.counters(),
             handle: server.handle(),
-            switch: server.switch(),
+            runtime: server.runtime(),
             max_message: terms.max_message,
         };
         tokio::spawn(server.run());
@@ -90,7 +90,7 @@ impl ServerUnderTest for Subject {
 
     /// Here the server asks, and the client answers.
     async fn exchange(&self, peer: &mut RawPeer, name: &str) -> io::Result<()> {
-        let mut asked = pin!(self.switch.ask(to(name, "hi")));
+        let mut asked = pin!(self.runtime.ask(to(name, "hi")));
         loop {
             tokio::select! {
                 biased;
@@ -119,7 +119,7 @@ impl ServerUnderTest for Subject {
         self.enter(peer, name).await?;
         match state {
             "message is open" => {
-                self.switch.submit(to(name, "hi")).unwrap();
+                self.runtime.submit(to(name, "hi")).unwrap();
                 peer.next_text().await.map(drop)
             }
             "acknowledged" => self.exchange(peer, name).await,
@@ -128,19 +128,19 @@ impl ServerUnderTest for Subject {
     }
 
     async fn panic(&self, _: &mut RawPeer, _: &str) -> io::Result<()> {
-        let settled = self.switch.ask(Input::text("panic")).await.unwrap();
+        let settled = self.runtime.ask(Input::text("panic")).await.unwrap();
         let why = Unroutable::Router(RouterError::failed("internal error"));
         assert_eq!(settled.unroutable, Some(why));
         Ok(())
     }
 
     async fn hang(&self, _: &mut RawPeer, _: &str) -> io::Result<()> {
-        self.switch.submit(Input::text("hang")).unwrap();
+        self.runtime.submit(Input::text("hang")).unwrap();
         Ok(())
     }
 
     async fn oversize(&self, _: &mut RawPeer, name: &str) -> io::Result<()> {
-        let refused = self.switch.submit(to(name, &"x".repeat(self.max_message)));
+        let refused = self.runtime.submit(to(name, &"x".repeat(self.max_message)));
         assert!(
             matches!(refused, Err(HubError::TooLarge { .. })),
             "{refused:?}"
@@ -152,7 +152,7 @@ impl ServerUnderTest for Subject {
         let long = "x".repeat(self.max_message / 2);
         let name = registered(name);
         let is_there = || {
-            let clients = self.switch.clients();
+            let clients = self.runtime.clients();
             clients
                 .iter()
                 .any(|client| *client.registration.name == *name)
@@ -161,7 +161,7 @@ impl ServerUnderTest for Subject {
         while is_there() {
             sent += 1;
             assert!(sent < 1_000, "{sent} messages are hoarded");
-            self.switch.submit(to(&name, &long)).unwrap();
+            self.runtime.submit(to(&name, &long)).unwrap();
             tokio::task::yield_now().await;
         }
         Ok(())

@@ -1,9 +1,9 @@
-//! A desk under virtual time: clients that say what they are told, over lines in memory.
+//! A runtime under virtual time: clients that say what they are told, over lines in memory.
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::hub::HubConfig;
 use connectonion_proto::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, server_limits};
-use connectonion_proto::net::DeskOptions;
+use connectonion_proto::net::RuntimeOptions;
 use connectonion_proto::replay::LogLimits;
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::session::RegistryConfig;
@@ -12,12 +12,14 @@ use futures_util::future::join_all;
 use rpc_core::keepalive::KeepAlive;
 use serde_json::json;
 
-use crate::staff::{Client, client_key, connect, desk, desk_with, host_key, input, now, types};
+use crate::staff::{
+    Client, client_key, connect, host_key, input, now, runtime, runtime_with, types,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_is_answered() {
-    let desk = desk();
-    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     assert_eq!(connected["status"], "new");
     client.say(&input("hello")).await;
     let frames = client.hear_until("OUTPUT").await;
@@ -47,8 +49,8 @@ async fn a_prompt_is_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_but_connect_comes_before_connect() {
-    let desk = desk();
-    let mut client = Client::open(&desk);
+    let runtime = runtime();
+    let mut client = Client::open(&runtime);
     for kind in ["INPUT", "INTERRUPT", "ONBOARD_SUBMIT"] {
         client.say(&json!({"type": kind, "prompt": "x"})).await;
         assert_eq!(client.hear_a("ERROR").await["message"], AUTHENTICATE_FIRST);
@@ -62,8 +64,8 @@ async fn nothing_but_connect_comes_before_connect() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_frame_is_answered_and_the_socket_stays() {
-    let desk = desk();
-    let mut client = Client::open(&desk);
+    let runtime = runtime();
+    let mut client = Client::open(&runtime);
     client.say_text("{type: 'INPUT'}").await;
     let error = client.hear_a("ERROR").await;
     assert_eq!(
@@ -81,8 +83,8 @@ async fn what_is_no_frame_is_answered_and_the_socket_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bad_signature_is_refused_and_a_good_one_may_follow() {
-    let desk = desk();
-    let mut client = Client::open(&desk);
+    let runtime = runtime();
+    let mut client = Client::open(&runtime);
     let mut bad = connect(&client_key(), json!({}));
     bad["payload"]["timestamp"] = json!(now() + 1.0);
     client.say(&bad).await;
@@ -94,8 +96,8 @@ async fn a_bad_signature_is_refused_and_a_good_one_may_follow() {
 
 #[tokio::test(start_paused = true)]
 async fn a_second_connect_has_to_be_for_the_same() {
-    let desk = desk();
-    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     let id = &connected["session_id"];
     client
         .say(&connect(&client_key(), json!({"session_id": id})))
@@ -121,10 +123,10 @@ async fn a_second_connect_has_to_be_for_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn somebody_elses_session_is_another_one() {
-    let desk = desk();
-    let (mut client, _) = Client::inside(&desk, json!({"session_id": "mine"})).await;
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({"session_id": "mine"})).await;
     client.ask("secret").await;
-    let mut thief = Client::open(&desk);
+    let mut thief = Client::open(&runtime);
     let other = Signer::from_seed(&[3; 32]);
     thief
         .say(&connect(&other, json!({"session_id": "mine"})))
@@ -142,19 +144,19 @@ async fn somebody_elses_session_is_another_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_comes_back_gets_what_it_missed() {
-    let desk = desk();
-    let (mut first, connected) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut first, connected) = Client::inside(&runtime, json!({})).await;
     let id = connected["session_id"].clone();
     first.say(&input("listen")).await;
     let seen = first.hear_a("user_input").await;
     drop(first);
     // All of the run, without an id; nothing, with the last one.
-    let (mut all, connected) = Client::inside(&desk, json!({"session_id": id})).await;
+    let (mut all, connected) = Client::inside(&runtime, json!({"session_id": id})).await;
     assert_eq!(connected["status"], "running");
     assert!(connected.get("session").is_none());
     assert_eq!(all.hear().await, seen);
     let known = json!({"session_id": id, "last_msg_id": seen["id"]});
-    let (mut rest, _) = Client::inside(&desk, known).await;
+    let (mut rest, _) = Client::inside(&runtime, known).await;
     rest.hear_nothing().await;
     rest.say(&input("psst")).await;
     let ack = rest.hear_a("RUNTIME_INPUT_ACK").await;
@@ -170,15 +172,15 @@ async fn a_client_that_comes_back_gets_what_it_missed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_was_away_gets_the_newer_conversation() {
-    let desk = desk();
-    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     let id = connected["session_id"].clone();
     client.say(&input("sleep 5")).await;
     client.hear_a("user_input").await;
     drop(client);
     tokio::time::sleep(crate::staff::SECOND * 10).await;
     let old = json!({"session_id": id, "session": {"messages": []}});
-    let (mut client, connected) = Client::inside(&desk, old).await;
+    let (mut client, connected) = Client::inside(&runtime, old).await;
     assert_eq!(connected["status"], "connected");
     assert_eq!(connected["server_newer"], true);
     assert_eq!(connected["session"]["messages"][1]["content"], "slept 5");
@@ -189,11 +191,11 @@ async fn a_client_that_was_away_gets_the_newer_conversation() {
     drop(client);
     // Who has missed the last turn gets it, and who has the newest gets nothing.
     let stale = json!({"session_id": id, "session": connected["session"]});
-    let (client, connected) = Client::inside(&desk, stale).await;
+    let (client, connected) = Client::inside(&runtime, stale).await;
     assert_eq!(connected["session"], output["session"]);
     drop(client);
     let newest = json!({"session_id": id, "session": output["session"]});
-    let (_client, connected) = Client::inside(&desk, newest).await;
+    let (_client, connected) = Client::inside(&runtime, newest).await;
     for member in ["server_newer", "session", "chat_items"] {
         assert!(connected.get(member).is_none(), "{member}");
     }
@@ -201,10 +203,10 @@ async fn a_client_that_was_away_gets_the_newer_conversation() {
 
 #[tokio::test(start_paused = true)]
 async fn the_clients_conversation_is_what_the_agent_sees() {
-    let desk = desk();
+    let runtime = runtime();
     let session = json!({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],
         "turn": 1, "mode": "plan", "theirs": {"z": 1}});
-    let (mut client, connected) = Client::inside(&desk, json!({"session": session})).await;
+    let (mut client, connected) = Client::inside(&runtime, json!({"session": session})).await;
     assert!(connected.get("server_newer").is_none());
     assert_eq!(client.ask("count").await, "3 messages");
     client.say(&input("mode")).await;
@@ -216,20 +218,20 @@ async fn the_clients_conversation_is_what_the_agent_sees() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_comes_with_the_prompt_is_used_if_connect_brought_none() {
-    let desk = desk();
+    let runtime = runtime();
     let theirs = |said: &str| json!({"messages": [{"role": "user", "content": said}], "turn": 1});
     let with_session = |said| {
         let mut frame = input("count");
         frame["session"] = theirs(said);
         frame
     };
-    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&with_session("a")).await;
     let output = client.output().await;
     assert_eq!(output["session"]["messages"][0]["content"], "a");
     assert_eq!(output["session"]["turn"], 2);
 
-    let (mut client, _) = Client::inside(&desk, json!({"session": theirs("b")})).await;
+    let (mut client, _) = Client::inside(&runtime, json!({"session": theirs("b")})).await;
     client.say(&with_session("c")).await;
     let output = client.output().await;
     assert_eq!(output["session"]["messages"][0]["content"], "b");
@@ -237,8 +239,8 @@ async fn a_session_that_comes_with_the_prompt_is_used_if_connect_brought_none() 
 
 #[tokio::test(start_paused = true)]
 async fn what_is_said_to_an_agent_that_does_not_listen_is_answered_all_the_same() {
-    let desk = desk();
-    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&input("sleep 2")).await;
     client.hear_a("user_input").await;
     client.say(&input("and")).await;
@@ -256,8 +258,8 @@ async fn what_is_said_to_an_agent_that_does_not_listen_is_answered_all_the_same(
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_fails_leaves_the_session_usable() {
-    let desk = desk();
-    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     for (prompt, words) in [
         ("fail out of luck", "out of luck"),
         ("panic now", "the agent panicked"),
@@ -273,17 +275,17 @@ async fn an_agent_that_fails_leaves_the_session_usable() {
     drop(client);
     tokio::time::sleep(crate::staff::SECOND).await;
     // Whoever comes next is told.
-    let (mut client, connected) = Client::inside(&desk, json!({"session_id": id})).await;
+    let (mut client, connected) = Client::inside(&runtime, json!({"session_id": id})).await;
     assert_eq!(connected["status"], "connected");
     assert_eq!(client.hear_a("ERROR").await["message"], "later");
-    let (mut client, _) = Client::inside(&desk, json!({"session_id": id})).await;
+    let (mut client, _) = Client::inside(&runtime, json!({"session_id": id})).await;
     client.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
-    let desk = desk();
-    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&input("ask what")).await;
     let question = client.hear_until("ask_user").await.pop().unwrap();
     assert_eq!(question["question"], "what");
@@ -312,18 +314,18 @@ async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_too_slowly_gets_the_conversation_for_what_it_missed() {
-    let mut options = DeskOptions::new(&host_key(), TrustLevel::Open);
+    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     let log = LogLimits::default().with_max_events(10);
     let registry = RegistryConfig::default().with_log(log);
     options.hub = HubConfig::default().with_registry(registry);
-    let desk = desk_with(options);
-    let (mut fast, connected) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime_with(options);
+    let (mut fast, connected) = Client::inside(&runtime, json!({})).await;
     let same = json!({"session_id": connected["session_id"]});
     let config = ServerConfig::default()
         .with_keep_alive(KeepAlive::off())
         .with_ping_interval(None)
         .with_limits(server_limits().with_max_outbox_frames(16));
-    let mut slow = Client::open_with(&desk, config);
+    let mut slow = Client::open_with(&runtime, config);
     slow.say(&connect(&client_key(), same)).await;
     slow.hear_a("CONNECTED").await;
     fast.say(&input("chatter 500")).await;
@@ -339,8 +341,8 @@ async fn a_client_that_reads_too_slowly_gets_the_conversation_for_what_it_missed
 
 #[tokio::test(start_paused = true)]
 async fn answers_are_for_the_question_that_they_name() {
-    let desk = desk();
-    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
     let late = json!({"type":"APPROVAL_RESPONSE","approved":true,"request_id":"old"});
     client.say(&late).await;
     let error = client.hear_a("ERROR").await;
@@ -373,13 +375,13 @@ async fn answers_are_for_the_question_that_they_name() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_outlives_the_line_that_it_was_asked_on() {
-    let desk = desk();
-    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     let id = connected["session_id"].clone();
     client.say(&input("approve /etc")).await;
     client.hear_until("approval_needed").await;
     drop(client);
-    let (mut client, connected) = Client::inside(&desk, json!({"session_id": id})).await;
+    let (mut client, connected) = Client::inside(&runtime, json!({"session_id": id})).await;
     assert_eq!(connected["status"], "running");
     let question = client.hear_until("approval_needed").await.pop().unwrap();
     let answer = json!({"type":"APPROVAL_RESPONSE","approved":true,"request_id":question["id"]});
@@ -389,8 +391,8 @@ async fn a_question_outlives_the_line_that_it_was_asked_on() {
 
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_ends_the_run_after_its_step() {
-    let desk = desk();
-    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&json!({"type":"INTERRUPT"})).await;
     let error = client.hear_a("ERROR").await;
     assert_eq!(error["message"], "interrupt requires an active turn");
@@ -403,10 +405,10 @@ async fn an_interrupt_ends_the_run_after_its_step() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mode_holds_at_once_and_everybody_is_told() {
-    let desk = desk();
-    let (mut one, connected) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut one, connected) = Client::inside(&runtime, json!({})).await;
     let same = json!({"session_id": connected["session_id"]});
-    let (mut other, _) = Client::inside(&desk, same).await;
+    let (mut other, _) = Client::inside(&runtime, same).await;
     one.say(&json!({"type":"mode_change","mode":"accept_edits"}))
         .await;
     for client in [&mut one, &mut other] {
@@ -424,9 +426,9 @@ async fn a_mode_holds_at_once_and_everybody_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mode_holds_also_for_a_client_that_was_away() {
-    let desk = desk();
+    let runtime = runtime();
     let say = |mode: &str| json!({"type": "mode_change", "mode": mode});
-    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     client.say(&say("ulw")).await;
     client.hear_a("mode_changed").await;
     client.say(&input("hello")).await;
@@ -439,7 +441,7 @@ async fn a_mode_holds_also_for_a_client_that_was_away() {
     drop(client);
     // It says what it knows.
     let same = json!({"session_id": connected["session_id"], "session": output["session"]});
-    let (mut client, connected) = Client::inside(&desk, same).await;
+    let (mut client, connected) = Client::inside(&runtime, same).await;
     assert_eq!(connected["session"]["mode"], "safe");
     let messages = &output["session"]["messages"];
     assert_eq!(connected["session"]["messages"], *messages);
@@ -448,8 +450,8 @@ async fn a_mode_holds_also_for_a_client_that_was_away() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_knows_how_many_turns_the_user_allows() {
-    let desk = desk();
-    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     assert_eq!(client.ask("turns").await, "turns None");
     // Between two runs, and during one; with the number that was said last.
     client
@@ -470,7 +472,7 @@ async fn an_agent_knows_how_many_turns_the_user_allows() {
     // A client that was away has them too.
     drop(client);
     let same = json!({"session_id": connected["session_id"], "session": output["session"]});
-    let (mut client, _) = Client::inside(&desk, same).await;
+    let (mut client, _) = Client::inside(&runtime, same).await;
     assert_eq!(client.ask("turns").await, "turns Some(9)");
     for (change, expected) in [
         (json!({"mode": "safe", "turns": 3}), "turns None"),
@@ -487,8 +489,8 @@ async fn an_agent_knows_how_many_turns_the_user_allows() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mode_that_no_agent_knows_is_refused() {
-    let desk = desk();
-    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client
         .say(&json!({"type": "mode_change", "mode": "plan"}))
         .await;
@@ -518,10 +520,10 @@ async fn a_mode_that_no_agent_knows_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn one_interjection_too_many_is_refused_in_words_of_its_own() {
-    let mut options = DeskOptions::new(&host_key(), TrustLevel::Open);
+    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     options.hub.registry.run.max_inputs = 2;
-    let desk = desk_with(options);
-    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    let runtime = runtime_with(options);
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&input("wait")).await;
     client.hear_a("user_input").await;
     for _ in 0..2 {
@@ -541,11 +543,11 @@ async fn one_interjection_too_many_is_refused_in_words_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn a_crowd_that_loses_its_lines_comes_back_to_what_runs() {
     const CROWD: usize = 500;
-    let desk = desk();
+    let runtime = runtime();
     let enter = |number: usize| {
-        let desk = desk.clone();
+        let runtime = runtime.clone();
         async move {
-            let mut client = Client::open(&desk);
+            let mut client = Client::open(&runtime);
             let id = format!("s-{number}");
             client
                 .say(&json!({"type": "CONNECT", "session_id": id}))
@@ -561,7 +563,7 @@ async fn a_crowd_that_loses_its_lines_comes_back_to_what_runs() {
     for (client, _) in &mut crowd {
         client.hear_a("user_input").await;
     }
-    assert_eq!(desk.running(), CROWD);
+    assert_eq!(runtime.running(), CROWD);
     // Twice, and all at once.
     for _ in 0..2 {
         crowd.clear();
@@ -572,5 +574,5 @@ async fn a_crowd_that_loses_its_lines_comes_back_to_what_runs() {
         let frames = client.hear_until("OUTPUT").await;
         assert_eq!(types(&frames), ["user_input", "OUTPUT"]);
     }
-    assert_eq!((desk.sessions(), desk.running()), (CROWD, 0));
+    assert_eq!((runtime.sessions(), runtime.running()), (CROWD, 0));
 }

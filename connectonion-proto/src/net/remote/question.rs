@@ -1,4 +1,4 @@
-//! [`Ask`]: a question of the agent, which waits for its answer.
+//! [`Question`]: a question of the agent, which waits for its answer.
 
 use std::fmt;
 use std::sync::Weak;
@@ -7,7 +7,7 @@ use rpc_core::Refused;
 use rpc_core::net::{LinkState, WeakLink};
 use rpc_core::{Json, Str};
 
-use super::book::Book;
+use super::session::ClientSession;
 use crate::client::Step;
 use crate::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, Mode, PlanReview, Rejection, Response, Scope, Ulw,
@@ -21,18 +21,18 @@ use crate::frame::{
 /// waits until it is back; if it is lost with its line, it is sent again, provided that the host still
 /// asks. One that comes too late is told as [`Event::AnswerRefused`](super::Event).
 #[must_use = "the agent waits for the answer"]
-pub struct Ask<Q> {
+pub struct Question<Q> {
     question: Q,
     step: Step,
-    book: Weak<Book>,
+    session: Weak<ClientSession>,
 }
 
-impl<Q> Ask<Q> {
-    pub(super) const fn new(question: Q, step: Step, book: Weak<Book>) -> Self {
+impl<Q> Question<Q> {
+    pub(super) const fn new(question: Q, step: Step, session: Weak<ClientSession>) -> Self {
         Self {
             question,
             step,
-            book,
+            session,
         }
     }
 
@@ -66,13 +66,13 @@ impl<Q> Ask<Q> {
         let request_id = self.step.event.id.clone();
         let mut response = Response::new("", answer);
         response.request_id = request_id;
-        let book = self.book.upgrade().ok_or(Refused::Closed)?;
-        let link = book.link().and_then(WeakLink::upgrade);
+        let session = self.session.upgrade().ok_or(Refused::Closed)?;
+        let link = session.link().and_then(WeakLink::upgrade);
         let link = link.ok_or(Refused::Closed)?;
         let mut states = link.watch();
         loop {
             let generation = link.ready().await.map_err(|_| Refused::Closed)?;
-            if book.defers(&response) {
+            if session.defers(&response) {
                 return Ok(());
             }
             let response = response.clone();
@@ -91,7 +91,7 @@ impl<Q> Ask<Q> {
     }
 }
 
-impl Ask<AskUser> {
+impl Question<AskUser> {
     /// Answers with a text.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Ask<AskUser> {
     }
 }
 
-impl Ask<ApprovalNeeded> {
+impl Question<ApprovalNeeded> {
     /// The tool may run.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl Ask<ApprovalNeeded> {
     }
 }
 
-impl Ask<PlanReview> {
+impl Question<PlanReview> {
     /// Says something to the plan: what the tool that asked returns.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl Ask<PlanReview> {
     }
 }
 
-impl Ask<UlwTurnsReached> {
+impl Question<UlwTurnsReached> {
     /// The agent goes on for so many turns.
     ///
     /// # Errors
@@ -218,9 +218,9 @@ pub(super) fn stop() -> Ulw {
 }
 
 /// Prints which question it is.
-impl<Q> fmt::Debug for Ask<Q> {
+impl<Q> fmt::Debug for Question<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ask")
+        f.debug_struct("Question")
             .field("kind", &self.step.event.kind.tag())
             .field("request_id", &self.request_id())
             .finish_non_exhaustive()

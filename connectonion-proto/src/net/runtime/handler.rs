@@ -1,4 +1,4 @@
-//! What a desk does with the events of one connection.
+//! What a runtime does with the events of one connection.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use rpc_core::net::{ConnectionHandler, Running};
 use rpc_core::{CloseFrame, CloseReason, DecodeError, Refused, Str};
 
-use super::Desk;
-use super::state::Errand;
+use super::HostRuntime;
+use super::state::Job;
 use crate::auth::AuthError;
 use crate::codec::redact;
 use crate::console::Line;
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
-use crate::hub::{Entrant, NewInput};
+use crate::hub::{ConnectRequest, NewInput};
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, server_limits,
 };
@@ -23,7 +23,7 @@ use crate::trust::{Admission, Onboarding, prompt_of};
 /// Gives the events of a connection to the hub, in the connection's own task: so what a client said
 /// before it left counts. Dropping it leaves the hub.
 pub(in crate::net) struct Handler {
-    pub(super) desk: Desk,
+    pub(super) runtime: HostRuntime,
     pub(super) conn: ConnId,
     /// Who it is, once it is known.
     pub(super) owner: Option<Owner>,
@@ -37,14 +37,17 @@ impl Handler {
             ServerEvent::Connect { connect } => self.connect(connect),
             ServerEvent::Onboard { identity, submit } => self.onboard(&identity, &submit),
             ServerEvent::Onboarded { identity, connect } => {
-                let completed = self.desk.door().complete(&connect, self.desk.unix_now());
+                let completed = self
+                    .runtime
+                    .access()
+                    .complete(&connect, self.runtime.unix_now());
                 match completed {
                     Ok(()) => self.enter(Owner::Key(identity), connect),
                     Err(error) => self.refuse(ErrorFrame::new(error.to_string())),
                 }
             }
             ServerEvent::Signed { signed, command } => {
-                match self.desk.check_command(self.owner.as_ref(), &signed) {
+                match self.runtime.check_command(self.owner.as_ref(), &signed) {
                     Ok(()) => return self.take(*command),
                     Err(error) => self.refuse_command(&command, &error),
                 }
@@ -61,14 +64,14 @@ impl Handler {
             }
             ServerEvent::Interrupt => self.alive(|hub, conn, _| hub.interrupt(conn)),
             ServerEvent::SessionQuery { query } => {
-                let asker = self.owner.or_else(|| self.desk.door().nobody());
+                let asker = self.owner.or_else(|| self.runtime.access().nobody());
                 self.alive(|hub, conn, _| {
                     let status = hub.status(asker, query.session_id.as_ref());
                     hub.tell(conn, &status);
                 });
             }
             ServerEvent::Admin { request } => {
-                let result = self.desk.administrate(self.owner.as_ref(), &request);
+                let result = self.runtime.administrate(self.owner.as_ref(), &request);
                 self.alive(|hub, conn, _| match &result {
                     Ok(result) => hub.tell(conn, result),
                     Err(error) => hub.tell(conn, &**error),
@@ -76,7 +79,7 @@ impl Handler {
             }
             ServerEvent::Pong => self.alive(|_, _, _| {}),
             ServerEvent::Writable => {
-                self.desk
+                self.runtime
                     .with(|state, now| state.send_frames(self.conn, now));
             }
             ServerEvent::Warning(warning) => {
@@ -88,7 +91,7 @@ impl Handler {
                 self.alive(|_, _, _| {});
             }
             ServerEvent::Closed(reason) => {
-                self.desk.leave(self.conn);
+                self.runtime.leave(self.conn);
                 return Some(reason);
             }
         }
@@ -97,19 +100,19 @@ impl Handler {
 
     /// Does something with the hub; the connection is alive.
     fn alive(&self, act: impl FnOnce(&mut crate::hub::Hub, ConnId, crate::hub::Now)) {
-        self.desk.with(|state, now| {
+        self.runtime.with(|state, now| {
             state.hub.heard(self.conn, now.instant);
             act(&mut state.hub, self.conn, now);
         });
     }
 
     fn connect(&mut self, connect: Connect) {
-        let now = self.desk.unix_now();
+        let now = self.runtime.unix_now();
         // Outside of every lock: it takes longer than all the rest.
-        let verified = self.desk.verifier().verify(&connect.signed, now);
-        let admission = self.desk.door().decide(verified, now);
+        let verified = self.runtime.verifier().verify(&connect.signed, now);
+        let admission = self.runtime.access().decide(verified, now);
         // An invite code may have come with it.
-        self.desk.book_changed();
+        self.runtime.book_changed();
         match admission {
             Admission::Accept {
                 owner,
@@ -146,22 +149,22 @@ impl Handler {
 
     fn enter(&mut self, owner: Owner, connect: Connect) {
         self.owner = Some(owner);
-        let entrant = Entrant::new(owner, connect, super::random());
-        self.alive(|hub, conn, now| hub.connect(conn, entrant, now));
+        let request = ConnectRequest::new(owner, connect, super::random());
+        self.alive(|hub, conn, now| hub.connect(conn, request, now));
     }
 
     fn onboard(&mut self, identity: &crate::auth::Address, submit: &OnboardSubmit) {
-        let now = self.desk.unix_now();
-        let outcome = self.desk.door().onboard(identity, submit, now);
+        let now = self.runtime.unix_now();
+        let outcome = self.runtime.access().onboard(identity, submit, now);
         if let Onboarding::Payment { amount } = outcome {
             let (conn, identity) = (self.conn, *identity);
-            return self.desk.errand(Errand::Payment {
+            return self.runtime.start_job(Job::Payment {
                 conn,
                 identity,
                 amount,
             });
         }
-        self.desk.book_changed();
+        self.runtime.book_changed();
         self.onboarded(outcome);
     }
 
@@ -182,18 +185,18 @@ impl Handler {
         let Some(owner) = self.owner else {
             return self.refuse(ErrorFrame::new(AUTHENTICATE_FIRST));
         };
-        if self.desk.is_closing() {
+        if self.runtime.is_closing() {
             return self.refuse(rejected("the host is shutting down").with_retryable(true));
         }
-        let now = self.desk.unix_now();
-        let prompt = match prompt_of(self.desk.verifier(), &owner, &input, now) {
+        let now = self.runtime.unix_now();
+        let prompt = match prompt_of(self.runtime.verifier(), &owner, &input, now) {
             Ok(Some(prompt)) => prompt,
             Ok(None) => return self.refuse(ErrorFrame::new(PROMPT_REQUIRED)),
             Err(error) => return self.refuse(rejected(error.to_string())),
         };
         if input.files.is_some() {
             let (conn, input) = (self.conn, Box::new(input));
-            return self.desk.errand(Errand::Upload {
+            return self.runtime.start_job(Job::Upload {
                 conn,
                 prompt,
                 input,
@@ -225,7 +228,7 @@ impl Handler {
     }
 
     fn write(&self, write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>) {
-        self.desk.write(self.conn, write);
+        self.runtime.write(self.conn, write);
     }
 }
 
@@ -246,7 +249,7 @@ pub(super) fn images_of(input: &Input) -> Result<Vec<Str>, DecodeError> {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        self.desk.leave(self.conn);
+        self.runtime.leave(self.conn);
     }
 }
 
@@ -262,10 +265,10 @@ impl ConnectionHandler for Handler {
     }
 
     fn shut_down(&mut self, tasks: &mut Running) {
-        let (desk, conn, timeout) = (self.desk.clone(), self.conn, self.drain_timeout);
+        let (runtime, conn, timeout) = (self.runtime.clone(), self.conn, self.drain_timeout);
         tasks.push(async move {
-            desk.drain(timeout).await;
-            let handle = desk
+            runtime.drain(timeout).await;
+            let handle = runtime
                 .shared
                 .hub
                 .peek(|state| state.connections.get(conn.0).cloned());

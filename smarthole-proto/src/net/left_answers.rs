@@ -1,4 +1,4 @@
-//! [`Desk`]: where messages leave the answers that nobody waits for.
+//! [`LeftAnswers`]: where messages leave the answers that nobody waits for.
 //!
 //! The connection's task collects them in its next turn. Without a connection they lie here until
 //! there is one, or until the message's deadline has passed.
@@ -10,27 +10,27 @@ use std::time::Instant;
 use rpc_core::net::{Link, WeakLink};
 
 use super::inbound::Ticket;
-use super::protocol::ClientSide;
+use super::protocol::ClientProtocol;
 use crate::client::ClientConn;
 use crate::frame::{Answer, Response};
 
 /// Each message leaves at most one answer here, so their number needs no bound of its own.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct LeftAnswers {
     /// Weak, so that a message that is kept keeps no connection open.
-    link: OnceLock<WeakLink<ClientSide>>,
+    link: OnceLock<WeakLink<ClientProtocol>>,
     left: Mutex<Vec<(Arc<Ticket>, Answer)>>,
 }
 
-impl Desk {
+impl LeftAnswers {
     /// The link whose task collects what is left here.
-    pub(super) fn attach(&self, link: WeakLink<ClientSide>) {
-        // There is one link for each desk, so it is not attached before.
+    pub(super) fn attach(&self, link: WeakLink<ClientProtocol>) {
+        // There is one link for each left, so it is not attached before.
         let _ = self.link.set(link);
     }
 
     /// A handle for what is waited for; `None` if the client has been dropped.
-    pub(super) fn link(&self) -> Option<Link<ClientSide>> {
+    pub(super) fn link(&self) -> Option<Link<ClientProtocol>> {
         self.link.get()?.upgrade()
     }
 
@@ -41,13 +41,13 @@ impl Desk {
     /// Leaves an answer, and tells the task.
     pub(super) fn leave(&self, ticket: Arc<Ticket>, answer: Answer) {
         self.lock().push((ticket, answer));
-        self.nudge();
+        self.wake();
     }
 
     /// Tells the task that there is something to collect.
-    pub(super) fn nudge(&self) {
+    pub(super) fn wake(&self) {
         if let Some(link) = self.link.get() {
-            link.nudge();
+            link.wake();
         }
     }
 
@@ -66,9 +66,9 @@ impl Desk {
     }
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for LeftAnswers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk")
+        f.debug_struct("LeftAnswers")
             .field("left", &self.lock().len())
             .finish_non_exhaustive()
     }

@@ -1,11 +1,11 @@
-//! What a switch does with the events of one connection.
+//! What a runtime does with the events of one connection.
 
 use std::time::{Duration, Instant};
 
 use rpc_core::net::{ConnectionHandler, Running};
 use rpc_core::{CloseFrame, CloseReason};
 
-use super::Switch;
+use super::RouterRuntime;
 use crate::hub::ConnId;
 use crate::limits::SHUTTING_DOWN;
 use crate::server::{ServerConn, ServerEvent};
@@ -13,7 +13,7 @@ use crate::server::{ServerConn, ServerEvent};
 /// Gives the events of a connection to the hub, in the connection's own task: so what a client said
 /// before it left counts, and its name is free the moment it is gone. Dropping it leaves the hub.
 pub(in crate::net) struct Handler {
-    pub(super) switch: Switch,
+    pub(super) runtime: RouterRuntime,
     pub(super) conn: ConnId,
     /// Called before anybody learns that the client has left.
     pub(in crate::net) before_leaving: Option<Box<dyn Fn() + Send>>,
@@ -26,7 +26,7 @@ impl Handler {
         if let Some(before_leaving) = &self.before_leaving {
             before_leaving();
         }
-        self.switch.leave(self.conn);
+        self.runtime.leave(self.conn);
     }
 }
 
@@ -42,9 +42,9 @@ impl ConnectionHandler for Handler {
     fn on_event(&mut self, event: ServerEvent, _: &mut Running) -> Option<CloseReason> {
         match event {
             ServerEvent::Registration { registration } => {
-                self.switch.register(self.conn, &registration);
+                self.runtime.register(self.conn, &registration);
             }
-            ServerEvent::Response { response } => self.switch.respond(self.conn, response),
+            ServerEvent::Response { response } => self.runtime.respond(self.conn, response),
             ServerEvent::Warning(warning) => {
                 tracing::debug!(conn = self.conn.0, %warning, "a frame was ignored");
             }
@@ -61,10 +61,10 @@ impl ConnectionHandler for Handler {
     }
 
     fn shut_down(&mut self, tasks: &mut Running) {
-        let (switch, conn, timeout) = (self.switch.clone(), self.conn, self.drain_timeout);
+        let (runtime, conn, timeout) = (self.runtime.clone(), self.conn, self.drain_timeout);
         tasks.push(async move {
-            switch.drain(timeout).await;
-            switch.close(conn, CloseFrame::new(CloseFrame::GOING_AWAY, SHUTTING_DOWN));
+            runtime.drain(timeout).await;
+            runtime.close(conn, CloseFrame::new(CloseFrame::GOING_AWAY, SHUTTING_DOWN));
         });
     }
 }

@@ -1,8 +1,8 @@
-//! [`Desk`]: a hub that many tasks share, with its agent.
+//! [`HostRuntime`]: a hub that many tasks share, with its agent.
 
 mod agent;
+mod handler;
 mod options;
-mod side;
 mod state;
 mod tasks;
 mod turn;
@@ -24,17 +24,17 @@ use crate::hub::{Hub, Now};
 use crate::server::{ServerConfig, ServerConn};
 use crate::session::{ConnId, Owner};
 use crate::storage::Storage;
-use crate::trust::Door;
-use side::Handler;
-use state::{Errand, State};
+use crate::trust::AccessControl;
+use handler::Handler;
+use state::{Job, State};
 
 pub use agent::{Agent, AgentError, Prompt, Reply};
 use options::OnTrust;
-pub use options::{DeskOptions, Payments};
+pub use options::{Payments, RuntimeOptions};
 pub use turn::Turn;
 
 /// A [`Hub`] that many tasks share, with the door that it stands behind, the storage and the agent.
-/// Cheap to clone; all clones are the same desk.
+/// Cheap to clone; all clones are the same runtime.
 ///
 /// It needs one task that [runs](Self::run) it, and one for each connection that it
 /// [serves](Self::serve). `Host` does both for WebSockets.
@@ -42,7 +42,7 @@ pub use turn::Turn;
 /// ```
 /// use std::sync::Arc;
 /// use connectonion_proto::auth::Signer;
-/// use connectonion_proto::net::{Agent, AgentError, Desk, DeskOptions, Prompt, Reply, Turn};
+/// use connectonion_proto::net::{Agent, AgentError, HostRuntime, RuntimeOptions, Prompt, Reply, Turn};
 /// use connectonion_proto::server::ServerConfig;
 /// use connectonion_proto::trust::TrustLevel;
 /// use rpc_core::net::{DriverConfig, mem};
@@ -57,23 +57,23 @@ pub use turn::Turn;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let key = Signer::from_seed(&[1; 32]);
-/// let desk = Desk::new(Echo, DeskOptions::new(&key, TrustLevel::Open));
+/// let runtime = HostRuntime::new(Echo, RuntimeOptions::new(&key, TrustLevel::Open));
 /// let (client, server) = mem::duplex(64);
-/// tokio::spawn(desk.serve(server, None, ServerConfig::default(), DriverConfig::default()));
-/// let running = desk.clone();
+/// tokio::spawn(runtime.serve(server, None, ServerConfig::default(), DriverConfig::default()));
+/// let running = runtime.clone();
 /// tokio::spawn(async move { running.run().await });
-/// assert_eq!(desk.sessions(), 0);
+/// assert_eq!(runtime.sessions(), 0);
 /// # drop(client);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Desk {
+pub struct HostRuntime {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     hub: SharedHub<State>,
-    door: Mutex<Door>,
+    access: Mutex<AccessControl>,
     verifier: Verifier,
     storage: Arc<dyn Storage>,
     agent: Arc<dyn Agent>,
@@ -83,18 +83,18 @@ struct Shared {
     on_trust: Option<Arc<OnTrust>>,
 }
 
-impl Desk {
-    /// A desk without sessions.
+impl HostRuntime {
+    /// A runtime without sessions.
     #[must_use]
-    pub fn new(agent: impl Agent, options: DeskOptions) -> Self {
+    pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
         let hub = Hub::new(options.hub, random(), clock());
         // Agents are told paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {
             shared: Arc::new(Shared {
                 hub: SharedHub::new(State::new(hub)),
-                verifier: options.door.verifier().clone(),
-                door: Mutex::new(options.door),
+                verifier: options.access.verifier().clone(),
+                access: Mutex::new(options.access),
                 storage: options.storage,
                 agent: Arc::new(agent),
                 uploads,
@@ -108,7 +108,7 @@ impl Desk {
     /// The host's address.
     #[must_use]
     pub fn address(&self) -> Address {
-        *self.door().host()
+        *self.access().host()
     }
 
     /// How many sessions there are.
@@ -129,13 +129,13 @@ impl Desk {
     }
 
     /// Who comes in, to look at it or to change its lists. CONNECTs wait meanwhile, so be quick.
-    pub fn with_door<T>(&self, act: impl FnOnce(&mut Door) -> T) -> T {
-        let result = act(&mut self.door());
+    pub fn with_access<T>(&self, act: impl FnOnce(&mut AccessControl) -> T) -> T {
+        let result = act(&mut self.access());
         self.book_changed();
         result
     }
 
-    /// Runs agents, stores, and keeps the time. Runs until it is dropped; a desk is run once.
+    /// Runs agents, stores, and keeps the time. Runs until it is dropped; a runtime is run once.
     ///
     /// First the storage is recovered: runs that an earlier process has left behind are interrupted.
     ///
@@ -179,7 +179,7 @@ impl Desk {
             tracing::info!(target: console::TARGET, "{}", Line::Opened { peer, active });
         }
         let handler = Handler {
-            desk: self.clone(),
+            runtime: self.clone(),
             conn,
             owner: None,
             drain_timeout: Duration::ZERO,
@@ -205,7 +205,7 @@ impl Desk {
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.verifier().verify(signed, now)?;
         let owner = owner.ok_or(AuthError::NotTheOwner)?;
-        self.door().command(owner, &verified, now)
+        self.access().command(owner, &verified, now)
     }
 
     fn administrate(
@@ -214,7 +214,7 @@ impl Desk {
         request: &AdminRequest,
     ) -> Result<AdminResult, Box<ErrorFrame>> {
         let now = self.unix_now();
-        let result = self.door().administrate(owner, request, now);
+        let result = self.access().administrate(owner, request, now);
         if result.is_ok() {
             self.book_changed();
         }
@@ -223,17 +223,17 @@ impl Desk {
 
     /// Tells whoever keeps the lists.
     fn book_changed(&self) {
-        let mut door = self.door();
-        if door.take_changed()
+        let mut access = self.access();
+        if access.take_changed()
             && let Some(hook) = &self.shared.on_trust
         {
-            hook(door.book());
+            hook(access.book());
         }
     }
 
-    fn door(&self) -> MutexGuard<'_, Door> {
+    fn access(&self) -> MutexGuard<'_, AccessControl> {
         self.shared
-            .door
+            .access
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -242,15 +242,13 @@ impl Desk {
         &self.shared.verifier
     }
 
-    #[allow(clippy::unused_self, reason = "reads as the desk's clock")]
+    #[allow(clippy::unused_self, reason = "reads as the runtime's clock")]
     fn unix_now(&self) -> f64 {
         unix_seconds(SystemTime::now())
     }
 
-    fn errand(&self, errand: Errand) {
-        self.shared
-            .hub
-            .peek(|state| state.errands.push_back(errand));
+    fn start_job(&self, job: Job) {
+        self.shared.hub.peek(|state| state.jobs.push_back(job));
         self.shared.hub.wake();
     }
 
@@ -285,8 +283,8 @@ fn random() -> u128 {
     u128::from(entropy()) << 64 | u128::from(entropy())
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for HostRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.read(|hub| f.debug_tuple("Desk").field(hub).finish())
+        self.read(|hub| f.debug_tuple("HostRuntime").field(hub).finish())
     }
 }

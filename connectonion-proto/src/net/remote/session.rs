@@ -1,4 +1,4 @@
-//! [`Book`]: what is known of the session, its runs and who listens to them, over all connections.
+//! [`ClientSession`]: what is known of the session, its runs and who listens to them, over all connections.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -7,7 +7,7 @@ use rpc_core::net::{Producer, QueueConfig, WeakLink, queue};
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Refused, Retry};
 use rpc_core::{Json, Str};
 
-use super::protocol::ClientSide;
+use super::protocol::ClientProtocol;
 use super::questions::{Questions, goes_on};
 use super::run::{End, Item, Run};
 use crate::client::{Found, Resume, Seen, Step, Taken, find_answer};
@@ -16,8 +16,8 @@ use crate::frame::{
 };
 
 /// The session as this client knows it. Shared by the handles and the connection's task.
-pub(super) struct Book {
-    link: OnceLock<WeakLink<ClientSide>>,
+pub(super) struct ClientSession {
+    link: OnceLock<WeakLink<ClientProtocol>>,
     run: QueueConfig,
     limits: Limits,
     state: Mutex<State>,
@@ -75,7 +75,7 @@ impl Listener {
     }
 }
 
-impl Book {
+impl ClientSession {
     pub(super) fn new(resume: Resume, run: QueueConfig, limits: Limits) -> Self {
         let state = State {
             resume,
@@ -89,20 +89,20 @@ impl Book {
         }
     }
 
-    /// The link whose task writes this book.
-    pub(super) fn attach(&self, link: WeakLink<ClientSide>) {
-        // There is one link for each book, so it is not attached before.
+    /// The link whose task writes this session.
+    pub(super) fn attach(&self, link: WeakLink<ClientProtocol>) {
+        // There is one link for each session, so it is not attached before.
         let _ = self.link.set(link);
     }
 
-    pub(super) fn link(&self) -> Option<&WeakLink<ClientSide>> {
+    pub(super) fn link(&self) -> Option<&WeakLink<ClientProtocol>> {
         self.link.get()
     }
 
     /// Lets the connection's task bring the machine what waits here.
-    pub(super) fn nudge(&self) {
+    pub(super) fn wake(&self) {
         if let Some(link) = self.link.get() {
-            link.nudge();
+            link.wake();
         }
     }
 
@@ -500,10 +500,10 @@ fn output(answer: Str, frame: &Connected) -> Output {
     output
 }
 
-impl fmt::Debug for Book {
+impl fmt::Debug for ClientSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
-        f.debug_struct("Book")
+        f.debug_struct("ClientSession")
             .field("session_id", &state.resume.session_id)
             .field("listeners", &state.listeners.len())
             .finish_non_exhaustive()

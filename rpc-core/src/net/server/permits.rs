@@ -1,4 +1,4 @@
-//! How many connections there are, and who gets a place: [`Counters`], [`Slots`], [`Place`].
+//! How many connections there are, and who gets a permit: [`Counters`], [`Slots`], [`Permit`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
@@ -292,9 +292,9 @@ impl Drop for Slot {
 }
 
 /// The place of a WebSocket among [`max_websockets`](ServerLimits::max_websockets). It counts until
-/// the handler's future is over, or until it is [given up](Self::give_up). Cheap to clone.
+/// the handler's future is over, or until it is [given up](Self::release). Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Place(Arc<Held>);
+pub struct Permit(Arc<Held>);
 
 #[derive(Debug)]
 struct Held {
@@ -302,7 +302,7 @@ struct Held {
     given_up: AtomicBool,
 }
 
-impl Place {
+impl Permit {
     /// Takes a place; `None` if there are `max` already. Upgrades come at the same time, so counting
     /// and looking are one step.
     pub(super) fn take(counters: &Arc<Counters>, max: Option<usize>) -> Option<Self> {
@@ -323,7 +323,7 @@ impl Place {
 
     /// Lets another WebSocket have the place, before the handler is over: a handler that tells others
     /// that a client has left gives its place up first. Doing it again does nothing.
-    pub fn give_up(&self) {
+    pub fn release(&self) {
         if !self.0.given_up.swap(true, Ordering::Relaxed) {
             self.0.counters.websockets.fetch_sub(1, Ordering::Relaxed);
         }

@@ -1,11 +1,11 @@
-//! [`Talk`]: what a hub holds of a session while somebody watches it or an agent works on it.
+//! [`SessionEntry`]: what a hub holds of a session while somebody watches it or an agent works on it.
 
 use std::collections::VecDeque;
 
 use rpc_core::Json;
 
 use super::event::{JobId, NewInput};
-use super::work::Work;
+use super::run_state::RunState;
 use crate::id::EventId;
 use crate::session::{ConnId, Owner, RunId, RuntimeInput};
 
@@ -27,7 +27,7 @@ pub(super) struct Intake {
     pub(super) input: NewInput,
 }
 
-pub(super) struct Talk {
+pub(super) struct SessionEntry {
     pub(super) owner: Owner,
     /// The conversation, as it is between runs.
     pub(super) copy: Option<Json>,
@@ -37,7 +37,7 @@ pub(super) struct Talk {
     /// The job that stores what was changed between runs.
     pub(super) saving: Option<JobId>,
     /// The run, or the one that begins when its prompt is stored.
-    pub(super) work: Option<Box<Work>>,
+    pub(super) work: Option<Box<RunState>>,
     /// Prompts that wait, in order.
     pub(super) intake: VecDeque<Intake>,
     /// The prompt that is being stored.
@@ -52,7 +52,7 @@ impl Intake {
     }
 }
 
-impl Talk {
+impl SessionEntry {
     pub(super) const fn new(owner: Owner) -> Self {
         Self {
             owner,

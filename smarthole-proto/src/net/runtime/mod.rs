@@ -1,7 +1,7 @@
-//! [`Switch`]: a hub that many tasks share.
+//! [`RouterRuntime`]: a hub that many tasks share.
 
+mod handler;
 mod routes;
-mod side;
 mod state;
 
 use std::convert::Infallible;
@@ -25,16 +25,16 @@ use crate::hub::{
 use crate::id::MessageId;
 use crate::router::Router;
 use crate::server::{ServerConfig, ServerConn};
-use side::Handler;
+use handler::Handler;
 use state::{Ask, State};
 
 pub use routes::RouterOptions;
 
-/// What happens at a [`Switch`], in order and bounded; what was dropped because it was not taken as
+/// What happens at a [`RouterRuntime`], in order and bounded; what was dropped because it was not taken as
 /// fast as it came is [counted](rpc_core::net::Queued::Lagged).
 pub type HubEvents = Consumer<HubEvent>;
 
-/// What became of a message that was [asked](Switch::ask) about.
+/// What became of a message that was [asked](RouterRuntime::ask) about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settled {
@@ -61,7 +61,7 @@ pub enum AskError {
     /// It was not taken, and nobody got it.
     #[error(transparent)]
     Refused(#[from] HubError),
-    /// The switch has ended before the message was settled; clients may have got it. Retrying may
+    /// The runtime has ended before the message was settled; clients may have got it. Retrying may
     /// deliver it twice.
     #[error("the server has ended before message {message} was settled")]
     Ended {
@@ -87,7 +87,7 @@ pub struct HistoryItem {
 }
 
 /// A [`Hub`] that many tasks share: the way in for what users say, and the way to watch what becomes
-/// of it. Cheap to clone; all clones are the same switch.
+/// of it. Cheap to clone; all clones are the same runtime.
 ///
 /// It needs one task that [runs](Self::run) it, and one for each connection that it
 /// [serves](Self::serve). `Server` does both for WebSockets.
@@ -96,36 +96,36 @@ pub struct HistoryItem {
 /// use std::sync::Arc;
 /// use rpc_core::net::mem;
 /// use smarthole_proto::hub::{HubConfig, Input};
-/// use smarthole_proto::net::{RouterOptions, Switch};
+/// use smarthole_proto::net::{RouterOptions, RouterRuntime};
 /// use smarthole_proto::router::Keywords;
 /// use smarthole_proto::server::ServerConfig;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let switch = Switch::new(HubConfig::default());
+/// let runtime = RouterRuntime::new(HubConfig::default());
 /// let (client, server) = mem::duplex(64);
-/// tokio::spawn(switch.serve(server, ServerConfig::default(), rpc_core::net::DriverConfig::default()));
-/// let running = switch.clone();
+/// tokio::spawn(runtime.serve(server, ServerConfig::default(), rpc_core::net::DriverConfig::default()));
+/// let running = runtime.clone();
 /// tokio::spawn(async move { running.run(Arc::new(Keywords::new()), RouterOptions::default()).await });
 /// // Nobody has registered yet.
-/// assert!(switch.submit(Input::text("buy milk")).is_err());
+/// assert!(runtime.submit(Input::text("buy milk")).is_err());
 /// # drop(client);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Switch {
+pub struct RouterRuntime {
     shared: SharedHub<State>,
 }
 
-/// A switch with the default configuration.
-impl Default for Switch {
+/// A runtime with the default configuration.
+impl Default for RouterRuntime {
     fn default() -> Self {
         Self::new(HubConfig::default())
     }
 }
 
-impl Switch {
-    /// A switch without clients.
+impl RouterRuntime {
+    /// A runtime without clients.
     #[must_use]
     pub fn new(config: HubConfig) -> Self {
         let seed = u128::from(entropy()) << 64 | u128::from(entropy());
@@ -214,12 +214,12 @@ impl Switch {
         self.shared.peek(|state| look(&state.hub))
     }
 
-    /// Asks the router, and keeps the time of responses. Runs until it is dropped. A switch is run
+    /// Asks the router, and keeps the time of responses. Runs until it is dropped. A runtime is run
     /// once: dropping the future ends it, and with it every [`ask`](Self::ask) and all
     /// [`events`](Self::events).
     ///
     /// # Cancel safety
-    /// Dropping the future ends the switch; what the router is asked is given up.
+    /// Dropping the future ends the runtime; what the router is asked is given up.
     pub async fn run<R: Router>(&self, router: Arc<R>, options: RouterOptions) -> Infallible {
         routes::run(self.clone(), router, options).await
     }
@@ -250,7 +250,7 @@ impl Switch {
             .shared
             .peek(|state| state.connections.insert(handle.clone()));
         let handler = Handler {
-            switch: self.clone(),
+            runtime: self.clone(),
             conn: ConnId(conn),
             before_leaving: None,
             drain_timeout: Duration::ZERO,
@@ -297,8 +297,8 @@ impl Switch {
     }
 }
 
-impl fmt::Debug for Switch {
+impl fmt::Debug for RouterRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.read(|hub| f.debug_tuple("Switch").field(hub).finish())
+        self.read(|hub| f.debug_tuple("RouterRuntime").field(hub).finish())
     }
 }

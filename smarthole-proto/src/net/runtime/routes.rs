@@ -1,4 +1,4 @@
-//! The task of a [`Switch`]: asks the router, and keeps the time.
+//! The task of a [`RouterRuntime`]: asks the router, and keeps the time.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
 
-use super::Switch;
+use super::RouterRuntime;
 use super::state::Open;
 use crate::limits::ROUTER_TIMEOUT;
 use crate::router::{Router, RouterError};
 
 rpc_core::config! {
-    /// How a [`Switch`] asks its router.
+    /// How a [`RouterRuntime`] asks its router.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct RouterOptions {
         /// How long the router may take for one decision. Default 30 s.
@@ -26,30 +26,30 @@ rpc_core::config! {
 }
 
 pub(super) async fn run<R: Router>(
-    switch: Switch,
+    runtime: RouterRuntime,
     router: Arc<R>,
     options: RouterOptions,
 ) -> Infallible {
-    let _running = switch.shared.running();
+    let _running = runtime.shared.running();
     // Tasks of their own, so that a router that computes holds up neither time nor clients. They go
     // when this future goes.
     let mut asked = JoinSet::new();
     loop {
         while asked.len() < options.max_at_once.max(1)
-            && let Some(question) = switch.shared.peek(|state| state.questions.pop_front())
+            && let Some(question) = runtime.shared.peek(|state| state.questions.pop_front())
         {
-            let (switch, router) = (switch.clone(), Arc::clone(&router));
-            asked.spawn(ask(switch, router, question, options.timeout));
+            let (runtime, router) = (runtime.clone(), Arc::clone(&router));
+            asked.spawn(ask(runtime, router, question, options.timeout));
         }
         tokio::select! {
-            () = switch.shared.changed() => {}
+            () = runtime.shared.changed() => {}
             Some(_) = asked.join_next() => {}
         }
     }
 }
 
 /// Asks the router one question and passes on what it says. A panic of the router is its failure.
-async fn ask<R: Router>(switch: Switch, router: Arc<R>, question: Open, timeout: Duration) {
+async fn ask<R: Router>(runtime: RouterRuntime, router: Arc<R>, question: Open, timeout: Duration) {
     let deciding = async { router.route(&question.request).await };
     let deciding = AssertUnwindSafe(deciding).catch_unwind();
     let decision = match tokio::time::timeout(timeout, deciding).await {
@@ -61,7 +61,7 @@ async fn ask<R: Router>(switch: Switch, router: Arc<R>, question: Open, timeout:
         Err(_) => Err(RouterError::TimedOut { after: timeout }),
     };
     let route = question.route;
-    switch
+    runtime
         .shared
         .with(|state, now| state.answer(route, decision, now));
 }

@@ -4,9 +4,9 @@ use rpc_core::Text;
 use rpc_core::encode::encode;
 use rpc_core::{Json, Str};
 
+use super::entry::Origin;
 use super::event::{AskError, EmitError, HubEvent, JobId, Now, Reply};
-use super::talk::Origin;
-use super::work::with_mode;
+use super::run_state::with_mode;
 use super::{Hub, Job};
 use crate::codec::to_json;
 use crate::console::Line;
@@ -72,8 +72,8 @@ impl Hub {
     /// [`ULW_TURNS`](crate::limits::ULW_TURNS) of the session.
     pub fn mode_change(&mut self, conn: ConnId, change: ModeChange, now: Now) {
         let session_id = self.registry.session_of(conn).cloned();
-        let found = session_id.and_then(|id| Some((self.talks.get_mut(&id)?, id)));
-        let Some((talk, session_id)) = found else {
+        let found = session_id.and_then(|id| Some((self.entries.get_mut(&id)?, id)));
+        let Some((entry, session_id)) = found else {
             return self.tell(conn, &ErrorFrame::new(AUTHENTICATE_FIRST));
         };
         if let Some(error) = unsupported(&change.mode) {
@@ -86,17 +86,17 @@ impl Hub {
         let kind = EventKind::ModeChanged(changed);
         let value = to_json(mode.name()).unwrap_or_default();
         let allowed = turns.and_then(|turns| to_json(&turns).ok());
-        if let Some(run) = talk.run().filter(|_| !talk.is_ending()) {
-            if let Some(work) = &mut talk.work {
+        if let Some(run) = entry.run().filter(|_| !entry.is_ending()) {
+            if let Some(work) = &mut entry.work {
                 work.set_mode(value, allowed);
             }
             self.emit_own(run, kind, None, now);
             self.events.push_back(HubEvent::Mode { run, mode, turns });
             return;
         }
-        talk.copy = with_mode(talk.copy.as_ref(), &value, allowed.as_ref(), now.unix);
-        talk.is_unsaved = true;
-        if let Some(work) = &mut talk.work {
+        entry.copy = with_mode(entry.copy.as_ref(), &value, allowed.as_ref(), now.unix);
+        entry.is_unsaved = true;
+        if let Some(work) = &mut entry.work {
             work.set_mode(value, allowed);
         }
         // No run, so nothing that is replayed.
@@ -115,14 +115,14 @@ impl Hub {
     /// Stores what was changed between runs: one job at a time, however often it is changed. A run
     /// stores it with its prompt.
     pub(super) fn save(&mut self, session_id: &SessionId, now: Now) {
-        let Some(talk) = self.talks.get_mut(session_id) else {
+        let Some(entry) = self.entries.get_mut(session_id) else {
             return;
         };
-        let is_at_rest = talk.work.is_none() && talk.intake.is_empty() && talk.saving.is_none();
-        if !is_at_rest || !std::mem::take(&mut talk.is_unsaved) {
+        let is_at_rest = entry.work.is_none() && entry.intake.is_empty() && entry.saving.is_none();
+        if !is_at_rest || !std::mem::take(&mut entry.is_unsaved) {
             return;
         }
-        let (owner, copy) = (talk.owner, talk.copy.clone());
+        let (owner, copy) = (entry.owner, entry.copy.clone());
         let record = self
             .record(session_id, owner, &Str::default(), now.unix)
             .with_status(RecordStatus::Connected)
@@ -131,8 +131,8 @@ impl Hub {
             session_id: session_id.clone(),
         };
         let job = self.store(job, record);
-        if let Some(talk) = self.talks.get_mut(session_id) {
-            talk.saving = Some(job);
+        if let Some(entry) = self.entries.get_mut(session_id) {
+            entry.saving = Some(job);
         }
     }
 
@@ -143,13 +143,13 @@ impl Hub {
         outcome: Result<(), StorageError>,
         now: Now,
     ) {
-        let talk = self.talks.get_mut(session_id);
-        let Some(talk) = talk.filter(|talk| talk.saving == Some(job)) else {
+        let entry = self.entries.get_mut(session_id);
+        let Some(entry) = entry.filter(|entry| entry.saving == Some(job)) else {
             return;
         };
-        talk.saving = None;
+        entry.saving = None;
         if let Err(error) = outcome {
-            talk.origin = Origin::Here;
+            entry.origin = Origin::Here;
             self.line(Line::AgentError {
                 message: format!("a mode was not stored: {error}"),
             });
@@ -161,8 +161,8 @@ impl Hub {
     /// The user has another goal for the agent that works. ERROR if none does.
     pub fn prompt_update(&mut self, conn: ConnId, update: PromptUpdate) {
         let session_id = self.registry.session_of(conn);
-        let talk = session_id.and_then(|id| self.talks.get(id));
-        match talk.and_then(super::talk::Talk::run) {
+        let entry = session_id.and_then(|id| self.entries.get(id));
+        match entry.and_then(super::entry::SessionEntry::run) {
             Some(run) => {
                 let prompt = update.prompt;
                 self.events.push_back(HubEvent::Goal { run, prompt });
@@ -330,7 +330,7 @@ impl Hub {
     /// What a connection gets that has missed events of a run.
     pub(super) fn snapshot(&mut self, conn: ConnId, now: Now) -> Option<Text> {
         let session_id = self.registry.session_of(conn)?.clone();
-        let work = self.talks.get(&session_id)?.work.as_ref()?;
+        let work = self.entries.get(&session_id)?.work.as_ref()?;
         let session = work.render(session_id.as_str(), None, now.unix);
         let id = event_id(self.ids.next_bits());
         let kind = EventKind::SessionSync(session);
@@ -338,7 +338,7 @@ impl Hub {
         encode(&event).ok()
     }
 
-    fn working(&mut self, run: RunId) -> Result<&mut super::work::Work, RunOver> {
+    fn working(&mut self, run: RunId) -> Result<&mut super::run_state::RunState, RunOver> {
         self.work_of(run)
             .filter(|work| !work.is_ending)
             .ok_or(RunOver)

@@ -7,7 +7,7 @@ use rpc_core::{Json, Str};
 use serde::Serialize;
 use tokio::sync::{Notify, oneshot};
 
-use super::Desk;
+use super::HostRuntime;
 use super::agent::Prompt;
 use crate::auth::Address;
 use crate::codec::to_json;
@@ -26,7 +26,7 @@ use crate::session::{Owner, RunId, RunOver};
 /// within the bounds of the host. What is asked waits for a human, as long as it takes, also while
 /// nobody is connected.
 pub struct Turn {
-    pub(super) desk: Desk,
+    pub(super) runtime: HostRuntime,
     pub(super) run: RunId,
     pub(super) session_id: SessionId,
     pub(super) owner: Owner,
@@ -65,7 +65,7 @@ impl Turn {
     /// # Errors
     /// [`EmitError`]. Retrying fails again.
     pub fn emit(&self, event: EventKind) -> Result<Str, EmitError> {
-        self.desk
+        self.runtime
             .with(|state, now| state.hub.emit(self.run, event, None, now))
     }
 
@@ -77,7 +77,7 @@ impl Turn {
     pub fn emit_as(&self, id: &str, event: EventKind) -> Result<(), EmitError> {
         let emit =
             |state: &mut super::state::State, now| state.hub.emit(self.run, event, Some(id), now);
-        self.desk.with(emit).map(drop)
+        self.runtime.with(emit).map(drop)
     }
 
     /// Begins a step, and takes what the user has said meanwhile, oldest first. The clients are told
@@ -88,7 +88,7 @@ impl Turn {
     /// [`RunOver`].
     pub fn next_inputs(&self) -> Result<Vec<Prompt>, RunOver> {
         let inputs = self
-            .desk
+            .runtime
             .with(|state, now| state.hub.next_inputs(self.run, now))?;
         Ok(inputs.into_iter().map(Prompt::from).collect())
     }
@@ -101,7 +101,7 @@ impl Turn {
         loop {
             // Made before the look, so that no input falls between.
             let input = self.signals.input.notified();
-            let waits = self.desk.with(|state, _| state.hub.has_inputs(self.run));
+            let waits = self.runtime.with(|state, _| state.hub.has_inputs(self.run));
             if waits {
                 return;
             }
@@ -167,7 +167,7 @@ impl Turn {
 
     async fn ask(&self, question: EventKind) -> Result<Answer, AskError> {
         let (sender, answer) = oneshot::channel();
-        let id = self.desk.with(|state, now| {
+        let id = self.runtime.with(|state, now| {
             let id = state.hub.ask(self.run, question, now)?;
             state.expect(self.run, id.clone(), sender);
             Ok::<_, AskError>(id)
@@ -197,7 +197,7 @@ impl Turn {
     /// Whether the user wants the agent to stop.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
-        self.desk
+        self.runtime
             .with(|state, _| state.hub.is_interrupted(self.run))
     }
 
@@ -221,7 +221,7 @@ impl Turn {
     /// # Errors
     /// [`EmitError`].
     pub fn set_mode(&self, mode: Mode) -> Result<(), EmitError> {
-        self.desk
+        self.runtime
             .with(|state, now| state.hub.set_mode(self.run, mode, now))
     }
 
@@ -240,14 +240,16 @@ impl Turn {
     /// # Errors
     /// [`RunOver`].
     pub fn session(&self) -> Result<Json, RunOver> {
-        self.desk
+        self.runtime
             .with(|state, now| state.hub.session(self.run, now))
     }
 
     /// A member of the session as it is now, other than `messages` and `trace`.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Json> {
-        let member = self.desk.with(|state, _| state.hub.member(self.run, name));
+        let member = self
+            .runtime
+            .with(|state, _| state.hub.member(self.run, name));
         member.ok().flatten()
     }
 
@@ -262,7 +264,7 @@ impl Turn {
     ) -> Result<(), EmitError> {
         let value = to_json(value)?;
         let set = self
-            .desk
+            .runtime
             .with(|state, _| state.hub.set_member(self.run, name, value));
         Ok(set?)
     }
@@ -276,7 +278,7 @@ impl Turn {
     pub fn push_message(&self, message: &(impl Serialize + ?Sized)) -> Result<(), EmitError> {
         let message = to_json(message)?;
         let pushed = self
-            .desk
+            .runtime
             .with(|state, _| state.hub.push_message(self.run, message));
         Ok(pushed?)
     }
@@ -301,8 +303,8 @@ struct Withdraw<'t> {
 
 impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
-        let Turn { desk, run, .. } = self.turn;
-        desk.with(|state, _| {
+        let Turn { runtime, run, .. } = self.turn;
+        runtime.with(|state, _| {
             state.hub.withdraw(*run, &self.id);
             state.forget_question(*run, &self.id);
         });

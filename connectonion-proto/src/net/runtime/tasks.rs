@@ -1,4 +1,4 @@
-//! The task of a [`Desk`]: runs agents, stores, saves files, and keeps the time.
+//! The task of a [`HostRuntime`]: runs agents, stores, saves files, and keeps the time.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -10,10 +10,10 @@ use rpc_core::Str;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::agent::{AgentError, Prompt};
-use super::side::{images_of, rejected};
-use super::state::{Errand, StorageJob};
+use super::handler::{images_of, rejected};
+use super::state::{Job, StorageJob};
 use super::turn::Turn;
-use super::{Desk, random};
+use super::{HostRuntime, random};
 use crate::auth::AuthError;
 use crate::frame::{ErrorFrame, Input};
 use crate::hub::{Finished, JobId, NewInput, SavedFile};
@@ -33,19 +33,19 @@ enum Outcome {
     Stored(JobId, Result<(), StorageError>),
 }
 
-pub(super) async fn run(desk: Desk) -> Infallible {
-    let desk = &desk;
-    let _running = desk.shared.hub.running();
-    recover(desk).await;
+pub(super) async fn run(runtime: HostRuntime) -> Infallible {
+    let runtime = &runtime;
+    let _running = runtime.shared.hub.running();
+    recover(runtime).await;
     // Tasks of their own, so that an agent that computes holds up neither time nor clients. They go
     // when this future goes.
     let mut running = JoinSet::new();
     let mut agents: HashMap<RunId, AbortHandle> = HashMap::new();
     let mut storing = JoinSet::new();
     loop {
-        while let Some(errand) = desk.next_errand() {
-            match errand {
-                Errand::Run {
+        while let Some(job) = runtime.next_job() {
+            match job {
+                Job::Run {
                     run,
                     session_id,
                     owner,
@@ -53,7 +53,7 @@ pub(super) async fn run(desk: Desk) -> Infallible {
                     signals,
                 } => {
                     let turn = Turn {
-                        desk: desk.clone(),
+                        runtime: runtime.clone(),
                         run,
                         session_id,
                         owner,
@@ -62,38 +62,38 @@ pub(super) async fn run(desk: Desk) -> Infallible {
                     let handle = running.spawn(work(turn, prompt));
                     agents.insert(run, handle);
                 }
-                Errand::Cancel(run) => {
+                Job::Cancel(run) => {
                     if let Some(agent) = agents.remove(&run) {
                         agent.abort();
                     }
                 }
-                Errand::Upload {
+                Job::Upload {
                     conn,
                     prompt,
                     input,
                 } => {
-                    running.spawn(save(desk.clone(), conn, prompt, *input));
+                    running.spawn(save(runtime.clone(), conn, prompt, *input));
                 }
-                Errand::Payment {
+                Job::Payment {
                     conn,
                     identity,
                     amount,
                 } => {
-                    running.spawn(check_payment(desk.clone(), conn, identity, amount));
+                    running.spawn(check_payment(runtime.clone(), conn, identity, amount));
                 }
             }
         }
         // One batch at a time, so that records are stored in their order.
         if storing.is_empty() {
-            let jobs = desk.next_storage_jobs();
+            let jobs = runtime.next_storage_jobs();
             if !jobs.is_empty() {
-                let (storage, now) = (Arc::clone(&desk.shared.storage), desk.unix_now());
+                let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
                 storing.spawn_blocking(move || carry_out(&*storage, jobs, now));
             }
         }
         tokio::select! {
-            () = desk.shared.hub.changed() => {}
-            Some(outcomes) = storing.join_next() => desk.take_outcomes(outcomes.unwrap_or_default()),
+            () = runtime.shared.hub.changed() => {}
+            Some(outcomes) = storing.join_next() => runtime.take_outcomes(outcomes.unwrap_or_default()),
             Some(ended) = running.join_next() => {
                 if let Ok(Some(run)) = ended {
                     agents.remove(&run);
@@ -103,8 +103,8 @@ pub(super) async fn run(desk: Desk) -> Infallible {
     }
 }
 
-async fn recover(desk: &Desk) {
-    let (storage, now) = (Arc::clone(&desk.shared.storage), desk.unix_now());
+async fn recover(runtime: &HostRuntime) {
+    let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
     let recovered = tokio::task::spawn_blocking(move || {
         let recovered = storage.recover(now)?;
         storage.compact(now)?;
@@ -134,21 +134,21 @@ fn carry_out(
 /// One run, from its prompt to its end. A panic of the agent is its failure.
 async fn work(turn: Turn, prompt: Prompt) -> Option<RunId> {
     let run = turn.run;
-    let desk = turn.desk.clone();
+    let runtime = turn.runtime.clone();
     let mut prompt = prompt;
     loop {
-        let answering = async { desk.shared.agent.run(&turn, prompt).await };
+        let answering = async { runtime.shared.agent.run(&turn, prompt).await };
         let answer = AssertUnwindSafe(answering).catch_unwind().await;
         let answer = answer.unwrap_or_else(|_| {
             tracing::error!(?run, "an agent panicked");
             Err(AgentError::new(PANICKED))
         });
         let finished = match answer {
-            Ok(reply) => desk.with(|state, now| state.hub.finish(run, &reply.text, now)),
+            Ok(reply) => runtime.with(|state, now| state.hub.finish(run, &reply.text, now)),
             Err(AgentError::Over(_)) => break,
             Err(error) => {
                 // A run that is over has told so.
-                let _ = desk.with(|state, now| state.hub.fail(run, &error.to_string(), now));
+                let _ = runtime.with(|state, now| state.hub.fail(run, &error.to_string(), now));
                 break;
             }
         };
@@ -157,7 +157,7 @@ async fn work(turn: Turn, prompt: Prompt) -> Option<RunId> {
             Ok(Finished::Done) | Err(_) => break,
         }
     }
-    desk.shared.hub.peek(|state| state.forget_runner(run));
+    runtime.shared.hub.peek(|state| state.forget_runner(run));
     Some(run)
 }
 
@@ -178,8 +178,8 @@ fn joined(prompts: impl Iterator<Item = Prompt>) -> Prompt {
 }
 
 /// Saves the files that come with a prompt, before anything else is done with it.
-async fn save(desk: Desk, conn: ConnId, prompt: Str, input: Input) -> Option<RunId> {
-    let (folder, limits) = (desk.shared.uploads.clone(), desk.shared.upload_limits);
+async fn save(runtime: HostRuntime, conn: ConnId, prompt: Str, input: Input) -> Option<RunId> {
+    let (folder, limits) = (runtime.shared.uploads.clone(), runtime.shared.upload_limits);
     let saving = tokio::task::spawn_blocking(move || {
         let limits_of_lists = crate::limits::server_limits();
         let files = input.files(&limits_of_lists);
@@ -204,7 +204,7 @@ async fn save(desk: Desk, conn: ConnId, prompt: Str, input: Input) -> Option<Run
     let saved = saving
         .await
         .unwrap_or_else(|_| Err("internal error".to_owned()));
-    desk.with(|state, now| match saved {
+    runtime.with(|state, now| match saved {
         Ok(input) => state.hub.input(conn, input, now),
         Err(message) => state.hub.refuse(conn, rejected(message)),
     });
@@ -213,12 +213,12 @@ async fn save(desk: Desk, conn: ConnId, prompt: Str, input: Input) -> Option<Run
 
 /// Finds out whether a stranger has paid.
 async fn check_payment(
-    desk: Desk,
+    runtime: HostRuntime,
     conn: ConnId,
     identity: crate::auth::Address,
     amount: f64,
 ) -> Option<RunId> {
-    let is_paid = match desk.shared.payments.clone() {
+    let is_paid = match runtime.shared.payments.clone() {
         Some(payments) => {
             let asking = async move { payments.is_paid(&identity, amount).await };
             AssertUnwindSafe(asking)
@@ -229,10 +229,10 @@ async fn check_payment(
         None => false,
     };
     let outcome = match is_paid {
-        true => desk.with_door(|door| door.paid(&identity)),
+        true => runtime.with_access(|access| access.paid(&identity)),
         false => Onboarding::Refuse(AuthError::InsufficientPayment),
     };
-    desk.write(conn, |machine| match outcome {
+    runtime.write(conn, |machine| match outcome {
         Onboarding::Welcome(success) => machine.welcome(&success),
         Onboarding::Refuse(error) => machine.refuse(&ErrorFrame::new(error.to_string())),
         Onboarding::Payment { .. } => Ok(()),
@@ -240,9 +240,9 @@ async fn check_payment(
     None
 }
 
-impl Desk {
-    fn next_errand(&self) -> Option<Errand> {
-        self.shared.hub.peek(|state| state.errands.pop_front())
+impl HostRuntime {
+    fn next_job(&self) -> Option<Job> {
+        self.shared.hub.peek(|state| state.jobs.pop_front())
     }
 
     fn next_storage_jobs(&self) -> Vec<StorageJob> {

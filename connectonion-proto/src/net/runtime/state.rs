@@ -1,4 +1,4 @@
-//! What a [`Desk`](super::Desk) keeps under its lock: the hub, and where its output goes.
+//! What a [`HostRuntime`](super::HostRuntime) keeps under its lock: the hub, and where its output goes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub(super) enum StorageJob {
     Store(JobId, Box<Record>),
 }
 
-/// What the desk's task has to begin.
-pub(super) enum Errand {
+/// What the runtime's task has to begin.
+pub(super) enum Job {
     /// Start the agent.
     Run {
         run: RunId,
@@ -61,7 +61,7 @@ pub(super) struct State {
     pub(super) connections: Connections<ServerConn>,
     runners: HashMap<RunId, Runner>,
     pub(super) storage: VecDeque<StorageJob>,
-    pub(super) errands: VecDeque<Errand>,
+    pub(super) jobs: VecDeque<Job>,
 }
 
 impl State {
@@ -71,7 +71,7 @@ impl State {
             connections: Connections::default(),
             runners: HashMap::new(),
             storage: VecDeque::new(),
-            errands: VecDeque::new(),
+            jobs: VecDeque::new(),
         }
     }
 
@@ -126,7 +126,7 @@ impl State {
                     answers: HashMap::new(),
                 };
                 self.runners.insert(run, runner);
-                self.errands.push_back(Errand::Run {
+                self.jobs.push_back(Job::Run {
                     run,
                     session_id,
                     owner,
@@ -136,7 +136,7 @@ impl State {
             }
             HubEvent::Cancel { run } => {
                 self.runners.remove(&run);
-                self.errands.push_back(Errand::Cancel(run));
+                self.jobs.push_back(Job::Cancel(run));
             }
             HubEvent::Answer {
                 run,
@@ -181,7 +181,7 @@ impl HubState for State {
     }
 
     fn drain_outputs(&mut self, now: Now) -> bool {
-        let (errands, storage) = (self.errands.len(), self.storage.len());
+        let (jobs, storage) = (self.jobs.len(), self.storage.len());
         while let Some(event) = self.hub.poll_event() {
             self.carry_out(event);
         }
@@ -192,7 +192,7 @@ impl HubState for State {
         while let Some(conn) = self.hub.poll_ready() {
             self.send_frames(conn, now);
         }
-        self.errands.len() > errands || self.storage.len() > storage
+        self.jobs.len() > jobs || self.storage.len() > storage
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -209,7 +209,7 @@ impl HubState for State {
 
     fn end(&mut self) {
         self.runners = HashMap::new();
-        self.errands = VecDeque::new();
+        self.jobs = VecDeque::new();
         self.storage = VecDeque::new();
     }
 }

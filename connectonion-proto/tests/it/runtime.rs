@@ -16,14 +16,14 @@ pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(3600);
 
 /// A registry with a clock, and what it told so far.
-pub struct Desk {
+pub struct HostRuntime {
     pub registry: SessionRegistry,
     pub now: Instant,
     pub sockets: u64,
     pub random: u128,
 }
 
-impl Desk {
+impl HostRuntime {
     pub fn new() -> Self {
         Self::with(RegistryConfig::default())
     }

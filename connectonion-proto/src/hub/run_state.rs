@@ -1,4 +1,4 @@
-//! [`Work`]: the conversation of a session while an agent works on it.
+//! [`RunState`]: the conversation of a session while an agent works on it.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::session::{RunId, RuntimeInput};
 
 /// What a run adds to a session. Kept apart from it until somebody wants the whole, so that adding a
 /// message or an event costs no more in a long conversation than in a short one.
-pub(super) struct Work {
+pub(super) struct RunState {
     /// None until the prompt is stored.
     pub(super) run: Option<RunId>,
     pub(super) input: NewInput,
@@ -45,7 +45,7 @@ pub(super) struct Work {
     pub(super) is_ending: bool,
 }
 
-impl Work {
+impl RunState {
     pub(super) fn new(base: Option<Json>, input: NewInput, began: f64, now: Instant) -> Self {
         let turn = base.as_ref().and_then(|base| {
             let turn = find_member(base.get(), "turn")?;

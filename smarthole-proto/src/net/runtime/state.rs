@@ -1,4 +1,4 @@
-//! What a [`Switch`](super::Switch) keeps under its lock: the hub, and where its output goes.
+//! What a [`RouterRuntime`](super::RouterRuntime) keeps under its lock: the hub, and where its output goes.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Instant, SystemTime};

@@ -1,4 +1,4 @@
-//! [`DeskOptions`].
+//! [`RuntimeOptions`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crate::auth::{Address, Signer};
 use crate::hub::HubConfig;
 use crate::storage::{MemoryStorage, Storage};
-use crate::trust::{Door, TrustBook, TrustLevel, TrustPolicy};
+use crate::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
 use crate::upload::UploadLimits;
 
 /// Sessions that a host without a storage of its own remembers.
@@ -28,10 +28,10 @@ pub trait Payments: Send + Sync + 'static {
 pub(super) type OnTrust = dyn Fn(&TrustBook) + Send + Sync;
 
 rpc_core::config! {
-    /// How a [`Desk`](super::Desk) behaves.
-    pub struct DeskOptions {
+    /// How a [`HostRuntime`](super::HostRuntime) behaves.
+    pub struct RuntimeOptions {
         /// Who comes in.
-        pub door: Door = door,
+        pub access: AccessControl = access,
         /// How long sessions live, and what they may hold.
         pub hub: HubConfig = HubConfig::default() => with_hub(HubConfig),
         /// What outlives the host. Default: nothing; sessions are forgotten with the process.
@@ -46,15 +46,15 @@ rpc_core::config! {
         pub payments: Option<Arc<dyn Payments>> = None => with_payments(Arc<dyn Payments>),
         pub(super) on_trust: Option<Arc<OnTrust>> = None,
     }
-    /// With this door.
-    pub fn with_door(door: Door);
+    /// With this access.
+    pub fn with_access(access: AccessControl);
 }
 
-impl DeskOptions {
+impl RuntimeOptions {
     /// For the host with this key, at this level of trust, with nobody in its lists.
     #[must_use]
     pub fn new(host: &Signer, level: TrustLevel) -> Self {
-        Self::with_door(Door::new(*host.address(), TrustPolicy::new(level)))
+        Self::with_access(AccessControl::new(*host.address(), TrustPolicy::new(level)))
     }
 
     /// Sets [`uploads`](Self::uploads) and [`upload_limits`](Self::upload_limits).
@@ -74,10 +74,10 @@ impl DeskOptions {
     }
 }
 
-impl fmt::Debug for DeskOptions {
+impl fmt::Debug for RuntimeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeskOptions")
-            .field("door", &self.door)
+        f.debug_struct("RuntimeOptions")
+            .field("door", &self.access)
             .field("hub", &self.hub)
             .field("uploads", &self.uploads)
             .field("upload_limits", &self.upload_limits)

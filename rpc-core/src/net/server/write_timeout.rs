@@ -1,4 +1,4 @@
-//! [`Patience`]: a line whose peer has to take what is written to it.
+//! [`WriteTimeout`]: a line whose peer has to take what is written to it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Fails a write that has made no progress for too long.
-pub(super) struct Patience<S> {
+pub(super) struct WriteTimeout<S> {
     line: S,
     timeout: Duration,
     /// Made when the first write has to wait.
@@ -17,7 +17,7 @@ pub(super) struct Patience<S> {
     waits: bool,
 }
 
-impl<S> Patience<S> {
+impl<S> WriteTimeout<S> {
     pub(super) const fn new(line: S, timeout: Duration) -> Self {
         Self {
             line,
@@ -32,7 +32,7 @@ impl<S> Patience<S> {
     }
 
     /// Passes on how a write went, unless it has waited too long.
-    fn judge<T>(
+    fn check<T>(
         &mut self,
         written: Poll<io::Result<T>>,
         cx: &mut Context<'_>,
@@ -55,7 +55,7 @@ impl<S> Patience<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -65,7 +65,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -73,7 +73,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.line).poll_write(cx, buf);
-        this.judge(written, cx)
+        this.check(written, cx)
     }
 
     fn poll_write_vectored(
@@ -83,7 +83,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.line).poll_write_vectored(cx, bufs);
-        this.judge(written, cx)
+        this.check(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -93,7 +93,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.line).poll_flush(cx);
-        this.judge(flushed, cx)
+        this.check(flushed, cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -110,7 +110,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_write_fails_once_the_peer_takes_nothing_for_too_long() {
         let (line, mut peer) = tokio::io::duplex(4);
-        let mut line = Patience::new(line, Duration::from_secs(30));
+        let mut line = WriteTimeout::new(line, Duration::from_secs(30));
         let writing = tokio::spawn(async move { line.write_all(&[0; 64]).await });
         for _ in 0..5 {
             sleep(Duration::from_secs(20)).await;

@@ -1,4 +1,4 @@
-//! A switch under virtual time: real clients' behaviour over lines in memory.
+//! A runtime under virtual time: real clients' behaviour over lines in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Input, Outcome, Unroutable};
 use smarthole_proto::id::client_id;
 use smarthole_proto::limits::RESPONSE_TIMEOUT_REASON;
-use smarthole_proto::net::{RouterOptions, Settled, Switch};
+use smarthole_proto::net::{RouterOptions, RouterRuntime, Settled};
 use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use tokio::task::JoinHandle;
@@ -24,19 +24,19 @@ use crate::wire::{ack, registration, reject, response};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn switch() -> Switch {
+fn runtime() -> RouterRuntime {
     switch_with(HubConfig::default(), Obedient::default())
 }
 
-fn switch_with(config: HubConfig, router: impl Router) -> Switch {
-    let switch = Switch::new(config);
-    let running = switch.clone();
+fn switch_with(config: HubConfig, router: impl Router) -> RouterRuntime {
+    let runtime = RouterRuntime::new(config);
+    let running = runtime.clone();
     tokio::spawn(async move {
         running
             .run(Arc::new(router), RouterOptions::default())
             .await
     });
-    switch
+    runtime
 }
 
 struct Client {
@@ -46,14 +46,14 @@ struct Client {
 
 impl Client {
     /// A registered client that is never pinged, so that it need not listen.
-    async fn new(switch: &Switch, name: &str) -> Self {
+    async fn new(runtime: &RouterRuntime, name: &str) -> Self {
         let config = ServerConfig::default().with_keep_alive(KeepAlive::off());
-        Self::with(switch, name, config).await
+        Self::with(runtime, name, config).await
     }
 
-    async fn with(switch: &Switch, name: &str, config: ServerConfig) -> Self {
+    async fn with(runtime: &RouterRuntime, name: &str, config: ServerConfig) -> Self {
         let (line, theirs) = mem::duplex(64);
-        let serving = switch.serve(theirs, config, DriverConfig::default());
+        let serving = runtime.serve(theirs, config, DriverConfig::default());
         let served = tokio::spawn(serving);
         let mut client = Self { line, served };
         client.say(&registration(name)).await;
@@ -85,9 +85,9 @@ impl Client {
     }
 }
 
-fn ask(switch: &Switch, text: &str) -> JoinHandle<Settled> {
-    let (switch, input) = (switch.clone(), Input::text(text));
-    tokio::spawn(async move { switch.ask(input).await.unwrap() })
+fn ask(runtime: &RouterRuntime, text: &str) -> JoinHandle<Settled> {
+    let (runtime, input) = (runtime.clone(), Input::text(text));
+    tokio::spawn(async move { runtime.ask(input).await.unwrap() })
 }
 
 /// Lets everything happen that happens without time.
@@ -99,13 +99,13 @@ async fn settle() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_counts_as_a_rejection_after_30_seconds_and_three_clients_are_tried() {
-    let switch = switch();
+    let runtime = runtime();
     let mut clients = Vec::new();
     for name in ["a", "b", "c", "d"] {
-        clients.push(Client::new(&switch, name).await);
+        clients.push(Client::new(&runtime, name).await);
     }
     let start = Instant::now();
-    let asked = ask(&switch, "hello");
+    let asked = ask(&runtime, "hello");
     let first = clients[0].id().await;
     for client in &mut clients[1..3] {
         let id = client.id().await;
@@ -127,15 +127,15 @@ async fn silence_counts_as_a_rejection_after_30_seconds_and_three_clients_are_tr
 
 #[tokio::test(start_paused = true)]
 async fn a_response_in_the_last_moment_counts_and_a_late_one_moves_nothing() {
-    let switch = switch();
-    let mut events = switch.events();
-    let mut notes = Client::new(&switch, "notes").await;
-    let asked = ask(&switch, "in time");
+    let runtime = runtime();
+    let mut events = runtime.events();
+    let mut notes = Client::new(&runtime, "notes").await;
+    let asked = ask(&runtime, "in time");
     let id = notes.id().await;
     tokio::time::sleep(30 * SECOND - Duration::from_millis(5)).await;
     notes.say(&ack(&id)).await;
     assert!(asked.await.unwrap().is_taken());
-    let asked = ask(&switch, "late");
+    let asked = ask(&runtime, "late");
     let id = notes.id().await;
     let settled = asked.await.unwrap();
     assert_eq!(settled.outcomes[0].outcome, Outcome::TimedOut);
@@ -149,30 +149,30 @@ async fn a_response_in_the_last_moment_counts_and_a_late_one_moves_nothing() {
         _ => None,
     });
     assert_eq!(late.await, ("Late".to_owned(), true));
-    assert_eq!(switch.in_flight(), 0);
+    assert_eq!(runtime.in_flight(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_comes_back_under_its_name_may_still_answer() {
-    let switch = switch();
-    let mut notes = Client::new(&switch, "notes").await;
-    let asked = ask(&switch, "hello");
+    let runtime = runtime();
+    let mut notes = Client::new(&runtime, "notes").await;
+    let asked = ask(&runtime, "hello");
     let id = notes.id().await;
     notes.line.cutter().cut();
     assert_eq!(notes.served.await.unwrap(), CloseReason::Lost);
     tokio::time::sleep(10 * SECOND).await;
-    let mut again = Client::new(&switch, "notes").await;
+    let mut again = Client::new(&runtime, "notes").await;
     again.say(&ack(&id)).await;
     assert!(asked.await.unwrap().is_taken());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_is_gone_costs_its_message_30_seconds_and_no_more() {
-    let switch = switch();
-    let mut notes = Client::new(&switch, "notes").await;
-    let mut lights = Client::new(&switch, "lights").await;
+    let runtime = runtime();
+    let mut notes = Client::new(&runtime, "notes").await;
+    let mut lights = Client::new(&runtime, "lights").await;
     let start = Instant::now();
-    let asked = ask(&switch, "hello");
+    let asked = ask(&runtime, "hello");
     notes.id().await;
     drop(notes.line);
     let frame = lights.hear().await;
@@ -200,13 +200,13 @@ impl Router for Slow {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_while_the_router_decides_is_passed_over() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let switch = switch_with(HubConfig::default(), Slow(Arc::clone(&gate)));
-    let notes = Client::new(&switch, "notes").await;
-    let asked = ask(&switch, "hello");
+    let runtime = switch_with(HubConfig::default(), Slow(Arc::clone(&gate)));
+    let notes = Client::new(&runtime, "notes").await;
+    let asked = ask(&runtime, "hello");
     settle().await;
     drop(notes.line);
     notes.served.await.unwrap();
-    let mut lights = Client::new(&switch, "lights").await;
+    let mut lights = Client::new(&runtime, "lights").await;
     // The choice is gone, so the router is asked again.
     gate.add_permits(2);
     let id = lights.id().await;
@@ -217,10 +217,10 @@ async fn a_client_that_leaves_while_the_router_decides_is_passed_over() {
 #[tokio::test(start_paused = true)]
 async fn a_router_without_end_is_given_up_after_30_seconds() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let switch = switch_with(HubConfig::default(), Slow(gate));
-    let _notes = Client::new(&switch, "notes").await;
+    let runtime = switch_with(HubConfig::default(), Slow(gate));
+    let _notes = Client::new(&runtime, "notes").await;
     let start = Instant::now();
-    let settled = ask(&switch, "hello").await.unwrap();
+    let settled = ask(&runtime, "hello").await.unwrap();
     assert_eq!(start.elapsed().as_secs(), 30);
     let after = 30 * SECOND;
     let why = Unroutable::Router(RouterError::TimedOut { after });
@@ -229,9 +229,9 @@ async fn a_router_without_end_is_given_up_after_30_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_lives_by_its_pongs_alone_and_dies_10_seconds_after_an_unanswered_ping() {
-    let switch = switch();
-    let mut alive = Client::with(&switch, "alive", ServerConfig::default()).await;
-    let dead = Client::with(&switch, "dead", ServerConfig::default()).await;
+    let runtime = runtime();
+    let mut alive = Client::with(&runtime, "alive", ServerConfig::default()).await;
+    let dead = Client::with(&runtime, "dead", ServerConfig::default()).await;
     let start = Instant::now();
     let listening = tokio::spawn(async move {
         while let Some(Ok(message)) = alive.line.next().await {
@@ -245,7 +245,7 @@ async fn a_client_lives_by_its_pongs_alone_and_dies_10_seconds_after_an_unanswer
     assert_eq!(start.elapsed().as_secs(), 40);
     tokio::time::sleep(3600 * SECOND).await;
     assert!(!listening.is_finished());
-    assert_eq!(switch.clients().len(), 1);
+    assert_eq!(runtime.clients().len(), 1);
     // It reads the pings that came, and no Close behind them.
     let left: Vec<_> = line.collect().await;
     assert!(
@@ -288,10 +288,10 @@ async fn without_a_switch_the_application_decides_and_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_ask_gives_up_the_answer_and_not_the_message() {
-    let switch = switch();
-    let mut events = switch.events();
-    let mut notes = Client::new(&switch, "notes").await;
-    let asked = ask(&switch, "hello");
+    let runtime = runtime();
+    let mut events = runtime.events();
+    let mut notes = Client::new(&runtime, "notes").await;
+    let asked = ask(&runtime, "hello");
     let id = notes.id().await;
     asked.abort();
     notes.say(&ack(&id)).await;
@@ -304,10 +304,10 @@ async fn a_dropped_ask_gives_up_the_answer_and_not_the_message() {
 
 #[tokio::test(start_paused = true)]
 async fn what_happens_is_told_in_order() {
-    let switch = switch();
-    let mut events = switch.events();
-    let mut notes = Client::new(&switch, "notes").await;
-    let asked = ask(&switch, "hello");
+    let runtime = runtime();
+    let mut events = runtime.events();
+    let mut notes = Client::new(&runtime, "notes").await;
+    let asked = ask(&runtime, "hello");
     let id = notes.id().await;
     notes.say(&ack(&id)).await;
     notes.say(&ack(&id)).await;

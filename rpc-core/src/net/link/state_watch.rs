@@ -1,4 +1,4 @@
-//! [`Standing`]: where a link stands, for whoever asks.
+//! [`StateWatch`]: where a link stands, for whoever asks.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use super::LinkState;
 /// The channel on which changes are awaited is larger than all the rest, and the accepted
 /// connections of a server hardly ever need it: it is there only while somebody waits.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct StateWatch {
     now: Mutex<Now>,
 }
 
@@ -23,7 +23,7 @@ struct Now {
     is_final: bool,
 }
 
-impl Standing {
+impl StateWatch {
     pub(super) const fn new(state: LinkState) -> Self {
         Self {
             now: Mutex::new(Now {

@@ -1,4 +1,4 @@
-//! [`Door`]: who comes in, from a CONNECT to the decision.
+//! [`AccessControl`]: who comes in, from a CONNECT to the decision.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ pub enum Onboarding {
     /// The caller is a contact now.
     Welcome(OnboardSuccess),
     /// The caller says that it has paid. Find out whether that is so, then
-    /// [promote](Door::paid) it or refuse it with [`AuthError::InsufficientPayment`].
+    /// [promote](AccessControl::paid) it or refuse it with [`AuthError::InsufficientPayment`].
     Payment {
         /// How much.
         amount: f64,
@@ -48,20 +48,20 @@ pub enum Onboarding {
     Refuse(AuthError),
 }
 
-/// A host's door: the signature, the lists, the policy, and the ways in for strangers. It reads no
+/// A host's access: the signature, the lists, the policy, and the ways in for strangers. It reads no
 /// clock: `now` is in seconds since 1970.
 ///
 /// ```
 /// use connectonion_proto::auth::Signer;
 /// use connectonion_proto::frame::{Connect, Signed};
-/// use connectonion_proto::trust::{Admission, Door, SignaturePolicy, TrustLevel, TrustPolicy};
+/// use connectonion_proto::trust::{Admission, AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
 ///
 /// let policy = TrustPolicy::new(TrustLevel::Open).with_signatures(SignaturePolicy::AlwaysSigned);
-/// let mut door = Door::new(*Signer::from_seed(&[1; 32]).address(), policy);
+/// let mut access = AccessControl::new(*Signer::from_seed(&[1; 32]).address(), policy);
 /// let unsigned = Connect::new(Signed::none());
-/// assert!(matches!(door.admit(&unsigned, 1_702_234_567.0), Admission::Refuse(_)));
+/// assert!(matches!(access.admit(&unsigned, 1_702_234_567.0), Admission::Refuse(_)));
 /// ```
-pub struct Door {
+pub struct AccessControl {
     host: Address,
     verifier: Verifier,
     policy: TrustPolicy,
@@ -76,7 +76,7 @@ pub struct Door {
     is_changed: bool,
 }
 
-impl Door {
+impl AccessControl {
     /// The door of the host with this address. Nobody is in its lists, and there is no way in for
     /// strangers where the policy does not let them in.
     #[must_use]
@@ -523,9 +523,9 @@ fn name(action: &AdminAction) -> Str {
 }
 
 /// Prints what kind of door it is, nothing of lists and codes.
-impl fmt::Debug for Door {
+impl fmt::Debug for AccessControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door")
+        f.debug_struct("AccessControl")
             .field("host", &self.host)
             .field("policy", &self.policy)
             .field("book", &self.book)
