@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use examples::cli::{self, Failure};
 use examples::model::http::HttpClient;
 use examples::model::provider::{Provider, ProviderConfig, build};
-use examples::router::{ModelRouter, model::patience};
+use examples::router::{ModelRouter, model::policy};
 use smarthole_proto::router::{Keywords, Router};
 
 /// The longest answer of a model: some tool calls.
@@ -58,12 +58,12 @@ pub(crate) fn router(args: &ModelArgs) -> Result<Arc<dyn Router>, Failure> {
             "no model: give --model-name NAME, as the provider calls it",
         ));
     }
-    let patience = patience()
+    let policy = policy()
         .with_head_timeout(args.model_timeout)
         .with_idle_timeout(args.model_timeout);
     let config = ProviderConfig::new(provider, name)
         .with_max_tokens(MAX_TOKENS)
-        .with_patience(patience);
+        .with_policy(policy);
     // The option stands for the variable that holds another address.
     let env = |name: &str| match &args.model_url {
         Some(url) if provider.endpoint_variable() == Some(name) => Some(url.clone()),
