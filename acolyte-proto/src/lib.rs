@@ -8,9 +8,6 @@ pub mod codec;
 pub mod error;
 pub mod event;
 pub mod frame;
-#[cfg(any(test, feature = "testing"))]
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod handshake;
 pub mod http;
 pub mod id;

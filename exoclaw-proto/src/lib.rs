@@ -9,9 +9,6 @@ pub mod client;
 pub mod codec;
 pub mod error;
 pub mod frame;
-#[cfg(any(test, feature = "testing"))]
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod id;
 pub mod limits;
 #[cfg(feature = "tokio")]

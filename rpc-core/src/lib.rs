@@ -12,9 +12,6 @@ pub mod breaker;
 pub mod dispatch;
 pub mod encode;
 mod error;
-#[cfg(any(test, feature = "testing"))]
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod guide;
 mod id;
 pub mod json;

@@ -15,6 +15,9 @@ mod losses;
 mod memory;
 mod mounted;
 mod net_client;
+// The fuzz targets use it too.
+#[path = "../../../fuzz/bodies/src/acolyte/order.rs"]
+mod order;
 mod pair;
 mod queue;
 mod recordings;
