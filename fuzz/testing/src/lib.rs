@@ -4,6 +4,7 @@
 //! - [`losses`]: the loss of a line at every frame of a scenario;
 //! - [`faults`]: peers that misbehave over real sockets;
 //! - [`vectors`]: running test vectors from files;
+//! - [`play`]: machines that a test plays by hand;
 //! - [`json`]: comparing frames as JSON values.
 //!
 //! It needs `rpc_core` as its users see it. The core's unit tests cannot use it: there the core is
@@ -12,6 +13,7 @@
 pub mod faults;
 pub mod json;
 pub mod losses;
+pub mod play;
 pub mod sim;
 pub mod vectors;
 

@@ -1,20 +1,20 @@
 //! Seeded schedules: random, repeatable, and the failing seed is printed.
 //!
-//! - [`run`]: tests with a seed each; [`lives`]: as many as the environment asks for, with figures;
+//! - [`run`]: tests with a seed each; [`lifecycles`]: as many as the environment asks for, with figures;
 //! - [`Line`]: two machines and a line between them that is slow, jammed, cut or half open;
 //! - [`World`]: several lines and what is behind them, under one clock.
 //!
 //! `SIM_SEED` in the environment repeats one seed and narrates it, `SIM_SCHEDULES` sets how many
-//! [`lives`] are lived.
+//! [`lifecycles`] are run.
 
+mod lifecycle;
 mod line;
-mod lives;
 mod world;
 
 use std::sync::LazyLock;
 
+pub use lifecycle::{Tally, lifecycles};
 pub use line::{Bounds, End, Line};
-pub use lives::{Tally, lives};
 pub use rpc_core::testing::schedule::{Rng, Step, schedule};
 pub use world::{Dialling, World, advance, settle};
 

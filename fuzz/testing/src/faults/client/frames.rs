@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::raw::{End, RawFrame, RawPeer};
-use super::stage::{Stage, befalls, broken as broken_promise, check, soon};
+use super::harness::{Harness, befalls, broken as broken_promise, check, soon};
 use super::{ClientUnderTest, Ended, MAX_MESSAGE, SHORT, Terms};
 use rpc_core::net::ws::Role;
 use rpc_core::{CloseReason, Refused};
@@ -24,6 +24,8 @@ async fn closed_with(mut line: RawPeer, frames: Vec<RawFrame>, code: u16) {
     );
 }
 
+/// It sends a message over the limit, in one frame or in several.
+///
 /// Refused from its header on, or where the sum of the fragments passes the limit.
 pub(super) async fn oversized_incoming<C: ClientUnderTest>(test: &C) {
     let too_large = |why: &CloseReason| *why == CloseReason::TooLarge { max: MAX_MESSAGE };
@@ -45,18 +47,20 @@ pub(super) async fn oversized_incoming<C: ClientUnderTest>(test: &C) {
     }
 }
 
+/// The application wants to send a message over the limit.
+///
 /// Refused at once: nothing is sent, and nothing else suffers.
 pub(super) async fn oversized_outgoing<C: ClientUnderTest>(test: &C) {
-    let mut stage = Stage::start(test, Terms::new()).await;
-    let mut line = stage.ready().await;
-    let ended = soon(test.load(&stage.handle, MAX_MESSAGE + 1)).await;
+    let mut harness = Harness::start(test, Terms::new()).await;
+    let mut line = harness.ready().await;
+    let ended = soon(test.load(&harness.handle, MAX_MESSAGE + 1)).await;
     let refused = matches!(
         &ended,
         Ended::Refused(refused @ Refused::TooLarge { max, .. })
             if *max == MAX_MESSAGE && !refused.is_retryable()
     );
     check(refused, "what is too large is refused for good", &ended);
-    stage.works(&mut line).await;
+    harness.works(&mut line).await;
 }
 
 fn is_violation(why: &CloseReason) -> bool {
@@ -66,6 +70,7 @@ fn is_violation(why: &CloseReason) -> bool {
     )
 }
 
+/// It sends text that is not UTF-8.
 pub(super) async fn invalid_utf8<C: ClientUnderTest>(test: &C) {
     let whole = || vec![RawFrame::text(&b"{\"type\":\"\xff\"}"[..])];
     let parts = || {
@@ -83,10 +88,12 @@ pub(super) async fn invalid_utf8<C: ClientUnderTest>(test: &C) {
     }
 }
 
+/// It sends JSON that is nested tens of thousands of times.
+///
 /// It is skipped, or it is passed through: nobody falls into it.
 pub(super) async fn deep_json<C: ClientUnderTest>(test: &C) {
-    let mut stage = Stage::start(test, Terms::new()).await;
-    let mut line = stage.ready().await;
+    let mut harness = Harness::start(test, Terms::new()).await;
+    let mut line = harness.ready().await;
     let half = MAX_MESSAGE / 2 - 200;
     for (open, close) in [("[", "]"), ("[", ""), ("{\"a\":", "")] {
         let times = half / open.len();
@@ -97,10 +104,11 @@ pub(super) async fn deep_json<C: ClientUnderTest>(test: &C) {
             let sent = line.text(&frame).await;
             check(sent.is_ok(), "deep JSON does not end the line", &sent);
         }
-        stage.works(&mut line).await;
+        harness.works(&mut line).await;
     }
 }
 
+/// It masks its frames, which only clients do.
 pub(super) async fn masked<C: ClientUnderTest>(test: &C) {
     let event = test.event(0).to_string();
     befalls(test, Terms::new(), is_violation, async |line| {
@@ -110,6 +118,7 @@ pub(super) async fn masked<C: ClientUnderTest>(test: &C) {
     .await;
 }
 
+/// It breaks the other rules of frames.
 pub(super) async fn broken<C: ClientUnderTest>(test: &C) {
     let close_of_one_byte = || RawFrame::new(0x88, [3]);
     let breaches: [&(dyn Fn() -> Vec<RawFrame> + Sync); 7] = [
@@ -132,11 +141,13 @@ pub(super) async fn broken<C: ClientUnderTest>(test: &C) {
     }
 }
 
+/// It sends pings without end and takes no pongs.
+///
 /// Pongs that are not taken make the client stop reading. Once they are, all is as before, and every
 /// ping has its pong.
 pub(super) async fn ping_flood<C: ClientUnderTest>(test: &C) {
-    let mut stage = Stage::start(test, Terms::new()).await;
-    let mut line = stage.ready().await;
+    let mut harness = Harness::start(test, Terms::new()).await;
+    let mut line = harness.ready().await;
     let ping = RawFrame::ping([7; 125]).into_bytes(Role::Server);
     let flood = ping.repeat(PINGS);
     let sent = line.push(&flood, SHORT).await.unwrap_or_default();
@@ -167,5 +178,5 @@ pub(super) async fn ping_flood<C: ClientUnderTest>(test: &C) {
             rest = left.get(written..);
         }
     }
-    stage.works(&mut line).await;
+    harness.works(&mut line).await;
 }

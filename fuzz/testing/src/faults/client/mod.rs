@@ -1,22 +1,20 @@
-//! Faults of servers, and what every client makes of them: [`prove`] and the list of [`Fault`]s.
+//! Faults that every client has to survive, for any [`ClientUnderTest`].
 //!
-//! A crate says once how its client is started and what its server says ([`ClientUnderTest`]); then
-//! each fault is one line. Whatever the fault, the same has to hold: every call ends exactly once and
+//! A crate says once how its client is started and what its server says. Whatever the fault, the same has to hold: every call ends exactly once and
 //! says whether it was sent, nothing hangs, the client is back as soon as a healthy server listens on
 //! the same port or gives up with the reason, and it never dials without a pause.
 
+mod clock_jump;
 mod closes;
 mod cuts;
 mod frames;
-mod jump;
+mod harness;
 mod pace;
 mod silence;
-mod stage;
 
 use std::fmt::Debug;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,7 +22,6 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use super::raw::RawPeer;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::ws::WsDialer;
@@ -32,7 +29,9 @@ use rpc_core::net::{Dialer, DriverConfig, Events, Link, LinkConfig, Protocol};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
-pub use jump::clock_jump;
+use self::clock_jump::clock_jump;
+use super::list::{self, Fault};
+use super::raw::RawPeer;
 
 /// A deadline that must not pass. In the good case nobody waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,71 +44,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 const ATTEMPTS: u32 = 40;
 /// The largest message of these tests.
 const MAX_MESSAGE: usize = 64 * 1024;
-
-/// What a server does wrong, or what befalls a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Fault {
-    /// It accepts and says nothing: the dial times out.
-    SilentBeforeTheUpgrade,
-    /// It upgrades and then leaves the handshake of the protocol unanswered, at each of its steps.
-    SilentInTheHandshake,
-    /// It neither reads nor writes any more, and the line stays: pings find out.
-    HalfOpen,
-    /// It ends or resets the line as soon as it has accepted it.
-    CutBeforeTheUpgrade,
-    /// It ends or resets the line within its answer to the upgrade.
-    CutInTheUpgrade,
-    /// It answers the upgrade with an HTTP status.
-    UpgradeRefused,
-    /// It ends or resets the line at each step of the protocol's handshake.
-    CutInTheHandshake,
-    /// It ends or resets the line while nothing is under way.
-    CutWhileIdle,
-    /// It ends or resets the line with a call in flight, and in the middle of the answer.
-    CutInACall,
-    /// It ends or resets the line within a frame.
-    CutInAFrame,
-    /// It ends or resets the line while the client closes.
-    CutWhileTheClientCloses,
-    /// It never reads.
-    SlowReader,
-    /// It writes byte by byte, but it gets on: that is legal.
-    SlowButSteady,
-    /// It writes byte by byte, and a deadline passes: that of the dial, of the handshake, or of the
-    /// life that the connection has to show.
-    SlowWriter,
-    /// It sends events faster than they are taken.
-    EventFlood,
-    /// The same, with a client that would rather lose the line than an event.
-    EventFloodThatCloses,
-    /// It sends a message over the limit, in one frame or in several.
-    OversizedIncoming,
-    /// The application wants to send a message over the limit.
-    OversizedOutgoing,
-    /// It sends text that is not UTF-8.
-    InvalidUtf8,
-    /// It sends JSON that is nested tens of thousands of times.
-    DeepJson,
-    /// It masks its frames, which only clients do.
-    MaskedFrames,
-    /// It breaks the other rules of frames.
-    BrokenFrames,
-    /// It sends pings without end and takes no pongs.
-    PingFlood,
-    /// It closes, with a code and without.
-    ServerCloses,
-    /// It does not answer the client's Close.
-    UnansweredClose,
-    /// The client drains with a call in flight.
-    DrainInACall,
-    /// The client drains or closes while it dials, in the handshake, and between two attempts.
-    ShutdownWithoutALine,
-    /// The client closes with a call in flight.
-    CloseInACall,
-    /// The connection's task is dropped with a call in flight.
-    TaskDropped,
-}
 
 /// The settings under which a client is tested. Start it with these and with everything else by
 /// default.
@@ -251,7 +185,7 @@ pub trait Line: Send {
 #[async_trait]
 impl Line for RawPeer {
     async fn hear(&mut self) -> Option<Value> {
-        let text = stage::soon(self.next_text()).await.ok()?;
+        let text = harness::soon(self.next_text()).await.ok()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -316,41 +250,51 @@ pub trait ClientUnderTest: Sync {
     fn frames_with(&self, json: &str) -> Vec<String>;
 }
 
-/// Lets a fault happen to a client.
+/// Checks every fault that a client has to survive, by the name of what is promised. `FAULT`, from the
+/// environment, picks those with that in their names.
 ///
 /// # Panics
-/// If what is promised does not hold.
-pub async fn prove<C: ClientUnderTest>(client: &C, fault: Fault) {
-    let proof: Pin<Box<dyn Future<Output = ()> + '_>> = match fault {
-        Fault::SilentBeforeTheUpgrade => Box::pin(silence::before_the_upgrade(client)),
-        Fault::SilentInTheHandshake => Box::pin(silence::in_the_handshake(client)),
-        Fault::HalfOpen => Box::pin(silence::half_open(client)),
-        Fault::CutBeforeTheUpgrade => Box::pin(cuts::before_the_upgrade(client)),
-        Fault::CutInTheUpgrade => Box::pin(cuts::in_the_upgrade(client)),
-        Fault::UpgradeRefused => Box::pin(cuts::upgrade_refused(client)),
-        Fault::CutInTheHandshake => Box::pin(cuts::in_the_handshake(client)),
-        Fault::CutWhileIdle => Box::pin(cuts::while_idle(client)),
-        Fault::CutInACall => Box::pin(cuts::in_a_call(client)),
-        Fault::CutInAFrame => Box::pin(cuts::in_a_frame(client)),
-        Fault::CutWhileTheClientCloses => Box::pin(cuts::while_the_client_closes(client)),
-        Fault::SlowReader => Box::pin(pace::slow_reader(client)),
-        Fault::SlowButSteady => Box::pin(pace::slow_but_steady(client)),
-        Fault::SlowWriter => Box::pin(pace::slow_writer(client)),
-        Fault::EventFlood => Box::pin(pace::event_flood(client)),
-        Fault::EventFloodThatCloses => Box::pin(pace::event_flood_that_closes(client)),
-        Fault::OversizedIncoming => Box::pin(frames::oversized_incoming(client)),
-        Fault::OversizedOutgoing => Box::pin(frames::oversized_outgoing(client)),
-        Fault::InvalidUtf8 => Box::pin(frames::invalid_utf8(client)),
-        Fault::DeepJson => Box::pin(frames::deep_json(client)),
-        Fault::MaskedFrames => Box::pin(frames::masked(client)),
-        Fault::BrokenFrames => Box::pin(frames::broken(client)),
-        Fault::PingFlood => Box::pin(frames::ping_flood(client)),
-        Fault::ServerCloses => Box::pin(closes::by_the_server(client)),
-        Fault::UnansweredClose => Box::pin(closes::unanswered(client)),
-        Fault::DrainInACall => Box::pin(closes::drain_in_a_call(client)),
-        Fault::ShutdownWithoutALine => Box::pin(closes::without_a_line(client)),
-        Fault::CloseInACall => Box::pin(closes::in_a_call(client)),
-        Fault::TaskDropped => Box::pin(closes::task_dropped(client)),
-    };
-    proof.await;
+/// With the names of those that it does not survive.
+#[rustfmt::skip]
+pub fn check_all<C: ClientUnderTest + 'static>(client: &'static C) {
+    list::check_all(vec![
+        fault(client, "a_server_that_never_upgrades_is_given_up_in_time", silence::before_the_upgrade),
+        fault(client, "a_handshake_that_stops_is_given_up_in_time", silence::in_the_handshake),
+        fault(client, "a_half_open_line_is_found_out", silence::half_open),
+        fault(client, "a_line_cut_before_the_upgrade_is_dialled_again", cuts::before_the_upgrade),
+        fault(client, "a_line_cut_in_the_upgrade_is_dialled_again", cuts::in_the_upgrade),
+        fault(client, "the_status_of_a_refused_upgrade_is_believed", cuts::upgrade_refused),
+        fault(client, "a_line_cut_in_the_handshake_is_dialled_again", cuts::in_the_handshake),
+        fault(client, "an_idle_line_that_is_cut_is_dialled_again", cuts::while_idle),
+        fault(client, "a_call_on_a_line_that_is_cut_ends_at_once", cuts::in_a_call),
+        fault(client, "half_a_frame_is_no_frame", cuts::in_a_frame),
+        fault(client, "a_line_cut_while_the_client_closes_is_closed", cuts::while_the_client_closes),
+        fault(client, "a_server_that_never_reads_is_given_up", pace::slow_reader),
+        fault(client, "a_server_that_writes_byte_by_byte_is_waited_for", pace::slow_but_steady),
+        fault(client, "bytes_that_trickle_move_no_deadline", pace::slow_writer),
+        fault(client, "a_flood_of_events_is_dropped_and_counted", pace::event_flood),
+        fault(client, "a_flood_of_events_ends_the_line_where_that_is_wanted", pace::event_flood_that_closes),
+        fault(client, "a_message_over_the_limit_is_refused_with_1009", frames::oversized_incoming),
+        fault(client, "a_message_over_the_limit_is_not_sent", frames::oversized_outgoing),
+        fault(client, "text_that_is_no_utf8_is_refused_with_1007", frames::invalid_utf8),
+        fault(client, "deep_json_is_survived", frames::deep_json),
+        fault(client, "masked_frames_are_refused_with_1002", frames::masked),
+        fault(client, "broken_frames_are_refused_with_1002", frames::broken),
+        fault(client, "a_flood_of_pings_is_read_as_fast_as_its_pongs_are_taken", frames::ping_flood),
+        fault(client, "a_close_of_the_server_is_answered_and_told", closes::by_the_server),
+        fault(client, "a_close_that_is_not_answered_ends_in_time", closes::unanswered),
+        fault(client, "a_drain_waits_for_calls_and_counts_them", closes::drain_in_a_call),
+        fault(client, "a_shutdown_without_a_line_ends_at_once", closes::without_a_line),
+        fault(client, "a_close_ends_the_calls_in_flight", closes::in_a_call),
+        fault(client, "nobody_waits_for_a_task_that_is_gone", closes::task_dropped),
+        Fault::on_a_paused_clock("a_clock_that_jumps_gives_one_fresh_chance", move || clock_jump(client)),
+    ]);
+}
+
+fn fault<C: ClientUnderTest, F: Future>(
+    client: &'static C,
+    name: &'static str,
+    check: impl Fn(&'static C) -> F + Send + Sync + 'static,
+) -> Fault {
+    Fault::new(name, move || check(client))
 }

@@ -7,7 +7,7 @@ use futures_util::future::{join, join_all};
 use serde_json::Value;
 
 use super::super::raw::{RawFrame, RawListener, RawPeer, agree};
-use super::stage::{Stage, arrive, befalls, broken, check, hang_up, soon};
+use super::harness::{Harness, arrive, befalls, broken, check, hang_up, soon};
 use super::{ClientUnderTest, Ended, Line, MAX_MESSAGE, SHORT, Terms};
 use rpc_core::net::ws::Role;
 use rpc_core::net::{LagPolicy, LinkEvent, QueueConfig};
@@ -25,6 +25,8 @@ fn is_slow(why: &CloseReason) -> bool {
     *why == CloseReason::SlowConsumer
 }
 
+/// It never reads.
+///
 /// What does not leave in time ends the line, and with it every call.
 pub(super) async fn slow_reader<C: ClientUnderTest>(test: &C) {
     for dials_again in [false, true] {
@@ -38,9 +40,9 @@ pub(super) async fn slow_reader<C: ClientUnderTest>(test: &C) {
             Ok(listener) => listener,
             Err(error) => broken("a free port", &error),
         };
-        let mut stage = Stage::on(listener, test, terms);
-        let line = stage.ready().await;
-        let loads = (0..LOADS).map(|_| load_until_the_end(test, &stage.handle));
+        let mut harness = Harness::on(listener, test, terms);
+        let line = harness.ready().await;
+        let loads = (0..LOADS).map(|_| load_until_the_end(test, &harness.handle));
         let ends = soon(join_all(loads)).await;
         let mut ended_with_the_line = !C::CALLS;
         for ended in &ends {
@@ -63,9 +65,9 @@ pub(super) async fn slow_reader<C: ClientUnderTest>(test: &C) {
             &ends.len(),
         );
         if dials_again {
-            stage.recovers().await;
+            harness.recovers().await;
         } else {
-            stage.gave_up(is_slow).await;
+            harness.gave_up(is_slow).await;
         }
         drop(line);
     }
@@ -111,10 +113,12 @@ impl Slow<'_> {
     }
 }
 
+/// It writes byte by byte, but it gets on: that is legal.
+///
 /// Byte by byte the whole way: the upgrade, the handshake, and an answer.
 pub(super) async fn slow_but_steady<C: ClientUnderTest>(test: &C) {
-    let mut stage = Stage::start(test, Terms::new()).await;
-    let mut line = stage.accept().await;
+    let mut harness = Harness::start(test, Terms::new()).await;
+    let mut line = harness.accept().await;
     let mut slow = Slow {
         line: &mut line,
         pause: STEP,
@@ -124,17 +128,17 @@ pub(super) async fn slow_but_steady<C: ClientUnderTest>(test: &C) {
         for step in 0..C::STEPS {
             test.step(&mut slow, step).await?;
         }
-        soon(stage.link().ready()).await.ok()?;
+        soon(harness.link().ready()).await.ok()?;
         let answer = async {
             let call = test.called(&mut slow).await?;
             test.answer(&mut slow, &call).await
         };
-        let (ended, served) = join(stage.call(), answer).await;
+        let (ended, served) = join(harness.call(), answer).await;
         served.filter(|()| ended == Ended::Answered)
     };
     let served = soon(serve).await;
     check(served.is_some(), "a slow server is waited for", &served);
-    let generation = stage.generation();
+    let generation = harness.generation();
     check(
         generation == Some(1),
         "a slow server is waited for",
@@ -142,31 +146,34 @@ pub(super) async fn slow_but_steady<C: ClientUnderTest>(test: &C) {
     );
 }
 
+/// It writes byte by byte, and a deadline passes: that of the dial, of the handshake, or of the
+/// life that the connection has to show.
+///
 /// Bytes that come do not move a deadline: what counts is the end of the upgrade, of the handshake, or
 /// of a frame.
 pub(super) async fn slow_writer<C: ClientUnderTest>(test: &C) {
     let pause = SHORT / 4;
     let slow_upgrade = Terms::new().with_link(|link| link.with_connect_timeout(SHORT));
-    let mut stage = Stage::start(test, slow_upgrade).await;
-    let mut line = stage.accept().await;
+    let mut harness = Harness::start(test, slow_upgrade).await;
+    let mut line = harness.accept().await;
     let mut slow = Slow {
         line: &mut line,
         pause,
     };
     let upgraded = soon(slow.accept_upgrade()).await;
     check(upgraded.is_none(), "a dial has one deadline", &upgraded);
-    stage.recovers().await;
+    harness.recovers().await;
 
     if C::STEPS > 0 {
-        let mut stage = Stage::start(test, Terms::new().with_handshake(SHORT)).await;
-        let mut line = stage.accept_after(0).await;
+        let mut harness = Harness::start(test, Terms::new().with_handshake(SHORT)).await;
+        let mut line = harness.accept_after(0).await;
         let mut slow = Slow {
             line: &mut line,
             pause,
         };
         let stepped = soon(test.step(&mut slow, 0)).await;
         check(stepped.is_none(), "a handshake has one deadline", &stepped);
-        stage.recovers().await;
+        harness.recovers().await;
     }
 
     // Long enough for every deadline.
@@ -195,16 +202,18 @@ async fn flood<C: ClientUnderTest>(test: &C, line: &mut RawPeer) -> Option<()> {
     Some(())
 }
 
+/// It sends events faster than they are taken.
+///
 /// Events are dropped and counted; calls are answered all the same.
 pub(super) async fn event_flood<C: ClientUnderTest>(test: &C) {
     let terms = Terms::new().with_link(|link| link.with_events(queue(LagPolicy::DropOldest)));
-    let mut stage = Stage::start(test, terms).await;
-    let mut line = stage.ready().await;
+    let mut harness = Harness::start(test, terms).await;
+    let mut line = harness.ready().await;
     let sent = soon(flood(test, &mut line)).await;
     check(sent.is_some(), "a flood does not end the line", &sent);
     // Behind the flood, so that all of it has been read when the answer has come.
     arrive(&mut line).await;
-    let mut events = stage.events.lock().await;
+    let mut events = harness.events.lock().await;
     let (mut given, mut lost) = (0, 0);
     while let Some(event) = events.try_next() {
         match event {
@@ -216,20 +225,22 @@ pub(super) async fn event_flood<C: ClientUnderTest>(test: &C) {
     drop(events);
     let counted = given <= ROOM + 1 && lost > 0 && lost >= (EVENTS - ROOM - 1) as u64;
     check(counted, "what is dropped is counted", &(given, lost));
-    stage.works(&mut line).await;
+    harness.works(&mut line).await;
 }
 
+/// The same, with a client that would rather lose the line than an event.
+///
 /// An application that wants no gaps loses the line instead, and knows why.
 pub(super) async fn event_flood_that_closes<C: ClientUnderTest>(test: &C) {
     let policies = [LagPolicy::Close, LagPolicy::Block { deadline: SHORT }];
     for policy in policies {
         let terms = Terms::new().with_link(|link| link.with_events(queue(policy)));
-        let mut stage = Stage::start(test, terms.clone().without_reconnects()).await;
-        let mut line = stage.ready().await;
+        let mut harness = Harness::start(test, terms.clone().without_reconnects()).await;
+        let mut line = harness.ready().await;
         let server = async {
             flood(test, &mut line).await;
             hang_up(line).await;
         };
-        soon(join(stage.gave_up(is_slow), server)).await;
+        soon(join(harness.gave_up(is_slow), server)).await;
     }
 }

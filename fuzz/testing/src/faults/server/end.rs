@@ -14,7 +14,7 @@ use rpc_core::net::server::DrainReport;
 use rpc_core::net::ws::Role;
 
 /// A handler that panics: its client is told, keeps its connection and is served on.
-pub async fn a_panicking_handler<S: ServerUnderTest>() {
+pub(super) async fn a_panicking_handler<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         let mut peer = client(&server, "panic").await;
@@ -29,7 +29,7 @@ pub async fn a_panicking_handler<S: ServerUnderTest>() {
 
 /// A handler that never returns: everything else goes on, on its own connection too. When that ends,
 /// nothing is left of it.
-pub async fn a_handler_that_never_returns<S: ServerUnderTest>() {
+pub(super) async fn a_handler_that_never_returns<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         let mut peer = client(&server, "hang").await;
@@ -75,7 +75,7 @@ async fn everything<S: ServerUnderTest>(server: &S) -> (Vec<RawPeer>, Vec<RawPee
 /// The server's end in the middle of everything. Whoever is upgraded is told with a Close that the
 /// server goes, whatever was under way; nobody is waited for longer than the deadlines say, and
 /// nobody is forgotten in the report.
-pub async fn a_drain_ends_everything_in_time<S: ServerUnderTest>() {
+pub(super) async fn a_drain_ends_everything_in_time<S: ServerUnderTest>() {
     let terms = Terms {
         shutdown: SHORT,
         ..Terms::default()
@@ -102,7 +102,7 @@ pub async fn a_drain_ends_everything_in_time<S: ServerUnderTest>() {
 }
 
 /// As [`a_drain_ends_everything_in_time`], with no time at all: whatever is under way is cut.
-pub async fn a_drain_without_time_cuts_what_is_left<S: ServerUnderTest>() {
+pub(super) async fn a_drain_without_time_cuts_what_is_left<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     let (mut strangers, mut peers) = everything(&server).await;
     let open = strangers.len() + peers.len();
@@ -114,18 +114,15 @@ pub async fn a_drain_without_time_cuts_what_is_left<S: ServerUnderTest>() {
 }
 
 /// The server's end, when a peer does not answer the Close: though requests may go on for long, the
-/// peer is waited for no longer than any server waits by default. `stop_clock` is
-/// `tokio::time::pause`.
-pub async fn a_drain_past_a_peer_that_ignores_the_close<S: ServerUnderTest>(
-    stop_clock: impl FnOnce(),
-) {
+/// peer is waited for no longer than any server waits by default.
+pub(super) async fn a_drain_past_a_peer_that_ignores_the_close<S: ServerUnderTest>() {
     let terms = Terms {
         close: DriverConfig::default().close_timeout,
         ..Terms::default()
     };
     let server = S::start(terms).await;
     let mut peer = client(&server, "deaf").await;
-    stop_clock();
+    tokio::time::pause();
     let start = Instant::now();
     let report = server.drain(PATIENCE).await;
     let waited = start.elapsed();

@@ -32,7 +32,7 @@ async fn ends_with<S: ServerUnderTest>(server: &S, what: &str, frames: &[RawFram
 }
 
 /// A flood: far more messages than anybody may send. 1008.
-pub async fn a_flood_of_messages<S: ServerUnderTest>() {
+pub(super) async fn a_flood_of_messages<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         let mut peer = client(&server, "flood").await;
@@ -45,7 +45,7 @@ pub async fn a_flood_of_messages<S: ServerUnderTest>() {
 
 /// Oversized frames: 17 MB in one, one that only announces more than there is, and one in pieces.
 /// 1009, which the peer gets to see although it was still sending.
-pub async fn oversized_frames<S: ServerUnderTest>() {
+pub(super) async fn oversized_frames<S: ServerUnderTest>() {
     let terms = Terms::default();
     let max = terms.max_message;
     let server = S::start(terms).await;
@@ -67,7 +67,7 @@ pub async fn oversized_frames<S: ServerUnderTest>() {
 
 /// Oversized in the other direction: the application has more for a client than a message may hold.
 /// It is told, and the connection goes on.
-pub async fn oversized_answers<S: ServerUnderTest>() {
+pub(super) async fn oversized_answers<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         let mut peer = client(&server, "modest").await;
@@ -79,7 +79,7 @@ pub async fn oversized_answers<S: ServerUnderTest>() {
 }
 
 /// Text that is not UTF-8: in a message, over the border of two frames, and in a Close. 1007.
-pub async fn invalid_utf8<S: ServerUnderTest>() {
+pub(super) async fn invalid_utf8<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         let whole = RawFrame::text(b"{\"a\":\"\xff\"}");
@@ -97,7 +97,7 @@ pub async fn invalid_utf8<S: ServerUnderTest>() {
 
 /// Deep JSON: as a whole message, and as a member of one. It is refused or passed through, and the
 /// client that sent it is served on.
-pub async fn deep_json<S: ServerUnderTest>() {
+pub(super) async fn deep_json<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         let mut peer = client(&server, "deep").await;
@@ -117,7 +117,7 @@ pub async fn deep_json<S: ServerUnderTest>() {
 }
 
 /// A client's frame without a mask. 1002.
-pub async fn a_frame_without_a_mask<S: ServerUnderTest>() {
+pub(super) async fn a_frame_without_a_mask<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         for bare in [RawFrame::text(server.small_text()), RawFrame::ping("")] {
@@ -130,7 +130,7 @@ pub async fn a_frame_without_a_mask<S: ServerUnderTest>() {
 
 /// Other frames against the rules: reserved bits and opcodes, long and fragmented control frames,
 /// continuations of nothing, a message within another, a Close of one byte. 1002.
-pub async fn broken_framing<S: ServerUnderTest>() {
+pub(super) async fn broken_framing<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         let unfinished = RawFrame::text("a").unfinished();
@@ -151,7 +151,7 @@ pub async fn broken_framing<S: ServerUnderTest>() {
 
 /// A flood of pings. Whoever reads the pongs gets one for each, up to the limit for messages: then
 /// 1008. For a peer that reads none of them the server reads no more in the end, and gives it up.
-pub async fn a_flood_of_pings<S: ServerUnderTest>() {
+pub(super) async fn a_flood_of_pings<S: ServerUnderTest>() {
     const PINGS: usize = 2_000;
     let server = S::start(Terms::default()).await;
     survives(&server, async {

@@ -11,7 +11,7 @@ use rpc_core::net::ws::Role;
 
 /// A silent peer: it is upgraded and never becomes a client. It is dismissed at the deadline, unless
 /// being upgraded is enough.
-pub async fn a_stranger_that_says_nothing<S: ServerUnderTest>() {
+pub(super) async fn a_stranger_that_says_nothing<S: ServerUnderTest>() {
     let hurried = Terms {
         opening: SHORT,
         ..Terms::default()
@@ -27,7 +27,7 @@ pub async fn a_stranger_that_says_nothing<S: ServerUnderTest>() {
 }
 
 /// A silent peer: it reads, and answers no ping. It is given up.
-pub async fn a_peer_that_answers_no_ping<S: ServerUnderTest>() {
+pub(super) async fn a_peer_that_answers_no_ping<S: ServerUnderTest>() {
     let server = S::start(Terms::with_pings()).await;
     survives(&server, async {
         let mut peer = client(&server, "silent").await;
@@ -38,7 +38,7 @@ pub async fn a_peer_that_answers_no_ping<S: ServerUnderTest>() {
 
 /// A half-open line: the socket stays, and nothing is read or written any more, in every state. The
 /// server gives it up without the peer's help.
-pub async fn a_half_open_line<S: ServerUnderTest>() {
+pub(super) async fn a_half_open_line<S: ServerUnderTest>() {
     let server = S::start(Terms::with_pings()).await;
     survives(&server, async {
         let mut held = Vec::new();
@@ -55,7 +55,7 @@ pub async fn a_half_open_line<S: ServerUnderTest>() {
 
 /// A slow reader: the server has ever more for a client that takes nothing. The client is given up,
 /// and what waits for it is bounded meanwhile.
-pub async fn a_peer_that_reads_nothing<S: ServerUnderTest>() {
+pub(super) async fn a_peer_that_reads_nothing<S: ServerUnderTest>() {
     let impatient = Terms {
         write: SHORT,
         ..Terms::default()
@@ -74,7 +74,7 @@ pub async fn a_peer_that_reads_nothing<S: ServerUnderTest>() {
 
 /// A slow writer: byte by byte. A client whose message comes to its end is served; one that is slower
 /// than the server's patience, which it cannot tell from a dead one, is given up within its message.
-pub async fn a_peer_that_writes_slowly<S: ServerUnderTest>() {
+pub(super) async fn a_peer_that_writes_slowly<S: ServerUnderTest>() {
     let patient = S::start(Terms::default()).await;
     survives(&patient, async {
         let mut peer = client(&patient, "slow").await;
@@ -123,7 +123,7 @@ async fn cut(mut peer: RawPeer, how: Cut) {
 }
 
 /// A close without a Close, in every state of a connection.
-pub async fn a_cut_in_every_state<S: ServerUnderTest>() {
+pub(super) async fn a_cut_in_every_state<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         for state in server.states() {
@@ -140,7 +140,7 @@ pub async fn a_cut_in_every_state<S: ServerUnderTest>() {
 }
 
 /// A line that ends inside a frame: in its header, and in its payload; as a stranger and as a client.
-pub async fn an_end_inside_a_frame<S: ServerUnderTest>() {
+pub(super) async fn an_end_inside_a_frame<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         let message = RawFrame::text(server.small_text()).into_bytes(Role::Client);

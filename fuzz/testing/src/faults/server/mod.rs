@@ -21,27 +21,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::list::{self, Fault};
 use super::{End, RawFrame, RawPeer};
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::LinkConfig;
 use rpc_core::net::server::{Counters, DrainReport, HttpConfig};
-
-pub use end::{
-    a_drain_ends_everything_in_time, a_drain_past_a_peer_that_ignores_the_close,
-    a_drain_without_time_cuts_what_is_left, a_handler_that_never_returns, a_panicking_handler,
-};
-pub use frames::{
-    a_flood_of_messages, a_flood_of_pings, a_frame_without_a_mask, broken_framing, deep_json,
-    invalid_utf8, oversized_answers, oversized_frames,
-};
-pub use line::{
-    a_cut_in_every_state, a_half_open_line, a_peer_that_answers_no_ping, a_peer_that_reads_nothing,
-    a_peer_that_writes_slowly, a_stranger_that_says_nothing, an_end_inside_a_frame,
-};
-pub use opening::{
-    a_cut_before_the_upgrade, a_peer_that_asks_for_nothing, a_request_that_trickles,
-};
 
 /// For what has to happen: never waited for where all is well.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -203,6 +188,40 @@ pub trait ServerUnderTest: Send + Sync + Sized {
 
     /// Ends the server.
     async fn drain(&self, deadline: Duration) -> DrainReport;
+}
+
+/// Checks every fault that a server has to survive, by the name of what is promised. `FAULT`, from the
+/// environment, picks those with that in their names.
+///
+/// # Panics
+/// With the names of those that it does not survive.
+#[rustfmt::skip]
+pub fn check_all<S: ServerUnderTest + 'static>() {
+    list::check_all(vec![
+        Fault::new("a_peer_that_asks_for_nothing_is_hung_up_on", opening::a_peer_that_asks_for_nothing::<S>),
+        Fault::new("a_request_that_trickles_is_hung_up_on", opening::a_request_that_trickles::<S>),
+        Fault::new("a_cut_before_the_upgrade_leaves_nothing_behind", opening::a_cut_before_the_upgrade::<S>),
+        Fault::new("a_stranger_that_says_nothing_is_dismissed", line::a_stranger_that_says_nothing::<S>),
+        Fault::new("a_peer_that_answers_no_ping_is_given_up", line::a_peer_that_answers_no_ping::<S>),
+        Fault::new("a_half_open_line_is_given_up_in_every_state", line::a_half_open_line::<S>),
+        Fault::new("a_peer_that_reads_nothing_is_given_up", line::a_peer_that_reads_nothing::<S>),
+        Fault::new("a_peer_that_writes_slowly_is_served_unless_it_seems_dead", line::a_peer_that_writes_slowly::<S>),
+        Fault::new("a_cut_in_every_state_leaves_nothing_behind", line::a_cut_in_every_state::<S>),
+        Fault::new("an_end_inside_a_frame_leaves_nothing_behind", line::an_end_inside_a_frame::<S>),
+        Fault::new("a_flood_of_messages_ends_with_1008", frames::a_flood_of_messages::<S>),
+        Fault::new("a_flood_of_pings_is_answered_or_given_up", frames::a_flood_of_pings::<S>),
+        Fault::new("oversized_frames_end_with_1009", frames::oversized_frames::<S>),
+        Fault::new("oversized_answers_are_refused", frames::oversized_answers::<S>),
+        Fault::new("invalid_utf8_ends_with_1007", frames::invalid_utf8::<S>),
+        Fault::new("deep_json_hurts_nobody", frames::deep_json::<S>),
+        Fault::new("a_frame_without_a_mask_ends_with_1002", frames::a_frame_without_a_mask::<S>),
+        Fault::new("broken_framing_ends_with_1002", frames::broken_framing::<S>),
+        Fault::new("a_panicking_handler_ends_its_request_only", end::a_panicking_handler::<S>),
+        Fault::new("a_handler_that_never_returns_holds_nothing_up", end::a_handler_that_never_returns::<S>),
+        Fault::new("a_drain_in_the_middle_of_everything_ends_in_time", end::a_drain_ends_everything_in_time::<S>),
+        Fault::new("a_peer_that_ignores_the_close_does_not_hold_up_the_end", end::a_drain_past_a_peer_that_ignores_the_close::<S>),
+        Fault::new("a_drain_without_time_cuts_what_is_left", end::a_drain_without_time_cuts_what_is_left::<S>),
+    ]);
 }
 
 #[track_caller]

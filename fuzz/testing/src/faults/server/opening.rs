@@ -13,7 +13,7 @@ fn hurried() -> Terms {
 }
 
 /// A silent peer: it connects and asks for nothing. It is hung up on at the deadline.
-pub async fn a_peer_that_asks_for_nothing<S: ServerUnderTest>() {
+pub(super) async fn a_peer_that_asks_for_nothing<S: ServerUnderTest>() {
     let server = S::start(hurried()).await;
     survives(&server, async {
         let mut peer = must("connecting", RawPeer::connect(server.address()).await);
@@ -24,7 +24,7 @@ pub async fn a_peer_that_asks_for_nothing<S: ServerUnderTest>() {
 
 /// A slow writer: its request comes byte by byte and is not complete at the deadline. It is hung up
 /// on, although it goes on writing.
-pub async fn a_request_that_trickles<S: ServerUnderTest>() {
+pub(super) async fn a_request_that_trickles<S: ServerUnderTest>() {
     let server = S::start(hurried()).await;
     survives(&server, async {
         let mut peer = must("connecting", RawPeer::connect(server.address()).await);
@@ -39,7 +39,7 @@ pub async fn a_request_that_trickles<S: ServerUnderTest>() {
 }
 
 /// A cut within the request, after it, and within what is read of the answer.
-pub async fn a_cut_before_the_upgrade<S: ServerUnderTest>() {
+pub(super) async fn a_cut_before_the_upgrade<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         let request = server.upgrade();

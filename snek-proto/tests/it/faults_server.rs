@@ -1,18 +1,19 @@
-//! The server that is put to the test, and what its protocol sounds like.
+//! The server under faults, over real sockets.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rpc_core::net::server::{Counters, DrainReport};
+use rpc_core::testing::conformance;
 use rpc_core::{Json, Limits, Secret, Str};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, User};
 use snek_proto::net::{Backend, Peer, Server, ServerHandle, ServerOptions, answer};
-use snek_proto::server::ServerConfig;
-use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use snek_proto::server::{ServerConfig, ServerConn};
+use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 /// Lets everybody in; panics, hangs or pushes as it is told.
@@ -55,7 +56,7 @@ impl Backend for Obedient {
     }
 }
 
-pub(super) struct Subject {
+struct Subject {
     address: SocketAddr,
     counters: Arc<Counters>,
     handle: ServerHandle,
@@ -197,4 +198,16 @@ impl ServerUnderTest for Subject {
     async fn drain(&self, deadline: Duration) -> DrainReport {
         self.handle.drain(deadline).await
     }
+}
+
+#[test]
+fn the_server_survives_every_fault() {
+    check_all::<Subject>();
+}
+
+#[test]
+fn a_clock_that_jumps_gives_one_fresh_grace() {
+    let config = ServerConfig::default().with_login_timeout(None);
+    let mut conn = ServerConn::new(config, Instant::now());
+    conformance::a_late_deadline_gives_one_fresh_grace(&mut conn);
 }

@@ -1,26 +1,27 @@
-//! The server that is put to the test, and what its protocol sounds like.
+//! The server under faults, over real sockets.
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rpc_core::net::server::{Counters, DrainReport};
+use rpc_core::testing::conformance;
 use serde_json::Value;
 use smarthole_proto::hub::{HubConfig, HubError, Input, Unroutable};
 use smarthole_proto::limits;
 use smarthole_proto::net::{Server, ServerHandle, ServerOptions, Settled, Switch};
 use smarthole_proto::router::RouterError;
-use smarthole_proto::server::ServerConfig;
-use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use smarthole_proto::server::{ServerConfig, ServerConn};
+use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::stage::Obedient;
 use crate::wire::{ack, registration};
 
-pub(super) struct Subject {
+struct Subject {
     address: SocketAddr,
     counters: Arc<Counters>,
     handle: ServerHandle,
@@ -187,4 +188,16 @@ impl ServerUnderTest for Subject {
     async fn drain(&self, deadline: Duration) -> DrainReport {
         self.handle.drain(deadline).await
     }
+}
+
+#[test]
+fn the_server_survives_every_fault() {
+    check_all::<Subject>();
+}
+
+#[test]
+fn a_clock_that_jumps_gives_one_fresh_grace() {
+    let config = ServerConfig::default();
+    let mut conn = ServerConn::new(config, Instant::now());
+    conformance::a_late_deadline_gives_one_fresh_grace(&mut conn);
 }

@@ -1,9 +1,9 @@
-//! The host that is put to the test, and what its protocol sounds like.
+//! The host under faults, over real sockets.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use connectonion_proto::auth::{InviteCodes, Signer};
@@ -12,11 +12,12 @@ use connectonion_proto::limits::server_limits;
 use connectonion_proto::net::{
     Agent, AgentError, DeskOptions, Host, HostHandle, HostOptions, Prompt, Reply, Turn,
 };
-use connectonion_proto::server::ServerConfig;
+use connectonion_proto::server::{ServerConfig, ServerConn};
 use connectonion_proto::trust::{Door, TrustBook, TrustLevel, TrustPolicy};
 use rpc_core::net::server::{Counters, DrainReport};
+use rpc_core::testing::conformance;
 use serde_json::json;
-use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::staff::{Scripted, client_key, connect, host_key, input};
@@ -40,7 +41,7 @@ impl Agent for Talkative {
     }
 }
 
-pub(super) struct Subject {
+struct Subject {
     address: SocketAddr,
     counters: Arc<Counters>,
     handle: HostHandle,
@@ -194,4 +195,16 @@ impl ServerUnderTest for Subject {
     async fn drain(&self, deadline: Duration) -> DrainReport {
         self.handle.drain(deadline).await
     }
+}
+
+#[test]
+fn the_server_survives_every_fault() {
+    check_all::<Subject>();
+}
+
+#[test]
+fn a_clock_that_jumps_gives_one_fresh_grace() {
+    let config = ServerConfig::default();
+    let mut conn = ServerConn::new(config, Instant::now());
+    conformance::a_late_deadline_gives_one_fresh_grace(&mut conn);
 }

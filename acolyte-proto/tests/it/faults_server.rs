@@ -1,22 +1,23 @@
-//! The server that is put to the test, and what its protocol sounds like.
+//! The server under faults, over real sockets.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use acolyte_proto::limits;
 use acolyte_proto::net::{Server, ServerHandle, ServerOptions};
-use acolyte_proto::server::ServerConfig;
+use acolyte_proto::server::{ServerConfig, ServerConn};
 use async_trait::async_trait;
 use rpc_core::net::server::{Counters, DrainReport};
-use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use rpc_core::testing::conformance;
+use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::daemon::{puppet, start};
 
-pub(super) struct Subject {
+struct Subject {
     address: SocketAddr,
     counters: Arc<Counters>,
     handle: ServerHandle,
@@ -160,4 +161,16 @@ impl ServerUnderTest for Subject {
     async fn drain(&self, deadline: Duration) -> DrainReport {
         self.handle.drain(deadline).await
     }
+}
+
+#[test]
+fn the_server_survives_every_fault() {
+    check_all::<Subject>();
+}
+
+#[test]
+fn a_clock_that_jumps_gives_one_fresh_grace() {
+    let config = ServerConfig::default();
+    let mut conn = ServerConn::new(config, 7, Instant::now());
+    conformance::a_late_deadline_gives_one_fresh_grace(&mut conn);
 }

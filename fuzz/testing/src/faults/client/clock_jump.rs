@@ -7,8 +7,9 @@ use futures_util::future::join;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::Value;
 use tokio::sync::Mutex;
+use tokio::time::advance;
 
-use super::stage::{check, soon};
+use super::harness::{check, soon};
 use super::{ClientUnderTest, Ended, Line, Terms};
 use rpc_core::CloseReason;
 use rpc_core::Outgoing;
@@ -39,12 +40,9 @@ impl Line for MemTransport {
 /// Lets the clock jump over a night while the client is idle: the line has one fresh chance to show
 /// life. If it does, all goes on; if it does not, it is given up then.
 ///
-/// To be called on a paused clock, which `advance` moves without letting anything happen on the way.
-///
-/// # Panics
-/// If what is promised does not hold.
-pub async fn clock_jump<C: ClientUnderTest>(client: &C, advance: impl AsyncFn(Duration)) {
-    for lives in [true, false] {
+/// To be called on a paused clock.
+pub(super) async fn clock_jump<C: ClientUnderTest>(client: &C) {
+    for answers in [true, false] {
         let (dialer, mut listener) = mem::listen(64);
         let terms = Terms::new().without_reconnects();
         let silence = terms.silence;
@@ -52,7 +50,7 @@ pub async fn clock_jump<C: ClientUnderTest>(client: &C, advance: impl AsyncFn(Du
         let events = Mutex::new(events);
         let link = client.link(&handle);
         let Some(mut line) = listener.accept().await else {
-            return check(false, "a connection", &lives);
+            return check(false, "a connection", &answers);
         };
         for step in 0..C::STEPS {
             client.step(&mut line, step).await;
@@ -68,7 +66,7 @@ pub async fn clock_jump<C: ClientUnderTest>(client: &C, advance: impl AsyncFn(Du
         let state = link.state();
         let up = state == LinkState::Ready { generation: 1 };
         check(up, "a line gets a fresh chance after a sleep", &state);
-        if lives {
+        if answers {
             let server = async {
                 let call = client.called(&mut line).await?;
                 client.answer(&mut line, &call).await

@@ -1,22 +1,23 @@
-//! The server that is put to the test, and what its protocol sounds like.
+//! The server under faults, over real sockets.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions};
-use exoclaw_proto::server::ServerConfig;
+use exoclaw_proto::server::{ServerConfig, ServerConn};
 use rpc_core::Limits;
 use rpc_core::net::server::{Counters, DrainReport};
-use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use rpc_core::testing::conformance;
+use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::stage::{Stage, chat};
 
-pub(super) struct Subject {
+struct Subject {
     address: SocketAddr,
     counters: Arc<Counters>,
     handle: ServerHandle,
@@ -128,4 +129,16 @@ impl ServerUnderTest for Subject {
     async fn drain(&self, deadline: Duration) -> DrainReport {
         self.handle.drain(deadline).await
     }
+}
+
+#[test]
+fn the_server_survives_every_fault() {
+    check_all::<Subject>();
+}
+
+#[test]
+fn a_clock_that_jumps_gives_one_fresh_grace() {
+    let config = ServerConfig::new(Auth::open());
+    let mut conn = ServerConn::new(config, Instant::now());
+    conformance::a_late_deadline_gives_one_fresh_grace(&mut conn);
 }

@@ -1,4 +1,4 @@
-//! [`Stage`]: one client, the port that it dials, and what has to hold at the end of every fault.
+//! [`Harness`]: one client, the port that it dials, and what has to hold at the end of every fault.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -35,7 +35,7 @@ pub(super) fn broken(promise: &str, detail: &dyn Debug) -> ! {
 }
 
 /// One client, and the port that it dials.
-pub(super) struct Stage<'c, C: ClientUnderTest> {
+pub(super) struct Harness<'c, C: ClientUnderTest> {
     pub(super) test: &'c C,
     pub(super) listener: RawListener,
     pub(super) handle: C::Handle,
@@ -45,7 +45,7 @@ pub(super) struct Stage<'c, C: ClientUnderTest> {
     pub(super) accepted: u32,
 }
 
-impl<'c, C: ClientUnderTest> Stage<'c, C> {
+impl<'c, C: ClientUnderTest> Harness<'c, C> {
     pub(super) async fn start(test: &'c C, terms: Terms) -> Self {
         match RawListener::bind().await {
             Ok(listener) => Self::on(listener, test, terms),
@@ -252,38 +252,42 @@ pub(super) async fn befalls<C, K>(
         } else {
             terms.without_reconnects()
         };
-        let (stage, mut line) = loop {
-            let mut stage = Stage::start(test, terms.clone()).await;
-            match stage.try_ready().await {
-                Some(line) => break (stage, line),
+        let (harness, mut line) = loop {
+            let mut harness = Harness::start(test, terms.clone()).await;
+            match harness.try_ready().await {
+                Some(line) => break (harness, line),
                 // A short deadline passed because the machine is busy.
-                None => stage.gave_up(why).await,
+                None => harness.gave_up(why).await,
             }
         };
         let server = async {
-            let heard = stage.test.called(&mut line).await;
+            let heard = harness.test.called(&mut line).await;
             (heard.is_some(), soon(fault(line)).await)
         };
-        let before = stage.generation();
+        let before = harness.generation();
         let call = async {
-            let ended = stage.call().await;
+            let ended = harness.call().await;
             let is_over = matches!(ended, Ended::Closed { .. });
             check(
-                !is_over || before.is_none() || stage.generation() != before,
+                !is_over || before.is_none() || harness.generation() != before,
                 "a line whose calls have ended is not ready",
-                &stage.link().state(),
+                &harness.link().state(),
             );
             ended
         };
         let (ended, (heard, kept)) = join(call, server).await;
         if heard {
-            stage.check_end(&ended, why);
+            harness.check_end(&ended, why);
         }
         if dials_again {
-            stage.recovers().await;
+            harness.recovers().await;
         } else {
-            stage.gave_up(why).await;
-            check(stage.accepted == 1, "nobody dials again", &stage.accepted);
+            harness.gave_up(why).await;
+            check(
+                harness.accepted == 1,
+                "nobody dials again",
+                &harness.accepted,
+            );
         }
         drop(kept);
     }

@@ -1,4 +1,4 @@
-//! [`lives`]: many seeded lives on all processors, and a [`Tally`] of what happened in them.
+//! [`lifecycles`]: many seeded lifecycles on all processors, and a [`Tally`] of what happened in them.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -11,15 +11,15 @@ use super::{Outcome, Rng, fail, only_seed};
 
 /// So many seeds are taken at once.
 const BLOCK: u64 = 64;
-/// Fewer lives than this need one thread only.
+/// Fewer lifecycles than this need one thread only.
 const FEW: u64 = 2_000;
 
-/// What happened in some lives.
+/// What happened in some lifecycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Lives.
-    pub lives: u64,
+    /// Lifecycles.
+    pub lifecycles: u64,
     /// Lines that were opened.
     pub lines: u64,
     /// Frames that left a machine.
@@ -34,7 +34,7 @@ pub struct Tally {
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
-        self.lives += other.lives;
+        self.lifecycles += other.lifecycles;
         self.lines += other.lines;
         self.frames += other.frames;
         self.faults += other.faults;
@@ -48,18 +48,18 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} schedules: {} lines, {} frames, {} faults, {} calls ended, {} of them answered",
-            self.lives, self.lines, self.frames, self.faults, self.ended, self.answered
+            self.lifecycles, self.lines, self.frames, self.faults, self.ended, self.answered
         )
     }
 }
 
-/// Lives as many lives as `SIM_SCHEDULES` in the environment says, or `few` of them, and prints
-/// what happened under this name. `SIM_SEED` lives that one life only.
+/// Runs as many lifecycles as `SIM_SCHEDULES` in the environment says, or `few` of them, and prints
+/// what happened under this name. `SIM_SEED` runs that one only.
 ///
 /// # Panics
-/// If a life returns an error or panics: with the seed, which repeats it.
+/// If one returns an error or panics: with the seed, which repeats it.
 #[expect(clippy::print_stderr, reason = "the figures of a test")]
-pub fn lives(name: &str, few: u64, live: impl Fn(&mut Rng, &mut Tally) -> Outcome + Sync) {
+pub fn lifecycles(name: &str, few: u64, run: impl Fn(&mut Rng, &mut Tally) -> Outcome + Sync) {
     let asked = std::env::var("SIM_SCHEDULES").ok();
     let count = asked.and_then(|count| count.parse().ok()).unwrap_or(few);
     let seeds = only_seed().map_or(0..count, |seed| seed..seed.saturating_add(1));
@@ -80,8 +80,8 @@ pub fn lives(name: &str, few: u64, live: impl Fn(&mut Rng, &mut Tally) -> Outcom
             }
             let mut block = start..(start.saturating_add(BLOCK)).min(seeds.end);
             failed = block.find_map(|seed| {
-                tally.lives += 1;
-                Some((seed, one(&live, seed, &mut tally).err()?))
+                tally.lifecycles += 1;
+                Some((seed, one(&run, seed, &mut tally).err()?))
             });
         }
         if failed.is_some() {
@@ -104,8 +104,8 @@ pub fn lives(name: &str, few: u64, live: impl Fn(&mut Rng, &mut Tally) -> Outcom
     eprintln!("{name}: {tally}");
 }
 
-/// One life. A panic is a failure like any other, so that it names its seed.
-fn one(live: &impl Fn(&mut Rng, &mut Tally) -> Outcome, seed: u64, tally: &mut Tally) -> Outcome {
-    let life = AssertUnwindSafe(|| live(&mut Rng::new(seed), tally));
-    catch_unwind(life).unwrap_or_else(|_| Err("it panicked, see above".to_owned()))
+/// One lifecycle. A panic is a failure like any other, so that it names its seed.
+fn one(run: &impl Fn(&mut Rng, &mut Tally) -> Outcome, seed: u64, tally: &mut Tally) -> Outcome {
+    let run = AssertUnwindSafe(|| run(&mut Rng::new(seed), tally));
+    catch_unwind(run).unwrap_or_else(|_| Err("it panicked, see above".to_owned()))
 }
