@@ -34,6 +34,23 @@ pub enum Body {
     Text(fn(&str)),
 }
 
+impl Body {
+    /// Does it.
+    ///
+    /// # Panics
+    /// If a rule is broken.
+    pub fn run(self, input: &[u8]) {
+        match self {
+            Bytes(body) => body(input),
+            Text(body) => {
+                if let Ok(text) = std::str::from_utf8(input) {
+                    body(text);
+                }
+            }
+        }
+    }
+}
+
 /// Every fuzz target and its body.
 #[rustfmt::skip]
 pub const TARGETS: [(&str, Body); 37] = [
@@ -75,22 +92,3 @@ pub const TARGETS: [(&str, Body); 37] = [
     ("snek_toolloop", Bytes(snek::toolloop)),
     ("sse", Bytes(sse::sse)),
 ];
-
-/// Runs the body of a target.
-///
-/// # Panics
-/// If a rule is broken, or there is no such target.
-pub fn run(target: &str, input: &[u8]) {
-    let (_, body) = TARGETS
-        .iter()
-        .find(|(name, _)| *name == target)
-        .expect("a target");
-    match body {
-        Bytes(body) => body(input),
-        Text(body) => {
-            if let Ok(text) = std::str::from_utf8(input) {
-                body(text);
-            }
-        }
-    }
-}
