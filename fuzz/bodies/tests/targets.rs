@@ -1,4 +1,5 @@
 //! Every fuzz target: its seeds pass, so do random bytes, and all that belongs to it is there.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
 use std::panic::catch_unwind;

@@ -18,7 +18,7 @@ pub trait Play {
     fn parts(&mut self) -> (&mut Self::Conn, &mut Instant);
 
     /// A frame comes in: a text, or a value as JSON.
-    fn take(&mut self, frame: impl Display) {
+    fn take(&mut self, frame: &(impl Display + ?Sized)) {
         let (conn, now) = self.parts();
         conn.handle_message(Incoming::Text(&frame.to_string()), *now);
     }

@@ -101,18 +101,22 @@ impl Model for Client {
                 r#"{"type":"chat.started"}"#,
                 r#"{"id":"x","type":"error","error":"x"}"#,
             ]),
-            6 => self.asked(run.conn.status(now), Kind::Status),
-            7 => self.asked(run.conn.task_status(&TaskId::random(1), now), Kind::Task),
+            6 => self.calls.made(run.conn.status(now).ok(), Kind::Status),
+            7 => self.calls.made(
+                run.conn.task_status(&TaskId::random(1), now).ok(),
+                Kind::Task,
+            ),
             8 | 9 => {
                 let request = ChatRequest::new(run.script.text(), "m");
-                self.asked(run.conn.start_chat(&request, now), Kind::Chat);
+                self.calls
+                    .made(run.conn.start_chat(&request, now).ok(), Kind::Chat);
             }
             10 => {
                 if let Some(call) = self.calls.pick(&mut run.script) {
                     let is_open = call.state == State::Open && call.kind == Kind::Chat;
                     let abort = run.conn.abort(call.id, now);
                     assert!(is_open || abort.is_err(), "what is no chat was aborted");
-                    self.asked(abort, Kind::Abort);
+                    self.calls.made(abort.ok(), Kind::Abort);
                 }
             }
             11 => {
@@ -204,12 +208,6 @@ impl Model for Client {
 }
 
 impl Client {
-    fn asked<E>(&mut self, id: Result<CallId, E>, kind: Kind) {
-        if let Ok(id) = id {
-            self.calls.made(id, kind);
-        }
-    }
-
     /// What was cancelled may end all the same: its end may lie there already.
     fn ended(&mut self, id: CallId, kind: Kind) {
         self.calls.end(id, Some(&kind));

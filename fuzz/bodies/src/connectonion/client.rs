@@ -115,7 +115,7 @@ impl Model for Client {
             6 | 7 => {
                 let input = Input::new(run.script.text());
                 let asked = run.conn.input(&input, now);
-                self.asked(Kind::Input, &input, asked, run);
+                self.asked(Kind::Input, &input, &asked, run);
             }
             8 => {
                 let answer = Answer::PlanReview(run.script.text().into());
@@ -130,7 +130,7 @@ impl Model for Client {
             9 => {
                 let offer = OnboardSubmit::new(Signed::none());
                 let asked = run.conn.onboard(&offer, now);
-                self.asked(Kind::Onboarding, &offer, asked, run);
+                self.asked(Kind::Onboarding, &offer, &asked, run);
             }
             10 => {
                 let connect = Connect::new(Signed::none()).with_session_id("s");
@@ -241,13 +241,13 @@ impl Client {
         &mut self,
         kind: Kind,
         frame: &impl Serialize,
-        asked: Result<CallId, Refused>,
+        asked: &Result<CallId, Refused>,
         run: &Run<'_, ClientConn>,
     ) {
         match asked {
             Ok(id) => {
                 self.sends(frame);
-                self.calls.made(id, kind);
+                self.calls.made(Some(*id), kind);
             }
             Err(Refused::Closed) => assert!(run.conn.is_closed(), "it is open"),
             Err(_) => {}
@@ -271,12 +271,12 @@ impl Client {
             }
             2 => {
                 let asked = run.conn.query("s", now);
-                self.asked(Kind::Status, &SessionQuery::new("s"), asked, run);
+                self.asked(Kind::Status, &SessionQuery::new("s"), &asked, run);
             }
             _ => {
                 let request = AdminRequest::new(AdminAction::Promote, Signed::none());
                 let asked = run.conn.admin(&request, now);
-                self.asked(Kind::Admin, &request, asked, run);
+                self.asked(Kind::Admin, &request, &asked, run);
             }
         }
     }

@@ -104,7 +104,7 @@ impl Model for Client {
                 r#"{"id":"0","error":"x"}"#,
                 r#"{"error":"no route"}"#,
             ]),
-            7 => self.asked(run.conn.ping(now), Kind::Request),
+            7 => self.calls.made(run.conn.ping(now).ok(), Kind::Request),
             8 => {
                 let session = SessionRef::new("c", "a");
                 let call = [
@@ -124,12 +124,13 @@ impl Model for Client {
                         Call::ChatSend(_) => Kind::Chat,
                         _ => Kind::Request,
                     };
-                    self.asked(run.conn.request(call, now), kind);
+                    self.calls.made(run.conn.request(call, now).ok(), kind);
                 }
             }
             9 | 10 => {
                 let chat = ChatSend::new("websocket", "ann", run.script.text());
-                self.asked(run.conn.chat_send(&chat, now), Kind::Chat);
+                self.calls
+                    .made(run.conn.chat_send(&chat, now).ok(), Kind::Chat);
             }
             11 => {
                 if let Some(call) = self.calls.pick(&mut run.script) {
@@ -248,12 +249,6 @@ impl Model for Client {
 }
 
 impl Client {
-    fn asked(&mut self, id: Result<CallId, Refused>, kind: Kind) {
-        if let Ok(id) = id {
-            self.calls.made(id, kind);
-        }
-    }
-
     fn ended(&mut self, id: CallId, kind: Kind) {
         let before = self.calls.end(id, Some(&kind));
         assert_eq!(before, State::Open, "the end of what was cancelled");

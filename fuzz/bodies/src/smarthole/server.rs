@@ -241,7 +241,7 @@ impl Server {
                 self.registered = true;
                 self.go_on();
             }
-            (result, name) => self.declined(result, name, &run.conn),
+            (result, name) => self.declined(&result, name, &run.conn),
         }
     }
 
@@ -253,12 +253,12 @@ impl Server {
                 self.refused(error);
                 self.go_on();
             }
-            (result, name) => self.declined(result, name, conn),
+            (result, name) => self.declined(&result, name, conn),
         }
     }
 
     /// A decision was not taken: the name waits on, if there is one.
-    fn declined(&mut self, result: Result<(), Refused>, name: Option<String>, conn: &ServerConn) {
+    fn declined(&mut self, result: &Result<(), Refused>, name: Option<String>, conn: &ServerConn) {
         match result {
             Ok(()) => panic!("nobody asked"),
             Err(Refused::Closed) => assert!(conn.is_closed(), "it is open"),

@@ -69,9 +69,7 @@ impl Model for Client {
                 let sent = run
                     .conn
                     .send_message("ch1", run.script.text(), Final::No, now);
-                if let Ok(id) = sent {
-                    self.calls.made(id, ());
-                }
+                self.calls.made(sent.ok(), ());
             }
             7 => {
                 if let Some(call) = self.calls.pick(&mut run.script) {
