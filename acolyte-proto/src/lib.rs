@@ -8,9 +8,6 @@ pub mod codec;
 pub mod error;
 pub mod event;
 pub mod frame;
-#[cfg(any(test, feature = "testing"))]
-#[doc(hidden)]
-pub mod fuzzing;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
 pub mod handshake;

@@ -8,9 +8,6 @@ pub mod codec;
 pub mod console;
 pub mod error;
 pub mod frame;
-#[cfg(any(test, feature = "testing"))]
-#[doc(hidden)]
-pub mod fuzzing;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
 pub mod hub;

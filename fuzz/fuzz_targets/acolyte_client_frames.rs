@@ -1,4 +1,4 @@
 //! Any text as a frame of an Acolyte client.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| acolyte_proto::fuzzing::client_frames(input));
+libfuzzer_sys::fuzz_target!(|text: &str| bodies::acolyte::client_frames(text));

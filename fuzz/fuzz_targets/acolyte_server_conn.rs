@@ -1,4 +1,4 @@
 //! A list of operations drives the Acolyte server machine.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| acolyte_proto::fuzzing::server_conn(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bodies::acolyte::server_conn(input));

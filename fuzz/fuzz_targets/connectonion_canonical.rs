@@ -1,4 +1,4 @@
 //! A text gets its canonical forms.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| connectonion_proto::fuzzing::canonical(input));
+libfuzzer_sys::fuzz_target!(|text: &str| bodies::connectonion::canonical(text));

@@ -1,4 +1,4 @@
 //! The file of a storage is read, however it was cut.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| connectonion_proto::fuzzing::jsonl(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bodies::connectonion::jsonl(input));

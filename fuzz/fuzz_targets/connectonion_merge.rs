@@ -1,4 +1,4 @@
 //! Of two copies of a session the newer one is taken.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| connectonion_proto::fuzzing::merge(input));
+libfuzzer_sys::fuzz_target!(|text: &str| bodies::connectonion::merge(text));

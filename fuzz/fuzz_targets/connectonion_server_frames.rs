@@ -1,4 +1,4 @@
 //! A text is decoded as a frame of a ConnectOnion host.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| connectonion_proto::fuzzing::server_frames(input));
+libfuzzer_sys::fuzz_target!(|text: &str| bodies::connectonion::server_frames(text));

@@ -1,4 +1,4 @@
 //! A list of operations drives both Exoclaw machines on one line.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| exoclaw_proto::fuzzing::pair(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bodies::exoclaw::pair(input));

@@ -1,4 +1,4 @@
 //! A text is read as the configuration of the gateway.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| examples::gateway::fuzzing::config(input));
+libfuzzer_sys::fuzz_target!(|text: &str| bodies::gateway::config(text));

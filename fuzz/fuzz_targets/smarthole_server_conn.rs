@@ -1,4 +1,4 @@
 //! A list of operations drives the SmartHole server machine.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| smarthole_proto::fuzzing::server_conn(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bodies::smarthole::server_conn(input));

@@ -1,4 +1,4 @@
 //! A text is decoded as a frame of a SmartHole server.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| smarthole_proto::fuzzing::server_frames(input));
+libfuzzer_sys::fuzz_target!(|text: &str| bodies::smarthole::server_frames(text));

@@ -1,4 +1,4 @@
 //! A text is validated as the payload of a registration.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| smarthole_proto::fuzzing::validate(input));
+libfuzzer_sys::fuzz_target!(|text: &str| bodies::smarthole::validate(text));

@@ -1,4 +1,4 @@
 //! Texts whose names are broken up and whose drive links are completed.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| snek_proto::fuzzing::sanitize(input));
+libfuzzer_sys::fuzz_target!(|text: &str| bodies::snek::sanitize(text));

@@ -1,4 +1,4 @@
 //! Frames that a Snek server sends: decoding, encoding, decoding again.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| snek_proto::fuzzing::server_frames(input));
+libfuzzer_sys::fuzz_target!(|text: &str| bodies::snek::server_frames(text));

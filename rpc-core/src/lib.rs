@@ -13,9 +13,6 @@ mod config;
 pub mod dispatch;
 pub mod encode;
 mod error;
-#[cfg(any(test, feature = "testing"))]
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod guide;
 mod id;
 pub mod json;

@@ -7,9 +7,6 @@ pub mod codec;
 pub mod direct;
 pub mod error;
 pub mod frame;
-#[cfg(any(test, feature = "testing"))]
-#[doc(hidden)]
-pub mod fuzzing;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
 pub mod hub;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
+use switchboard_testing::play::Play;
 
 use super::*;
 use crate::event::{Event, ToolResult, Usage};
@@ -24,6 +25,14 @@ struct Played {
     now: Instant,
 }
 
+impl Play for Played {
+    type Conn = ClientConn;
+
+    fn parts(&mut self) -> (&mut ClientConn, &mut Instant) {
+        (&mut self.conn, &mut self.now)
+    }
+}
+
 impl Played {
     fn with(config: ClientConfig) -> Self {
         let now = Instant::now();
@@ -34,21 +43,6 @@ impl Played {
 
     fn new() -> Self {
         Self::with(quiet())
-    }
-
-    fn sent(&mut self) -> Vec<Value> {
-        std::iter::from_fn(|| self.conn.poll_transmit())
-            .map(|frame| match frame {
-                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
-                Outgoing::Ping(_) => json!("ping"),
-                Outgoing::Close(close) => json!(close.code),
-                other => panic!("{other:?}"),
-            })
-            .collect()
-    }
-
-    fn take(&mut self, text: &str) {
-        self.conn.handle_message(Incoming::Text(text), self.now);
     }
 
     /// The server answers `id` with these members.
@@ -66,10 +60,6 @@ impl Played {
         self.say(id, json!({"type": "chat.done", "reply": reply}));
     }
 
-    fn events(&mut self) -> Vec<ClientEvent> {
-        std::iter::from_fn(|| self.conn.poll_event()).collect()
-    }
-
     /// What came of the only chat.
     fn updates(&mut self) -> Vec<ChatUpdate> {
         let update = |event| match event {
@@ -77,15 +67,6 @@ impl Played {
             other => panic!("{other:?}"),
         };
         self.events().into_iter().map(update).collect()
-    }
-
-    fn wait(&mut self, time: Duration) {
-        let until = self.now + time;
-        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
-            self.now = at;
-            self.conn.handle_timeout(at);
-        }
-        self.now = until;
     }
 
     fn chat(&mut self) -> CallId {

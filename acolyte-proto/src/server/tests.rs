@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rpc_core::Limits;
 use serde_json::{Value, json};
+use switchboard_testing::play::Play;
 
 use super::*;
 use crate::event::{Checklist, ChecklistTag, Event};
@@ -16,6 +17,14 @@ use crate::task::Task;
 struct Played {
     conn: ServerConn,
     now: Instant,
+}
+
+impl Play for Played {
+    type Conn = ServerConn;
+
+    fn parts(&mut self) -> (&mut ServerConn, &mut Instant) {
+        (&mut self.conn, &mut self.now)
+    }
 }
 
 fn rpc(id: &str) -> RpcId {
@@ -69,10 +78,6 @@ impl Played {
         Self::with(ServerConfig::default())
     }
 
-    fn take(&mut self, text: &str) {
-        self.conn.handle_message(Incoming::Text(text), self.now);
-    }
-
     fn start(&mut self, ids: &[&str]) {
         for id in ids {
             self.take(&start(id));
@@ -82,14 +87,7 @@ impl Played {
     }
 
     fn sent(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.conn.poll_transmit())
-            .map(|frame| match frame {
-                Outgoing::Text(text) => text.as_str().to_owned(),
-                Outgoing::Close(frame) => format!("close {} {}", frame.code, frame.reason),
-                Outgoing::Ping(_) => "ping".to_owned(),
-                other => format!("{other:?}"),
-            })
-            .collect()
+        self.sent_texts()
     }
 
     fn short(&mut self) -> Vec<String> {
@@ -99,10 +97,6 @@ impl Played {
     fn answer(&mut self, text: &str) -> Vec<String> {
         self.take(text);
         self.short()
-    }
-
-    fn events(&mut self) -> Vec<ServerEvent> {
-        std::iter::from_fn(|| self.conn.poll_event()).collect()
     }
 
     /// The events in short, without those of tasks.
@@ -129,16 +123,15 @@ impl Played {
             .collect()
     }
 
-    fn wait(&mut self, time: Duration) {
-        self.now += time;
-        self.conn.handle_timeout(self.now);
-    }
-
     fn closed(&mut self) -> Option<CloseReason> {
         self.events().into_iter().find_map(|event| match event {
             ServerEvent::Closed(reason) => Some(reason),
             _ => None,
         })
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.sleep(time);
     }
 }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{Checklist, Event, ToolCall, ToolResult};
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, ServerFrame, Status};
-use acolyte_proto::fuzzing::OrderChecker;
 use acolyte_proto::limits;
 use acolyte_proto::net::{Agent, Run, Server, ServerHandle, ServerOptions};
 use async_trait::async_trait;
@@ -21,6 +20,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
+
+use crate::order::OrderChecker;
 
 /// Longer than anything that works takes, shorter than patience.
 pub const DEADLINE: Duration = Duration::from_millis(300);

@@ -16,7 +16,7 @@ use acolyte_proto::frame::{
 };
 use acolyte_proto::id::{ErrorId, ResourceId, RpcId, SessionId, TaskId};
 use acolyte_proto::task::{Task, TaskState};
-use acolyte_proto::{codec, fuzzing, limits};
+use acolyte_proto::{codec, limits};
 use proptest::option;
 use proptest::prelude::*;
 use rpc_core::{Json, Str};
@@ -280,68 +280,12 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-/// Something like a frame.
-fn object() -> impl Strategy<Value = String> {
-    let name = prop::sample::select(vec![
-        "id",
-        "type",
-        "event",
-        "payload",
-        "request",
-        "reply",
-        "text",
-        "kind",
-        "content",
-        "error",
-        "errorMessage",
-        "state",
-        "message",
-        "history",
-        "model",
-        "output",
-        "task",
-        "status",
-        "items",
-    ]);
-    let leaf = prop::sample::select(vec![
-        r#""rpc_a""#,
-        r#""chat.event""#,
-        r#""chat.start""#,
-        r#""chat.done""#,
-        r#""chat.error""#,
-        r#""text-delta""#,
-        r#""tool-output""#,
-        r#""text""#,
-        "null",
-        "7",
-        "-1.5",
-        "[]",
-        "{}",
-        r#""\ud800""#,
-        r#""x\ny""#,
-        "true",
-    ])
-    .prop_map(str::to_owned);
-    leaf.prop_recursive(4, 24, 6, move |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..3).prop_map(|it| format!("[{}]", it.join(","))),
-            prop::collection::vec((name.clone(), inner), 0..6).prop_map(|members| {
-                let members = members
-                    .iter()
-                    .map(|(name, value)| format!("\"{name}\":{value}"));
-                format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-            }),
-        ]
-    })
-}
-
 proptest! {
     #[test]
     fn every_answer_is_read_as_it_was_written(id in rpc_id(), answer in answer()) {
         let frame = ServerFrame::new(id, answer);
         let text = codec::encode(&frame).unwrap();
         prop_assert_eq!(&ServerFrame::decode(text.as_str(), &limits::defaults()).unwrap(), &frame);
-        fuzzing::server_frames(text.as_str().as_bytes());
     }
 
     #[test]
@@ -349,7 +293,11 @@ proptest! {
         let frame = ClientFrame::new(id, request);
         let text = codec::encode(&frame).unwrap();
         prop_assert_eq!(&ClientFrame::decode(text.as_str(), &limits::defaults()).unwrap(), &frame);
-        fuzzing::client_frames(text.as_str().as_bytes());
+        if let Request::ChatStart(request) = &frame.request {
+            let body = codec::encode(&**request).unwrap();
+            let lax = ChatRequest::decode_lax(body.as_str(), &limits::defaults());
+            prop_assert_eq!(&lax.unwrap(), &**request);
+        }
     }
 
     #[test]
@@ -363,13 +311,5 @@ proptest! {
         let cut: String = chars[..at.index(chars.len())].iter().collect();
         let error = ServerFrame::decode(&cut, &limits::defaults()).unwrap_err();
         prop_assert_eq!(error.id(), None);
-    }
-
-    #[test]
-    fn any_text_is_survived(text in any::<String>(), object in object()) {
-        for text in [text, object] {
-            fuzzing::client_frames(text.as_bytes());
-            fuzzing::server_frames(text.as_bytes());
-        }
     }
 }

@@ -6,8 +6,8 @@ mod allocations;
 mod client_conformance;
 mod client_recordings;
 mod daemon;
-mod faults;
 mod faults_client;
+mod faults_server;
 mod faults_sse;
 mod frames;
 mod frames_props;
@@ -15,6 +15,9 @@ mod losses;
 mod memory;
 mod mounted;
 mod net_client;
+// The fuzz targets use it too.
+#[path = "../../../fuzz/bodies/src/acolyte/order.rs"]
+mod order;
 mod pair;
 mod queue;
 mod recordings;

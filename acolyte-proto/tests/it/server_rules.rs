@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, Request, ServerFrame, Status};
-use acolyte_proto::fuzzing::OrderChecker;
 use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::{TaskRegistry, TaskState};
@@ -14,6 +13,8 @@ use acolyte_proto::{codec, limits};
 use proptest::prelude::*;
 use rpc_core::testing::conformance;
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
+
+use crate::order::OrderChecker;
 
 fn id(n: usize) -> RpcId {
     RpcId::parse(&format!("rpc_{n}")).unwrap()

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use acolyte_proto::error::INVALID_MESSAGE;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{Answer, ChatRequest, ClientFrame, Reply, ServerFrame};
-use acolyte_proto::fuzzing::OrderChecker;
 use acolyte_proto::limits;
 use serde_json::{Value, json};
+
+use crate::order::OrderChecker;
 
 /// The recordings by name, in order.
 fn recordings() -> Vec<(String, Vec<Value>)> {

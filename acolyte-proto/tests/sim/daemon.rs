@@ -573,7 +573,7 @@ impl World for Daemon {
 
 #[test]
 fn whatever_happens_to_lines_chats_take_their_turns_and_every_one_ends_once() {
-    sim::lives("acolyte", 400, |rng, tally| {
+    sim::lifecycles("acolyte", 400, |rng, tally| {
         let mut daemon = Daemon::new(rng.clone());
         let steps = 20 + rng.below(120);
         for _ in 0..steps {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rpc_core::{CallId, Disconnect, Limits, Refused, Retry};
 use serde_json::{Value, json};
+use switchboard_testing::play::Play;
 
 use super::*;
 use crate::client::{Reply, Taken};
@@ -20,6 +21,18 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Played {
     conn: ClientConn,
     now: Instant,
+}
+
+impl Play for Played {
+    type Conn = ClientConn;
+
+    fn parts(&mut self) -> (&mut ClientConn, &mut Instant) {
+        (&mut self.conn, &mut self.now)
+    }
+
+    fn close(close: &CloseFrame) -> Value {
+        json!({ "close": close.code })
+    }
 }
 
 impl Played {
@@ -49,37 +62,13 @@ impl Played {
         (played, id)
     }
 
-    fn take(&mut self, frame: &Value) {
-        let text = frame.to_string();
-        self.conn.handle_message(Incoming::Text(&text), self.now);
-    }
-
     fn input(&mut self, prompt: &str) -> CallId {
         self.conn.input(&Input::new(prompt), self.now).unwrap()
-    }
-
-    fn wait(&mut self, time: Duration) {
-        self.now += time;
-        self.conn.handle_timeout(self.now);
     }
 
     fn lose(&mut self) -> Vec<ClientEvent> {
         self.conn.handle_disconnect(Disconnect::Eof, self.now);
         self.events()
-    }
-
-    fn sent(&mut self) -> Vec<Value> {
-        std::iter::from_fn(|| self.conn.poll_transmit())
-            .map(|frame| match frame {
-                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
-                Outgoing::Close(frame) => json!({ "close": frame.code }),
-                other => panic!("{other:?}"),
-            })
-            .collect()
-    }
-
-    fn events(&mut self) -> Vec<ClientEvent> {
-        std::iter::from_fn(|| self.conn.poll_event()).collect()
     }
 
     /// The only event that waits.
@@ -93,6 +82,10 @@ impl Played {
     fn after(&mut self, frame: &Value) -> ClientEvent {
         self.take(frame);
         self.event()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.sleep(time);
     }
 }
 

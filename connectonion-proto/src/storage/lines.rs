@@ -155,3 +155,47 @@ fn read_line(file: &mut impl BufRead, max: usize, line: &mut Vec<u8>) -> io::Res
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::BufReader;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Short enough for inputs to reach.
+    const MAX_LINE: usize = 200;
+
+    fn read(file: &[u8], pieces: usize) -> Index {
+        Index::read(BufReader::with_capacity(pieces, file), MAX_LINE).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn an_index_points_to_the_last_records_however_a_file_is_read(
+            pieces in 1..256_usize,
+            lines in prop::collection::vec(
+                r#"\{"session_id":"[ab]","status":"(running|done|x)","created":1,?("(session|prompt|result|owner)":("unsigned"|"a"|7|\{\}|\{"a":\r1\}),?){0,4}\}[ \r]?"#,
+                0..6,
+            ),
+            junk in prop::collection::vec(any::<u8>(), 0..9),
+            end in r#"\n|\{"sess|"#,
+        ) {
+            let text = lines.join("\n").replace(",}", "}") + &end;
+            let file = [text.as_bytes(), &junk[..]].concat();
+            let index = read(&file, file.len().max(1));
+            prop_assert_eq!(&index, &read(&file, pieces));
+            prop_assert_eq!(index.is_torn, file.last().is_some_and(|it| *it != b'\n'));
+            // The last line counts as if its line break were there.
+            prop_assert!(index.live(|_| true) <= index.len + 1);
+            for (id, slot) in index.list(|_| true) {
+                let at = usize::try_from(slot.last.offset).unwrap();
+                let line = std::str::from_utf8(&file[at..at + slot.last.len]).unwrap();
+                let record = Record::parse(line).unwrap();
+                prop_assert_eq!((&*record.session_id, &record.status), (id, &slot.status));
+            }
+        }
+    }
+}

@@ -20,7 +20,7 @@
 //! ```
 
 mod jsonl;
-pub(crate) mod lines;
+mod lines;
 mod memory;
 mod record;
 

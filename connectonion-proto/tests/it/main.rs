@@ -5,9 +5,9 @@
 mod allocations;
 mod client;
 mod conformance;
-mod faults;
 mod faults_client;
 mod faults_run;
+mod faults_server;
 mod frames;
 mod frames_props;
 mod gate;

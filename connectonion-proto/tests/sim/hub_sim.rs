@@ -392,5 +392,5 @@ fn live(rng: &mut Rng, tally: &mut Tally) -> Outcome {
 
 #[test]
 fn whatever_happens_to_hosts_and_lines_nothing_is_lost_or_done_twice() {
-    sim::lives("connectonion's hub", 600, live);
+    sim::lifecycles("connectonion's hub", 600, live);
 }

@@ -513,7 +513,7 @@ impl World for Life {
 
 #[test]
 fn whatever_happens_to_lines_and_hosts_prompts_run_once_and_nothing_is_shown_twice() {
-    sim::lives("connectonion", 300, |rng, tally| {
+    sim::lifecycles("connectonion", 300, |rng, tally| {
         let mut life = Life::new(rng.clone());
         let steps = 20 + rng.below(100);
         for _ in 0..steps {

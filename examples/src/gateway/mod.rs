@@ -4,7 +4,6 @@ pub mod backend;
 pub mod config;
 pub mod engine;
 #[doc(hidden)]
-pub mod fuzzing;
 #[cfg(unix)]
 pub mod local;
 pub mod memory;

@@ -15,7 +15,6 @@ mod confinement;
 mod crowd_cli;
 mod daemon_cli;
 mod daemon_terminal;
-mod fuzz_seeds;
 mod gateway;
 mod gateway_cli;
 mod gateway_http;

@@ -275,7 +275,8 @@ fn every_example_is_run_or_says_why_not() {
             "connectonion-proto",
             "acolyte-proto",
             "examples",
-            "rpc-core/testing",
+            "fuzz/bodies",
+            "fuzz/testing",
         ])
     {
         let pages = list(&root().join(folder).join("src/guide")).into_iter();

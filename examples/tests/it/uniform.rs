@@ -47,7 +47,7 @@ const FINISHED: &[Finished] = &[
 const FEATURES: [&str; 6] = ["default", "tokio", "ws", "tls", "server", "testing"];
 
 /// At these paths in every protocol crate.
-const ITEMS: [&str; 29] = [
+const ITEMS: [&str; 25] = [
     "frame::ClientFrame",
     "frame::ServerFrame",
     "codec::encode",
@@ -72,10 +72,6 @@ const ITEMS: [&str; 29] = [
     "net::ServerOptions",
     "net::ServerHandle",
     "net::http_config",
-    "fuzzing::client_frames",
-    "fuzzing::server_frames",
-    "fuzzing::client_conn",
-    "fuzzing::server_conn",
     "limits::SHUTDOWN_TIMEOUT",
 ];
 
@@ -375,7 +371,7 @@ fn tests(source: &str) -> Vec<&str> {
 /// The tests of a crate, of the core, of what tests share, and of the examples.
 pub(crate) fn tests_near(folder: &str) -> HashSet<String> {
     let mut known = HashSet::new();
-    for place in [folder, "rpc-core", "rpc-core/testing", "examples"] {
+    for place in [folder, "rpc-core", "fuzz/testing", "examples"] {
         for part in ["src", "tests"] {
             for file in rust_files(&root().join(place).join(part)) {
                 known.extend(tests(&read(&file)).into_iter().map(str::to_owned));
@@ -385,42 +381,65 @@ pub(crate) fn tests_near(folder: &str) -> HashSet<String> {
     known
 }
 
-/// A section of the table of faults, and where its tests are in each protocol crate.
-const FAULTS: [(&str, &str); 2] = [
-    ("Servers", "tests/it/faults/mod.rs"),
-    ("Clients", "tests/it/faults_client.rs"),
+/// A section of the table of faults: the list that its names are from, the test of every protocol crate
+/// that goes through it, and where that is.
+const FAULTS: [(&str, &str, &str, &str); 2] = [
+    (
+        "Servers",
+        "server/mod.rs",
+        "the_server_survives_every_fault",
+        "faults_server.rs",
+    ),
+    (
+        "Clients",
+        "client/mod.rs",
+        "the_client_survives_every_fault",
+        "faults_client.rs",
+    ),
 ];
 
 #[test]
-fn every_fault_names_tests_of_every_protocol_crate() {
+fn every_fault_is_checked_for_every_protocol_crate() {
     let table = read(&root().join("rpc-core/FAULTS.md"));
     let mut problems = Vec::new();
-    for (heading, file) in FAULTS {
+    for (heading, list, goes_through, file) in FAULTS {
         let section = table.split("\n## ").find_map(|it| it.strip_prefix(heading));
         let rows = promises(section.expect("a section"));
-        // Names with a path are the core's, and looked for there.
+        // Names with a path are of one crate, and looked for there.
         let cells = rows.iter().filter_map(|row| row.rsplit('|').nth(1));
-        let cells: Vec<_> = cells.filter(|cell| !cell.contains("::")).collect();
+        let cells = cells.filter(|cell| !cell.contains("::"));
+        // `test`, `other` except `some-proto`
+        let cells = cells.filter_map(|cell| cell.split(" except ").next());
+        let named: HashSet<_> = cells
+            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+            .collect();
+        assert!(named.len() > 20, "{heading}: {} names", named.len());
+        let list = read(&root().join("fuzz/testing/src/faults").join(list));
+        let (_, list) = list.split_once("pub fn check_all<").expect("the list");
+        let list = list.split("\n}").next().unwrap_or_default();
+        let mut listed: HashSet<_> = list.split('"').skip(1).step_by(2).collect();
         for krate in FINISHED {
             let folder = krate.folder;
-            let source = read(&root().join(folder).join(file));
-            let known: HashSet<_> = tests(&source).into_iter().collect();
-            let mut named = HashSet::new();
-            // `test`, `other`; `third` except `some-proto`
-            for part in cells.iter().flat_map(|cell| cell.split(';')) {
-                let (names, exceptions) = part.split_once(" except ").unwrap_or((part, ""));
-                if !exceptions.contains(folder) {
-                    named.extend(names.split('`').skip(1).step_by(2));
-                }
+            let source = read(&root().join(folder).join("tests/it").join(file));
+            let mut own = tests(&source);
+            if !own.contains(&goes_through) {
+                problems.push(format!("{folder}/{file}: no test {goes_through}"));
             }
-            if rows.is_empty() {
-                continue;
-            }
-            let missing = named.difference(&known);
-            problems.extend(missing.map(|name| format!("{folder}/{file}: no test {name}")));
-            let unnamed = known.difference(&named);
-            problems.extend(unnamed.map(|name| format!("{folder}/{file}: {name} has no row")));
+            own.retain(|name| *name != goes_through);
+            let missing: Vec<_> = named
+                .iter()
+                .filter(|name| !listed.contains(**name) && !own.contains(name))
+                .collect();
+            problems.extend(
+                missing
+                    .iter()
+                    .map(|name| format!("{folder}: no test {name}")),
+            );
+            let unnamed = own.into_iter().filter(|name| !named.contains(name));
+            problems.extend(unnamed.map(|name| format!("{folder}: {name} has no row")));
         }
+        listed.retain(|name| !named.contains(name));
+        problems.extend(listed.iter().map(|name| format!("{name} has no row")));
     }
     assert_none(&problems);
 }

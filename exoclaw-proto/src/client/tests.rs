@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
+use switchboard_testing::play::Play;
 
 use super::*;
 use crate::frame::{Call, ChatSend, Method, SessionRef, Usage};
@@ -22,6 +23,14 @@ const ECHO: &str = r#"{"id":"0","error":"parse error: missing field `id` at line
 struct Played {
     conn: ClientConn,
     now: Instant,
+}
+
+impl Play for Played {
+    type Conn = ClientConn;
+
+    fn parts(&mut self) -> (&mut ClientConn, &mut Instant) {
+        (&mut self.conn, &mut self.now)
+    }
 }
 
 impl Played {
@@ -47,34 +56,6 @@ impl Played {
 
     fn ready() -> Self {
         Self::ready_with(ClientConfig::new())
-    }
-
-    fn sent(&mut self) -> Vec<Value> {
-        std::iter::from_fn(|| self.conn.poll_transmit())
-            .map(|frame| match frame {
-                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
-                Outgoing::Ping(_) => json!("ping"),
-                Outgoing::Close(close) => json!(close.code),
-                other => panic!("{other:?}"),
-            })
-            .collect()
-    }
-
-    fn take(&mut self, text: &str) {
-        self.conn.handle_message(Incoming::Text(text), self.now);
-    }
-
-    fn events(&mut self) -> Vec<ClientEvent> {
-        std::iter::from_fn(|| self.conn.poll_event()).collect()
-    }
-
-    fn wait(&mut self, time: Duration) {
-        let until = self.now + time;
-        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
-            self.now = at;
-            self.conn.handle_timeout(at);
-        }
-        self.now = until;
     }
 
     fn chat(&mut self) -> CallId {

@@ -6,6 +6,7 @@ use rpc_core::Json;
 use rpc_core::Limits;
 use rpc_core::rate::RateLimit;
 use serde_json::json;
+use switchboard_testing::play::Play;
 
 use super::*;
 use crate::auth::Auth;
@@ -19,6 +20,14 @@ const TOKEN: &str = r#"{"token":"s3cret"}"#;
 struct Played {
     conn: ServerConn,
     now: Instant,
+}
+
+impl Play for Played {
+    type Conn = ServerConn;
+
+    fn parts(&mut self) -> (&mut ServerConn, &mut Instant) {
+        (&mut self.conn, &mut self.now)
+    }
 }
 
 fn with_token() -> ServerConfig {
@@ -45,23 +54,8 @@ impl Played {
         played
     }
 
-    fn take(&mut self, text: &str) {
-        self.conn.handle_message(Incoming::Text(text), self.now);
-    }
-
     fn sent(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.conn.poll_transmit())
-            .map(|frame| match frame {
-                Outgoing::Text(text) => text.as_str().to_owned(),
-                Outgoing::Close(frame) => format!("close {} {}", frame.code, frame.reason),
-                Outgoing::Ping(_) => "ping".to_owned(),
-                other => format!("{other:?}"),
-            })
-            .collect()
-    }
-
-    fn events(&mut self) -> Vec<ServerEvent> {
-        std::iter::from_fn(|| self.conn.poll_event()).collect()
+        self.sent_texts()
     }
 
     fn answer(&mut self, text: &str) -> Vec<String> {
@@ -83,8 +77,7 @@ impl Played {
     }
 
     fn wait(&mut self, time: Duration) {
-        self.now += time;
-        self.conn.handle_timeout(self.now);
+        self.sleep(time);
     }
 }
 

@@ -510,7 +510,7 @@ impl World for Gateway {
 
 #[test]
 fn whatever_happens_to_lines_streams_come_whole_and_in_order_and_end_once() {
-    sim::lives("exoclaw", 400, |rng, tally| {
+    sim::lifecycles("exoclaw", 400, |rng, tally| {
         let mut gateway = Gateway::new(rng.clone());
         let steps = 20 + rng.below(120);
         for _ in 0..steps {

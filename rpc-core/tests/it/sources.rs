@@ -1,5 +1,4 @@
-//! What holds for every source file of this crate and of what tests share, and for the tests that its
-//! documentation names.
+//! What holds for every source file of this crate, and for the tests that its documentation names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
 /// Path from the crate's root, and text, of every source file.
 fn sources() -> Vec<(String, String)> {
     let mut files = Vec::new();
-    for folder in ["src", "testing/src", "tests"] {
+    for folder in ["src", "tests"] {
         gather(&root().join(folder), &mut files);
     }
     files.sort();
@@ -37,7 +36,7 @@ fn sources() -> Vec<(String, String)> {
 
 /// Whether a file is part of a library, and not a test.
 fn is_library(name: &str) -> bool {
-    name.starts_with("src/") || name.starts_with("testing/src/")
+    name.starts_with("src/")
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::{Json, Refused, Retry};
 use serde_json::{Value, json};
+use switchboard_testing::play::Play;
 
 use super::*;
 use crate::frame::{Answer, InputMethod, Notification, Priority, Registration};
@@ -17,6 +18,18 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Played {
     conn: ClientConn,
     now: Instant,
+}
+
+impl Play for Played {
+    type Conn = ClientConn;
+
+    fn parts(&mut self) -> (&mut ClientConn, &mut Instant) {
+        (&mut self.conn, &mut self.now)
+    }
+
+    fn close(close: &CloseFrame) -> Value {
+        json!([close.code, close.reason])
+    }
 }
 
 fn config() -> ClientConfig {
@@ -52,35 +65,6 @@ impl Played {
         assert_eq!(played.conn.state(), ClientState::Ready);
         played.events();
         played
-    }
-
-    fn take(&mut self, frame: &Value) {
-        let text = frame.to_string();
-        self.conn.handle_message(Incoming::Text(&text), self.now);
-    }
-
-    fn sent(&mut self) -> Vec<Value> {
-        std::iter::from_fn(|| self.conn.poll_transmit())
-            .map(|frame| match frame {
-                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
-                Outgoing::Ping(_) => json!("ping"),
-                Outgoing::Close(close) => json!([close.code, close.reason]),
-                other => panic!("{other:?}"),
-            })
-            .collect()
-    }
-
-    fn events(&mut self) -> Vec<ClientEvent> {
-        std::iter::from_fn(|| self.conn.poll_event()).collect()
-    }
-
-    fn wait(&mut self, time: Duration) {
-        let until = self.now + time;
-        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
-            self.now = at;
-            self.conn.handle_timeout(at);
-        }
-        self.now = until;
     }
 }
 

@@ -6,6 +6,7 @@ use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::rate::RateLimit;
 use rpc_core::testing::conformance;
+use switchboard_testing::play::Play;
 
 use super::*;
 use crate::error::ErrorCode;
@@ -22,6 +23,14 @@ const ALREADY: &str = r#"{"type":"registration_response","payload":{"success":fa
 struct Played {
     conn: ServerConn,
     now: Instant,
+}
+
+impl Play for Played {
+    type Conn = ServerConn;
+
+    fn parts(&mut self) -> (&mut ServerConn, &mut Instant) {
+        (&mut self.conn, &mut self.now)
+    }
 }
 
 impl Played {
@@ -45,29 +54,8 @@ impl Played {
         played
     }
 
-    fn take(&mut self, text: &str) {
-        self.conn.handle_message(Incoming::Text(text), self.now);
-    }
-
     fn sent(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.conn.poll_transmit())
-            .map(|frame| match frame {
-                Outgoing::Text(text) => text.as_str().to_owned(),
-                Outgoing::Close(frame) => format!("close {} {}", frame.code, frame.reason),
-                Outgoing::Ping(_) => "ping".to_owned(),
-                Outgoing::Abort => "abort".to_owned(),
-                other => format!("{other:?}"),
-            })
-            .collect()
-    }
-
-    fn events(&mut self) -> Vec<ServerEvent> {
-        std::iter::from_fn(|| self.conn.poll_event()).collect()
-    }
-
-    fn wait(&mut self, time: Duration) {
-        self.now += time;
-        self.conn.handle_timeout(self.now);
+        self.sent_texts()
     }
 
     /// The code with which a registration with this payload is refused by the machine.
@@ -79,6 +67,10 @@ impl Played {
         assert_eq!(sent.len(), 1);
         assert_eq!(frame["payload"]["success"], false);
         frame["payload"]["code"].as_str().unwrap().to_owned()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.sleep(time);
     }
 }
 

@@ -32,7 +32,7 @@ async fn bind() -> Server<Keywords> {
 /// each of them acknowledges one message. They live as long as what is returned.
 async fn crowd(
     address: SocketAddr,
-    runtime: &RouterRuntime,
+    router: &RouterRuntime,
     names: std::ops::Range<usize>,
     talk: bool,
 ) -> mpsc::UnboundedSender<()> {
@@ -55,9 +55,9 @@ async fn crowd(
     });
     opened.await.unwrap();
     for name in names.filter(|_| talk) {
-        runtime.submit(Input::text(format!("c{name}: hi"))).unwrap();
+        router.submit(Input::text(format!("c{name}: hi"))).unwrap();
     }
-    while runtime.in_flight() > 0 {
+    while router.in_flight() > 0 {
         tokio::task::yield_now().await;
     }
     // What the server still has to do after the last frame has left.
@@ -69,16 +69,16 @@ async fn crowd(
 
 /// Bytes that each of [`COUNT`] registered clients holds at the server.
 fn held_at_the_server(talk: bool) -> i64 {
-    let runtime = runtime();
-    let server = runtime.block_on(bind());
-    let (address, runtime) = (server.local_addr(), server.runtime());
-    let task = runtime.spawn(server.run());
+    let tokio = runtime();
+    let server = tokio.block_on(bind());
+    let (address, router) = (server.local_addr(), server.runtime());
+    let task = tokio.spawn(server.run());
     // What the first ones cost only once is left out.
-    let first = runtime.block_on(crowd(address, &runtime, 0..10, talk));
+    let first = tokio.block_on(crowd(address, &router, 0..10, talk));
     let mut others = None;
     let info = measure(|| {
         let names = 10..10 + COUNT;
-        others = Some(runtime.block_on(crowd(address, &runtime, names, talk)));
+        others = Some(tokio.block_on(crowd(address, &router, names, talk)));
     });
     task.abort();
     drop((first, others));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rpc_core::{Json, Refused};
 use serde_json::{Value, json};
+use switchboard_testing::play::Play;
 
 use super::*;
 use crate::frame::Final;
@@ -14,6 +15,14 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Played {
     conn: ClientConn,
     now: Instant,
+}
+
+impl Play for Played {
+    type Conn = ClientConn;
+
+    fn parts(&mut self) -> (&mut ClientConn, &mut Instant) {
+        (&mut self.conn, &mut self.now)
+    }
 }
 
 impl Played {
@@ -42,17 +51,6 @@ impl Played {
         self.answer(&json!([{"uid": "ch1", "name": "general", "tag": "public"}]));
     }
 
-    fn sent(&mut self) -> Vec<Value> {
-        std::iter::from_fn(|| self.conn.poll_transmit())
-            .map(|frame| match frame {
-                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
-                Outgoing::Ping(_) => json!("ping"),
-                Outgoing::Close(close) => json!(close.code),
-                other => panic!("{other:?}"),
-            })
-            .collect()
-    }
-
     /// Answers the one frame that was sent.
     fn answer(&mut self, data: &Value) {
         let sent = self.sent();
@@ -61,24 +59,6 @@ impl Played {
         };
         let id = request["callId"].clone();
         self.take(&json!({"callId": id, "data": data}).to_string());
-    }
-
-    fn take(&mut self, text: &str) {
-        self.conn.handle_message(Incoming::Text(text), self.now);
-    }
-
-    fn events(&mut self) -> Vec<ClientEvent> {
-        std::iter::from_fn(|| self.conn.poll_event()).collect()
-    }
-
-    fn wait(&mut self, time: Duration) {
-        let until = self.now + time;
-        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
-            // One that was suspended is handled late.
-            self.now = self.now.max(at);
-            self.conn.handle_timeout(self.now);
-        }
-        self.now = until;
     }
 
     fn send(&mut self) -> CallId {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use rpc_core::Limits;
 use rpc_core::rate::RateLimit;
-use serde_json::{Value, json};
+use serde_json::json;
+use switchboard_testing::play::Play;
 
 use super::*;
 use crate::frame::Final;
@@ -13,6 +14,14 @@ use crate::limits::{LOGIN_TIMEOUT, PONG_TIMEOUT, WS_HEARTBEAT};
 struct Played {
     conn: ServerConn,
     now: Instant,
+}
+
+impl Play for Played {
+    type Conn = ServerConn;
+
+    fn parts(&mut self) -> (&mut ServerConn, &mut Instant) {
+        (&mut self.conn, &mut self.now)
+    }
 }
 
 impl Played {
@@ -60,10 +69,6 @@ impl Played {
         *id
     }
 
-    fn take(&mut self, text: &str) {
-        self.conn.handle_message(Incoming::Text(text), self.now);
-    }
-
     fn request(&mut self, text: &str) -> (RequestId, Call) {
         self.take(text);
         let events = self.events();
@@ -71,30 +76,6 @@ impl Played {
             panic!("{events:?}")
         };
         (*id, call.clone())
-    }
-
-    fn sent(&mut self) -> Vec<Value> {
-        std::iter::from_fn(|| self.conn.poll_transmit())
-            .map(|frame| match frame {
-                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
-                Outgoing::Ping(_) => json!("ping"),
-                Outgoing::Close(close) => json!(close.code),
-                other => panic!("{other:?}"),
-            })
-            .collect()
-    }
-
-    fn events(&mut self) -> Vec<ServerEvent> {
-        std::iter::from_fn(|| self.conn.poll_event()).collect()
-    }
-
-    fn wait(&mut self, time: Duration) {
-        let until = self.now + time;
-        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
-            self.now = at;
-            self.conn.handle_timeout(at);
-        }
-        self.now = until;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers to questions of the agent: which of them come back when the line is lost.
 
 use serde_json::json;
+use switchboard_testing::play::Play as _;
 
 use super::super::*;
 use super::{Played, raw};

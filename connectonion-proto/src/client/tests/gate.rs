@@ -1,6 +1,7 @@
 //! The trust gate from the stranger's side.
 
 use serde_json::{Value, json};
+use switchboard_testing::play::Play as _;
 
 use super::{Played, connected, error, raw};
 use crate::client::{ClientConfig, ClientEvent, ClientState, Reply};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use connectonion_proto::auth::{Address, Signer};
 use connectonion_proto::frame::{ApprovalNeeded, AskUser, EventKind};
 use connectonion_proto::net::{
-    AgentOptions, Question, Event, Events, RemoteAgent, Run, RunEvent, connect,
+    AgentOptions, Event, Events, Question, RemoteAgent, Run, RunEvent, connect,
 };
 use examples::cli::Failure;
 use examples::screen::connectonion::Frames;

@@ -1,4 +1,4 @@
-//! Where we depend on what `serde_json` does inside. Any other value: `fuzzing::json_writer`.
+//! Where we depend on what `serde_json` does inside. Any other value: the fuzz target `json_writer`.
 
 mod frames;
 mod grammar;

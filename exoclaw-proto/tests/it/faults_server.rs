@@ -1,0 +1,144 @@
+//! The server under faults, over real sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use exoclaw_proto::auth::Auth;
+use exoclaw_proto::net::{Server, ServerHandle, ServerOptions};
+use exoclaw_proto::server::{ServerConfig, ServerConn};
+use rpc_core::Limits;
+use rpc_core::net::server::{Counters, DrainReport};
+use rpc_core::testing::conformance;
+use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
+use switchboard_testing::faults::{End, RawPeer, upgrade_request};
+
+use crate::stage::{Stage, chat};
+
+struct Subject {
+    address: SocketAddr,
+    counters: Arc<Counters>,
+    handle: ServerHandle,
+}
+
+/// Says this, and waits for a message with this in it.
+async fn expect(peer: &mut RawPeer, said: &str, part: &str) -> io::Result<()> {
+    peer.text(said).await?;
+    while !peer.next_text().await?.contains(part) {}
+    Ok(())
+}
+
+#[async_trait]
+impl ServerUnderTest for Subject {
+    async fn start(terms: Terms) -> Self {
+        let options = ServerOptions::default();
+        let connection = ServerConfig::new(Auth::token("s3cret").unwrap())
+            .with_auth_timeout(Some(terms.opening))
+            .with_keep_alive(terms.keep_alive)
+            .with_limits(terms.limits(Limits::default()));
+        let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
+        let options = ServerOptions::default()
+            .with_connection(connection)
+            .with_http(http)
+            .with_driver(driver)
+            .with_shutdown_timeout(terms.shutdown);
+        let (stage, _) = Stage::new();
+        let server = Server::bind("127.0.0.1:0", stage, options).await.unwrap();
+        let subject = Self {
+            address: server.local_addr(),
+            counters: server.counters(),
+            handle: server.handle(),
+        };
+        tokio::spawn(server.run());
+        subject
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.counters)
+    }
+
+    fn upgrade(&self) -> String {
+        upgrade_request("/ws", "")
+    }
+
+    async fn enter(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
+        expect(peer, r#"{"token":"s3cret"}"#, r#""ok":true"#).await
+    }
+
+    async fn exchange(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
+        let ping = r#"{"id":"ping","method":"ping"}"#;
+        expect(peer, ping, r#"{"id":"ping","result":"pong"}"#).await
+    }
+
+    fn states(&self) -> &'static [&'static str] {
+        &["upgraded", "let in", "chat is open", "chat has begun"]
+    }
+
+    async fn bring_to(&self, peer: &mut RawPeer, name: &str, state: &str) -> io::Result<()> {
+        if state == "upgraded" {
+            return Ok(());
+        }
+        self.enter(peer, name).await?;
+        match state {
+            "let in" => Ok(()),
+            "chat is open" => self.hang(peer, name).await,
+            _ => expect(peer, &chat("begun", "hang"), r#""data":"...""#).await,
+        }
+    }
+
+    async fn panic(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
+        let told = r#"{"id":"panic","error":"internal error"}"#;
+        expect(peer, &chat("panic", "panic"), told).await
+    }
+
+    async fn hang(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
+        peer.text(&chat("hang", "hang")).await
+    }
+
+    async fn oversize(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
+        let told = r#"{"id":"large","error":"the answer is too large"}"#;
+        expect(peer, &chat("large", "too large"), told).await
+    }
+
+    async fn pour(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
+        peer.text(&chat("pour", "flood")).await
+    }
+
+    fn small_text(&self) -> String {
+        r#"{"id":"small","method":"ping"}"#.to_owned()
+    }
+
+    fn stranger(&self) -> Option<End> {
+        Some(End::Said(4001))
+    }
+
+    fn gone(&self) -> End {
+        End::Said(1001)
+    }
+
+    fn going(&self) -> u16 {
+        1001
+    }
+
+    async fn drain(&self, deadline: Duration) -> DrainReport {
+        self.handle.drain(deadline).await
+    }
+}
+
+#[test]
+fn the_server_survives_every_fault() {
+    check_all::<Subject>();
+}
+
+#[test]
+fn a_clock_that_jumps_gives_one_fresh_grace() {
+    let config = ServerConfig::new(Auth::open());
+    let mut conn = ServerConn::new(config, Instant::now());
+    conformance::a_late_deadline_gives_one_fresh_grace(&mut conn);
+}

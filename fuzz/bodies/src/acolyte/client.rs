@@ -1,0 +1,215 @@
+//! The client's machine.
+
+use std::time::Duration;
+
+use acolyte_proto::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome};
+use acolyte_proto::frame::{ChatRequest, ClientFrame, Request};
+use acolyte_proto::id::{RpcId, TaskId};
+use acolyte_proto::limits;
+use rpc_core::{Disconnect, Refused};
+
+use super::TEXTS;
+use crate::calls::{Call, Calls, State};
+use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
+use crate::script::Script;
+
+/// What may follow `{"id":"...","type":` in a frame.
+const ANSWERS: [&str; 24] = [
+    r#""chat.accepted","taskId":"task_a"}"#,
+    r#""chat.queued","position":1}"#,
+    r#""chat.queued","position":0}"#,
+    r#""chat.started"}"#,
+    r#""chat.event","event":{"type":"text-delta","text":"Hello"}}"#,
+    r#""chat.event","event":{"type":"tool-call","toolCallId":"c","toolName":"t"}}"#,
+    r#""chat.event","event":{"type":"tool-output","toolCallId":"c","toolName":"t","content":"x"}}"#,
+    r#""chat.event","event":{"type":"tool-result","toolCallId":"d","toolName":"t"}}"#,
+    r#""chat.event","event":{"type":"error","errorMessage":"x"}}"#,
+    r#""chat.event","event":{"type":"later"}}"#,
+    r#""chat.event","event":"x"}"#,
+    r#""chat.done","reply":{"output":"x","model":""}}"#,
+    r#""chat.done","reply":{"output":"","model":"m","error":"x"}}"#,
+    r#""chat.done","payload":{}}"#,
+    r#""chat.error","errorMessage":"x","errorId":null}"#,
+    r#""chat.error","errorMessage":"x","errorCode":"E_ABORTED"}"#,
+    r#""error","error":"refused"}"#,
+    r#""error","error":{"message":"x"}}"#,
+    r#""status.result","status":{"ok":true,"protocol_version":"1"}}"#,
+    r#""status.result"}"#,
+    r#""task.status.result","task":null}"#,
+    r#""chat.abort.result","requestId":"rpc_a","aborted":true}"#,
+    r#""chat.abort.result","requestId":"rpc_a","aborted":false}"#,
+    r#""later","x":[1]}"#,
+];
+
+/// What the application saw of a client.
+#[derive(Default)]
+struct Client {
+    calls: Calls<CallId, Kind>,
+    /// Ids on the wire.
+    sent: Vec<RpcId>,
+    ready: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Chat,
+    Abort,
+    Status,
+    Task,
+}
+
+/// Runs a client through operations: every request and every chat ends exactly once, whatever the
+/// server sends, and nothing comes after an end.
+pub fn client_conn(data: &[u8]) {
+    let (settings, script) = Script::with_settings(data);
+    let (_, mut run) = drive(Client::default(), script, |now| {
+        ClientConn::new(configured(settings), 0x5eed, now)
+    });
+    let refused = run.conn.status(run.now);
+    assert_eq!(refused, Err(Refused::Closed), "a command after the end");
+}
+
+fn configured(settings: u8) -> ClientConfig {
+    let mut config = ClientConfig::new()
+        .with_limits(small())
+        .with_call_timeout(Duration::from_secs(10));
+    if settings & 1 == 1 {
+        config = config.with_chat_idle_timeout(None);
+    }
+    if settings & 2 == 2 {
+        config = config.with_keep_alive(frequent_pings());
+    }
+    config
+}
+
+impl Model for Client {
+    type Conn = ClientConn;
+    const TEXTS: &'static [&'static str] = TEXTS;
+
+    fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
+        let now = run.now;
+        match op % 18 {
+            0 => run.hear_text(),
+            1..=4 => {
+                let id = run.script.pick(&self.sent).map_or("rpc_a", RpcId::as_str);
+                let rest = run.script.pick_text(&ANSWERS);
+                run.hear(&format!(r#"{{"id":"{id}","type":{rest}"#));
+            }
+            5 => run.hear_one_of(&[
+                r#"{"id":"rpc_unknown","type":"error","error":"Invalid RPC message"}"#,
+                r#"{"id":"rpc_unknown","type":"chat.started"}"#,
+                r#"{"type":"chat.started"}"#,
+                r#"{"id":"x","type":"error","error":"x"}"#,
+            ]),
+            6 => self.calls.made(run.conn.status(now).ok(), Kind::Status),
+            7 => self.calls.made(
+                run.conn.task_status(&TaskId::random(1), now).ok(),
+                Kind::Task,
+            ),
+            8 | 9 => {
+                let request = ChatRequest::new(run.script.text(), "m");
+                self.calls
+                    .made(run.conn.start_chat(&request, now).ok(), Kind::Chat);
+            }
+            10 => {
+                if let Some(call) = self.calls.pick(&mut run.script) {
+                    let is_open = call.state == State::Open && call.kind == Kind::Chat;
+                    let abort = run.conn.abort(call.id, now);
+                    assert!(is_open || abort.is_err(), "what is no chat was aborted");
+                    self.calls.made(abort.ok(), Kind::Abort);
+                }
+            }
+            11 => {
+                if let Some(call) = self.calls.pick(&mut run.script) {
+                    call.cancelled(run.conn.cancel(call.id, now));
+                }
+            }
+            12 => run.wait(),
+            13 => run.timeout(),
+            14 => {
+                let idle = run.script.byte_or_zero();
+                let idle = (idle != 0).then(|| Duration::from_secs(u64::from(idle)));
+                if let Some(call) = self.calls.pick(&mut run.script) {
+                    let changed = run.conn.set_idle_timeout(call.id, idle, now);
+                    let can = call.state == State::Open && call.kind == Kind::Chat;
+                    assert!(can || !changed, "what is over still waits");
+                }
+            }
+            15 => run.pong(),
+            16 => run.hear_binary(b"{\xff"),
+            _ => match run.script.byte_or_zero() {
+                0 => run.conn.close(now),
+                1 => run.disconnect(Disconnect::Eof),
+                2 => run.disconnect(Disconnect::PeerClosed(None)),
+                _ => run.ping(),
+            },
+        }
+        assert!(
+            run.conn.in_flight() <= FEW,
+            "requests in flight are bounded"
+        );
+    }
+
+    /// Requests leave, with new ids.
+    fn sent(&mut self, text: &str, _: &ClientConn) {
+        let frame = match ClientFrame::decode(text, &limits::defaults()) {
+            Ok(frame) => frame,
+            Err(error) => panic!("a client must send requests only: {error}"),
+        };
+        assert!(!self.sent.contains(&frame.id), "an id is new");
+        assert!(!frame.id.is_unreadable(), "an id is one of its own");
+        if let Request::ChatAbort(id) = &frame.request {
+            let is_chat =
+                |call: &Call<_, _>| call.kind == Kind::Chat && RpcId::from(call.id) == *id;
+            assert!(self.calls.any(is_chat), "an abort is of a chat");
+        }
+        self.sent.push(frame.id);
+    }
+
+    fn all_sent(&mut self, texts: usize, _: &ClientConn) {
+        // Aborts of chats that nobody waits for follow as soon as there is room.
+        let most = FEW + self.calls.len();
+        assert!(texts <= most, "frames that wait are bounded");
+    }
+
+    fn event(&mut self, event: ClientEvent, _: &Run<'_, ClientConn>) {
+        let is_ready = matches!(event, ClientEvent::Ready);
+        assert!(is_ready != self.ready, "ready comes first, and once");
+        match event {
+            ClientEvent::Ready => self.ready = true,
+            ClientEvent::Status { id, .. } => self.ended(id, Kind::Status),
+            ClientEvent::TaskStatus { id, .. } => self.ended(id, Kind::Task),
+            ClientEvent::AbortResult { id, .. } => self.ended(id, Kind::Abort),
+            ClientEvent::Chat { id, update } => match update {
+                ChatUpdate::Ended(outcome) => {
+                    let is_wire = !matches!(outcome, Outcome::NotSent(_));
+                    assert!(is_wire, "what was asked was sent");
+                    self.ended(id, Kind::Chat);
+                }
+                _ => self.calls.goes_on(id, &Kind::Chat),
+            },
+            ClientEvent::Closed(_) => self.calls.assert_none_open(),
+            ClientEvent::ServerError(_) | ClientEvent::Unknown { .. } | ClientEvent::Warning(_) => {
+            }
+            other => panic!("no rule for {other:?}"),
+        }
+    }
+
+    fn is_end(event: &ClientEvent) -> bool {
+        matches!(event, ClientEvent::Closed(_))
+    }
+
+    fn all_told(&mut self, events: usize, _: &mut Run<'_, ClientConn>) {
+        // What is in flight, and a few events of the last operation.
+        let most = 2 * FEW + SLACK + self.calls.recent;
+        assert!(events <= most, "events that wait are bounded");
+        self.calls.events_taken();
+    }
+}
+
+impl Client {
+    /// What was cancelled may end all the same: its end may lie there already.
+    fn ended(&mut self, id: CallId, kind: Kind) {
+        self.calls.end(id, Some(&kind));
+    }
+}

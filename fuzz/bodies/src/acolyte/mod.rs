@@ -1,0 +1,152 @@
+//! Acolyte: frames, both machines, the queue of a connection, and chats over HTTP.
+
+mod client;
+mod frames;
+mod order;
+mod queue;
+mod server;
+mod sse;
+
+pub use client::client_conn;
+pub use frames::{client_frames, server_frames};
+pub use order::OrderChecker;
+pub use queue::queue;
+pub use server::server_conn;
+pub use sse::sse;
+
+/// What a peer may say.
+const TEXTS: &[&str] = &[
+    r#"{"id":"rpc_a","type":"status.get"}"#,
+    r#"{"id":"rpc_a","type":"chat.start","payload":{"request":{"message":"x","history":[],"model":"m"}}}"#,
+    r#"{"id":"rpc_unknown","type":"error","error":"x"}"#,
+    "[",
+];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_streamed_reply_that_leaves_things_out_keeps_its_rules() {
+        sse(b"\x00data: {\"type\":\"done\",\"reply\":{\"output\":\"o\"}}\n\n");
+    }
+
+    /// Something like a frame.
+    fn object() -> impl Strategy<Value = String> {
+        let name = prop::sample::select(vec![
+            "id",
+            "type",
+            "event",
+            "payload",
+            "request",
+            "reply",
+            "text",
+            "kind",
+            "content",
+            "error",
+            "errorMessage",
+            "state",
+            "message",
+            "history",
+            "model",
+            "output",
+            "task",
+            "status",
+            "items",
+        ]);
+        let leaf = prop::sample::select(vec![
+            r#""rpc_a""#,
+            r#""chat.event""#,
+            r#""chat.start""#,
+            r#""chat.done""#,
+            r#""chat.error""#,
+            r#""text-delta""#,
+            r#""tool-output""#,
+            r#""text""#,
+            "null",
+            "7",
+            "-1.5",
+            "[]",
+            "{}",
+            r#""\ud800""#,
+            r#""x\ny""#,
+            "true",
+        ])
+        .prop_map(str::to_owned);
+        leaf.prop_recursive(4, 24, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3)
+                    .prop_map(|it| format!("[{}]", it.join(","))),
+                prop::collection::vec((name.clone(), inner), 0..6).prop_map(|members| {
+                    let members = members
+                        .iter()
+                        .map(|(name, value)| format!("\"{name}\":{value}"));
+                    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn machines_keep_their_rules_in_long_scripts(
+            settings in any::<u8>(),
+            data in prop::collection::vec(0..=40_u8, 0..300),
+        ) {
+            client_conn(&[&[settings], &data[..]].concat());
+            server_conn(&[&[settings], &data[..]].concat());
+            queue(&data);
+        }
+
+        #[test]
+        fn machines_keep_their_rules_when_nobody_takes_what_they_send(
+            settings in any::<u8>(),
+            data in prop::collection::vec(
+                prop_oneof![1 => 0..18_u8, 2 => 64..82_u8, 4 => 128..146_u8],
+                0..150,
+            ),
+        ) {
+            client_conn(&[&[settings, 8, 0], &data[..]].concat());
+            server_conn(&[&[settings, 1, 1], &data[..]].concat());
+        }
+
+        #[test]
+        fn what_looks_like_a_frame_is_survived(text in object()) {
+            client_frames(&text);
+            server_frames(&text);
+        }
+
+        #[test]
+        fn requests_keep_their_rules(
+            text in r#"\{("(id|type|payload|x)":("rpc_a"|"a"|"chat\.start"|"status\.get"|"chat\.abort"|null|\{"requestId":"rpc_b"\}|\{"request":\{"message":"m","history":\[(1|null)?\],"model":"m"(,"suggestions":\["s"\]|,"y":1|,"workspace":null)?\}\}|"\\u00e9"),?){0,5}\}"#,
+        ) {
+            client_frames(&text);
+        }
+
+        #[test]
+        fn answers_keep_their_rules(
+            text in r#"\{("(id|type|event|reply|error|text|state)":("rpc_a"|"chat\.event"|"chat\.done"|"chat\.error"|"text-delta"|7|null|\{"output":"o","model":null\}|\{"type":"text-delta","text":"\\n"\}|\{"type":"(status|later|usage)","state":\{"kind":"(queued|later)"\},"inputTokens":-1\}|"\\u00e9"),?){0,5}\}"#,
+        ) {
+            server_frames(&text);
+        }
+
+        #[test]
+        fn streams_keep_their_rules(
+            sizes in prop::collection::vec(0..9_u8, 3),
+            text in "((data: ?|:|event: x)(\\{\"type\":\"(text-delta\",\"text\":\"x|done\",\"reply\":\\{\"output\":\"o\"\\},\"y\":\"|error\",\"error\":\"e|later|usage)\"\\}|x)?(\n|\r\n|\r|\n\n)){0,8}",
+        ) {
+            sse(&[&[3], &sizes[..], text.as_bytes()].concat());
+        }
+
+        #[test]
+        fn bodies_keep_their_rules(
+            text in r#"\{("(message|history|model|sessionId|workspace|suggestions|activeSkills)":("x"|"sess_a"|null|7|\[\]|\[null\]|\["s"\]|\[\{"name":"n","instructions":"i"\}\]),?){0,7}\}"#,
+        ) {
+            sse(&[b"\x08", text.as_bytes()].concat());
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The server's machine.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use acolyte_proto::error::ChatError;
+use acolyte_proto::event::{
+    Checklist, ChecklistTag, Event, Part, RunState, ToolCall, ToolOutput, ToolResult, Usage,
+};
+use acolyte_proto::frame::{ClientFrame, Reply, ServerFrame, Status};
+use acolyte_proto::id::{RpcId, TaskId};
+use acolyte_proto::limits;
+use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
+use acolyte_proto::task::TaskState;
+use rpc_core::{Disconnect, Json, Machine as _, Refused};
+
+use super::{OrderChecker, TEXTS};
+use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
+use crate::script::Script;
+
+/// Most chats that wait.
+const QUEUED: usize = 3;
+/// Room for what one abort sends, so that a line is not given up at once.
+const FRAMES: usize = 12;
+
+/// The chat that the application works on.
+struct Work {
+    id: RpcId,
+    aborted: bool,
+    /// It has called its tool.
+    called: bool,
+}
+
+#[derive(Default)]
+struct Server {
+    order: OrderChecker,
+    work: Option<Work>,
+    tasks: HashMap<TaskId, TaskState>,
+    /// Questions that are owed an answer.
+    status: Vec<RpcId>,
+    task_status: Vec<RpcId>,
+    /// How many chats and how many other requests were made; their ids are made of it.
+    chats: u64,
+    asked: u64,
+    /// A command found no room since frames were last taken.
+    blocked: bool,
+    /// Room was told since events were last taken.
+    writable: bool,
+}
+
+/// Runs a server's connection through operations: one chat runs at a time, everything that was
+/// accepted comes to its end, and all of it in order.
+pub fn server_conn(data: &[u8]) {
+    let (settings, script) = Script::with_settings(data);
+    let (seen, mut run) = drive(Server::default(), script, |now| {
+        ServerConn::new(configured(settings), 0x5eed, now)
+    });
+    let over = seen.tasks.values().all(|state| state.is_terminal());
+    assert!(over, "every task has an end");
+    let refused = run.conn.done(&RpcId::random(0), &Reply::default());
+    assert_eq!(refused, Err(Refused::Closed), "a command after the end");
+}
+
+fn configured(settings: u8) -> ServerConfig {
+    let mut config = ServerConfig::default()
+        .with_max_queued(QUEUED)
+        .with_silent_aborts(settings & 1 == 1)
+        .with_max_unanswered(FEW)
+        .with_limits(small().with_max_outbox_frames(FRAMES));
+    if settings & 2 == 2 {
+        config = config.with_abort_grace(Duration::ZERO);
+    }
+    if settings & 4 == 4 {
+        config = config.with_checklist(ChecklistTag::Tasklist);
+    }
+    if settings & 8 == 8 {
+        config = config.with_keep_alive(frequent_pings());
+    }
+    config
+}
+
+impl Model for Server {
+    type Conn = ServerConn;
+    const TEXTS: &'static [&'static str] = TEXTS;
+
+    fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
+        let now = run.now;
+        match op % 18 {
+            0 => {
+                let text = run.script.text();
+                // What can be read has operations of its own, which know its id.
+                if ClientFrame::decode(text, &limits::defaults()).is_err() {
+                    self.hear(run, text);
+                }
+            }
+            1..=3 => {
+                let id = RpcId::random(self.chats);
+                self.chats += 1;
+                self.start(run, &id);
+            }
+            4 => {
+                // Who looks at no events cannot tell two chats with the same id apart.
+                run.take_frames(self);
+                run.take_events(self);
+                let id = self.chat_id(run);
+                self.start(run, &id);
+            }
+            5 => {
+                let id = self.new_id();
+                self.hear(run, &format!(r#"{{"id":"{id}","type":"status.get"}}"#));
+            }
+            6 => {
+                let id = self.new_id();
+                let payload = r#"{"taskId":"task_a"}"#;
+                let text = format!(r#"{{"id":"{id}","type":"task.status","payload":{payload}}}"#);
+                self.hear(run, &text);
+            }
+            7 | 8 => {
+                let chat = self.chat_id(run);
+                let id = self.new_id();
+                let payload = format!(r#"{{"requestId":"{chat}"}}"#);
+                let text = format!(r#"{{"id":"{id}","type":"chat.abort","payload":{payload}}}"#);
+                self.hear(run, &text);
+            }
+            9 => self.step(run),
+            10 | 11 => {
+                if let Some(id) = self.worked_on() {
+                    let result = match run.script.byte_or_zero() % 2 {
+                        0 => run.conn.done(&id, &Reply::new(run.script.text(), "m")),
+                        _ => run.conn.fail(&id, &ChatError::new(run.script.text())),
+                    };
+                    self.ended(&id, &result);
+                }
+            }
+            12 => {
+                if let Some(id) = self.status.pop() {
+                    let result = run.conn.status(&id, &Status::new("m", "s"));
+                    self.answered(id, &result, |seen| &mut seen.status);
+                }
+            }
+            13 => {
+                if let Some(id) = self.task_status.pop() {
+                    let result = run.conn.task_status(&id, None);
+                    self.answered(id, &result, |seen| &mut seen.task_status);
+                }
+            }
+            14 => run.wait(),
+            15 => run.timeout(),
+            16 => run.pong(),
+            _ => match run.script.byte_or_zero() {
+                0 => run.conn.close(now),
+                1 => run.disconnect(Disconnect::Eof),
+                2 => run.conn.stop_taking(),
+                3 => run.hear_binary(b"{\xff"),
+                _ => run.ping(),
+            },
+        }
+        assert!(run.conn.waiting() <= QUEUED, "chats that wait are bounded");
+    }
+
+    /// Answers leave, in order.
+    fn sent(&mut self, text: &str, _: &ServerConn) {
+        let frame = match ServerFrame::decode(text, &limits::defaults()) {
+            Ok(frame) => frame,
+            Err(error) => panic!("a server must send answers only: {error}"),
+        };
+        if let Err(rule) = self.order.received(&frame) {
+            panic!("the order is broken: {rule}");
+        }
+    }
+
+    fn all_sent(&mut self, texts: usize, _: &ServerConn) {
+        assert!(texts <= FRAMES, "frames that wait are bounded");
+    }
+
+    fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
+        match event {
+            ServerEvent::Task { task_id, state } => self.task(task_id, state),
+            ServerEvent::Start { id, .. } => {
+                assert!(self.work.is_none(), "one chat runs at a time");
+                self.work = Some(Work {
+                    id,
+                    aborted: false,
+                    called: false,
+                });
+            }
+            ServerEvent::Abort { id } => match &mut self.work {
+                Some(work) if work.id == id => {
+                    assert!(!work.aborted, "an abort is told once");
+                    work.aborted = true;
+                }
+                // It has come to its end meanwhile.
+                _ => {}
+            },
+            ServerEvent::GivenUp { id } => {
+                let given_up = self.work.take_if(|work| work.id == id && work.aborted);
+                assert!(given_up.is_some(), "what is given up was aborted");
+            }
+            ServerEvent::StatusGet { id } => self.status.insert(0, id),
+            ServerEvent::TaskStatus { id, .. } => self.task_status.insert(0, id),
+            ServerEvent::Writable => self.writable = true,
+            ServerEvent::Warning(_) => {}
+            ServerEvent::Closed(_) => {
+                self.work = None;
+                self.status.clear();
+                self.task_status.clear();
+            }
+            other => panic!("no rule for {other:?}"),
+        }
+    }
+
+    fn is_end(event: &ServerEvent) -> bool {
+        matches!(event, ServerEvent::Closed(_))
+    }
+
+    fn all_told(&mut self, events: usize, run: &mut Run<'_, ServerConn>) {
+        // What is in flight ends with events of its own.
+        let most = 4 * (FEW + QUEUED) + SLACK;
+        assert!(events <= most, "events that wait are bounded: {events}");
+        // Frames were taken just before, all of them.
+        assert!(
+            !self.blocked || self.writable || run.closed,
+            "room came back and nobody was told"
+        );
+        (self.blocked, self.writable) = (false, false);
+    }
+
+    /// Answers everything. Whatever was accepted has then been told its end, unless the line is closed.
+    fn settle(&mut self, run: &mut Run<'_, ServerConn>) {
+        for _ in 0..FEW * FEW {
+            run.take_frames(self);
+            run.take_events(self);
+            if let Some(id) = self.worked_on() {
+                let result = run.conn.done(&id, &Reply::new("x", "m"));
+                self.ended(&id, &result);
+            }
+            while let Some(id) = self.status.pop() {
+                let _ = run.conn.status(&id, &Status::new("m", "s"));
+                run.take_frames(self);
+            }
+            while let Some(id) = self.task_status.pop() {
+                let _ = run.conn.task_status(&id, None);
+                run.take_frames(self);
+            }
+            run.timeout();
+        }
+        run.take_frames(self);
+        run.take_events(self);
+        if !run.left && !run.conn.is_closed() {
+            let finished = self.order.finished();
+            assert!(finished.is_ok(), "all was answered: {finished:?}");
+        }
+    }
+}
+
+impl Server {
+    fn new_id(&mut self) -> RpcId {
+        self.asked += 1;
+        RpcId::random(1_000 + self.asked)
+    }
+
+    /// An id that a chat has had, or one that none will have.
+    fn chat_id(&self, run: &mut Run<'_, ServerConn>) -> RpcId {
+        let number = u64::from(run.script.byte_or_zero()).checked_rem(self.chats);
+        RpcId::random(number.unwrap_or(u64::MAX))
+    }
+
+    /// A line is read only while the machine wants input.
+    fn hear(&mut self, run: &mut Run<'_, ServerConn>, text: &str) {
+        if !run.conn.wants_input() || run.conn.is_closed() {
+            return;
+        }
+        if let Ok(frame) = ClientFrame::decode(text, &limits::defaults()) {
+            self.order.sent(&frame);
+        }
+        run.hear(text);
+    }
+
+    fn start(&mut self, run: &mut Run<'_, ServerConn>, id: &RpcId) {
+        let payload = r#"{"request":{"message":"x","history":[],"model":"m"}}"#;
+        let text = format!(r#"{{"id":"{id}","type":"chat.start","payload":{payload}}}"#);
+        self.hear(run, &text);
+    }
+
+    fn worked_on(&self) -> Option<RpcId> {
+        self.work.as_ref().map(|work| work.id.clone())
+    }
+
+    fn step(&mut self, run: &mut Run<'_, ServerConn>) {
+        let Some(work) = &mut self.work else {
+            return;
+        };
+        let args = Json::string("x");
+        let event = match run.script.byte_or_zero() % 8 {
+            0 => Event::Status(RunState::RUNNING),
+            1 => Event::Usage(Usage::new(1, 2)),
+            2 => Event::Checklist(Checklist::new("g", "t")),
+            3 => Event::ToolCall(ToolCall::new("c", "t", args)),
+            4 if work.called => Event::ToolOutput(ToolOutput::new("c", "t", Part::NoOutput)),
+            5 if work.called => Event::ToolResult(ToolResult::ok("c", "t")),
+            6 => Event::Error(ChatError::new("x")),
+            _ => Event::text(run.script.text()),
+        };
+        let result = run.conn.event(&work.id, &event);
+        let is_error = matches!(event, Event::Error(_));
+        assert!(!is_error || result.is_err(), "`error` is no step");
+        assert!(!work.aborted || result.is_err(), "a step after an abort");
+        work.called |= result.is_ok() && matches!(event, Event::ToolCall(_));
+        self.blocked |= result == Err(Refused::QueueFull);
+    }
+
+    fn ended(&mut self, id: &RpcId, result: &Result<(), Refused>) {
+        self.blocked |= *result == Err(Refused::QueueFull);
+        if result.is_ok() && self.worked_on().as_ref() == Some(id) {
+            self.work = None;
+        }
+    }
+
+    fn answered(
+        &mut self,
+        id: RpcId,
+        result: &Result<(), Refused>,
+        owed: impl Fn(&mut Self) -> &mut Vec<RpcId>,
+    ) {
+        assert!(*result != Err(Refused::UnknownId), "an answer is owed");
+        if *result == Err(Refused::QueueFull) {
+            self.blocked = true;
+            owed(self).push(id);
+        }
+    }
+
+    fn task(&mut self, id: TaskId, state: TaskState) {
+        let Some(before) = self.tasks.get_mut(&id) else {
+            assert_eq!(state, TaskState::Accepted, "how a task begins");
+            self.tasks.insert(id, state);
+            return;
+        };
+        match before.transition(state) {
+            Ok(after) => *before = after,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

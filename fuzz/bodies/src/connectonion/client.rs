@@ -1,0 +1,293 @@
+//! The client's machine.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use connectonion_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply};
+use connectonion_proto::frame::{
+    AdminAction, AdminRequest, Answer, ClientFrame, Connect, Input, Mode, ModeChange,
+    OnboardSubmit, Response, ServerFrame, SessionQuery, Signed,
+};
+use rpc_core::{CallError, CallId, Delivery, Disconnect, Machine as _, Refused};
+use serde::Serialize;
+
+use crate::calls::{Calls, State};
+use crate::frames::written;
+use crate::machine::{FEW, Model, Run, drive, small};
+use crate::script::Script;
+
+/// What a host may send.
+const FRAMES: [&str; 24] = [
+    r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#,
+    r#"{"type":"CONNECTED","session_id":"s","status":"running"}"#,
+    r#"{"type":"PING"}"#,
+    r#"{"type":"user_input","content":"p","turn":1,"id":"u","ts":1.5,"session_id":"s"}"#,
+    r#"{"type":"user_input","content":"p","runtime_input":true,"id":"r","ts":1.5}"#,
+    r#"{"type":"thinking","content":"t","id":"t","ts":1.5,"session_id":"s"}"#,
+    r#"{"type":"session_sync","session":{},"id":"y","ts":1.5}"#,
+    r#"{"type":"mode_changed","mode":"plan","id":"m","ts":1.5}"#,
+    r#"{"type":"ask_user","question":"?","id":"q","ts":1.5}"#,
+    r#"{"type":"OUTPUT","result":"r","session_id":"s","duration_ms":1}"#,
+    r#"{"type":"RUNTIME_INPUT_ACK","session_id":"s","id":"r"}"#,
+    r#"{"type":"ONBOARD_REQUIRED","identity":"0x","methods":["invite_code"]}"#,
+    r#"{"type":"ONBOARD_SUCCESS","identity":"0x","level":"contact"}"#,
+    r#"{"type":"SESSION_STATUS","session_id":"s","status":"running"}"#,
+    r#"{"type":"ADMIN_RESULT","action":"promote","success":true}"#,
+    r#"{"type":"ERROR","message":"boom"}"#,
+    r#"{"type":"ERROR","message":"prompt required"}"#,
+    r#"{"type":"ERROR","message":"forbidden: admin only"}"#,
+    r#"{"type":"ERROR","message":"unknown message type: 'mode_change'"}"#,
+    r#"{"type":"ERROR","code":"RUNTIME_INPUT_REJECTED","message":"m","retryable":true}"#,
+    r#"{"type":"ERROR","code":"STALE_ANSWER","message":"m","request_id":"q"}"#,
+    r#"{"type":"LATER","x":[1]}"#,
+    r#"{"type":"OUTPUT"}"#,
+    "junk",
+];
+
+/// What is known of the client from outside.
+#[derive(Default)]
+struct Client {
+    /// What has to leave, in order.
+    frames: VecDeque<String>,
+    /// PINGs whose PONG has not left. It may be dropped when there is no room.
+    pings: usize,
+    calls: Calls<CallId, Kind>,
+    /// Answers to the agent's questions, by place in `frames` history: what must leave or come back.
+    answers: VecDeque<String>,
+    /// Queries that may leave behind answers.
+    receipts: usize,
+    connected: bool,
+    /// Something that was asked was given up.
+    gave_up: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Input,
+    Onboarding,
+    Status,
+    Admin,
+}
+
+/// Runs a client through operations: CONNECT comes first, what was taken leaves in order, everything
+/// that was asked is answered once and by its kind, and every answer of the user leaves or comes back.
+pub fn client_conn(data: &[u8]) {
+    let (settings, script) = Script::with_settings(data);
+    let connect = Connect::new(Signed::none());
+    let mut model = Client::default();
+    model.sends(&connect);
+    let (_, mut run) = drive(model, script, |now| {
+        ClientConn::new(configured(settings), &connect, 7, now)
+    });
+    let refused = run.conn.input(&Input::new("p"), run.now);
+    assert_eq!(refused, Err(Refused::Closed), "after the end");
+}
+
+fn configured(settings: u8) -> ClientConfig {
+    let mut config = ClientConfig::new().with_limits(small());
+    if settings & 1 == 1 {
+        config = config.with_connect_timeout(None);
+    }
+    if settings & 2 == 2 {
+        config = config.with_silence_timeout(Some(Duration::from_secs(7)));
+    }
+    if settings & 4 == 4 {
+        config = config.with_answer_timeout(Some(Duration::from_secs(3)));
+    }
+    config.with_session_sync(settings & 8 == 0)
+}
+
+impl Model for Client {
+    type Conn = ClientConn;
+    const TEXTS: &'static [&'static str] = &FRAMES;
+
+    fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
+        let now = run.now;
+        match op % 16 {
+            0 => {
+                let text = run.script.text();
+                self.hear(run, text);
+            }
+            1..=5 => {
+                let text = run.script.pick_text(&FRAMES);
+                self.hear(run, text);
+            }
+            6 | 7 => {
+                let input = Input::new(run.script.text());
+                let asked = run.conn.input(&input, now);
+                self.asked(Kind::Input, &input, &asked, run);
+            }
+            8 => {
+                let answer = Answer::PlanReview(run.script.text().into());
+                let response = Response::new("q", answer);
+                if run.conn.respond(&response, now).is_ok() {
+                    self.sends(&response);
+                    self.receipts += 1;
+                    self.answers
+                        .push_back(written(&response).as_str().to_owned());
+                }
+            }
+            9 => {
+                let offer = OnboardSubmit::new(Signed::none());
+                let asked = run.conn.onboard(&offer, now);
+                self.asked(Kind::Onboarding, &offer, &asked, run);
+            }
+            10 => {
+                let connect = Connect::new(Signed::none()).with_session_id("s");
+                if run.conn.connect(&connect, now).is_ok() {
+                    assert!(!self.connected, "another CONNECT");
+                    self.sends(&connect);
+                }
+            }
+            11 | 12 => run.wait(),
+            13 => run.timeout(),
+            14 => self.order(run),
+            _ => match run.script.byte_or_zero() {
+                0 => run.conn.close(now),
+                1 => run.disconnect(Disconnect::Eof),
+                2 => run.ping(),
+                3 => self.hear(run, &"x".repeat(3000)),
+                4 => run.hear_binary(b"x"),
+                5 => {
+                    // Its reply may lie in the queue already.
+                    if let Some(call) = self.calls.first_open() {
+                        let cancelled = run.conn.cancel(call.id);
+                        call.cancelled(cancelled);
+                        self.gave_up |= cancelled;
+                    }
+                }
+                _ => run.pong(),
+            },
+        }
+        let in_flight = run.conn.in_flight();
+        assert!(in_flight <= FEW + 1, "what is under way is bounded");
+        // A run that begins with a prompt that was given up is nobody's.
+        let is_running = run.conn.state() == ClientState::Running && !self.gave_up;
+        assert!(!is_running || in_flight > 0, "nothing is under way");
+    }
+
+    /// What leaves is what was taken next, or a PONG.
+    fn sent(&mut self, text: &str, _: &ClientConn) {
+        let is_next = self.frames.front().is_some_and(|next| next == text);
+        if text == r#"{"type":"PONG"}"# {
+            assert!(self.pings > 0, "a PONG to nothing");
+            self.pings -= 1;
+        } else if !is_next && self.receipts > 0 && text.starts_with(r#"{"type":"SESSION_STATUS""#) {
+            self.receipts -= 1;
+        } else {
+            let next = self.frames.pop_front();
+            assert_eq!(Some(text), next.as_deref(), "what leaves");
+            if self.answers.front() == next.as_ref() {
+                self.answers.pop_front();
+            }
+        }
+    }
+
+    fn all_sent(&mut self, _: usize, conn: &ClientConn) {
+        let none = self.frames.is_empty();
+        assert!(none || conn.is_closed(), "a frame is missing");
+    }
+
+    fn event(&mut self, event: ClientEvent, _: &Run<'_, ClientConn>) {
+        match event {
+            ClientEvent::Connected(_) => {
+                assert!(!self.connected, "connected twice");
+                self.connected = true;
+            }
+            ClientEvent::Step(_) | ClientEvent::RunEnded(_) => {
+                assert!(self.connected, "a step before CONNECTED");
+            }
+            ClientEvent::Reply { id, result } => {
+                let kind = result.as_ref().ok().map(kind_of);
+                let before = self.calls.end(id, kind.as_ref());
+                assert_eq!(before, State::Open, "a reply to what was given up");
+                if let Err(CallError::Closed { delivery, .. }) = result {
+                    assert!(delivery != Delivery::Delivered, "nobody answered it");
+                }
+            }
+            ClientEvent::Unsent(response) => {
+                let next = self.answers.pop_front();
+                let text = written(&response);
+                assert_eq!(
+                    Some(text.as_str()),
+                    next.as_deref(),
+                    "an answer that did not leave"
+                );
+            }
+            ClientEvent::Closed(_) => self.calls.assert_none_open(),
+            _ => {}
+        }
+    }
+
+    fn is_end(event: &ClientEvent) -> bool {
+        matches!(event, ClientEvent::Closed(_))
+    }
+}
+
+impl Client {
+    fn hear(&mut self, run: &mut Run<'_, ClientConn>, text: &str) {
+        let is_heard = run.conn.wants_input() && !run.conn.is_closed();
+        let is_ping = matches!(ServerFrame::decode(text, &small()), Ok(ServerFrame::Ping));
+        self.pings += usize::from(is_heard && is_ping);
+        run.hear(text);
+    }
+
+    /// A frame was taken, so it has to leave.
+    fn sends(&mut self, frame: &impl Serialize) {
+        self.frames.push_back(written(frame).as_str().to_owned());
+    }
+
+    fn asked(
+        &mut self,
+        kind: Kind,
+        frame: &impl Serialize,
+        asked: &Result<CallId, Refused>,
+        run: &Run<'_, ClientConn>,
+    ) {
+        match asked {
+            Ok(id) => {
+                self.sends(frame);
+                self.calls.made(Some(*id), kind);
+            }
+            Err(Refused::Closed) => assert!(run.conn.is_closed(), "it is open"),
+            Err(_) => {}
+        }
+    }
+
+    /// The rest of what an application may want.
+    fn order(&mut self, run: &mut Run<'_, ClientConn>) {
+        let now = run.now;
+        match run.script.byte_or_zero() % 4 {
+            0 => {
+                let change = ModeChange::new(Mode::Plan);
+                if run.conn.set_mode(&change, now).is_ok() {
+                    self.sends(&change);
+                }
+            }
+            1 => {
+                if run.conn.interrupt(now).is_ok() {
+                    self.sends(&ClientFrame::Interrupt);
+                }
+            }
+            2 => {
+                let asked = run.conn.query("s", now);
+                self.asked(Kind::Status, &SessionQuery::new("s"), &asked, run);
+            }
+            _ => {
+                let request = AdminRequest::new(AdminAction::Promote, Signed::none());
+                let asked = run.conn.admin(&request, now);
+                self.asked(Kind::Admin, &request, &asked, run);
+            }
+        }
+    }
+}
+
+fn kind_of(reply: &Reply) -> Kind {
+    match reply {
+        Reply::Input(_) => Kind::Input,
+        Reply::Onboarded(_) => Kind::Onboarding,
+        Reply::Status(_) => Kind::Status,
+        Reply::Admin(_) => Kind::Admin,
+        other => panic!("no rule for {other:?}"),
+    }
+}

@@ -1,0 +1,84 @@
+//! Exoclaw: frames, keys of sessions, and both machines, alone and with each other.
+
+mod client;
+mod frames;
+mod pair;
+mod server;
+
+pub use client::client_conn;
+pub use frames::{client_frames, server_frames, session_key};
+pub use pair::pair;
+pub use server::server_conn;
+
+/// The token of the machines that want one.
+const TOKEN: &str = "s3cret-token";
+
+/// What a peer may say.
+const TEXTS: &[&str] = &[
+    r#"{"ok":true,"version":"0.1.0"}"#,
+    r#"{"token":"s3cret-token"}"#,
+    r#"{"id":"1","method":"ping"}"#,
+    r#"{"id":"0","error":"x"}"#,
+    "[",
+];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn machines_keep_their_rules_after_the_opening(
+            settings in any::<u8>(),
+            data in prop::collection::vec(0..=35_u8, 0..200),
+        ) {
+            client_conn(&[&[settings, 2], &data[..]].concat());
+            server_conn(&[&[settings, 1], &data[..]].concat());
+        }
+
+        #[test]
+        fn machines_keep_their_rules_when_nobody_takes_what_they_send(
+            settings in any::<u8>(),
+            data in prop::collection::vec(
+                prop_oneof![1 => 0..18_u8, 2 => 64..82_u8, 4 => 128..146_u8, 2 => Just(138)],
+                0..100,
+            ),
+        ) {
+            // A chat is open: its stream can fill the line.
+            client_conn(&[&[settings & !1, 2, 9, 0], &data[..]].concat());
+            server_conn(&[&[settings & !1, 3, 2, 16], &data[..]].concat());
+        }
+
+        #[test]
+        fn machines_keep_their_rules_with_each_other(
+            data in prop::collection::vec(0..=40_u8, 0..120),
+        ) {
+            pair(&data);
+        }
+
+        #[test]
+        fn keys_of_sessions_keep_their_rules(data in prop::collection::vec(
+            prop::sample::select(b"\x00\x01\x02\x03:%23A5a".to_vec()), 0..40,
+        )) {
+            session_key(&data);
+        }
+
+        #[test]
+        fn requests_keep_their_rules(
+            text in r#"\{("(id|method|params|token|jsonrpc)":("x"|"ping"|"chat\.send"|7|1e3|null|\[\]|\{"channel":"c","account":"a","content":"\\n"\}|"\\u00e9"),?){0,4}\}"#,
+        ) {
+            client_frames(&text);
+        }
+
+        #[test]
+        fn answers_keep_their_rules(
+            text in r#"\{("(id|event|data|result|error|ok|code)":("x"|"text"|"usage"|7|null|true|4001|\[\]|\{"message":"m"\}|\{"input_tokens":1,"output_tokens":2\}|"\\u00e9"),?){0,4}\}"#,
+        ) {
+            server_frames(&text);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The configuration of the gateway.
+
+use std::collections::HashSet;
+
+use examples::gateway::config::{BindingConfig, Config, ConfigError, Origin, PROVIDERS, Problem};
+use exoclaw_proto::binding::{Binding, Router};
+
+/// The key of the seeds. No message repeats it.
+const KEY: &str = "sk-hunter2-hunter2";
+/// As many problems are told of one file.
+const MOST: usize = 50;
+
+/// A text is refused with places in it, or gives a configuration that can be used.
+pub fn config(text: &str) {
+    let origin = Origin::new("/etc/gate/config.toml").with_home(Some("/home/ann".into()));
+    let loaded = Config::parse(text, &origin);
+    assert!(
+        Config::parse(text, &origin) == loaded,
+        "the same text has to give the same"
+    );
+    match &loaded {
+        Ok(loaded) => {
+            told(&loaded.warnings, text);
+            usable(&loaded.config);
+        }
+        Err(ConfigError::Invalid(problems)) => {
+            assert!(!problems.is_empty(), "an error without a reason");
+            told(problems, text);
+        }
+        Err(other) => panic!("a text is not a file: {other}"),
+    }
+    // Only where it is a key for certain: a message may repeat other values.
+    let is_key = text.matches(KEY).count() == 1
+        && text.contains(&format!("\napi_key = \"{KEY}\"\n"))
+        && !text.contains('\'')
+        && !text.contains("\"\"\"");
+    if is_key {
+        let shown = format!("{loaded:?}");
+        assert!(!shown.contains(KEY), "the key of the provider is shown");
+    }
+}
+
+/// Problems are few, in order, and in the text.
+fn told(problems: &[Problem], text: &str) {
+    assert!(problems.len() <= MOST, "too many problems");
+    let lines: Vec<_> = text.split('\n').collect();
+    for problem in problems {
+        let line = problem.line.checked_sub(1).and_then(|at| lines.get(at));
+        let Some(line) = line else {
+            panic!("a line that is not there: {problem}")
+        };
+        let columns = 1..=line.chars().count() + 1;
+        assert!(
+            columns.contains(&problem.column),
+            "a column that is not there: {problem}"
+        );
+        assert!(!problem.message.is_empty(), "a problem without words");
+    }
+    assert!(
+        problems.is_sorted_by_key(|problem| (problem.line, problem.column)),
+        "problems in the order of the file"
+    );
+}
+
+/// What the gateway relies on.
+fn usable(config: &Config) {
+    let agent = &config.agent;
+    assert!(
+        PROVIDERS.contains(&agent.provider.as_str()),
+        "an unknown provider"
+    );
+    assert!(
+        agent.max_tokens > 0 && agent.max_tool_rounds > 0,
+        "an agent that may say nothing"
+    );
+    assert!(
+        !agent.id.is_empty() && !agent.model.is_empty(),
+        "an agent without a name"
+    );
+    assert!(config.gateway.max_connections > 0, "nobody may connect");
+    let names: HashSet<_> = config.plugins.iter().map(|plugin| &plugin.name).collect();
+    assert_eq!(names.len(), config.plugins.len(), "plugins of one name");
+    let bindings = config.bindings.iter().map(binding).collect();
+    if let Err(error) = Router::new(bindings, None) {
+        panic!("a binding that cannot be used: {error}");
+    }
+}
+
+fn binding(config: &BindingConfig) -> Binding {
+    let mut binding = Binding::new(config.agent_id.as_str());
+    binding.channel.clone_from(&config.channel);
+    binding.account_id.clone_from(&config.account_id);
+    binding.peer_id.clone_from(&config.peer_id);
+    binding.guild_id.clone_from(&config.guild_id);
+    binding.team_id.clone_from(&config.team_id);
+    binding
+}

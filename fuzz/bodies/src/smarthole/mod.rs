@@ -1,0 +1,116 @@
+//! SmartHole: frames, both machines, the hub, direct routing and validation.
+
+mod client;
+mod direct;
+mod frames;
+mod hub;
+mod server;
+mod validate;
+
+pub use client::client_conn;
+pub use direct::direct;
+pub use frames::{client_frames, server_frames};
+pub use hub::hub;
+pub use server::server_conn;
+pub use validate::validate;
+
+/// What a peer may say.
+const TEXTS: &[&str] = &[
+    r#"{"type":"registration","payload":{"name":"a","description":"d"}}"#,
+    r#"{"type":"registration_response","payload":{"success":true}}"#,
+    r#"{"type":"message","payload":{"id":"m","text":"t","timestamp":"z"}}"#,
+    r#"{"type":"response","payload":{"messageId":"m","type":"ack","payload":{}}}"#,
+    "[",
+];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn frames_of_clients_keep_their_rules(
+            text in r#"\{("(type|payload|x)":("registration"|"response"|"later"|null|7|\[\]|\{("(messageId|type|payload|name)":("m"|"ack"|"reject"|"notification"|"r\\u00e9"|7|1.50|null|\[1\]|\{("(reason|title|body|priority)":("high"|"x"|null|7),?){0,2}\}),?){0,4}\}),?){0,3}\}"#,
+        ) {
+            client_frames(&text.replace(",}", "}"));
+        }
+
+        #[test]
+        fn frames_of_servers_keep_their_rules(
+            text in r#"\{("(type|payload|x)":("message"|"registration_response"|null|7|\{("(success|clientId|code|message|id|text|timestamp|metadata)":("m"|"LATER"|"2024-01-15T10:30:00Z"|true|false|7|null|\{("(inputMethod|directRouted|confidence|routingReason)":("voice"|"x"|null|0.95|1|true),?){0,4}\}),?){0,5}\}),?){0,3}\}"#,
+        ) {
+            server_frames(&text.replace(",}", "}"));
+        }
+
+        #[test]
+        fn direct_texts_keep_their_rules(
+            text in "[ \t\u{a0}]?[a-zA-Z0-9_é-]{0,3}[ ]?[,:：]?[ \t\n\u{feff}\u{85}]{0,3}[a-z:,\n\u{2028}]{0,4}[ \u{3000}]{0,2}",
+            names in "\0[a-c A-C-]{0,9}",
+        ) {
+            direct(&text);
+            direct(&format!("{text}{names}"));
+        }
+
+        #[test]
+        fn registrations_keep_their_rules(
+            text in r#"\{("(name|description|version|capabilities|x)":("a"|"a b"|"é"|""|" "|"\\ufeff"|"1"|"a\\n"|null|7|\["a"\]|\["a",7\]|\[\]|\{\}),?){0,5}\}"#,
+        ) {
+            validate(&text.replace(",}", "}"));
+        }
+
+        #[test]
+        fn registrations_of_any_length_keep_their_rules(
+            name in 60..70_usize,
+            letter in prop::sample::select(vec!["a", "é", "😀", "-"]),
+            description in 1020..1028_usize,
+            sign in prop::sample::select(vec!["d", "é", "😀", " "]),
+        ) {
+            let (name, description) = (letter.repeat(name), sign.repeat(description));
+            let text = format!(r#"{{"name":"{name}","description":"{description}"}}"#);
+            validate(&text);
+            let text = format!(r#"{{"name":"a","description":"{description}"}}"#);
+            validate(&text);
+        }
+
+        #[test]
+        fn a_client_keeps_its_rules_when_nobody_takes_what_it_says(
+            settings in any::<u8>(),
+            data in prop::collection::vec(
+                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8],
+                0..100,
+            ),
+        ) {
+            // It is registered.
+            client_conn(&[&[settings, 1, 0], &data[..]].concat());
+            client_conn(&[&[settings], &data[..]].concat());
+        }
+
+        #[test]
+        fn a_server_keeps_its_rules_when_nobody_takes_what_it_says(
+            settings in any::<u8>(),
+            data in prop::collection::vec(
+                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8],
+                0..100,
+            ),
+        ) {
+            // A client is registered.
+            server_conn(&[&[settings, 1, 0, 8, 7], &data[..]].concat());
+            server_conn(&[&[settings], &data[..]].concat());
+        }
+
+        #[test]
+        fn a_hub_keeps_its_rules(
+            settings in 0..4_u8,
+            data in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            hub(&[&[settings], &data[..]].concat());
+            // Four clients are there.
+            let clients = [0, 0, 0, 0, 1, 1, 0, 2, 2, 0, 3, 3];
+            hub(&[&[settings], &clients[..], &data[..]].concat());
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The client's and the server's machine.
+
+use rpc_core::{CallId, Disconnect, Incoming, Limits, Machine as _, Text};
+use snek_proto::client::{ClientConfig, ClientConn, ClientEvent};
+use snek_proto::frame::{ClientFrame, Final, ServerFrame, User};
+use snek_proto::id::WireId;
+use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
+
+use crate::calls::{Calls, State};
+use crate::machine::{FEW, Model, Run, drive, small};
+use crate::script::Script;
+
+const TEXTS: &[&str] = &[r#"{"event":"x","method":"ping","callId":1}"#];
+
+fn limits() -> Limits {
+    small().with_max_message_bytes(4096)
+}
+
+/// What the application saw of a client.
+#[derive(Default)]
+struct Client {
+    calls: Calls<CallId, ()>,
+    /// Ids on the wire.
+    ids: Vec<String>,
+}
+
+/// Runs a client through operations. Every call must end exactly once.
+pub fn client_conn(data: &[u8]) {
+    drive(Client::default(), Script::new(data), |now| {
+        let config = ClientConfig::new("mybot", "mypassword").with_limits(limits());
+        ClientConn::new(config, 0x5eed, now)
+    });
+}
+
+impl Client {
+    fn answer(id: &str, data: &str, run: &mut Run<'_, ClientConn>) {
+        let text = format!(r#"{{"callId":"{id}","data":{data}}}"#);
+        run.conn.handle_message(Incoming::Text(&text), run.now);
+    }
+}
+
+impl Model for Client {
+    type Conn = ClientConn;
+    const TEXTS: &'static [&'static str] = TEXTS;
+
+    fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
+        let now = run.now;
+        match op % 12 {
+            0 => {
+                let text = run.script.text();
+                run.conn.handle_message(Incoming::Text(text), now);
+            }
+            1 => {
+                let data = run.script.text();
+                let id = run.script.pick(&self.ids).cloned().unwrap_or_default();
+                Self::answer(&id, data, run);
+            }
+            step @ 2..=4 => {
+                // The answer that the opening waits for, most of the time.
+                let id = self.ids.last().cloned().unwrap_or_default();
+                let data = match step {
+                    2 => "{}",
+                    3 => r#"{"username":"mybot","nick":"MyBot"}"#,
+                    _ => r#"[{"uid":"ch1"}]"#,
+                };
+                Self::answer(&id, data, run);
+            }
+            5 | 6 => {
+                let sent = run
+                    .conn
+                    .send_message("ch1", run.script.text(), Final::No, now);
+                self.calls.made(sent.ok(), ());
+            }
+            7 => {
+                if let Some(call) = self.calls.pick(&mut run.script) {
+                    call.cancelled(run.conn.cancel(call.id));
+                }
+            }
+            8 => run.wait(),
+            9 => run.timeout(),
+            10 => {
+                let _ = run.conn.set_typing(run.script.text(), "#FF0000");
+                run.pong();
+            }
+            _ => match run.script.byte_or_zero() {
+                0 => run.conn.close(now),
+                1 => run.disconnect(Disconnect::Eof),
+                _ => run.conn.handle_message(Incoming::Binary(b"x"), now),
+            },
+        }
+    }
+
+    fn sent(&mut self, text: &str, _: &ClientConn) {
+        let Ok(frame) = ClientFrame::decode(text, &Limits::default()) else {
+            panic!("a client must send requests only");
+        };
+        assert!(frame.call().is_ok(), "a request must be valid");
+        let id = frame.call_id.as_ref().and_then(WireId::as_text);
+        self.ids.extend(id.map(String::from));
+    }
+
+    fn event(&mut self, event: ClientEvent, _: &Run<'_, ClientConn>) {
+        match event {
+            ClientEvent::Reply { id, .. } => {
+                let before = self.calls.end(id, None);
+                assert_eq!(before, State::Open, "a reply to what was cancelled");
+            }
+            ClientEvent::Closed(_) => self.calls.assert_none_open(),
+            _ => {}
+        }
+    }
+
+    fn is_end(event: &ClientEvent) -> bool {
+        matches!(event, ClientEvent::Closed(_))
+    }
+}
+
+#[derive(Default)]
+struct Server {
+    logins: Vec<RequestId>,
+    open: Vec<RequestId>,
+}
+
+/// Runs a server's connection through operations. Every open request can be answered once.
+pub fn server_conn(data: &[u8]) {
+    drive(Server::default(), Script::new(data), |now| {
+        let config = ServerConfig::default().with_limits(limits());
+        ServerConn::new(config.with_max_requests(FEW), now)
+    });
+}
+
+impl Model for Server {
+    type Conn = ServerConn;
+    const TEXTS: &'static [&'static str] = TEXTS;
+
+    fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
+        let now = run.now;
+        match op % 11 {
+            0 => {
+                let text = run.script.text();
+                run.conn.handle_message(Incoming::Text(text), now);
+            }
+            1 => {
+                let text = r#"{"method":"login","args":["a","b"],"callId":"L"}"#;
+                run.conn.handle_message(Incoming::Text(text), now);
+            }
+            2 => {
+                if let Some(id) = self.logins.pop() {
+                    let _ = run.conn.accept_login(id, User::new("a", "A"));
+                }
+            }
+            3 => {
+                if let Some(id) = self.logins.pop() {
+                    let _ = run.conn.fail(id, "no");
+                }
+            }
+            4 | 5 => {
+                let args = run.script.text();
+                let text = format!(r#"{{"method":"search_user","args":[{args}],"callId":7}}"#);
+                run.conn.handle_message(Incoming::Text(&text), now);
+            }
+            6 => {
+                if let Some(id) = self.open.pop()
+                    && run.conn.reply(id, &"value").is_ok()
+                {
+                    let again = run.conn.reply(id, &"again");
+                    assert!(again.is_err(), "a request was answered twice");
+                }
+            }
+            7 => drop(run.conn.push(Text::from(r#"{"event":"x"}"#))),
+            8 => run.wait(),
+            9 => {
+                run.timeout();
+                run.pong();
+            }
+            _ => match run.script.byte_or_zero() {
+                0 => run.conn.close(now),
+                1 => run.disconnect(Disconnect::Eof),
+                _ => run.conn.handle_message(Incoming::Binary(b"x"), now),
+            },
+        }
+        assert!(
+            run.conn.in_flight() <= FEW,
+            "requests in flight are bounded"
+        );
+    }
+
+    fn sent(&mut self, text: &str, _: &ServerConn) {
+        if let Err(error) = ServerFrame::decode(text, &Limits::default()) {
+            panic!("a server must send frames only: {error}");
+        }
+    }
+
+    fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
+        match event {
+            ServerEvent::Login { id, .. } => self.logins.push(id),
+            ServerEvent::Request { id, .. } => self.open.push(id),
+            _ => {}
+        }
+    }
+
+    fn is_end(event: &ServerEvent) -> bool {
+        matches!(event, ServerEvent::Closed(_))
+    }
+}

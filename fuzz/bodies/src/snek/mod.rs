@@ -1,0 +1,79 @@
+//! Snek: frames, both machines, and the parts of a bot that need no connection.
+
+mod machines;
+mod pure;
+
+use rpc_core::Limits;
+use snek_proto::frame::{ClientFrame, ServerFrame};
+
+pub use machines::{client_conn, server_conn};
+pub use pure::{image_urls, sanitize, toolloop};
+
+use crate::frames::round_trip;
+
+/// Decoding, encoding and decoding again gives the same request.
+pub fn client_frames(text: &str) {
+    if let Ok((frame, _)) = round_trip(text, &Limits::default(), ClientFrame::decode) {
+        let _ = frame.call();
+    }
+}
+
+/// Decoding, encoding and decoding again gives the same frame.
+pub fn server_frames(text: &str) {
+    let limits = Limits::default();
+    let Ok((frame, _)) = round_trip(text, &limits, ServerFrame::decode) else {
+        return;
+    };
+    let strict = ServerFrame::decode_strict(text, &limits);
+    let _ = (
+        frame.clone().into_event(),
+        strict.map(ServerFrame::into_event),
+    );
+    if let Ok(answer) = frame.into_login_result() {
+        let _ = answer.extra("username");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn machines_keep_their_rules_after_the_opening(
+            data in prop::collection::vec(prop::sample::select((0..=24_u8).collect::<Vec<_>>()), 0..200),
+        ) {
+            let mut client = vec![2, 3, 4];
+            client.extend(&data);
+            client_conn(&client);
+            let mut server = vec![1, 2];
+            server.extend(&data);
+            server_conn(&server);
+        }
+
+        #[test]
+        fn tool_loops_keep_their_rules_when_calls_repeat(
+            data in prop::collection::vec(0..=8_u8, 0..200),
+        ) {
+            toolloop(&data);
+        }
+
+        #[test]
+        fn texts_keep_their_rules(
+            text in r"(snek|Ira|https?://|\(/drive\.bin|-|_|é|x|\.png|\?|[\s:/.]|\x1c|.){0,16}",
+        ) {
+            image_urls(&text);
+            sanitize(&text);
+        }
+
+        #[test]
+        fn frames_keep_their_rules(text in r#"\{("(method|callId|data|event|args|success)":("x"|1|null|\[\]|\{\}|"\\u00e9"),?){0,4}\}"#) {
+            client_frames(&text);
+            server_frames(&text);
+        }
+    }
+}

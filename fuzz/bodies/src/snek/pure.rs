@@ -1,0 +1,202 @@
+//! The parts of a bot that need no connection.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use regex::Regex;
+use rpc_core::breaker::{BreakerConfig, CircuitBreaker};
+use serde_json::{Value, json};
+use snek_proto::chat::{ChatMessage, Content, Role, ToolCall};
+use snek_proto::error::BotError;
+use snek_proto::image::{Image, ImageFormat, detect_mime, extract_urls};
+use snek_proto::sanitize::{DEFAULT_DRIVE_BASE, rewrite_drive_urls, sanitize_names};
+use snek_proto::toolloop::{Action, ToolLoop, ToolLoopConfig};
+
+use crate::script::Script;
+
+/// The specification's pattern, with what Python counts as white space.
+const PATTERN: &str = concat!(
+    r"https?://[^\s\x1c-\x1f]+\.(?:png|jpg|jpeg|gif|bmp|webp|svg)",
+    r"(?:\?[^\s\x1c-\x1f]*)?"
+);
+
+static COMPILED: LazyLock<Regex> = LazyLock::new(|| Regex::new(PATTERN).expect("a pattern"));
+
+/// Addresses are what the pattern finds, and messages hold every image.
+pub fn image_urls(text: &str) {
+    let found = extract_urls(text);
+    let expected: Vec<_> = COMPILED
+        .find_iter(text)
+        .map(|found| found.as_str().trim_end_matches(['.', '\'', '"']))
+        .collect();
+    assert_eq!(found, expected, "addresses differ from the pattern's");
+    assert!(
+        detect_mime(text, text.as_bytes()).starts_with("image/"),
+        "an image has an image's type"
+    );
+
+    // Every other address could be fetched.
+    let fetched: Vec<_> = found.iter().step_by(2).collect();
+    let images: Vec<_> = fetched
+        .iter()
+        .map(|url| Image::new(**url, b"GIF89a".as_slice()))
+        .collect();
+    for format in [ImageFormat::OpenAi, ImageFormat::DeepSeek] {
+        let message = format.message(text, &images);
+        match (&message.content, images.len()) {
+            (Content::Text(same), 0) => assert_eq!(same, text, "a text without images changed"),
+            (Content::Blocks(blocks), count) if format == ImageFormat::OpenAi => {
+                assert_eq!(blocks.len(), count + 1, "one text and one block per image");
+            }
+            (Content::Blocks(blocks), _) => assert_eq!(blocks.len(), 1, "one text"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Breaking names up twice is like once and adds hyphens only; so are drive links.
+pub fn sanitize(text: &str) {
+    let once = sanitize_names(text);
+    assert_eq!(sanitize_names(&once), once, "sanitising again changes more");
+    assert_eq!(
+        once.replace('-', ""),
+        text.replace('-', ""),
+        "more than hyphens was added"
+    );
+    let once = rewrite_drive_urls(text, DEFAULT_DRIVE_BASE);
+    assert_eq!(
+        rewrite_drive_urls(&once, DEFAULT_DRIVE_BASE),
+        once,
+        "rewriting again changes more"
+    );
+}
+
+const IDS: [&str; 5] = ["", "a", "b", "c", "call_1_1"];
+const NAMES: [&str; 3] = ["x", "y", ""];
+const ARGUMENTS: [&str; 8] = [
+    "",
+    "{}",
+    r#"{"a":1,"b":[2]}"#,
+    r#"{ "b":[2], "a":1}"#,
+    r#"{"a":2}"#,
+    "[]",
+    "{",
+    "null",
+];
+
+/// Whatever a model answers and tools give, a loop ends within its limits, and every call has
+/// exactly one answer.
+pub fn toolloop(data: &[u8]) {
+    let mut script = Script::new(data);
+    let mut now = Instant::now();
+    let limits = BreakerConfig::default()
+        .with_failure_threshold(3)
+        .with_half_open_max_calls(1);
+    let mut breaker = CircuitBreaker::new(limits);
+    let mut conversation = Vec::new();
+    // Loops one after the other share a breaker.
+    for _ in 0..4 {
+        one_loop(&mut script, &mut breaker, &mut now, &mut conversation);
+        assert_answered(&conversation);
+        now += limits.recovery_timeout;
+        assert!(breaker.admits(now), "a permit was not handed back");
+    }
+}
+
+fn one_loop(
+    script: &mut Script<'_>,
+    breaker: &mut CircuitBreaker,
+    now: &mut Instant,
+    conversation: &mut Vec<ChatMessage>,
+) {
+    let config = ToolLoopConfig::default()
+        .with_max_rounds(4)
+        .with_max_repeated(2);
+    let mut tools = ToolLoop::new(config);
+    let (mut with, mut without, mut errors) = (0, 0, 0);
+    let mut runs: HashMap<(String, String), usize> = HashMap::new();
+    for _ in 0..10_000 {
+        let action = tools.next_action(breaker, *now);
+        assert!(
+            tools.next_action(breaker, *now) == action,
+            "an action must be stable"
+        );
+        match action {
+            Action::Ask { with_tools } => {
+                conversation.extend(tools.take_messages());
+                assert_answered(conversation);
+                *(if with_tools { &mut with } else { &mut without }) += 1;
+                assert!(with <= 4 && without <= 1, "too many rounds");
+                assert!(tools.on_answer(answer(script)), "an answer is awaited");
+            }
+            Action::Run(call) => {
+                let members: Vec<_> = call.arguments.iter().collect();
+                let made = runs.entry((call.name, json!(members).to_string()));
+                let made = made.or_default();
+                *made += 1;
+                assert!(*made <= 2, "the same call was run too often");
+                let (id, step) = (&call.id, script.byte_or_zero());
+                *now += Duration::from_secs(u64::from(step >> 3));
+                let ok = match step % 8 {
+                    0 | 1 => tools.on_result(id, Ok(json!({"a": [null]})), breaker, *now),
+                    2 => tools.on_result(id, Ok(json!("Error: no")), breaker, *now),
+                    3..=5 => tools.on_result(id, Err("failed".to_owned()), breaker, *now),
+                    6 => tools.on_refused(id, "no such tool", breaker),
+                    _ => {
+                        tools.cancel(breaker);
+                        true
+                    }
+                };
+                assert!(ok, "a result is awaited");
+                errors = if step % 8 < 3 { 0 } else { errors + 1 };
+                assert!(errors <= 3, "too many errors in a row");
+                assert!(
+                    !tools.on_result(id, Ok(Value::Null), breaker, *now),
+                    "a second result was taken"
+                );
+            }
+            Action::Done(_) | Action::Abort(BotError::ToolError { .. }) => {
+                conversation.extend(tools.take_messages());
+                assert!(
+                    !tools.on_answer(ChatMessage::assistant("late")),
+                    "over is over"
+                );
+                return;
+            }
+            Action::Abort(other) => panic!("a loop ends with a tool's error, not {other}"),
+        }
+    }
+    panic!("the loop does not end");
+}
+
+fn answer(script: &mut Script<'_>) -> ChatMessage {
+    let count = usize::from(script.byte_or_zero() % 8);
+    let call = |script: &mut Script<'_>| {
+        let (id, name) = (script.pick_text(&IDS), script.pick_text(&NAMES));
+        let arguments = match script.byte_or_zero() {
+            255 => script.text(),
+            at => ARGUMENTS[usize::from(at) % ARGUMENTS.len()],
+        };
+        ToolCall::new(id, name, arguments)
+    };
+    let calls = (0..count).map(|_| call(script)).collect();
+    ChatMessage::assistant("").with_tool_calls(calls)
+}
+
+/// Every message with calls is followed by one answer per call, in order, and ids are distinct.
+fn assert_answered(conversation: &[ChatMessage]) {
+    let mut open = Vec::new().into_iter();
+    for message in conversation {
+        if message.role == Role::Tool {
+            assert_eq!(message.tool_call_id, open.next(), "an answer out of order");
+            continue;
+        }
+        assert!(open.next().is_none(), "a call without an answer");
+        let ids: Vec<_> = message.tool_calls.iter().map(|call| &call.id).collect();
+        let distinct: HashSet<_> = ids.iter().filter(|id| !id.is_empty()).collect();
+        assert_eq!(distinct.len(), ids.len(), "ids must be distinct");
+        open = ids.into_iter().cloned().collect::<Vec<_>>().into_iter();
+    }
+    assert!(open.next().is_none(), "a call without an answer");
+}

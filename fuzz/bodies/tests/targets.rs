@@ -1,0 +1,108 @@
+//! Every fuzz target: its seeds pass, so do random bytes, and all that belongs to it is there.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+
+use bodies::TARGETS;
+use proptest::prelude::*;
+
+const MAX_SEED: usize = 1024;
+
+fn fuzz() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().expect("a folder around it")
+}
+
+/// What a folder of `fuzz/` holds, sorted.
+fn list(folder: impl AsRef<Path>) -> Vec<PathBuf> {
+    let entries = fs::read_dir(fuzz().join(folder)).unwrap();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+fn stems(folder: &str) -> Vec<String> {
+    let stem = |path: &PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
+    list(folder).iter().map(stem).collect()
+}
+
+/// Runs every seed, so that one failure does not hide the others.
+#[test]
+fn the_seeds_of_every_target_pass() {
+    let mut failed = Vec::new();
+    let mut replayed = 0;
+    for (target, body) in TARGETS {
+        let seeds = list(Path::new("seeds").join(target));
+        assert!(!seeds.is_empty(), "{target} has no seeds");
+        for path in seeds {
+            let input = fs::read(&path).unwrap();
+            let len = input.len();
+            assert!(len <= MAX_SEED, "{}: {len} bytes", path.display());
+            if catch_unwind(|| body.run(&input)).is_err() {
+                failed.push(path.display().to_string());
+            }
+            replayed += 1;
+        }
+    }
+    println!("{replayed} seeds");
+    let count = failed.len();
+    assert!(
+        failed.is_empty(),
+        "{count} seeds fail:\n{}",
+        failed.join("\n")
+    );
+}
+
+#[test]
+fn targets_seeds_and_the_manifest_name_the_same_things() {
+    let names: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(stems("fuzz_targets"), names, "fuzz/fuzz_targets");
+    assert_eq!(stems("seeds"), names, "fuzz/seeds");
+    let manifest = fs::read_to_string(fuzz().join("Cargo.toml")).unwrap();
+    let bins = manifest.split("[[bin]]").skip(1);
+    let mut bins: Vec<_> = bins.filter_map(|bin| bin.split('"').nth(1)).collect();
+    bins.sort_unstable();
+    assert_eq!(bins, names, "fuzz/Cargo.toml");
+    let readme = fs::read_to_string(fuzz().join("README.md")).unwrap();
+    for name in &names {
+        assert!(readme.contains(&format!("`{name}`")), "{name} in README");
+        let target = fuzz().join("fuzz_targets").join(format!("{name}.rs"));
+        let target = fs::read_to_string(target).unwrap();
+        let (module, body) = name.split_once('_').unwrap_or((name, name));
+        let call = format!("bodies::{module}::{body}(");
+        assert!(target.contains(&call), "fuzz_targets/{name}.rs: {call}");
+    }
+}
+
+#[test]
+fn every_protocol_has_targets_for_its_frames_and_machines() {
+    for protocol in ["acolyte", "connectonion", "exoclaw", "smarthole", "snek"] {
+        for body in [
+            "client_frames",
+            "server_frames",
+            "client_conn",
+            "server_conn",
+        ] {
+            let name = format!("{protocol}_{body}");
+            let is_there = TARGETS.iter().any(|(target, _)| *target == name);
+            assert!(is_there, "{name}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn any_bytes_keep_the_rules_of_every_target(
+        data in prop::collection::vec(any::<u8>(), 0..400),
+        text: String,
+    ) {
+        for (_, body) in TARGETS {
+            body.run(&data);
+            body.run(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Faults that every client has to survive, for any [`ClientUnderTest`].
+//!
+//! A crate says once how its client is started and what its server says. Whatever the fault, the same has to hold: every call ends exactly once and
+//! says whether it was sent, nothing hangs, the client is back as soon as a healthy server listens on
+//! the same port or gives up with the reason, and it never dials without a pause.
+
+mod clock_jump;
+mod closes;
+mod cuts;
+mod frames;
+mod harness;
+mod pace;
+mod silence;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use rpc_core::backoff::BackoffPolicy;
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::ws::WsDialer;
+use rpc_core::net::{Dialer, DriverConfig, Events, Link, LinkConfig, Protocol};
+use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
+
+use self::clock_jump::clock_jump;
+use super::list::{self, Fault};
+use super::raw::RawPeer;
+
+/// A deadline that must not pass. In the good case nobody waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A deadline that has to pass.
+const SHORT: Duration = Duration::from_millis(150);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Most attempts without a success. Enough for a healthy server on a machine that is so busy that
+/// some of the short deadlines pass although nothing is wrong.
+const ATTEMPTS: u32 = 40;
+/// The largest message of these tests.
+const MAX_MESSAGE: usize = 64 * 1024;
+
+/// The settings under which a client is tested. Start it with these and with everything else by
+/// default.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Terms {
+    /// The link.
+    pub link: LinkConfig,
+    /// How long the protocol's handshake may take.
+    pub handshake: Duration,
+    /// How long the server may show no life, on the line or about a call.
+    pub silence: Duration,
+    /// The largest message in bytes, in both directions.
+    pub max_message: usize,
+}
+
+impl Terms {
+    fn new() -> Self {
+        let driver = DriverConfig::default()
+            .with_write_timeout(PATIENCE)
+            .with_close_timeout(SHORT);
+        let link = LinkConfig::default()
+            .with_connect_timeout(PATIENCE)
+            .with_driver(driver);
+        let terms = Self {
+            link,
+            handshake: PATIENCE,
+            silence: PATIENCE,
+            max_message: MAX_MESSAGE,
+        };
+        terms.with_attempts(ATTEMPTS)
+    }
+
+    /// As a ping and its pong: together they last no longer than `silence`.
+    #[must_use]
+    pub fn keep_alive(&self) -> KeepAlive {
+        let half = self.silence / 2;
+        KeepAlive::default()
+            .with_interval(Some(half))
+            .with_pong_timeout(half)
+    }
+
+    fn with_attempts(mut self, attempts: u32) -> Self {
+        let backoff = BackoffPolicy::new(PAUSE, 1.0).with_max_attempts(Some(attempts));
+        self.link.reconnect = ReconnectPolicy::new(backoff);
+        self
+    }
+
+    fn with_pause(mut self, pause: Duration) -> Self {
+        let backoff = BackoffPolicy::new(pause, 1.0).with_max_attempts(Some(ATTEMPTS));
+        self.link.reconnect = ReconnectPolicy::new(backoff);
+        self
+    }
+
+    fn without_reconnects(mut self) -> Self {
+        self.link.reconnect = ReconnectPolicy::off();
+        self
+    }
+
+    fn with_link(mut self, change: impl FnOnce(LinkConfig) -> LinkConfig) -> Self {
+        self.link = change(self.link);
+        self
+    }
+
+    fn with_driver(self, change: impl FnOnce(DriverConfig) -> DriverConfig) -> Self {
+        self.with_link(|link| {
+            let driver = change(link.driver.clone());
+            link.with_driver(driver)
+        })
+    }
+
+    const fn with_handshake(mut self, deadline: Duration) -> Self {
+        self.handshake = deadline;
+        self
+    }
+
+    const fn with_silence(mut self, deadline: Duration) -> Self {
+        self.silence = deadline;
+        self
+    }
+}
+
+/// How a call has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// With an answer.
+    Answered,
+    /// With the connection.
+    Closed {
+        /// Why the connection ended.
+        reason: CloseReason,
+        /// Whether the call may have reached the server.
+        delivery: Delivery,
+    },
+    /// No answer came in time.
+    TimedOut {
+        /// Whether the call may have reached the server.
+        delivery: Delivery,
+    },
+    /// It was refused at once.
+    Refused(Refused),
+    /// In another way, which is always wrong here.
+    Otherwise(String),
+}
+
+impl<T, R: Debug> From<Result<T, CallError<R>>> for Ended {
+    fn from(end: Result<T, CallError<R>>) -> Self {
+        match end {
+            Ok(_) => Self::Answered,
+            Err(CallError::Closed { reason, delivery }) => Self::Closed { reason, delivery },
+            Err(CallError::TimedOut { delivery }) => Self::TimedOut { delivery },
+            Err(CallError::Refused(refused)) => Self::Refused(refused),
+            Err(other) => Self::Otherwise(format!("{other:?}")),
+        }
+    }
+}
+
+/// A started client: what the test holds of it, its events, and its task.
+pub type Started<C> = (
+    <C as ClientUnderTest>::Handle,
+    Events<<<C as ClientUnderTest>::Protocol as Protocol>::Event>,
+    JoinHandle<CloseReason>,
+);
+
+/// The events of a client, which calls may want to read too.
+pub type SharedEvents<C> = Mutex<Events<<<C as ClientUnderTest>::Protocol as Protocol>::Event>>;
+
+/// The server's end of a line, as far as a healthy server goes.
+#[async_trait]
+pub trait Line: Send {
+    /// The next frame of the client; `None` once the line has ended.
+    async fn hear(&mut self) -> Option<Value>;
+
+    /// Says something; `None` if the line has ended.
+    async fn say(&mut self, frame: Value) -> Option<()>;
+}
+
+#[async_trait]
+impl Line for RawPeer {
+    async fn hear(&mut self) -> Option<Value> {
+        let text = harness::soon(self.next_text()).await.ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    async fn say(&mut self, frame: Value) -> Option<()> {
+        self.text(&frame.to_string()).await.ok()
+    }
+}
+
+/// A client, and what its server says when all is well. On the server's side `None` means that the
+/// line has ended.
+#[async_trait]
+pub trait ClientUnderTest: Sync {
+    /// What the link speaks.
+    type Protocol: Protocol<Event: Send>;
+    /// What calls are made with.
+    type Handle: Send + Sync;
+
+    /// How often the server is asked, or asks, before the client is ready.
+    const STEPS: usize;
+    /// Whether it is the client that calls. If it is the server, a call here is one of the server's
+    /// that the client holds, and its answer is refused once the line has gone.
+    const CALLS: bool;
+    /// Whether silence proves nothing while a call is in flight, so that the call has to end by its own
+    /// deadline before the line is found dead.
+    const CALLS_OUTLAST_PINGS: bool = false;
+
+    /// A dialer of this address.
+    fn dialer(&self, address: SocketAddr, terms: &Terms) -> WsDialer;
+
+    /// Starts a client, and its task.
+    fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self>
+    where
+        Self: Sized;
+
+    /// The handle's link.
+    fn link<'h>(&self, handle: &'h Self::Handle) -> &'h Link<Self::Protocol>;
+
+    /// One step of the handshake, from 0: hears what the client says, and answers.
+    async fn step(&self, line: &mut dyn Line, step: usize) -> Option<()>;
+
+    /// Makes a call and waits for its end.
+    async fn call(&self, handle: &Self::Handle, events: &SharedEvents<Self>) -> Ended
+    where
+        Self: Sized;
+
+    /// Hears the call, and gives what is needed to answer it.
+    async fn called(&self, line: &mut dyn Line) -> Option<Value>;
+
+    /// Says something to the call that does not end it, if the protocol has that.
+    async fn progress(&self, line: &mut dyn Line, call: &Value) -> Option<()>;
+
+    /// Answers the call, or hears the client's answer.
+    async fn answer(&self, line: &mut dyn Line, call: &Value) -> Option<()>;
+
+    /// Sends about so many bytes in one message, at least as many.
+    async fn load(&self, handle: &Self::Handle, bytes: usize) -> Ended;
+
+    /// Something that the application is told although it has not asked.
+    fn event(&self, number: usize) -> Value;
+
+    /// Frames with this as a part. A client may skip them, and has to go on.
+    fn frames_with(&self, json: &str) -> Vec<String>;
+}
+
+/// Checks every fault that a client has to survive, by the name of what is promised. `FAULT`, from the
+/// environment, picks those with that in their names.
+///
+/// # Panics
+/// With the names of those that it does not survive.
+#[rustfmt::skip]
+pub fn check_all<C: ClientUnderTest + 'static>(client: &'static C) {
+    list::check_all(vec![
+        fault(client, "a_server_that_never_upgrades_is_given_up_in_time", silence::before_the_upgrade),
+        fault(client, "a_handshake_that_stops_is_given_up_in_time", silence::in_the_handshake),
+        fault(client, "a_half_open_line_is_found_out", silence::half_open),
+        fault(client, "a_line_cut_before_the_upgrade_is_dialled_again", cuts::before_the_upgrade),
+        fault(client, "a_line_cut_in_the_upgrade_is_dialled_again", cuts::in_the_upgrade),
+        fault(client, "the_status_of_a_refused_upgrade_is_believed", cuts::upgrade_refused),
+        fault(client, "a_line_cut_in_the_handshake_is_dialled_again", cuts::in_the_handshake),
+        fault(client, "an_idle_line_that_is_cut_is_dialled_again", cuts::while_idle),
+        fault(client, "a_call_on_a_line_that_is_cut_ends_at_once", cuts::in_a_call),
+        fault(client, "half_a_frame_is_no_frame", cuts::in_a_frame),
+        fault(client, "a_line_cut_while_the_client_closes_is_closed", cuts::while_the_client_closes),
+        fault(client, "a_server_that_never_reads_is_given_up", pace::slow_reader),
+        fault(client, "a_server_that_writes_byte_by_byte_is_waited_for", pace::slow_but_steady),
+        fault(client, "bytes_that_trickle_move_no_deadline", pace::slow_writer),
+        fault(client, "a_flood_of_events_is_dropped_and_counted", pace::event_flood),
+        fault(client, "a_flood_of_events_ends_the_line_where_that_is_wanted", pace::event_flood_that_closes),
+        fault(client, "a_message_over_the_limit_is_refused_with_1009", frames::oversized_incoming),
+        fault(client, "a_message_over_the_limit_is_not_sent", frames::oversized_outgoing),
+        fault(client, "text_that_is_no_utf8_is_refused_with_1007", frames::invalid_utf8),
+        fault(client, "deep_json_is_survived", frames::deep_json),
+        fault(client, "masked_frames_are_refused_with_1002", frames::masked),
+        fault(client, "broken_frames_are_refused_with_1002", frames::broken),
+        fault(client, "a_flood_of_pings_is_read_as_fast_as_its_pongs_are_taken", frames::ping_flood),
+        fault(client, "a_close_of_the_server_is_answered_and_told", closes::by_the_server),
+        fault(client, "a_close_that_is_not_answered_ends_in_time", closes::unanswered),
+        fault(client, "a_drain_waits_for_calls_and_counts_them", closes::drain_in_a_call),
+        fault(client, "a_shutdown_without_a_line_ends_at_once", closes::without_a_line),
+        fault(client, "a_close_ends_the_calls_in_flight", closes::in_a_call),
+        fault(client, "nobody_waits_for_a_task_that_is_gone", closes::task_dropped),
+        Fault::on_a_paused_clock("a_clock_that_jumps_gives_one_fresh_chance", move || clock_jump(client)),
+    ]);
+}
+
+fn fault<C: ClientUnderTest, F: Future>(
+    client: &'static C,
+    name: &'static str,
+    check: impl Fn(&'static C) -> F + Send + Sync + 'static,
+) -> Fault {
+    Fault::new(name, move || check(client))
+}

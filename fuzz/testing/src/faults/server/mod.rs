@@ -1,0 +1,345 @@
+//! Faults that every server has to survive, as functions for any [`ServerUnderTest`].
+//!
+//! Each starts a server with the deadlines that the fault is about, lets a peer misbehave, and looks
+//! at three things besides what is promised to that peer: a healthy client that was there before goes
+//! on being served meanwhile, another one is served afterwards, and of the peer nothing stays behind.
+//! They panic with what did not hold.
+
+mod end;
+mod frames;
+mod line;
+mod opening;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::list::{self, Fault};
+use super::{End, RawFrame, RawPeer};
+use rpc_core::Limits;
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::server::{Counters, DrainReport, HttpConfig};
+use rpc_core::net::{DriverConfig, LinkConfig};
+
+/// For what has to happen: never waited for where all is well.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// For deadlines that have to pass.
+const SHORT: Duration = Duration::from_millis(200);
+
+/// The deadlines and bounds that a server is started with. By default none of the deadlines passes
+/// within a test.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Terms {
+    /// How long a peer may take to send its request.
+    pub header: Duration,
+    /// How long an upgraded peer may take to become a client.
+    pub opening: Duration,
+    /// Pings, and when silence counts as death.
+    pub keep_alive: KeepAlive,
+    /// How long a peer may take nothing of what is written to it.
+    pub write: Duration,
+    /// How long a peer may take to answer a Close.
+    pub close: Duration,
+    /// How long requests may go on when the server ends.
+    pub shutdown: Duration,
+    /// Largest message in bytes.
+    pub max_message: usize,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            header: PATIENCE,
+            opening: PATIENCE,
+            keep_alive: KeepAlive::off(),
+            write: PATIENCE,
+            close: SHORT,
+            shutdown: PATIENCE,
+            max_message: 256 * 1024,
+        }
+    }
+}
+
+impl Terms {
+    /// With a ping soon, and little time for its pong.
+    fn with_pings() -> Self {
+        Self {
+            keep_alive: KeepAlive::default()
+                .with_interval(Some(SHORT / 2))
+                .with_pong_timeout(SHORT * 3 / 2),
+            ..Self::default()
+        }
+    }
+
+    /// These bounds in a connection's limits.
+    #[must_use]
+    pub fn limits(&self, limits: Limits) -> Limits {
+        limits
+            .with_max_message_bytes(self.max_message)
+            .with_max_outbox_bytes(4 * self.max_message)
+    }
+
+    /// These deadlines before the upgrade.
+    #[must_use]
+    pub fn http(&self, mut config: HttpConfig) -> HttpConfig {
+        config.limits = config
+            .limits
+            .with_header_timeout(self.header)
+            .with_handshake_timeout(self.header)
+            .with_write_timeout(self.write);
+        config
+    }
+
+    /// These deadlines of a connection's transport.
+    #[must_use]
+    pub fn driver(&self, config: DriverConfig) -> DriverConfig {
+        config
+            .with_write_timeout(self.write)
+            .with_close_timeout(self.close)
+    }
+
+    /// As [`driver`](Self::driver), of a link.
+    #[must_use]
+    pub fn link(&self, mut config: LinkConfig) -> LinkConfig {
+        config.driver = config
+            .driver
+            .with_write_timeout(self.write)
+            .with_close_timeout(self.close);
+        config
+    }
+}
+
+/// A running server, and what its protocol sounds like from a client that does everything by hand.
+///
+/// All its clients are allowed to do everything. What they say is said on upgraded connections.
+#[async_trait]
+pub trait ServerUnderTest: Send + Sync + Sized {
+    /// Starts a server on these terms, on a free port of the loopback interface.
+    async fn start(terms: Terms) -> Self;
+
+    /// Where it listens.
+    fn address(&self) -> SocketAddr;
+
+    /// What it counts.
+    fn counters(&self) -> Arc<Counters>;
+
+    /// A request for the upgrade that it agrees to.
+    fn upgrade(&self) -> String;
+
+    /// Says what makes an upgraded peer a client, up to the server's agreement. `name` is another one
+    /// for every client of a test.
+    ///
+    /// # Errors
+    /// What the system says, or that something else came.
+    async fn enter(&self, peer: &mut RawPeer, name: &str) -> io::Result<()>;
+
+    /// Lets something small be asked and answered on a client's connection, whatever else comes
+    /// before the answer, and whatever else is under way there.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter).
+    async fn exchange(&self, peer: &mut RawPeer, name: &str) -> io::Result<()>;
+
+    /// The states that an upgraded connection may be in, by name.
+    fn states(&self) -> &'static [&'static str];
+
+    /// Brings an upgraded peer into one of the [states](Self::states).
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter).
+    async fn bring_to(&self, peer: &mut RawPeer, name: &str, state: &str) -> io::Result<()>;
+
+    /// Lets a handler panic on account of a client, and waits for what is promised then.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter).
+    async fn panic(&self, peer: &mut RawPeer, name: &str) -> io::Result<()>;
+
+    /// Sets a handler to work on account of a client that never returns.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter).
+    async fn hang(&self, peer: &mut RawPeer, name: &str) -> io::Result<()>;
+
+    /// Lets the server have something for a client that is larger than its largest message, and
+    /// waits for what is promised then.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter).
+    async fn oversize(&self, peer: &mut RawPeer, name: &str) -> io::Result<()>;
+
+    /// Lets the server send to a client without an end, or until it is given up, and reads nothing.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter).
+    async fn pour(&self, peer: &mut RawPeer, name: &str) -> io::Result<()>;
+
+    /// A text that costs the server little and is no Close's reason, for floods.
+    fn small_text(&self) -> String;
+
+    /// How a peer ends that has not become a client in time; `None` if being upgraded is enough.
+    fn stranger(&self) -> Option<End>;
+
+    /// How a peer ends that answers no ping.
+    fn gone(&self) -> End;
+
+    /// The code of the Close with which a server goes.
+    fn going(&self) -> u16;
+
+    /// Ends the server.
+    async fn drain(&self, deadline: Duration) -> DrainReport;
+}
+
+/// Checks every fault that a server has to survive, by the name of what is promised. `FAULT`, from the
+/// environment, picks those with that in their names.
+///
+/// # Panics
+/// With the names of those that it does not survive.
+#[rustfmt::skip]
+pub fn check_all<S: ServerUnderTest + 'static>() {
+    list::check_all(vec![
+        Fault::new("a_peer_that_asks_for_nothing_is_hung_up_on", opening::a_peer_that_asks_for_nothing::<S>),
+        Fault::new("a_request_that_trickles_is_hung_up_on", opening::a_request_that_trickles::<S>),
+        Fault::new("a_cut_before_the_upgrade_leaves_nothing_behind", opening::a_cut_before_the_upgrade::<S>),
+        Fault::new("a_stranger_that_says_nothing_is_dismissed", line::a_stranger_that_says_nothing::<S>),
+        Fault::new("a_peer_that_answers_no_ping_is_given_up", line::a_peer_that_answers_no_ping::<S>),
+        Fault::new("a_half_open_line_is_given_up_in_every_state", line::a_half_open_line::<S>),
+        Fault::new("a_peer_that_reads_nothing_is_given_up", line::a_peer_that_reads_nothing::<S>),
+        Fault::new("a_peer_that_writes_slowly_is_served_unless_it_seems_dead", line::a_peer_that_writes_slowly::<S>),
+        Fault::new("a_cut_in_every_state_leaves_nothing_behind", line::a_cut_in_every_state::<S>),
+        Fault::new("an_end_inside_a_frame_leaves_nothing_behind", line::an_end_inside_a_frame::<S>),
+        Fault::new("a_flood_of_messages_ends_with_1008", frames::a_flood_of_messages::<S>),
+        Fault::new("a_flood_of_pings_is_answered_or_given_up", frames::a_flood_of_pings::<S>),
+        Fault::new("oversized_frames_end_with_1009", frames::oversized_frames::<S>),
+        Fault::new("oversized_answers_are_refused", frames::oversized_answers::<S>),
+        Fault::new("invalid_utf8_ends_with_1007", frames::invalid_utf8::<S>),
+        Fault::new("deep_json_hurts_nobody", frames::deep_json::<S>),
+        Fault::new("a_frame_without_a_mask_ends_with_1002", frames::a_frame_without_a_mask::<S>),
+        Fault::new("broken_framing_ends_with_1002", frames::broken_framing::<S>),
+        Fault::new("a_panicking_handler_ends_its_request_only", end::a_panicking_handler::<S>),
+        Fault::new("a_handler_that_never_returns_holds_nothing_up", end::a_handler_that_never_returns::<S>),
+        Fault::new("a_drain_in_the_middle_of_everything_ends_in_time", end::a_drain_ends_everything_in_time::<S>),
+        Fault::new("a_peer_that_ignores_the_close_does_not_hold_up_the_end", end::a_drain_past_a_peer_that_ignores_the_close::<S>),
+        Fault::new("a_drain_without_time_cuts_what_is_left", end::a_drain_without_time_cuts_what_is_left::<S>),
+    ]);
+}
+
+#[track_caller]
+fn check(holds: bool, rule: &str, detail: &dyn Debug) {
+    if !holds {
+        broken(rule, detail);
+    }
+}
+
+#[track_caller]
+#[expect(clippy::panic, reason = "an assertion of a test tool")]
+fn broken(rule: &str, detail: &dyn Debug) -> ! {
+    panic!("does not hold: {rule} ({detail:?})");
+}
+
+/// What came of something that has to work.
+#[track_caller]
+fn must<T>(what: &str, outcome: io::Result<T>) -> T {
+    outcome.unwrap_or_else(|error| broken(what, &error))
+}
+
+/// Waits for what has to happen soon.
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match timeout(PATIENCE, future).await {
+        Ok(output) => output,
+        Err(_) => broken(what, &"it does not happen"),
+    }
+}
+
+/// Checks how a connection ended; a reset is as good as an end where nothing was to be said.
+#[track_caller]
+fn check_end(what: &str, end: End, expected: End) {
+    let nothing_said = |end| matches!(end, End::Fin | End::Reset);
+    let holds = end == expected || nothing_said(end) && nothing_said(expected);
+    check(holds, what, &(end, "instead of", expected));
+}
+
+/// An upgraded peer.
+async fn upgraded<S: ServerUnderTest>(server: &S) -> RawPeer {
+    let peer = must("connecting", RawPeer::connect(server.address()).await);
+    upgrade(server, peer).await
+}
+
+async fn upgrade<S: ServerUnderTest>(server: &S, mut peer: RawPeer) -> RawPeer {
+    let answer = soon("an upgrade", peer.upgrade(&server.upgrade())).await;
+    let answer = must("upgrading", answer);
+    check(answer.starts_with("HTTP/1.1 101 "), "upgraded", &answer);
+    peer
+}
+
+/// A client.
+async fn client<S: ServerUnderTest>(server: &S, name: &str) -> RawPeer {
+    let mut peer = upgraded(server).await;
+    let entered = soon("entering", server.enter(&mut peer, name)).await;
+    must("entering", entered);
+    peer
+}
+
+async fn is_served<S: ServerUnderTest>(server: &S, peer: &mut RawPeer, name: &str) {
+    let answered = soon("an answer", server.exchange(peer, name)).await;
+    must("an exchange", answered);
+}
+
+/// Waits until so many connections are open.
+async fn until_open<S: ServerUnderTest>(server: &S, open: usize) {
+    let counters = server.counters();
+    soon("all other connections end", async {
+        while counters.open() != open {
+            sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
+
+/// Does nothing for a moment but what a healthy client does then: it reads, and answers pings.
+async fn rest(peer: &mut RawPeer) {
+    let until = Instant::now() + Duration::from_millis(5);
+    while let Ok(received) = timeout_at(until, peer.receive()).await {
+        match must("a healthy client stays", received) {
+            Some(frame) if frame.is_ping() => {
+                must("answering", peer.frame(RawFrame::pong(frame.payload)).await);
+            }
+            Some(frame) => check(frame.close_code().is_none(), "it stays", &frame),
+            None => broken("a healthy client stays", &"the line has ended"),
+        }
+    }
+}
+
+/// Lets a fault happen while a healthy client is served; afterwards the server has to be as it was.
+async fn survives<S: ServerUnderTest, T>(server: &S, fault: impl Future<Output = T>) -> T {
+    let mut witness = client(server, "witness").await;
+    let is_over = AtomicBool::new(false);
+    let fault = async {
+        let outcome = soon("the fault passes", fault).await;
+        until_open(server, 1).await;
+        is_over.store(true, Ordering::Relaxed);
+        outcome
+    };
+    let going_on = async {
+        while !is_over.load(Ordering::Relaxed) {
+            is_served(server, &mut witness, "witness").await;
+            rest(&mut witness).await;
+        }
+    };
+    let (outcome, ()) = tokio::join!(fault, going_on);
+    is_served(server, &mut witness, "witness").await;
+    let mut other = client(server, "other").await;
+    is_served(server, &mut other, "other").await;
+    drop((witness, other));
+    until_open(server, 0).await;
+    check(server.counters().panicked() == 0, "nothing panicked", &());
+    outcome
+}

@@ -1,0 +1,24 @@
+//! What the tests of this workspace share and nobody else gets.
+//!
+//! - [`sim`]: seeded simulations, which print the failing seed;
+//! - [`losses`]: the loss of a line at every frame of a scenario;
+//! - [`faults`]: peers that misbehave over real sockets;
+//! - [`vectors`]: running test vectors from files;
+//! - [`play`]: machines that a test plays by hand;
+//! - [`json`]: comparing frames as JSON values.
+//!
+//! It needs `rpc_core` as its users see it. The core's unit tests cannot use it: there the core is
+//! another crate.
+
+pub mod faults;
+pub mod json;
+pub mod losses;
+pub mod play;
+pub mod sim;
+pub mod vectors;
+
+#[track_caller]
+#[expect(clippy::panic, reason = "an assertion of a test tool")]
+fn fail(message: &str) -> ! {
+    panic!("{message}");
+}

@@ -1,0 +1,79 @@
+//! Seeded schedules: random, repeatable, and the failing seed is printed.
+//!
+//! - [`run`]: tests with a seed each; [`lifecycles`]: as many as the environment asks for, with figures;
+//! - [`Line`]: two machines and a line between them that is slow, jammed, cut or half open;
+//! - [`World`]: several lines and what is behind them, under one clock.
+//!
+//! `SIM_SEED` in the environment repeats one seed and narrates it, `SIM_SCHEDULES` sets how many
+//! [`lifecycles`] are run.
+
+mod lifecycle;
+mod line;
+mod world;
+
+use std::sync::LazyLock;
+
+pub use lifecycle::{Tally, lifecycles};
+pub use line::{Bounds, End, Line};
+pub use rpc_core::testing::schedule::{Rng, Step, schedule};
+pub use world::{Dialling, World, advance, settle};
+
+/// The value, or what is broken.
+pub type Outcome<T = ()> = Result<T, String>;
+
+/// Fails with `what` if it does not hold.
+///
+/// # Errors
+/// What is broken.
+pub fn ensure(holds: bool, what: impl FnOnce() -> String) -> Outcome {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+/// Prints a line of the narration, if one seed is repeated.
+#[expect(clippy::print_stderr, reason = "what a failing test has to say")]
+pub fn tell(line: impl FnOnce() -> String) {
+    static TOLD: LazyLock<bool> = LazyLock::new(|| only_seed().is_some());
+    if *TOLD {
+        eprintln!("{}", line());
+    }
+}
+
+/// The seed that is to be repeated.
+fn only_seed() -> Option<u64> {
+    std::env::var("SIM_SEED").ok()?.parse().ok()
+}
+
+/// Runs `test` with `runs` seeds. `SIM_SEED` in the environment runs that one seed only.
+///
+/// # Panics
+/// If a run returns an error: with the seed, which repeats it.
+pub fn run(runs: u64, test: impl Fn(&mut Rng) -> Outcome) {
+    let seeds = only_seed().map_or(0..runs, |seed| seed..seed.saturating_add(1));
+    for seed in seeds {
+        if let Err(error) = test(&mut Rng::new(seed)) {
+            fail(seed, &error);
+        }
+    }
+}
+
+#[track_caller]
+fn fail(seed: u64, error: &str) -> ! {
+    super::fail(&format!("SIM_SEED={seed} repeats this: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "SIM_SEED=3 repeats this: boom")]
+    fn a_failing_run_names_its_seed() {
+        run(10, |rng| {
+            if *rng == Rng::new(3) {
+                Err("boom".to_owned())
+            } else {
+                Ok(())
+            }
+        });
+    }
+}

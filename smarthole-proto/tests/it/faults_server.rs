@@ -1,0 +1,203 @@
+//! The server under faults, over real sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use rpc_core::net::server::{Counters, DrainReport};
+use rpc_core::testing::conformance;
+use serde_json::Value;
+use smarthole_proto::hub::{HubConfig, HubError, Input, Unroutable};
+use smarthole_proto::limits;
+use smarthole_proto::net::{RouterRuntime, Server, ServerHandle, ServerOptions, Settled};
+use smarthole_proto::router::RouterError;
+use smarthole_proto::server::{ServerConfig, ServerConn};
+use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
+use switchboard_testing::faults::{End, RawPeer, upgrade_request};
+
+use crate::stage::Obedient;
+use crate::wire::{ack, registration};
+
+struct Subject {
+    address: SocketAddr,
+    counters: Arc<Counters>,
+    handle: ServerHandle,
+    runtime: RouterRuntime,
+    max_message: usize,
+}
+
+/// The registered name for a name in a test.
+fn registered(name: &str) -> String {
+    name.replace(' ', "-")
+}
+
+/// A text that is meant for this client.
+fn to(name: &str, text: &str) -> Input {
+    Input::text(format!("{}: {text}", registered(name)))
+}
+
+#[async_trait]
+impl ServerUnderTest for Subject {
+    async fn start(terms: Terms) -> Self {
+        let options = ServerOptions::default();
+        let connection = ServerConfig::default()
+            .with_registration_timeout(Some(terms.opening))
+            .with_keep_alive(terms.keep_alive)
+            .with_limits(terms.limits(limits::defaults()));
+        let mut hub = HubConfig::default().with_max_open_bytes(usize::MAX);
+        hub.limits = connection.limits.clone();
+        let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
+        let options = ServerOptions::default()
+            .with_hub(hub)
+            .with_connection(connection)
+            .with_http(http)
+            .with_driver(driver)
+            .with_shutdown_timeout(terms.shutdown);
+        let server = Server::bind("127.0.0.1:0", Obedient::default(), options)
+            .await
+            .unwrap();
+        let subject = Self {
+            address: server.local_addr(),
+            counters: server.counters(),
+            handle: server.handle(),
+            runtime: server.runtime(),
+            max_message: terms.max_message,
+        };
+        tokio::spawn(server.run());
+        subject
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.counters)
+    }
+
+    fn upgrade(&self) -> String {
+        upgrade_request("/", "")
+    }
+
+    async fn enter(&self, peer: &mut RawPeer, name: &str) -> io::Result<()> {
+        peer.text(&registration(&registered(name))).await?;
+        let answer = peer.next_text().await?;
+        assert!(answer.contains(r#""success":true"#), "{answer}");
+        Ok(())
+    }
+
+    /// Here the server asks, and the client answers.
+    async fn exchange(&self, peer: &mut RawPeer, name: &str) -> io::Result<()> {
+        let mut asked = pin!(self.runtime.ask(to(name, "hi")));
+        loop {
+            tokio::select! {
+                biased;
+                settled = &mut asked => {
+                    assert!(settled.as_ref().is_ok_and(Settled::is_taken), "{settled:?}");
+                    return Ok(());
+                }
+                text = peer.next_text() => {
+                    let message: Value = serde_json::from_str(&text?)?;
+                    if let Some(id) = message["payload"]["id"].as_str() {
+                        peer.text(&ack(id)).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn states(&self) -> &'static [&'static str] {
+        &["upgraded", "registered", "message is open", "acknowledged"]
+    }
+
+    async fn bring_to(&self, peer: &mut RawPeer, name: &str, state: &str) -> io::Result<()> {
+        if state == "upgraded" {
+            return Ok(());
+        }
+        self.enter(peer, name).await?;
+        match state {
+            "message is open" => {
+                self.runtime.submit(to(name, "hi")).unwrap();
+                peer.next_text().await.map(drop)
+            }
+            "acknowledged" => self.exchange(peer, name).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn panic(&self, _: &mut RawPeer, _: &str) -> io::Result<()> {
+        let settled = self.runtime.ask(Input::text("panic")).await.unwrap();
+        let why = Unroutable::Router(RouterError::failed("internal error"));
+        assert_eq!(settled.unroutable, Some(why));
+        Ok(())
+    }
+
+    async fn hang(&self, _: &mut RawPeer, _: &str) -> io::Result<()> {
+        self.runtime.submit(Input::text("hang")).unwrap();
+        Ok(())
+    }
+
+    async fn oversize(&self, _: &mut RawPeer, name: &str) -> io::Result<()> {
+        let refused = self.runtime.submit(to(name, &"x".repeat(self.max_message)));
+        assert!(
+            matches!(refused, Err(HubError::TooLarge { .. })),
+            "{refused:?}"
+        );
+        Ok(())
+    }
+
+    async fn pour(&self, _: &mut RawPeer, name: &str) -> io::Result<()> {
+        let long = "x".repeat(self.max_message / 2);
+        let name = registered(name);
+        let is_there = || {
+            let clients = self.runtime.clients();
+            clients
+                .iter()
+                .any(|client| *client.registration.name == *name)
+        };
+        let mut sent = 0;
+        while is_there() {
+            sent += 1;
+            assert!(sent < 1_000, "{sent} messages are hoarded");
+            self.runtime.submit(to(&name, &long)).unwrap();
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    fn small_text(&self) -> String {
+        ack("msg-nobody-has-sent")
+    }
+
+    fn stranger(&self) -> Option<End> {
+        Some(End::Said(1008))
+    }
+
+    fn gone(&self) -> End {
+        // The specification terminates such a line.
+        End::Fin
+    }
+
+    fn going(&self) -> u16 {
+        1001
+    }
+
+    async fn drain(&self, deadline: Duration) -> DrainReport {
+        self.handle.drain(deadline).await
+    }
+}
+
+#[test]
+fn the_server_survives_every_fault() {
+    check_all::<Subject>();
+}
+
+#[test]
+fn a_clock_that_jumps_gives_one_fresh_grace() {
+    let config = ServerConfig::default();
+    let mut conn = ServerConn::new(config, Instant::now());
+    conformance::a_late_deadline_gives_one_fresh_grace(&mut conn);
+}
