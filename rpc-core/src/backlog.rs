@@ -96,8 +96,7 @@ impl<T> Default for Backlog<T> {
 
 /// The events that a machine has for its application, and how many bytes they keep.
 ///
-/// It takes whatever it is given: a machine that has [no room](Self::has_room) left wants no more
-/// input, but what has come is told.
+/// It takes whatever it is given. A machine without [room](Self::has_room) wants no more input.
 #[derive(Clone, Debug)]
 pub(crate) struct EventBacklog<E> {
     events: Backlog<(E, usize)>,

@@ -95,7 +95,7 @@ pub struct MachineCore<E> {
     only_pongs: bool,
     rate: Bucket,
     timer: Option<(Instant, &'static str)>,
-    /// Somebody found no room in the outbox, and has not been told since that there is some.
+    /// The outbox was full, and that it has room again was not reported since.
     refused: bool,
     closed: Option<Box<CloseReason>>,
     close_emitted: bool,
@@ -143,7 +143,7 @@ impl<E> MachineCore<E> {
         self
     }
 
-    // What arrives.
+    // Input.
 
     /// Notes that a message has arrived, and gives it back; `None` once closed, when nothing is read
     /// any more.
@@ -180,7 +180,7 @@ impl<E> MachineCore<E> {
         true
     }
 
-    // What is sent.
+    // Output.
 
     /// Writes a text frame with `encode` and queues it. What `encode` is given may hold other frames
     /// already: it only appends.
@@ -263,8 +263,8 @@ impl<E> MachineCore<E> {
         self.outbox.has_stream_room(2)
     }
 
-    /// Whether to say, once, that there is [room again](Self::has_stream_slack): something was
-    /// refused with [`Refused::QueueFull`].
+    /// `true` once after a [`Refused::QueueFull`], as soon as there is
+    /// [room again](Self::has_stream_slack): time for an event that says so.
     #[inline]
     #[must_use]
     pub fn take_writable(&mut self) -> bool {
@@ -288,7 +288,7 @@ impl<E> MachineCore<E> {
         }
     }
 
-    // What the application is told.
+    // Events.
 
     /// Queues an event that keeps about so many bytes. Once closed it does nothing.
     #[inline]
@@ -309,9 +309,9 @@ impl<E> MachineCore<E> {
         self.events.pop()
     }
 
-    /// The next event that was queued, and behind the last one, once, that the connection has
-    /// ended. A machine whose calls end with the connection takes
-    /// [`pop_event`](Self::pop_event) first, and then ends them.
+    /// The next event that was queued; after the last one, once, the event that `closed` makes of the
+    /// reason why the connection has ended. A machine with calls takes
+    /// [`pop_event`](Self::pop_event) first, then ends its calls, then calls this.
     #[inline]
     #[must_use]
     pub fn poll_event(&mut self, closed: impl FnOnce(CloseReason) -> E) -> Option<E> {
@@ -356,19 +356,19 @@ impl<E> MachineCore<E> {
         self.timer.take_if(|(at, _)| *at <= now).is_some()
     }
 
-    /// Starts to ping. What is asked for later, is asked with the same configuration.
+    /// Starts to ping. Later calls take the same configuration.
     pub fn start_keepalive(&mut self, config: &KeepAlive, now: Instant) {
         self.keepalive.start(config, now);
     }
 
-    /// Counts silence from now on, without pings. Call it for every message.
+    /// Expects something within `pong_timeout`, without sending pings. Call it for every message.
     pub fn expect_life(&mut self, config: &KeepAlive, now: Instant) {
         self.keepalive.expect(config, now);
     }
 
-    /// Queues the ping that is due, if one is. If the peer is gone, says so: close with this reason.
-    /// Silence proves nothing while this side `can_hear` no pong, because it reads nothing or the
-    /// ping cannot have arrived.
+    /// Queues the ping that is due, if one is. Returns why to close, if the peer is gone. Pass
+    /// `can_hear: false` while a pong cannot be heard, because nothing is read or the ping cannot have
+    /// arrived: silence proves nothing then.
     #[must_use]
     pub fn check_keepalive(
         &mut self,
@@ -388,15 +388,15 @@ impl<E> MachineCore<E> {
             .check(config, reads_paused, now, &mut self.outbox)
     }
 
-    /// Whether deadlines for what the peer owes count now: what has come has been read, so that what
-    /// is missing is late. `false` once closed. Ask it before each deadline that is acted on.
+    /// Whether a deadline for an answer of the peer may pass now: everything that has arrived was
+    /// read, so an answer that is missing is late. `false` once closed. Ask before each deadline.
     #[must_use]
     pub fn may_expire(&mut self, now: Instant) -> bool {
         !self.is_closed() && self.pause.is_over(self.events.has_room(), now)
     }
 
-    /// When a deadline for what the peer owes is acted on: never while nothing is read because events
-    /// are not taken, shortly after that, and never once closed.
+    /// When a deadline for an answer of the peer passes: `None` while nothing is read because events
+    /// are not taken, and once closed; a moment later than planned right after such a pause.
     #[must_use]
     pub fn unless_paused(&self, deadline: Option<Instant>) -> Option<Instant> {
         let reads = !self.is_closed() && self.events.has_room();
@@ -411,8 +411,8 @@ impl<E> MachineCore<E> {
 
     // The end.
 
-    /// Sends a Close and ends. What is queued still leaves before it. The peer is told the reason,
-    /// unless it gave it itself. `false` if the connection has ended before.
+    /// Sends a Close and ends. What is queued still leaves before it. The Close carries the reason,
+    /// unless it is the peer's own or the application's. `false` if the connection has ended before.
     pub fn close(&mut self, reason: CloseReason, code: u16) -> bool {
         let words = match &reason {
             CloseReason::Local

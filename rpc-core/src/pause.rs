@@ -7,7 +7,7 @@ use crate::timers::later;
 /// How long is read after a long pause before deadlines count again.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// When deadlines for what the peer owes are suspended.
+/// When deadlines for answers of the peer are suspended.
 ///
 /// A machine whose application takes no events [reads nothing](crate::Machine::wants_input), so what
 /// it waits for may have come and lie in the line. Its deadlines are suspended meanwhile, and for as
