@@ -130,7 +130,12 @@ fn where_only_pongs_count_nothing_else_shows_life() {
 fn a_refused_stream_is_told_once_when_half_of_its_room_is_free() {
     let limits = Limits::default().with_max_outbox_frames(16);
     let (mut core, _) = core(&limits);
-    let step = |core: &mut MachineCore<u8>| core.send_stream(|it| Ok(it.push('1')));
+    let step = |core: &mut MachineCore<u8>| {
+        core.send_stream(|buffer| {
+            buffer.push('1');
+            Ok(())
+        })
+    };
     for _ in 0..4 {
         assert!(step(&mut core).is_ok());
     }

@@ -28,11 +28,11 @@ pub struct Guest {
 
 impl Guest {
     pub fn new(name: &str, now: Instant) -> Self {
-        Self::with_limits(name, Limits::default(), now)
+        Self::with_limits(name, &Limits::default(), now)
     }
 
-    pub fn with_limits(name: &str, limits: Limits, now: Instant) -> Self {
-        let mut core = MachineCore::new(&limits);
+    pub fn with_limits(name: &str, limits: &Limits, now: Instant) -> Self {
+        let mut core = MachineCore::new(limits);
         let hello = Frame {
             hello: Some(name.to_owned()),
             ..Frame::default()
