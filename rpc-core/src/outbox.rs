@@ -87,12 +87,7 @@ impl Outbox {
         self.max_message = bytes;
     }
 
-    /// Writes a text frame with `encode` and queues it. What `encode` is given may hold other frames
-    /// already: it only appends.
-    ///
-    /// # Errors
-    /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Closed`] after a Close was
-    /// queued, or whatever `encode` returns; nothing is queued then.
+    /// See [`MachineCore::send_with`](crate::MachineCore::send_with).
     pub(crate) fn encode(
         &mut self,
         encode: impl FnOnce(&mut String) -> Result<(), Refused>,
@@ -124,9 +119,6 @@ impl Outbox {
     }
 
     /// Writes `value` as JSON and queues it as a text frame.
-    ///
-    /// # Errors
-    /// As for [`encode`](Self::encode); [`Refused::Encode`] if the value is not JSON.
     pub(crate) fn json(
         &mut self,
         value: &(impl serde::Serialize + ?Sized),
@@ -135,9 +127,6 @@ impl Outbox {
     }
 
     /// Queues a text that is encoded already, sharing its bytes.
-    ///
-    /// # Errors
-    /// As for [`encode`](Self::encode).
     pub(crate) fn text(&mut self, text: Text) -> Result<FrameNumber, Refused> {
         self.check_open()?;
         self.check_room(text.len())?;
