@@ -1,4 +1,4 @@
-//! [`Backlog`]: a queue that is empty most of the time; [`EventBacklog`] for the events of a machine.
+//! [`Backlog`]: a queue that is empty most of the time.
 
 use std::collections::VecDeque;
 
@@ -96,59 +96,50 @@ impl<T> Default for Backlog<T> {
 
 /// The events that a machine has for its application, and how many bytes they keep.
 ///
-/// It takes whatever it is given: a machine that has [no room](Self::has_room) left wants no more
-/// input, but what has come is told.
+/// It takes whatever it is given. A machine without [room](Self::has_room) wants no more input.
 #[derive(Clone, Debug)]
-pub struct EventBacklog<E> {
+pub(crate) struct EventBacklog<E> {
     events: Backlog<(E, usize)>,
     bytes: usize,
+    max_events: usize,
+    max_bytes: usize,
 }
 
 impl<E> EventBacklog<E> {
     /// No events.
-    #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new(limits: &Limits) -> Self {
         Self {
             events: Backlog::new(),
             bytes: 0,
+            max_events: limits.max_events,
+            max_bytes: limits.max_event_bytes,
         }
     }
 
     /// Adds an event that keeps so many bytes.
-    pub fn push(&mut self, event: E, bytes: usize) {
+    #[inline]
+    pub(crate) fn push(&mut self, event: E, bytes: usize) {
         self.bytes += bytes;
         self.events.push_back((event, bytes));
     }
 
     /// Takes the oldest event.
-    pub fn pop(&mut self) -> Option<E> {
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<E> {
         let (event, bytes) = self.events.pop_front()?;
         self.bytes -= bytes;
         Some(event)
     }
 
     /// How many events wait.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether no event waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
-    }
-
     /// Whether these are fewer and smaller than the limits say, so that more input is welcome.
-    #[must_use]
-    pub fn has_room(&self, limits: &Limits) -> bool {
-        self.events.len() < limits.max_events && self.bytes < limits.max_event_bytes
-    }
-}
-
-impl<E> Default for EventBacklog<E> {
-    fn default() -> Self {
-        Self::new()
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.events.len() < self.max_events && self.bytes < self.max_bytes
     }
 }
 
@@ -160,19 +151,19 @@ mod tests {
     fn events_have_room_until_there_are_too_many_or_too_large_ones() {
         let limits = Limits::default();
         let limits = limits.with_max_events(2).with_max_event_bytes(100);
-        let mut events = EventBacklog::new();
+        let mut events = EventBacklog::new(&limits);
         events.push("small", 1);
-        assert!(events.has_room(&limits));
+        assert!(events.has_room());
         events.push("another", 1);
-        assert!(!events.has_room(&limits));
+        assert!(!events.has_room());
         assert_eq!(events.pop(), Some("small"));
-        assert!(events.has_room(&limits));
+        assert!(events.has_room());
         events.push("large", 1_000);
         assert_eq!(events.pop(), Some("another"));
         assert_eq!(events.len(), 1);
-        assert!(!events.has_room(&limits));
+        assert!(!events.has_room());
         assert_eq!(events.pop(), Some("large"));
-        assert!(events.has_room(&limits) && events.is_empty());
+        assert!(events.has_room() && events.len() == 0);
     }
 
     #[test]

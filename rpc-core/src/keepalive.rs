@@ -1,10 +1,10 @@
-//! [`KeepAlive`]: WebSocket pings, and when a silent peer counts as gone; [`Heart`] for machines.
+//! [`KeepAlive`]: WebSocket pings, and when a silent peer counts as gone.
 
 use std::time::{Duration, Instant};
 
 use crate::error::CloseReason;
 use crate::outbox::Outbox;
-use crate::timers::{TimerKind, Timers, later};
+use crate::timers::{later, sooner};
 
 const INTERVAL: Duration = Duration::from_secs(30);
 const PONG_TIMEOUT: Duration = Duration::from_secs(15);
@@ -36,153 +36,97 @@ impl KeepAlive {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    /// No life since the last ping.
-    Pong,
-    /// The next ping.
-    Ping,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Pong, Self::Ping];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Pong => "pong",
-            Self::Ping => "heartbeat",
-        }
-    }
-}
-
-/// What is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pulse {
-    /// Send a ping.
-    Ping,
-    /// Close: the peer is gone.
-    Dead,
-}
-
-/// The state of [`KeepAlive`] on one connection, for use inside a machine.
-///
-/// ```
-/// use std::time::{Duration, Instant};
-/// use rpc_core::keepalive::{Heart, KeepAlive};
-/// use rpc_core::{Limits, Outbox, Outgoing};
-///
-/// let start = Instant::now();
-/// let mut outbox = Outbox::new(&Limits::default());
-/// let mut heart = Heart::new(KeepAlive::default(), start);
-/// let (ping, _) = heart.next_timeout().unwrap();
-/// assert_eq!(ping, start + Duration::from_secs(30));
-/// assert_eq!(heart.beat(ping, false, &mut outbox), None);
-/// assert!(matches!(outbox.pop(), Some(Outgoing::Ping(_))));
-/// let late = ping + Duration::from_secs(15);
-/// assert!(heart.beat(late, false, &mut outbox).is_some()); // close: nothing was heard
-/// ```
-#[derive(Debug)]
-pub struct Heart {
-    config: KeepAlive,
-    timers: Timers<Timer>,
+/// The state of [`KeepAlive`] on one connection. The configuration stays with the machine, so that an
+/// idle connection holds one copy less.
+#[derive(Debug, Default)]
+pub(crate) struct KeepaliveTimers {
+    ping_at: Option<Instant>,
+    /// When the peer counts as gone if nothing arrives.
+    gone_at: Option<Instant>,
     /// A late deadline has been forgiven since the peer was heard last.
     forgiven: bool,
 }
 
-impl Heart {
-    /// The state at the start of a connection: the first ping leaves after one interval.
-    #[must_use]
-    pub fn new(config: KeepAlive, now: Instant) -> Self {
-        let mut heart = Self {
-            config,
-            timers: Timers::new(),
-            forgiven: false,
-        };
-        heart.schedule(now);
-        heart
+impl KeepaliveTimers {
+    /// The first ping leaves after one interval.
+    pub(crate) fn start(&mut self, config: &KeepAlive, now: Instant) {
+        // An interval of zero would spin.
+        self.ping_at = config
+            .interval
+            .map(|interval| later(now, interval.max(Duration::from_millis(1))));
     }
 
-    /// Something arrived, whatever it is: the peer lives.
-    pub fn heard(&mut self) {
-        self.timers.stop(Timer::Pong);
+    /// Closes if nothing arrives within `pong_timeout` from now, without a ping.
+    pub(crate) fn expect(&mut self, config: &KeepAlive, now: Instant) {
+        self.gone_at = Some(later(
+            now,
+            config.pong_timeout.max(Duration::from_millis(1)),
+        ));
+    }
+
+    /// Silence proves nothing before then.
+    pub(crate) fn postpone(&mut self, until: Instant) {
+        self.gone_at = self.gone_at.map(|at| at.max(until));
+    }
+
+    /// Something arrived that shows that the peer lives.
+    #[inline]
+    pub(crate) const fn heard(&mut self) {
+        self.gone_at = None;
         self.forgiven = false;
     }
 
     /// Stops every timer: the connection has ended.
-    pub fn stop(&mut self) {
-        self.timers.stop_all();
+    pub(crate) const fn stop(&mut self) {
+        self.ping_at = None;
+        self.gone_at = None;
     }
 
-    /// When [`beat`](Self::beat) has to be called next, and what for; `None` is never.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        self.timers.next_timeout()
+    /// When [`check`](Self::check) has to be called next, and what for; `None` is never.
+    pub(crate) fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let what = match self.ping_at {
+            Some(_) => "pong",
+            None => "silence",
+        };
+        let gone = self.gone_at.map(|at| (at, what));
+        sooner(gone, self.ping_at.map(|at| (at, "heartbeat")))
     }
 
-    /// Sends the ping that is due, if one is. If the peer is gone, says so: it is time to close with
-    /// this reason. A side that reads nothing because its application is slow is `deaf`: it cannot
-    /// hear a pong, so silence proves nothing.
-    #[must_use]
-    pub fn beat(&mut self, now: Instant, deaf: bool, outbox: &mut Outbox) -> Option<CloseReason> {
-        while let Some(pulse) = self.pop_due(now, deaf) {
-            match pulse {
-                Pulse::Ping => outbox.ping(),
-                Pulse::Dead => {
-                    let after = self.config.pong_timeout;
-                    return Some(CloseReason::KeepAlive { after });
+    /// Queues the ping that is due, if one is. If the peer is gone, says so: it is time to close with
+    /// this reason. With `reads_paused` this side cannot hear a pong, so silence proves nothing.
+    pub(crate) fn check(
+        &mut self,
+        config: &KeepAlive,
+        reads_paused: bool,
+        now: Instant,
+        outbox: &mut Outbox,
+    ) -> Option<CloseReason> {
+        if let Some(at) = self.gone_at.filter(|at| *at <= now) {
+            let late = now.saturating_duration_since(at);
+            let slept = late > config.interval.unwrap_or(config.pong_timeout);
+            if !reads_paused && (self.forgiven || !slept) {
+                self.stop();
+                let after = config.pong_timeout;
+                return Some(CloseReason::KeepAlive { after });
+            }
+            self.expect(config, now);
+            if !reads_paused {
+                self.forgiven = true;
+                self.start(config, now);
+                if self.ping_at.is_some() {
+                    outbox.ping();
                 }
             }
         }
-        None
-    }
-
-    /// What is due; call it until `None`.
-    fn pop_due(&mut self, now: Instant, deaf: bool) -> Option<Pulse> {
-        while let Some((at, _)) = self.timers.poll_timeout() {
-            match self.timers.pop_expired(now)? {
-                Timer::Pong if deaf => {
-                    self.timers
-                        .set(Timer::Pong, later(now, self.config.pong_timeout));
-                }
-                Timer::Pong => {
-                    let late = now.saturating_duration_since(at);
-                    let slept = self.config.interval.is_some_and(|interval| late > interval);
-                    if self.forgiven || !slept {
-                        self.stop();
-                        return Some(Pulse::Dead);
-                    }
-                    self.forgiven = true;
-                    self.timers
-                        .set(Timer::Pong, later(now, self.config.pong_timeout));
-                    self.schedule(now);
-                    return Some(Pulse::Ping);
-                }
-                Timer::Ping => {
-                    self.schedule(now);
-                    // The answer to the last ping is still awaited: that one decides.
-                    if self.timers.get(Timer::Pong).is_none() {
-                        self.timers
-                            .set(Timer::Pong, later(now, self.config.pong_timeout));
-                        return Some(Pulse::Ping);
-                    }
-                }
+        if self.ping_at.is_some_and(|at| at <= now) {
+            self.start(config, now);
+            // The answer to the last ping is still awaited: that one decides.
+            if self.gone_at.is_none() {
+                self.expect(config, now);
+                outbox.ping();
             }
         }
         None
-    }
-
-    fn schedule(&mut self, now: Instant) {
-        if let Some(interval) = self.config.interval {
-            // An interval of zero would spin.
-            self.timers.set(
-                Timer::Ping,
-                later(now, interval.max(Duration::from_millis(1))),
-            );
-        }
     }
 }
 
@@ -192,60 +136,129 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn heart() -> (Heart, Instant) {
+    #[derive(Debug, PartialEq)]
+    enum Due {
+        Nothing,
+        Ping,
+        Gone,
+    }
+
+    struct Line {
+        config: KeepAlive,
+        timers: KeepaliveTimers,
+        outbox: Outbox,
+    }
+
+    impl Line {
+        fn new(config: KeepAlive, now: Instant) -> Self {
+            let mut timers = KeepaliveTimers::default();
+            timers.start(&config, now);
+            Self {
+                config,
+                timers,
+                outbox: Outbox::default(),
+            }
+        }
+
+        fn check(&mut self, now: Instant, reads_paused: bool) -> Due {
+            let timers = &mut self.timers;
+            let gone = timers.check(&self.config, reads_paused, now, &mut self.outbox);
+            match (gone, self.outbox.pop()) {
+                (Some(CloseReason::KeepAlive { after }), None) => {
+                    assert_eq!(after, self.config.pong_timeout);
+                    Due::Gone
+                }
+                (None, Some(_)) => Due::Ping,
+                (None, None) => Due::Nothing,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn line() -> (Line, Instant) {
         let now = Instant::now();
-        (Heart::new(KeepAlive::default(), now), now)
+        (Line::new(KeepAlive::default(), now), now)
     }
 
     #[test]
     fn a_ping_leaves_every_interval_while_the_peer_lives() {
-        let (mut heart, start) = heart();
+        let (mut line, start) = line();
         for round in 1..5 {
             let at = start + INTERVAL * round;
-            assert_eq!(heart.pop_due(at - SECOND, false), None);
-            assert_eq!(heart.pop_due(at, false), Some(Pulse::Ping));
-            assert_eq!(heart.pop_due(at, false), None);
-            heart.heard();
+            assert_eq!(line.timers.next_timeout(), Some((at, "heartbeat")));
+            assert_eq!(line.check(at - SECOND, false), Due::Nothing);
+            assert_eq!(line.check(at, false), Due::Ping);
+            assert_eq!(line.check(at, false), Due::Nothing);
+            line.timers.heard();
         }
     }
 
     #[test]
     fn silence_after_a_ping_is_death() {
-        let (mut heart, start) = heart();
+        let (mut line, start) = line();
         let ping = start + INTERVAL;
-        assert_eq!(heart.pop_due(ping, false), Some(Pulse::Ping));
-        assert_eq!(heart.pop_due(ping + PONG_TIMEOUT - SECOND, false), None);
-        assert_eq!(heart.pop_due(ping + PONG_TIMEOUT, false), Some(Pulse::Dead));
-        assert_eq!(heart.next_timeout(), None);
+        assert_eq!(line.check(ping, false), Due::Ping);
+        let late = ping + PONG_TIMEOUT;
+        assert_eq!(line.timers.next_timeout(), Some((late, "pong")));
+        assert_eq!(line.check(late - SECOND, false), Due::Nothing);
+        assert_eq!(line.check(late, false), Due::Gone);
+        assert_eq!(line.timers.next_timeout(), None);
     }
 
     #[test]
     fn a_side_that_does_not_read_declares_nobody_dead() {
-        let (mut heart, start) = heart();
+        let (mut line, start) = line();
         let ping = start + INTERVAL;
-        assert_eq!(heart.pop_due(ping, true), Some(Pulse::Ping));
-        let deaf = ping + PONG_TIMEOUT;
-        assert_eq!(heart.pop_due(deaf, true), None);
-        assert_eq!(heart.pop_due(deaf + PONG_TIMEOUT, false), Some(Pulse::Dead));
+        assert_eq!(line.check(ping, true), Due::Ping);
+        let paused = ping + PONG_TIMEOUT;
+        assert_eq!(line.check(paused, true), Due::Nothing);
+        assert_eq!(line.check(paused + PONG_TIMEOUT, false), Due::Gone);
     }
 
     #[test]
     fn a_machine_that_slept_gives_one_fresh_grace() {
-        let (mut heart, start) = heart();
+        let (mut line, start) = line();
         let ping = start + INTERVAL;
-        assert_eq!(heart.pop_due(ping, false), Some(Pulse::Ping));
+        assert_eq!(line.check(ping, false), Due::Ping);
         let awake = ping + SECOND * 3600;
-        assert_eq!(heart.pop_due(awake, false), Some(Pulse::Ping));
-        assert_eq!(heart.pop_due(awake, false), None);
-        assert_eq!(
-            heart.pop_due(awake + SECOND * 3600, false),
-            Some(Pulse::Dead)
-        );
+        assert_eq!(line.check(awake, false), Due::Ping);
+        assert_eq!(line.check(awake, false), Due::Nothing);
+        assert_eq!(line.check(awake + SECOND * 3600, false), Due::Gone);
+    }
+
+    #[test]
+    fn without_pings_silence_alone_is_death_after_one_grace_for_sleep() {
+        let start = Instant::now();
+        let config = KeepAlive::off().with_pong_timeout(SECOND * 75);
+        let mut line = Line::new(config, start);
+        line.timers.expect(&config, start);
+        let late = start + SECOND * 75;
+        assert_eq!(line.timers.next_timeout(), Some((late, "silence")));
+        assert_eq!(line.check(late, true), Due::Nothing);
+        let awake = late + SECOND * 3600;
+        assert_eq!(line.check(awake, false), Due::Nothing);
+        assert_eq!(line.check(awake + SECOND * 75, false), Due::Gone);
+    }
+
+    #[test]
+    fn a_timeout_of_zero_never_spins() {
+        let start = Instant::now();
+        let config = KeepAlive::default()
+            .with_interval(Some(Duration::ZERO))
+            .with_pong_timeout(Duration::ZERO);
+        let mut line = Line::new(config, start);
+        let mut now = start;
+        for _ in 0..10 {
+            let (next, _) = line.timers.next_timeout().unwrap();
+            assert!(next > now);
+            now = next;
+            assert_ne!(line.check(now, true), Due::Gone);
+        }
     }
 
     #[test]
     fn switched_off_it_has_no_deadline() {
-        let heart = Heart::new(KeepAlive::off(), Instant::now());
-        assert_eq!(heart.next_timeout(), None);
+        let line = Line::new(KeepAlive::off(), Instant::now());
+        assert_eq!(line.timers.next_timeout(), None);
     }
 }

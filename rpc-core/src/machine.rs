@@ -11,6 +11,8 @@ use crate::message::{Incoming, Outgoing};
 /// they can return typed values. This trait is only what a driver, a test harness or your own
 /// event loop has to know.
 ///
+/// What every machine needs besides its protocol is in [`MachineCore`](crate::MachineCore).
+///
 /// # Rules
 ///
 /// Every machine in this workspace keeps these rules; the functions in

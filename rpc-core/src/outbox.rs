@@ -14,6 +14,8 @@ use crate::message::{CloseFrame, Outgoing, Text};
 const CHUNK: usize = 4 * 1024;
 /// A lone frame of at most so many bytes is copied, and its buffer used again.
 const SMALL: usize = 256;
+/// Most bytes of streams that wait to be sent, if the limits allow more.
+const MAX_STREAMED: usize = 1024 * 1024;
 /// So many places in the queue are kept when it is empty.
 const KEPT_FRAMES: usize = 4;
 
@@ -26,14 +28,14 @@ const KEPT_FRAMES: usize = 4;
 /// Most connections say nothing most of the time, so an outbox holds little when it is empty, and
 /// nothing from the first ping on before which nothing was said.
 #[derive(Debug)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     frames: VecDeque<Waiting>,
     /// The text of the written ones: what is being cut, whole chunks, and what is being written.
     leaving: Bytes,
     chunks: VecDeque<Bytes>,
     open: String,
-    /// How long the last chunk was, and so probably the next one is.
-    last_chunk: usize,
+    /// How long the last chunk was, at most [`CHUNK`], and so probably the next one is.
+    last_chunk: u16,
     queued_bytes: usize,
     taken: u64,
     closing: bool,
@@ -51,7 +53,7 @@ enum Waiting {
     Ready(Outgoing),
 }
 
-/// Which frame of the connection a frame is; compare it with [`Outbox::was_taken`].
+/// Which frame of the connection a frame is; see [`MachineCore::delivery`](crate::MachineCore::delivery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameNumber(u64);
 
@@ -64,8 +66,7 @@ impl Default for Outbox {
 
 impl Outbox {
     /// An empty outbox within these limits.
-    #[must_use]
-    pub fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             frames: VecDeque::new(),
             leaving: Bytes::new(),
@@ -81,13 +82,13 @@ impl Outbox {
         }
     }
 
-    /// Writes a text frame with `encode` and queues it. What `encode` is given may hold other frames
-    /// already: it only appends.
-    ///
-    /// # Errors
-    /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Closed`] after a Close was
-    /// queued, or whatever `encode` returns; nothing is queued then.
-    pub fn encode(
+    /// Takes messages up to this size.
+    pub(crate) const fn set_max_message(&mut self, bytes: usize) {
+        self.max_message = bytes;
+    }
+
+    /// See [`MachineCore::send_with`](crate::MachineCore::send_with).
+    pub(crate) fn encode(
         &mut self,
         encode: impl FnOnce(&mut String) -> Result<(), Refused>,
     ) -> Result<FrameNumber, Refused> {
@@ -97,7 +98,7 @@ impl Outbox {
             self.chunks.push_back(chunk);
         }
         if self.open.capacity() == 0 {
-            self.open = String::with_capacity(self.last_chunk.clamp(SMALL, CHUNK));
+            self.open = String::with_capacity(usize::from(self.last_chunk).max(SMALL));
         }
         let start = self.open.len();
         let written = encode(&mut self.open).and_then(|()| {
@@ -118,10 +119,7 @@ impl Outbox {
     }
 
     /// Writes `value` as JSON and queues it as a text frame.
-    ///
-    /// # Errors
-    /// As for [`encode`](Self::encode); [`Refused::Encode`] if the value is not JSON.
-    pub fn json(
+    pub(crate) fn json(
         &mut self,
         value: &(impl serde::Serialize + ?Sized),
     ) -> Result<FrameNumber, Refused> {
@@ -129,24 +127,21 @@ impl Outbox {
     }
 
     /// Queues a text that is encoded already, sharing its bytes.
-    ///
-    /// # Errors
-    /// As for [`encode`](Self::encode).
-    pub fn text(&mut self, text: Text) -> Result<FrameNumber, Refused> {
+    pub(crate) fn text(&mut self, text: Text) -> Result<FrameNumber, Refused> {
         self.check_open()?;
         self.check_room(text.len())?;
         Ok(self.push_ready(Outgoing::Text(text)))
     }
 
     /// Queues a WebSocket ping. A ping needs no room: there is at most one per interval.
-    pub fn ping(&mut self) {
+    pub(crate) fn ping(&mut self) {
         if !self.closing {
             self.push_ready(Outgoing::Ping(Bytes::new()));
         }
     }
 
     /// Queues a Close behind everything that waits. Nothing can be queued after it.
-    pub fn close(&mut self, frame: CloseFrame) {
+    pub(crate) fn close(&mut self, frame: CloseFrame) {
         if !self.closing {
             self.push_ready(Outgoing::Close(frame));
             self.closing = true;
@@ -155,7 +150,7 @@ impl Outbox {
 
     /// Drops everything that waits and queues [`Outgoing::Abort`]: for a peer that is gone. Nothing
     /// can be queued after it, and after a Close it is too late for it.
-    pub fn abort(&mut self) {
+    pub(crate) fn abort(&mut self) {
         if !self.closing {
             self.discard();
             self.push_ready(Outgoing::Abort);
@@ -163,7 +158,7 @@ impl Outbox {
     }
 
     /// Takes the next frame.
-    pub fn pop(&mut self) -> Option<Outgoing> {
+    pub(crate) fn pop(&mut self) -> Option<Outgoing> {
         let frame = match self.frames.pop_front()? {
             Waiting::Written(size) => Outgoing::Text(self.cut(size)),
             Waiting::Ready(frame) => frame,
@@ -180,41 +175,34 @@ impl Outbox {
     }
 
     /// Drops everything that waits and takes nothing more.
-    pub fn discard(&mut self) {
+    pub(crate) fn discard(&mut self) {
         self.release();
         self.queued_bytes = 0;
         self.closing = true;
     }
 
     /// Whether this frame has been handed to the transport.
-    #[must_use]
-    pub const fn was_taken(&self, frame: FrameNumber) -> bool {
+    pub(crate) const fn was_taken(&self, frame: FrameNumber) -> bool {
         frame.0 < self.taken
     }
 
-    /// Whether nothing waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.frames.is_empty()
-    }
-
-    /// How many frames wait.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.frames.len()
-    }
-
-    /// How many bytes wait.
-    #[must_use]
-    pub const fn queued_bytes(&self) -> usize {
-        self.queued_bytes
-    }
-
-    /// Whether less than half of the room is used: a machine that answers its peer reads on only
-    /// while this holds, so that a peer that never reads cannot make it hoard answers.
-    #[must_use]
-    pub fn has_slack(&self) -> bool {
+    /// Whether less than half of the room is used.
+    pub(crate) fn has_slack(&self) -> bool {
         self.frames.len() <= self.max_frames / 2 && self.queued_bytes <= self.max_bytes / 2
+    }
+
+    /// Whether less waits than this part of the quarter of the room that streams may fill, at most
+    /// 1 MiB.
+    pub(crate) fn has_stream_room(&self, part: usize) -> bool {
+        let max_bytes = MAX_STREAMED.min(self.max_bytes / 4);
+        self.frames.is_empty()
+            || (self.frames.len() < self.max_frames / 4 / part
+                && self.queued_bytes < max_bytes / part)
+    }
+
+    /// Whether so many frames fit beside those that wait. If nothing waits, any number does.
+    pub(crate) fn has_room_for(&self, frames: usize) -> bool {
+        self.frames.is_empty() || self.frames.len().saturating_add(frames) <= self.max_frames
     }
 
     fn check_open(&self) -> Result<(), Refused> {
@@ -272,7 +260,8 @@ impl Outbox {
     }
 
     fn finish_chunk(&mut self) -> Bytes {
-        self.last_chunk = self.open.len();
+        // It fits, so 0 is never taken.
+        self.last_chunk = u16::try_from(self.open.len().min(CHUNK)).unwrap_or(0);
         Bytes::from(mem::take(&mut self.open))
     }
 
@@ -308,7 +297,7 @@ mod tests {
         assert!(outbox.pop().is_some());
         assert!(outbox.was_taken(first) && !outbox.was_taken(second));
         assert_eq!(texts(&mut outbox), ["2"]);
-        assert_eq!(outbox.queued_bytes(), 0);
+        assert_eq!(outbox.queued_bytes, 0);
     }
 
     #[test]
@@ -353,7 +342,7 @@ mod tests {
             }
         }
         assert_eq!(texts(&mut outbox), expected);
-        assert_eq!(outbox.queued_bytes(), 0);
+        assert_eq!(outbox.queued_bytes, 0);
     }
 
     #[test]
@@ -397,7 +386,7 @@ mod tests {
         assert_eq!(outbox.pop(), Some(Outgoing::Abort));
         assert_eq!(outbox.pop(), None);
         outbox.abort();
-        assert!(outbox.is_empty());
+        assert!(outbox.frames.is_empty());
     }
 
     #[test]
@@ -407,6 +396,6 @@ mod tests {
         outbox.close(CloseFrame::new(1001, ""));
         outbox.ping();
         assert_eq!(outbox.json(&1), Err(Refused::Closed));
-        assert_eq!(outbox.len(), 1);
+        assert_eq!(outbox.frames.len(), 1);
     }
 }

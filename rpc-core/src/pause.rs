@@ -7,59 +7,84 @@ use crate::timers::later;
 /// How long is read after a long pause before deadlines count again.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// When deadlines for what the peer owes are suspended, for use inside a machine.
+/// When deadlines for answers of the peer are suspended.
 ///
 /// A machine whose application takes no events [reads nothing](crate::Machine::wants_input), so what
 /// it waits for may have come and lie in the line. Its deadlines are suspended meanwhile, and for as
 /// long as the pause took, at most a second, once it reads again: by then what has come is read.
-///
-/// ```
-/// use std::time::{Duration, Instant};
-/// use rpc_core::pause::ReadPause;
-///
-/// let (start, second) = (Instant::now(), Duration::from_secs(1));
-/// let mut pause = ReadPause::default();
-/// let deadline = start + 30 * second;
-/// assert_eq!(pause.suspend(deadline, true), Some(deadline));
-/// pause.note(false, start);
-/// assert_eq!(pause.suspend(deadline, false), None);
-/// // An hour later the application takes an event.
-/// let back = start + 3600 * second;
-/// assert!(!pause.is_over(true, back));
-/// assert_eq!(pause.suspend(deadline, true), Some(back + second));
-/// assert!(pause.is_over(true, back + second));
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ReadPause {
-    /// Since when nothing is read.
-    since: Option<Instant>,
-    /// Until then what has come meanwhile is being read.
-    catching_up: Option<Instant>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReadPause {
+    /// Everything is read. When the machine was given something last.
+    Reading { last: Option<Instant> },
+    /// Nothing is read.
+    Paused { since: Instant },
+    /// What came during a pause is being read.
+    CatchingUp { until: Instant },
+}
+
+impl Default for ReadPause {
+    fn default() -> Self {
+        Self::Reading { last: None }
+    }
 }
 
 impl ReadPause {
-    /// Notes whether the machine reads. Call it before and after each message.
-    pub fn note(&mut self, reads: bool, now: Instant) {
-        if !reads {
-            self.since.get_or_insert(now);
-        } else if let Some(since) = self.since.take() {
-            let pause = now.saturating_duration_since(since);
-            self.catching_up = Some(later(now, pause.min(CATCH_UP)));
+    /// Reading stops: what the machine was given last has filled its room.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        let since = match *self {
+            Self::Reading { last } => last,
+            Self::Paused { since } => Some(since),
+            // At the earliest.
+            Self::CatchingUp { until } => until.checked_sub(CATCH_UP),
+        };
+        if let Some(since) = since {
+            *self = Self::Paused { since };
         }
     }
 
+    /// Notes whether the machine reads now.
+    #[inline]
+    pub(crate) fn note(&mut self, reads: bool, now: Instant) {
+        *self = match *self {
+            Self::Paused { since } if reads => {
+                let pause = now.saturating_duration_since(since);
+                let until = later(now, pause.min(CATCH_UP));
+                Self::CatchingUp { until }
+            }
+            Self::Paused { since } => Self::Paused { since },
+            _ if !reads => Self::Paused { since: now },
+            Self::CatchingUp { until } if until > now => Self::CatchingUp { until },
+            _ => Self::Reading { last: Some(now) },
+        };
+    }
+
     /// Notes it too, and says whether deadlines count: what has come has been read, so that what is
-    /// missing is late. Call it before each deadline that is acted on.
-    #[must_use]
-    pub fn is_over(&mut self, reads: bool, now: Instant) -> bool {
+    /// missing is late.
+    pub(crate) fn is_over(&mut self, reads: bool, now: Instant) -> bool {
         self.note(reads, now);
-        self.since.is_none() && self.catching_up.is_none_or(|until| until <= now)
+        match *self {
+            Self::Reading { .. } => true,
+            Self::Paused { .. } => false,
+            Self::CatchingUp { until } => until <= now,
+        }
+    }
+
+    /// Notes it too, and says until when what has come meanwhile is being read.
+    pub(crate) fn catching_up(&mut self, reads: bool, now: Instant) -> Option<Instant> {
+        self.note(reads, now);
+        match *self {
+            Self::CatchingUp { until } => Some(until),
+            Self::Reading { .. } | Self::Paused { .. } => None,
+        }
     }
 
     /// When a machine that reads, or does not, has to look at this deadline; `None` while it does not.
-    #[must_use]
-    pub fn suspend(&self, deadline: Instant, reads: bool) -> Option<Instant> {
-        let until = self.catching_up.unwrap_or(deadline);
+    pub(crate) fn suspend(&self, deadline: Instant, reads: bool) -> Option<Instant> {
+        let until = match *self {
+            Self::CatchingUp { until } => until,
+            Self::Reading { .. } | Self::Paused { .. } => deadline,
+        };
         reads.then(|| deadline.max(until))
     }
 }
@@ -67,6 +92,8 @@ impl ReadPause {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
     fn a_short_pause_is_caught_up_in_its_own_time() {
@@ -78,6 +105,22 @@ mod tests {
         assert!(!pause.is_over(true, start + ms(10)));
         assert!(!pause.is_over(true, start + ms(19)));
         assert!(pause.is_over(true, start + ms(20)));
+    }
+
+    #[test]
+    fn a_long_pause_is_caught_up_within_a_second() {
+        let start = Instant::now();
+        let deadline = start + 30 * SECOND;
+        let mut pause = ReadPause::default();
+        pause.note(true, start);
+        assert_eq!(pause.suspend(deadline, true), Some(deadline));
+        pause.begin();
+        assert_eq!(pause.suspend(deadline, false), None);
+        // An hour later the application takes an event.
+        let back = start + 3600 * SECOND;
+        assert!(!pause.is_over(true, back));
+        assert_eq!(pause.suspend(deadline, true), Some(back + SECOND));
+        assert!(pause.is_over(true, back + SECOND));
     }
 
     #[test]

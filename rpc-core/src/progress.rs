@@ -21,12 +21,12 @@ const SLACK: usize = 16;
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use rpc_core::Outbox;
+/// use rpc_core::MachineCore;
 /// use rpc_core::progress::Progress;
 ///
 /// let (start, second) = (Instant::now(), Duration::from_secs(1));
-/// let mut outbox = Outbox::default();
-/// let [first, second_one] = [(); 2].map(|()| outbox.json("ask").unwrap());
+/// let mut core = MachineCore::<()>::default();
+/// let [first, second_one] = [(); 2].map(|()| core.send_json("ask").unwrap());
 /// let mut progress = Progress::default();
 /// progress.sent(first, start);
 /// progress.sent(second_one, start);

@@ -25,49 +25,25 @@ impl RateLimit {
     }
 }
 
-/// The state of a [`RateLimit`] on one connection, or of none.
-///
-/// ```
-/// use std::time::{Duration, Instant};
-/// use rpc_core::rate::{Bucket, RateLimit};
-///
-/// let (now, second) = (Instant::now(), Duration::from_secs(1));
-/// let mut bucket = Bucket::new(Some(RateLimit::new(1, second)), now);
-/// assert!(bucket.admits(now));
-/// assert!(!bucket.admits(now));
-/// assert!(bucket.admits(now + second));
-/// ```
-#[derive(Debug)]
-pub struct Bucket {
-    /// `None` admits everything.
-    limit: Option<RateLimit>,
-    /// When the bucket will be full again.
-    full_at: Instant,
+/// How much of a [`RateLimit`] one connection has used.
+#[derive(Debug, Default)]
+pub(crate) struct Bucket {
+    /// When the bucket will be full again; `None` is full from the start.
+    full_at: Option<Instant>,
 }
 
 impl Bucket {
-    /// A full bucket.
-    #[must_use]
-    pub const fn new(limit: Option<RateLimit>, now: Instant) -> Self {
-        Self {
-            limit,
-            full_at: now,
-        }
-    }
-
     /// Whether a message that comes now, of whatever kind, is within the limit; then it is counted.
-    #[must_use]
-    pub fn admits(&mut self, now: Instant) -> bool {
-        self.limit.is_none_or(|limit| self.take(limit, now))
-    }
-
-    fn take(&mut self, limit: RateLimit, now: Instant) -> bool {
-        let full_at = later(self.full_at.max(now), limit.interval);
+    /// No limit admits everything.
+    pub(crate) fn admits(&mut self, limit: Option<RateLimit>, now: Instant) -> bool {
+        let Some(limit) = limit else { return true };
+        let full_at = self.full_at.map_or(now, |at| at.max(now));
+        let full_at = later(full_at, limit.interval);
         let room = limit.interval.saturating_mul(limit.burst.max(1));
         if full_at.duration_since(now) > room {
             return false;
         }
-        self.full_at = full_at;
+        self.full_at = Some(full_at);
         true
     }
 }
@@ -80,8 +56,9 @@ mod tests {
     fn a_bucket_gives_its_burst_and_then_one_per_interval() {
         let start = Instant::now();
         let second = Duration::from_secs(1);
-        let mut bucket = Bucket::new(Some(RateLimit::new(3, second)), start);
-        let mut takes = |at| bucket.admits(at);
+        let limit = Some(RateLimit::new(3, second));
+        let mut bucket = Bucket::default();
+        let mut takes = |at| bucket.admits(limit, at);
         assert_eq!([start; 4].map(&mut takes), [true, true, true, false]);
         assert_eq!([start + second; 2].map(&mut takes), [true, false]);
         let rested = start + second * 100;
@@ -91,7 +68,7 @@ mod tests {
     #[test]
     fn without_a_limit_everything_is_admitted() {
         let now = Instant::now();
-        let mut bucket = Bucket::new(None, now);
-        assert!((0..10_000).all(|_| bucket.admits(now)));
+        let mut bucket = Bucket::default();
+        assert!((0..10_000).all(|_| bucket.admits(None, now)));
     }
 }

@@ -105,7 +105,7 @@ impl ClientConn {
     /// Lets a chat wait this long for each next message, from now on; `None` for ever. `false` if it
     /// has ended.
     pub fn set_idle_timeout(&mut self, chat: CallId, idle: Option<Duration>, now: Instant) -> bool {
-        if self.closed.is_some() {
+        if self.core.is_closed() {
             return false;
         }
         let Some(call) = self.calls.get_mut(chat) else {
@@ -134,7 +134,7 @@ impl ClientConn {
             return false;
         };
         if let Kind::Chat(_) = call.kind {
-            self.owe_abort(id, now);
+            self.defer_abort(id, now);
         }
         true
     }
@@ -147,8 +147,8 @@ impl ClientConn {
 
     /// Closes with this frame. What is queued is sent first; what is in flight ends at once.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.send_owed();
-        self.shut(CloseReason::Local, frame);
+        self.flush_deferred();
+        self.core.close_with(CloseReason::Local, frame);
     }
 
     /// Whether this is a chat that goes on.
@@ -158,20 +158,20 @@ impl ClientConn {
     }
 
     /// Remembers to abort a chat that nobody waits for any more.
-    pub(super) fn owe_abort(&mut self, chat: CallId, now: Instant) {
-        if self.closed.is_none() {
-            self.owed.push_back((chat, now));
-            self.send_owed();
+    pub(super) fn defer_abort(&mut self, chat: CallId, now: Instant) {
+        if !self.core.is_closed() {
+            self.deferred.push_back((chat, now));
+            self.flush_deferred();
         }
     }
 
     /// Sends what aborts there is room for.
-    pub(super) fn send_owed(&mut self) {
-        while let Some((chat, since)) = self.owed.front().copied() {
-            if self.send_abort(chat, true, since).is_err() {
-                return;
-            }
-            self.owed.pop_front();
+    pub(super) fn flush_deferred(&mut self) {
+        while let Some((chat, since)) = self.deferred.front().copied() {
+            match self.send_abort(chat, true, since) {
+                Ok(_) | Err(Refused::Closed) => self.deferred.pop_front(),
+                Err(_) => return,
+            };
         }
     }
 
@@ -189,12 +189,12 @@ impl ClientConn {
         kind: Kind,
         deadline: Option<Instant>,
     ) -> Result<CallId, Refused> {
-        if self.closed.is_some() {
+        if self.core.is_closed() {
             return Err(Refused::Closed);
         }
         let max = self.calls.capacity_limit();
         let id = self.calls.next_id().ok_or(Refused::TooManyCalls { max })?;
-        let frame = self.outbox.json(&Frame {
+        let frame = self.core.send_json(&Frame {
             id,
             kind: method,
             payload,

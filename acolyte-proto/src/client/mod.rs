@@ -25,15 +25,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::EventBacklog;
 use rpc_core::json::DecodeErrorKind;
-use rpc_core::keepalive::Heart;
-use rpc_core::pause::ReadPause;
 use rpc_core::progress::Progress;
 use rpc_core::timers::sooner;
 use rpc_core::{
     CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Machine,
-    Outbox, Outgoing, PendingCalls,
+    MachineCore, Outgoing, PendingCalls,
 };
 
 use run::{Kind, Pending};
@@ -83,22 +80,14 @@ pub enum ClientState {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
+    core: MachineCore<ClientEvent>,
     calls: PendingCalls<Pending, RpcForm>,
     /// How many of the calls the server has said nothing to.
     unanswered: usize,
     /// What the server does for the chats, of which it runs one after the other.
     progress: Progress,
     /// Chats that nobody waits for any more, to be aborted as soon as there is room.
-    owed: VecDeque<(CallId, Instant)>,
-    outbox: Outbox,
-    events: EventBacklog<ClientEvent>,
-    pause: ReadPause,
-    heart: Heart,
-    closed: Option<CloseReason>,
-    /// The end has been told to the application.
-    told: bool,
-    /// The line is gone, so what waits in the outbox was never sent.
-    cut: bool,
+    deferred: VecDeque<(CallId, Instant)>,
     stray: u64,
 }
 
@@ -109,20 +98,15 @@ impl ClientConn {
     pub fn new(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
         let config = config.into();
         let mut conn = Self {
+            core: MachineCore::new(&config.limits),
             calls: PendingCalls::new(seed, config.limits.max_pending, now),
             unanswered: 0,
             progress: Progress::default(),
-            owed: VecDeque::new(),
-            outbox: Outbox::new(&config.limits),
-            events: EventBacklog::new(),
-            pause: ReadPause::default(),
-            heart: Heart::new(config.keep_alive, now),
-            closed: None,
-            told: false,
-            cut: false,
+            deferred: VecDeque::new(),
             stray: 0,
             config,
         };
+        conn.core.start_keepalive(&conn.config.keep_alive, now);
         conn.push(ClientEvent::Ready);
         conn
     }
@@ -130,9 +114,10 @@ impl ClientConn {
     /// What the connection waits for.
     #[must_use]
     pub const fn state(&self) -> ClientState {
-        match self.closed {
-            None => ClientState::Ready,
-            Some(_) => ClientState::Closed,
+        if self.core.is_closed() {
+            ClientState::Closed
+        } else {
+            ClientState::Ready
         }
     }
 
@@ -152,33 +137,15 @@ impl ClientConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        if self.closed.is_some() {
-            return None;
-        }
-        let call = self.calls.poll_timeout();
-        let call = call.and_then(|at| self.pause.suspend(at, self.wants_input()));
-        sooner(self.heart.next_timeout(), call.map(|at| (at, "call")))
+        let call = self.core.unless_paused(self.calls.poll_timeout());
+        sooner(self.core.next_timeout(), call.map(|at| (at, "call")))
     }
 
     /// Ends a request that is no chat.
     fn fail(&mut self, id: CallId, kind: &Kind, error: CallError<RpcError>) {
-        let event = match *kind {
-            Kind::Status => ClientEvent::Status {
-                id,
-                result: Err(error),
-            },
-            Kind::Task => ClientEvent::TaskStatus {
-                id,
-                result: Err(error),
-            },
-            Kind::Abort { chat, quiet: false } => ClientEvent::AbortResult {
-                id,
-                chat,
-                result: Err(error),
-            },
-            Kind::Abort { quiet: true, .. } | Kind::Chat(_) => return,
-        };
-        self.push(event);
+        if let Some(event) = failed(id, kind, error) {
+            self.push(event);
+        }
     }
 
     /// Ends a chat, unless it has ended. `outcome` is told whether this side aborted it.
@@ -214,60 +181,56 @@ impl ClientConn {
 
     fn push(&mut self, event: ClientEvent) {
         let weight = event.weight();
-        self.events.push(event, weight);
-    }
-
-    /// Sends a Close and ends. What is queued still leaves before it.
-    fn shut(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if self.closed.is_none() {
-            self.outbox.close(frame);
-            self.end(reason);
-        }
-    }
-
-    /// Ends. What is in flight ends in [`poll_event`](Machine::poll_event), so that no number of
-    /// requests needs room in the queue.
-    fn end(&mut self, reason: CloseReason) {
-        self.closed = Some(reason);
-        self.heart.stop();
-        self.owed = VecDeque::new();
+        self.core.push_event(event, weight);
     }
 
     fn delivery(&self, call: &Pending) -> Delivery {
         if call.answered {
             Delivery::Delivered
-        } else if self.cut && !self.outbox.was_taken(call.frame) {
-            Delivery::NotSent
         } else {
-            Delivery::Unknown
+            self.core.delivery(call.frame)
         }
     }
 
-    /// Ends a request because the connection has ended.
-    fn ended(&mut self, id: CallId, call: &Pending, reason: &CloseReason) {
+    /// The event with which a request ends because the connection has ended.
+    fn ended(&self, id: CallId, call: &Pending, reason: CloseReason) -> Option<ClientEvent> {
         let delivery = self.delivery(call);
-        let reason = reason.clone();
         if let Kind::Chat(_) = call.kind {
             let update = ChatUpdate::Ended(Outcome::Closed { reason, delivery });
-            return self.push(ClientEvent::Chat { id, update });
+            return Some(ClientEvent::Chat { id, update });
         }
-        self.fail(id, &call.kind, CallError::Closed { reason, delivery });
+        failed(id, &call.kind, CallError::Closed { reason, delivery })
     }
+}
+
+/// The event with which a request ends that is no chat; `None` if nobody waits for it.
+fn failed(id: CallId, kind: &Kind, error: CallError<RpcError>) -> Option<ClientEvent> {
+    Some(match *kind {
+        Kind::Status => ClientEvent::Status {
+            id,
+            result: Err(error),
+        },
+        Kind::Task => ClientEvent::TaskStatus {
+            id,
+            result: Err(error),
+        },
+        Kind::Abort { chat, quiet: false } => ClientEvent::AbortResult {
+            id,
+            chat,
+            result: Err(error),
+        },
+        Kind::Abort { quiet: true, .. } | Kind::Chat(_) => return None,
+    })
 }
 
 impl Machine for ClientConn {
     type Event = ClientEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if self.closed.is_some() {
-            return;
-        }
-        self.heart.heard();
-        self.pause.note(self.wants_input(), now);
-        match message {
-            Incoming::Text(text) => self.on_text(text, now),
+        match self.core.received(message, now) {
+            Some(Incoming::Text(text)) => self.on_text(text, now),
             // Known servers send text only, and known clients take this as text.
-            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
+            Some(Incoming::Binary(bytes)) => match std::str::from_utf8(bytes) {
                 Ok(text) => self.on_text(text, now),
                 Err(_) => {
                     let error = DecodeError::new(DecodeErrorKind::Binary);
@@ -276,54 +239,41 @@ impl Machine for ClientConn {
             },
             _ => {}
         }
-        self.pause.note(self.wants_input(), now);
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        // Whatever is queued cannot leave any more.
-        self.outbox.discard();
-        if self.closed.is_none() {
-            self.cut = true;
-            self.end(why.into());
-        }
+        self.core.disconnected(why);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.closed.is_some() {
-            return;
-        }
-        while self.pause.is_over(self.wants_input(), now)
+        while self.core.may_expire(now)
             && let Some(id) = self.calls.peek_expired(now)
         {
             self.on_deadline(id, now);
         }
-        let deaf = !self.pause.is_over(self.wants_input(), now);
-        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
-            let frame = CloseFrame::new(CloseFrame::GOING_AWAY, gone.to_string());
-            self.shut(gone, frame);
+        let config = &self.config.keep_alive;
+        if let Some(gone) = self.core.check_keepalive(config, true, now) {
+            self.core.close(gone, CloseFrame::GOING_AWAY);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.send_owed();
-        self.outbox.pop()
+        self.flush_deferred();
+        self.core.poll_transmit()
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
-        loop {
-            if let Some(event) = self.events.pop() {
-                return Some(event);
-            }
-            let reason = self.closed.clone()?;
-            if let Some((id, call)) = self.calls.pop_any() {
-                self.ended(id, &call, &reason);
-            } else if self.told {
-                return None;
-            } else {
-                self.told = true;
-                return Some(ClientEvent::Closed(reason));
+        if let Some(event) = self.core.pop_event() {
+            return Some(event);
+        }
+        let reason = self.core.close_reason()?;
+        while let Some((id, call)) = self.calls.pop_any() {
+            let ended = self.ended(id, &call, reason.clone());
+            if ended.is_some() {
+                return ended;
             }
         }
+        self.core.poll_event(ClientEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -331,11 +281,11 @@ impl Machine for ClientConn {
     }
 
     fn is_closed(&self) -> bool {
-        self.closed.is_some()
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
-        self.events.has_room(&self.config.limits)
+        self.core.wants_input(true)
     }
 }
 
@@ -345,7 +295,7 @@ impl fmt::Debug for ClientConn {
         f.debug_struct("ClientConn")
             .field("state", &self.state())
             .field("in_flight", &self.calls.len())
-            .field("events", &self.events.len())
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }

@@ -61,7 +61,7 @@ impl ClientConn {
     fn chat_timed_out(&mut self, id: CallId, delivery: Delivery, now: Instant) {
         let update = ChatUpdate::Ended(Outcome::TimedOut { delivery });
         self.push(ClientEvent::Chat { id, update });
-        self.owe_abort(id, now);
+        self.defer_abort(id, now);
     }
 
     /// The end of a chat has come already or comes now.

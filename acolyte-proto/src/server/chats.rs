@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
+use rpc_core::Machine;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::json::find_member;
-use rpc_core::timers::later;
 
-use super::{ABORTED, SHUTTING_DOWN, ServerConn, ServerEvent, Timer, push};
+use super::{ABORTED, SHUTTING_DOWN, ServerConn, ServerEvent, send};
 use crate::error::{ChatError, FrameError, code};
 use crate::frame::{AbortResult, Answer, ChatRequest};
 use crate::id::{RpcId, TaskId};
@@ -91,8 +91,8 @@ impl ServerConn {
         let request = chat.request.take();
         self.send(&id, Answer::Started);
         self.tell_task(&task_id, TaskState::Running);
-        if let Some(request) = request.filter(|_| !self.closed) {
-            self.events.push_back(ServerEvent::Start {
+        if let Some(request) = request {
+            self.push(ServerEvent::Start {
                 id,
                 task_id,
                 request,
@@ -102,7 +102,7 @@ impl ServerConn {
 
     /// Takes the running chat out, tells those behind it where they stand now, and starts the next.
     pub(super) fn finish(&mut self, id: &RpcId, state: Option<TaskState>) {
-        self.timers.stop(Timer::Grace);
+        self.core.stop_timer();
         let Some(chat) = self.queue.finish(id) else {
             return;
         };
@@ -140,15 +140,15 @@ impl ServerConn {
         if let Some(task_id) = task_id {
             self.tell_task(&task_id, TaskState::Cancelled);
         }
-        if self.closed {
+        if self.is_closed() {
             return;
         }
-        self.events.push_back(ServerEvent::Abort { id });
+        self.push(ServerEvent::Abort { id });
         let grace = self.config.abort_grace;
         if grace.is_zero() {
             self.give_up();
         } else {
-            self.timers.set(Timer::Grace, later(now, grace));
+            self.core.start_timer("grace", grace, now);
         }
     }
 
@@ -157,8 +157,7 @@ impl ServerConn {
         let Some(id) = self.queue.running().map(|(id, _)| id.clone()) else {
             return;
         };
-        self.events
-            .push_back(ServerEvent::GivenUp { id: id.clone() });
+        self.push(ServerEvent::GivenUp { id: id.clone() });
         self.finish(&id, None);
     }
 
@@ -167,7 +166,7 @@ impl ServerConn {
         let mut fits = true;
         for (id, position) in line {
             let answer = Answer::Queued(position);
-            fits &= push(&mut self.outbox, id, answer).is_ok();
+            fits &= send(&mut self.core, id, answer).is_ok();
         }
         if !fits {
             self.too_slow();

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use rpc_core::{CloseFrame, CloseReason, Refused};
+use rpc_core::{CloseFrame, CloseReason, Machine, Refused};
 
-use super::{Question, SHUTTING_DOWN, ServerConn, push};
+use super::{Question, SHUTTING_DOWN, ServerConn, send};
 use crate::codec::encode_into;
 use crate::error::ChatError;
 use crate::event::Event;
@@ -13,9 +13,6 @@ use crate::id::RpcId;
 #[cfg(feature = "server")]
 use crate::id::TaskId;
 use crate::task::{Task, TaskState};
-
-/// Most bytes of streams that wait to be sent, if the limits allow more.
-const MAX_BACKLOG: usize = 1024 * 1024;
 
 impl ServerConn {
     /// Sends one step of the running chat. A checklist is sent by the
@@ -31,7 +28,7 @@ impl ServerConn {
         if matches!(event, Event::Error(_)) {
             return Err(invalid("`error` is no step of a chat on a WebSocket"));
         }
-        if self.closed {
+        if self.is_closed() {
             return Err(Refused::Closed);
         }
         if self.running() != Some(id) {
@@ -39,22 +36,16 @@ impl ServerConn {
         }
         let renamed = self.config.checklist.rename(event);
         let event = renamed.as_ref().unwrap_or(event);
-        let sent = if self.uses_less_than(1) {
-            let sent = self.outbox.encode(|buffer| {
-                // An id has nothing to escape.
-                buffer.push_str("{\"id\":\"");
-                buffer.push_str(id.as_str());
-                buffer.push_str("\",\"type\":\"chat.event\",\"event\":");
-                encode_into(event, buffer)?;
-                buffer.push('}');
-                Ok(())
-            });
-            sent.map(drop)
-        } else {
-            Err(Refused::QueueFull)
-        };
-        self.blocked |= sent == Err(Refused::QueueFull);
-        sent
+        let sent = self.core.send_stream(|buffer| {
+            // An id has nothing to escape.
+            buffer.push_str("{\"id\":\"");
+            buffer.push_str(id.as_str());
+            buffer.push_str("\",\"type\":\"chat.event\",\"event\":");
+            encode_into(event, buffer)?;
+            buffer.push('}');
+            Ok(())
+        });
+        sent.map(drop)
     }
 
     /// Whether this chat runs, of all that had the same id, and was not aborted.
@@ -112,7 +103,7 @@ impl ServerConn {
     /// Takes no more chats: those that wait end with `chat.error`, the running one may go on. What
     /// comes is refused with `error`.
     pub fn stop_taking(&mut self) {
-        if self.closed || self.draining {
+        if self.is_closed() || self.draining {
             return;
         }
         self.draining = true;
@@ -134,7 +125,7 @@ impl ServerConn {
     /// Closes with this frame (1001 when the server goes away). What is queued is sent first, then
     /// every chat is ended with `chat.error`, as far as there is room.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        if self.closed {
+        if self.is_closed() {
             return;
         }
         let silent = self.queue.is_aborted();
@@ -144,9 +135,10 @@ impl ServerConn {
         for id in open.iter().skip(usize::from(silent)) {
             let error = self.completed(&ChatError::new(SHUTTING_DOWN));
             // Without room for it the Close has to say it all.
-            let _ = push(&mut self.outbox, id, Answer::Failed(Box::new(error)));
+            let _ = send(&mut self.core, id, Answer::Failed(Box::new(error)));
         }
-        self.shut_with(CloseReason::Local, frame);
+        self.cancel_tasks();
+        self.core.close_with(CloseReason::Local, frame);
     }
 
     /// Ends the running chat with an answer, which an aborted one does not get.
@@ -156,7 +148,7 @@ impl ServerConn {
         state: TaskState,
         answer: impl FnOnce(&mut Self) -> Answer,
     ) -> Result<(), Refused> {
-        if self.closed {
+        if self.is_closed() {
             return Err(Refused::Closed);
         }
         if self
@@ -167,16 +159,11 @@ impl ServerConn {
             return Err(Refused::UnknownId);
         }
         // The answer, the new positions and the next start, or none of them.
-        let frames = self.queue.waiting() + 2;
-        let fits = self.outbox.len() + frames <= self.config.limits.max_outbox_frames;
-        if !fits && !self.outbox.is_empty() {
-            self.blocked = true;
-            return Err(Refused::QueueFull);
-        }
+        self.core.check_room(self.queue.waiting() + 2)?;
         let was_aborted = self.queue.is_aborted();
         if !was_aborted {
             let answer = answer(self);
-            self.push(id, answer)?;
+            send(&mut self.core, id, answer)?;
         }
         // An aborted task was told to be cancelled before.
         self.finish(id, (!was_aborted).then_some(state));
@@ -189,41 +176,19 @@ impl ServerConn {
         what: Question,
         answer: impl FnOnce() -> Answer,
     ) -> Result<(), Refused> {
-        if self.closed {
+        if self.is_closed() {
             return Err(Refused::Closed);
         }
         // Answers come in order, so it is the first but for an odd one.
         let mut asked = self.asked.iter();
         let place = asked.position(|asked| asked.id == *id && asked.what == what);
         let place = place.ok_or(Refused::UnknownId)?;
-        self.push(id, answer())?;
+        send(&mut self.core, id, answer())?;
         self.asked.remove(place);
         if self.asked.is_empty() {
             self.asked.shrink_to(1);
         }
         Ok(())
-    }
-
-    /// Queues an answer of the application.
-    fn push(&mut self, id: &RpcId, answer: Answer) -> Result<(), Refused> {
-        let pushed = push(&mut self.outbox, id, answer);
-        self.blocked |= pushed == Err(Refused::QueueFull);
-        pushed
-    }
-
-    /// Whether half of what steps may fill is free: a slow line should not wake anybody for every
-    /// single frame.
-    pub(super) fn has_much_room(&self) -> bool {
-        self.uses_less_than(2)
-    }
-
-    /// Whether less waits than this part of what steps may fill.
-    fn uses_less_than(&self, part: usize) -> bool {
-        let limits = &self.config.limits;
-        let max_bytes = MAX_BACKLOG.min(limits.max_outbox_bytes / 4);
-        self.outbox.is_empty()
-            || (self.outbox.len() < limits.max_outbox_frames / 4 / part
-                && self.outbox.queued_bytes() < max_bytes / part)
     }
 }
 

@@ -16,12 +16,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::Backlog;
-use rpc_core::keepalive::Heart;
-use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused, UniqueBits,
+    CloseFrame, CloseReason, Disconnect, Incoming, Machine, MachineCore, Outgoing, Refused,
+    UniqueBits,
 };
 
 use crate::codec;
@@ -39,25 +36,6 @@ pub use event::ServerEvent;
 pub const SHUTTING_DOWN: &str = "The server is shutting down.";
 /// The `errorMessage` of a chat that was aborted.
 pub const ABORTED: &str = "The chat was aborted.";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    Grace,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Grace];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Grace => "grace",
-        }
-    }
-}
 
 /// A request that is owed one answer.
 #[derive(Debug)]
@@ -82,7 +60,7 @@ enum Question {
 /// otherwise.
 pub struct ServerConn {
     config: Arc<ServerConfig>,
-    closed: bool,
+    core: MachineCore<ServerEvent>,
     /// New chats are refused.
     draining: bool,
     queue: Queue<Chat>,
@@ -90,13 +68,6 @@ pub struct ServerConn {
     asked: VecDeque<Asked>,
     /// For ids of tasks and errors.
     bits: UniqueBits,
-    outbox: Outbox,
-    /// A command found no room in the outbox.
-    blocked: bool,
-    events: Backlog<ServerEvent>,
-    timers: Timers<Timer>,
-    heart: Heart,
-    bucket: Bucket,
 }
 
 impl ServerConn {
@@ -105,19 +76,15 @@ impl ServerConn {
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, entropy: u64, now: Instant) -> Self {
         let config = config.into();
+        let mut core = MachineCore::new(&config.limits);
+        core.start_keepalive(&config.keep_alive, now);
         Self {
-            closed: false,
+            core,
             draining: false,
             queue: Queue::with_max_waiting(config.max_queued),
             chat_bytes: 0,
             asked: VecDeque::new(),
             bits: UniqueBits::new(entropy.into()),
-            outbox: Outbox::new(&config.limits),
-            blocked: false,
-            events: Backlog::new(),
-            timers: Timers::new(),
-            heart: Heart::new(config.keep_alive, now),
-            bucket: Bucket::new(config.limits.max_message_rate, now),
             config,
         }
     }
@@ -144,7 +111,7 @@ impl ServerConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        sooner(self.timers.next_timeout(), self.heart.next_timeout())
+        self.core.next_timeout()
     }
 
     fn on_text(&mut self, text: &str, now: Instant) {
@@ -155,10 +122,7 @@ impl ServerConn {
                     return self.on_start(&id, request, text.len());
                 }
                 self.refuse(&error.reply_to(), INVALID_MESSAGE);
-                if !self.closed {
-                    self.events.push_back(ServerEvent::Warning(error));
-                }
-                return;
+                return self.push(ServerEvent::Warning(error));
             }
         };
         let id = frame.id;
@@ -182,21 +146,21 @@ impl ServerConn {
 
     fn ask(&mut self, id: RpcId, what: Question, event: ServerEvent) {
         self.asked.push_back(Asked { id, what });
-        self.events.push_back(event);
+        self.push(event);
     }
 
     fn tell_task(&mut self, task_id: &TaskId, state: TaskState) {
-        if !self.closed {
-            self.events.push_back(ServerEvent::Task {
-                task_id: task_id.clone(),
-                state,
-            });
-        }
+        let task_id = task_id.clone();
+        self.push(ServerEvent::Task { task_id, state });
+    }
+
+    fn push(&mut self, event: ServerEvent) {
+        self.core.push_event(event, 0);
     }
 
     /// Queues an answer of the machine's own.
     fn send(&mut self, id: &RpcId, answer: Answer) {
-        if push(&mut self.outbox, id, answer).is_err() {
+        if send(&mut self.core, id, answer).is_err() {
             // The client asks and does not read the answers.
             self.too_slow();
         }
@@ -229,41 +193,29 @@ impl ServerConn {
     }
 
     fn shut(&mut self, reason: CloseReason, code: u16) {
-        let frame = CloseFrame::new(code, reason.to_string());
-        self.shut_with(reason, frame);
+        self.cancel_tasks();
+        self.core.close(reason, code);
     }
 
-    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if !self.closed {
-            self.outbox.close(frame);
-            self.end(reason);
-        }
-    }
-
-    fn end(&mut self, reason: CloseReason) {
-        self.timers.stop_all();
-        self.heart.stop();
+    /// Everything ends with the connection.
+    fn cancel_tasks(&mut self) {
         let was_aborted = self.queue.is_aborted();
         let tasks: Vec<_> = self.queue.drain().map(|(_, chat)| chat.task_id).collect();
         for task_id in tasks.iter().skip(usize::from(was_aborted)) {
             self.tell_task(task_id, TaskState::Cancelled);
         }
-        self.closed = true;
         self.chat_bytes = 0;
         self.asked = VecDeque::new();
-        self.blocked = false;
-        self.events.push_back(ServerEvent::Closed(reason));
     }
 }
 
 /// Queues an answer.
-fn push(outbox: &mut Outbox, id: &RpcId, answer: Answer) -> Result<(), Refused> {
+fn send<E>(core: &mut MachineCore<E>, id: &RpcId, answer: Answer) -> Result<(), Refused> {
     let frame = ServerFrame {
         id: id.clone(),
         answer,
     };
-    outbox
-        .encode(|buffer| codec::encode_into(&frame, buffer))
+    core.send_with(|buffer| codec::encode_into(&frame, buffer))
         .map(drop)
 }
 
@@ -288,11 +240,11 @@ impl Machine for ServerConn {
     type Event = ServerEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if self.closed {
+        let Some(message) = self.core.received(message, now) else {
             return;
-        }
-        self.heart.heard();
-        if !self.bucket.admits(now) {
+        };
+        let rate = self.config.limits.max_message_rate;
+        if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         match message {
@@ -307,37 +259,32 @@ impl Machine for ServerConn {
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        self.outbox.discard();
-        if !self.closed {
-            self.end(why.into());
-        }
+        self.cancel_tasks();
+        self.core.disconnected(why);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.closed {
-            return;
-        }
-        if self.timers.pop_expired(now).is_some() {
+        if self.core.timer_expired(now) {
             self.give_up();
         }
         // A client that still has much to read cannot have seen the ping behind it.
-        let deaf = !self.wants_input() || !self.has_much_room();
-        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+        let can_hear = self.wants_input() && self.core.has_stream_slack();
+        let config = &self.config.keep_alive;
+        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
             self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        let frame = self.outbox.pop();
-        if self.blocked && self.has_much_room() {
-            self.blocked = false;
-            self.events.push_back(ServerEvent::Writable);
+        let frame = self.core.poll_transmit();
+        if self.core.take_writable() {
+            self.push(ServerEvent::Writable);
         }
         frame
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.events.pop_front()
+        self.core.poll_event(ServerEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -345,14 +292,13 @@ impl Machine for ServerConn {
     }
 
     fn is_closed(&self) -> bool {
-        self.closed
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
-        self.closed
-            || (self.events.len() < self.config.limits.max_events
-                && self.asked.len() < self.config.max_unanswered.max(1)
-                && self.outbox.has_slack())
+        let has_room =
+            self.asked.len() < self.config.max_unanswered.max(1) && self.core.has_slack();
+        self.core.wants_input(has_room)
     }
 }
 
@@ -360,11 +306,10 @@ impl Machine for ServerConn {
 impl fmt::Debug for ServerConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConn")
-            .field("closed", &self.closed)
             .field("running", &self.queue.running().map(|(id, _)| id))
             .field("waiting", &self.queue.waiting())
             .field("asked", &self.asked.len())
-            .field("events", &self.events.len())
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::answered::MAX_ANSWERS;
 use super::asked::Kind;
-use super::{ClientConn, ClientState, Timer};
+use super::{ClientConn, ClientState};
 use crate::frame::{
     AdminRequest, ClientFrame, Connect, Input, ModeChange, OnboardSubmit, PromptUpdate, Response,
     SessionQuery,
@@ -22,7 +22,7 @@ impl ClientConn {
     /// [`Refused::Invalid`] if the client is let in already, or its CONNECT is being answered;
     /// [`Refused::Closed`], [`Refused::QueueFull`], [`Refused::TooLarge`].
     pub fn connect(&mut self, connect: &Connect, now: Instant) -> Result<(), Refused> {
-        match self.state {
+        match self.state() {
             ClientState::Closed => return Err(Refused::Closed),
             ClientState::AwaitConnected if self.onboarded => {}
             ClientState::AwaitOnboarding => {}
@@ -33,10 +33,9 @@ impl ClientConn {
                 });
             }
         }
-        self.outbox.json(connect)?;
+        self.core.send_json(connect)?;
         self.onboarded = false;
         self.state = ClientState::AwaitConnected;
-        self.timers.stop(Timer::Onboarded);
         self.await_connected(now);
         Ok(())
     }
@@ -48,7 +47,7 @@ impl ClientConn {
     /// [`Refused::NotReady`] unless the host has asked for it, [`Refused::Closed`],
     /// [`Refused::TooManyCalls`], [`Refused::QueueFull`], [`Refused::TooLarge`].
     pub fn onboard(&mut self, submit: &OnboardSubmit, now: Instant) -> Result<CallId, Refused> {
-        match self.state {
+        match self.state() {
             ClientState::Closed => return Err(Refused::Closed),
             ClientState::AwaitOnboarding => {}
             _ => return Err(Refused::NotReady),
@@ -75,7 +74,7 @@ impl ClientConn {
                 why: "it is empty".to_owned(),
             });
         }
-        let kind = match self.state {
+        let kind = match self.state() {
             ClientState::Running => Kind::Interjection,
             _ => Kind::Prompt,
         };
@@ -96,7 +95,7 @@ impl ClientConn {
     /// [`Refused::TooLarge`]. Old hosts take a second answer for that to their next question.
     pub fn respond(&mut self, response: &Response, _: Instant) -> Result<(), Refused> {
         self.check_ready()?;
-        let frame = self.outbox.json(response)?;
+        let frame = self.core.send_json(response)?;
         let receipt = self.ask_for_receipt();
         self.answered.push(frame, receipt, response.clone());
         Ok(())
@@ -171,11 +170,11 @@ impl ClientConn {
 
     /// Closes with this frame, as [`close`](Self::close) does.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.shut_with(CloseReason::Local, frame);
+        self.core.close_with(CloseReason::Local, frame);
     }
 
     const fn check_ready(&self) -> Result<(), Refused> {
-        match self.state {
+        match self.state() {
             ClientState::Ready | ClientState::Running => Ok(()),
             ClientState::Closed => Err(Refused::Closed),
             ClientState::AwaitConnected | ClientState::AwaitOnboarding => Err(Refused::NotReady),
@@ -184,7 +183,7 @@ impl ClientConn {
 
     fn send_ready(&mut self, frame: &impl Serialize) -> Result<(), Refused> {
         self.check_ready()?;
-        self.outbox.json(frame)?;
+        self.core.send_json(frame)?;
         Ok(())
     }
 
@@ -195,7 +194,7 @@ impl ClientConn {
         deadline: Option<Instant>,
     ) -> Result<CallId, Refused> {
         self.asked.check_room()?;
-        let frame = self.outbox.json(frame)?;
+        let frame = self.core.send_json(frame)?;
         self.asked.insert(kind, frame, deadline)
     }
 

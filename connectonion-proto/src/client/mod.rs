@@ -28,16 +28,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use rpc_core::backlog::EventBacklog;
 use rpc_core::json::DecodeErrorKind;
-use rpc_core::pause::ReadPause;
-use rpc_core::timers::{TimerKind, Timers, later, sooner};
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::timers::{later, sooner};
 use rpc_core::{
-    CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, FrameNumber, Incoming,
-    Machine, Outbox, Outgoing, Str, Text,
+    CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Machine,
+    MachineCore, Outgoing, Str, Text,
 };
 
-use crate::frame::{Connect, Signed};
+use crate::frame::Connect;
 use crate::limits::REPLAY_PAUSE;
 use answered::Answered;
 use asked::Asked;
@@ -62,31 +61,6 @@ pub enum ClientState {
     Running,
     /// The connection has ended.
     Closed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    Connect,
-    Onboarded,
-    Replay,
-    Silence,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Connect, Self::Onboarded, Self::Replay, Self::Silence];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::Onboarded => "onboarded",
-            Self::Replay => "replay",
-            Self::Silence => "silence",
-        }
-    }
 }
 
 /// The client's side of one open connection. It sends the CONNECT that it is given at once, answers
@@ -118,9 +92,13 @@ impl TimerKind for Timer {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
+    core: MachineCore<ClientEvent>,
+    /// Where the connection stands while it is open.
     state: ClientState,
     /// The stranger was let in, and CONNECTED has not come.
     onboarded: bool,
+    /// And the application was asked for another CONNECT.
+    connect_wanted: bool,
     session_id: Option<Str>,
     /// A run is going on, as far as the host's frames say.
     run: bool,
@@ -129,17 +107,8 @@ pub struct ClientConn {
     answered: Answered,
     /// The host has refused no query about a session.
     answers_queries: bool,
-    outbox: Outbox,
-    events: EventBacklog<ClientEvent>,
-    timers: Timers<Timer>,
-    pause: ReadPause,
-    /// A silence that was noticed late has been forgiven since the host was heard last.
-    forgiven: bool,
-    closed: Option<CloseReason>,
-    /// The end has been told to the application.
-    told: bool,
-    /// The line is gone, so what waits in the outbox was never sent.
-    cut: bool,
+    /// When a run that was found going on has told what was missed.
+    caught_up_at: Option<Instant>,
 }
 
 impl ClientConn {
@@ -152,32 +121,8 @@ impl ClientConn {
         seed: u64,
         now: Instant,
     ) -> Self {
-        let config = config.into();
-        let sent = config
-            .limits
-            .clone()
-            .with_max_message_bytes(config.max_sent_bytes);
-        let mut conn = Self {
-            state: ClientState::AwaitConnected,
-            onboarded: false,
-            session_id: None,
-            run: false,
-            asked: Asked::new(seed, config.limits.max_pending, now),
-            answered: Answered::default(),
-            answers_queries: true,
-            outbox: Outbox::new(&sent),
-            events: EventBacklog::new(),
-            timers: Timers::new(),
-            pause: ReadPause::default(),
-            forgiven: false,
-            closed: None,
-            told: false,
-            cut: false,
-            config,
-        };
-        conn.await_connected(now);
-        conn.listen(now);
-        if let Err(refused) = conn.outbox.json(connect) {
+        let mut conn = Self::open(config.into(), seed, now);
+        if let Err(refused) = conn.core.send_json(connect) {
             conn.fail(&refused.to_string());
         }
         conn
@@ -187,17 +132,39 @@ impl ClientConn {
     /// sign. Another attempt would end the same way.
     #[must_use]
     pub fn without_connect(config: impl Into<Arc<ClientConfig>>, why: &str, now: Instant) -> Self {
-        let connect = Connect::new(Signed::none());
-        let mut conn = Self::new(config, &connect, 0, now);
-        conn.outbox.discard();
+        let mut conn = Self::open(config.into(), 0, now);
         conn.fail(why);
+        conn
+    }
+
+    fn open(config: Arc<ClientConfig>, seed: u64, now: Instant) -> Self {
+        let core = MachineCore::new(&config.limits).with_max_sent_bytes(config.max_sent_bytes);
+        let mut conn = Self {
+            core,
+            state: ClientState::AwaitConnected,
+            onboarded: false,
+            connect_wanted: false,
+            session_id: None,
+            run: false,
+            asked: Asked::new(seed, config.limits.max_pending, now),
+            answered: Answered::default(),
+            answers_queries: true,
+            caught_up_at: None,
+            config,
+        };
+        conn.await_connected(now);
+        conn.expect_life(now);
         conn
     }
 
     /// What the connection waits for.
     #[must_use]
     pub const fn state(&self) -> ClientState {
-        self.state
+        if self.core.is_closed() {
+            ClientState::Closed
+        } else {
+            self.state
+        }
     }
 
     /// The session, once the client is let in.
@@ -221,31 +188,35 @@ impl ClientConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        if self.closed.is_some() {
+        if self.is_closed() {
             return None;
         }
-        let answer = self.asked.poll_timeout();
-        let answer = answer.and_then(|at| self.pause.suspend(at, self.wants_input()));
-        sooner(self.timers.next_timeout(), answer.map(|at| (at, "answer")))
+        let answer = self.core.unless_paused(self.asked.poll_timeout());
+        let replay = self.caught_up_at.map(|at| (at, "replay"));
+        let own = sooner(replay, answer.map(|at| (at, "answer")));
+        sooner(self.core.next_timeout(), own)
     }
 
     fn await_connected(&mut self, now: Instant) {
-        match self.config.connect_timeout {
-            Some(timeout) => self.timers.set(Timer::Connect, later(now, timeout)),
-            None => self.timers.stop(Timer::Connect),
-        }
+        let timeout = self.config.connect_timeout;
+        self.core.start_timer("connect", timeout, now);
     }
 
-    /// From now on silence counts.
-    fn listen(&mut self, now: Instant) {
-        if let Some(timeout) = self.config.silence_timeout {
-            self.timers.set(Timer::Silence, later(now, timeout));
+    /// How silence counts: hosts ping, clients do not.
+    fn keep_alive(&self) -> Option<KeepAlive> {
+        let timeout = self.config.silence_timeout?;
+        Some(KeepAlive::off().with_pong_timeout(timeout))
+    }
+
+    fn expect_life(&mut self, now: Instant) {
+        if let Some(config) = self.keep_alive() {
+            self.core.expect_life(&config, now);
         }
     }
 
     fn pong(&mut self) {
         // Without room for it, silence is what a host hears that does not read.
-        let _ = self.outbox.text(pong());
+        let _ = self.core.send_text(pong());
     }
 
     fn unexpected(&mut self, name: &'static str) {
@@ -257,17 +228,18 @@ impl ClientConn {
     }
 
     fn push(&mut self, event: ClientEvent, bytes: usize) {
-        self.events.push(event, size_of::<ClientEvent>() + bytes);
+        let bytes = size_of::<ClientEvent>() + bytes;
+        self.core.push_event(event, bytes);
     }
 
     /// An event of a run that was found going on: others may follow at once.
     fn await_replay(&mut self, now: Instant) {
-        self.timers.set(Timer::Replay, later(now, REPLAY_PAUSE));
+        self.caught_up_at = Some(later(now, REPLAY_PAUSE));
     }
 
     fn end_run(&mut self) {
         self.run = false;
-        self.timers.stop(Timer::Replay);
+        self.caught_up_at = None;
         self.answered.clear();
         self.settle_state();
     }
@@ -276,37 +248,21 @@ impl ClientConn {
     fn fail(&mut self, why: &str) {
         let message = format!("the CONNECT could not be sent: {why}");
         let retryable = false;
-        self.end(CloseReason::Refused { message, retryable });
+        self.shut(
+            CloseReason::Refused { message, retryable },
+            CloseFrame::NORMAL,
+        );
     }
 
-    /// Sends a Close and ends. What is queued still leaves before it.
     fn shut(&mut self, reason: CloseReason, code: u16) {
-        let words = match &reason {
-            CloseReason::Authentication { .. } | CloseReason::Refused { .. } => String::new(),
-            other => other.to_string(),
-        };
-        self.shut_with(reason, CloseFrame::new(code, words));
-    }
-
-    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if self.closed.is_none() {
-            self.outbox.close(frame);
-            self.end(reason);
-        }
-    }
-
-    /// Ends. What is under way ends in [`poll_event`](Machine::poll_event), so that no number of
-    /// questions needs room in the queue.
-    fn end(&mut self, reason: CloseReason) {
-        self.state = ClientState::Closed;
-        self.closed.get_or_insert(reason);
-        self.timers.stop_all();
+        self.core.close(reason, code);
     }
 
     /// The next of the events with which everything ends that was under way.
-    fn last_events(&mut self, reason: &CloseReason) -> Option<ClientEvent> {
+    fn last_event(&mut self) -> Option<ClientEvent> {
+        let reason = self.core.close_reason()?;
         if let Some((id, pending)) = self.asked.pop_any() {
-            let delivery = self.delivery(pending.frame);
+            let delivery = self.core.delivery(pending.frame);
             let reason = reason.clone();
             let result = Err(CallError::Closed { reason, delivery });
             return Some(ClientEvent::Reply { id, result });
@@ -318,32 +274,10 @@ impl ClientConn {
             return Some(ClientEvent::RunEnded(Err(lost)));
         }
         let (frame, response) = self.answered.pop()?;
-        Some(match self.delivery(frame) {
+        Some(match self.core.delivery(frame) {
             Delivery::NotSent => ClientEvent::Unsent(response),
             _ => ClientEvent::Unconfirmed(response),
         })
-    }
-
-    fn delivery(&self, frame: FrameNumber) -> Delivery {
-        if self.cut && !self.outbox.was_taken(frame) {
-            Delivery::NotSent
-        } else {
-            Delivery::Unknown
-        }
-    }
-
-    fn on_silence(&mut self, at: Instant, now: Instant) {
-        let Some(patience) = self.config.silence_timeout else {
-            return;
-        };
-        // Whoever does not read hears nothing, and neither does a machine that slept.
-        let slept = now.saturating_duration_since(at) > patience;
-        if !self.wants_input() || (slept && !self.forgiven) {
-            self.forgiven = true;
-            return self.listen(now);
-        }
-        let silence = CloseReason::KeepAlive { after: patience };
-        self.shut(silence, CloseFrame::GOING_AWAY);
     }
 }
 
@@ -355,12 +289,10 @@ impl Machine for ClientConn {
     type Event = ClientEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if self.closed.is_some() {
+        let Some(message) = self.core.received(message, now) else {
             return;
-        }
-        self.forgiven = false;
-        self.listen(now);
-        self.pause.note(self.wants_input(), now);
+        };
+        self.expect_life(now);
         match message {
             Incoming::Text(text) => self.on_text(text, now),
             Incoming::Binary(_) => {
@@ -369,68 +301,54 @@ impl Machine for ClientConn {
             }
             _ => {}
         }
-        self.pause.note(self.wants_input(), now);
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        // Whatever is queued cannot leave any more.
-        self.outbox.discard();
-        if self.closed.is_none() {
-            self.cut = true;
-            self.end(why.into());
-        }
+        self.core.disconnected(why);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.closed.is_some() {
+        if self.is_closed() {
             return;
         }
-        while let Some((at, _)) = self.timers.poll_timeout()
-            && let Some(timer) = self.timers.pop_expired(now)
-        {
-            match timer {
-                Timer::Connect => {
-                    let after = self.config.connect_timeout.unwrap_or_default();
-                    let late = CloseReason::HandshakeTimeout { after };
-                    return self.shut(late, CloseFrame::NORMAL);
-                }
-                Timer::Onboarded => {
-                    self.await_connected(now);
-                    self.push(ClientEvent::ConnectWanted, 0);
-                }
-                // Whoever does not read does not know whether more has come.
-                Timer::Replay if !self.wants_input() => self.await_replay(now),
-                Timer::Replay => self.push(ClientEvent::CaughtUp, 0),
-                Timer::Silence => self.on_silence(at, now),
+        if self.core.timer_expired(now) {
+            if !self.onboarded || self.connect_wanted {
+                let after = self.config.connect_timeout.unwrap_or_default();
+                return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::NORMAL);
             }
-            if self.closed.is_some() {
-                return;
+            self.connect_wanted = true;
+            self.await_connected(now);
+            self.push(ClientEvent::ConnectWanted, 0);
+        }
+        if self.caught_up_at.take_if(|at| *at <= now).is_some() {
+            if self.wants_input() {
+                self.push(ClientEvent::CaughtUp, 0);
+            } else {
+                // Whoever does not read does not know whether more has come.
+                self.await_replay(now);
             }
         }
-        while self.pause.is_over(self.wants_input(), now)
+        if let Some(config) = self.keep_alive()
+            && let Some(silence) = self.core.check_keepalive(&config, true, now)
+        {
+            self.shut(silence, CloseFrame::GOING_AWAY);
+        }
+        while self.core.may_expire(now)
             && let Some((id, pending)) = self.asked.pop_expired(now)
         {
-            let delivery = self.delivery(pending.frame);
+            let delivery = self.core.delivery(pending.frame);
             let result = Err(CallError::TimedOut { delivery });
             self.push(ClientEvent::Reply { id, result }, 0);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outbox.pop()
+        self.core.poll_transmit()
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
-        if let Some(event) = self.events.pop() {
-            return Some(event);
-        }
-        let reason = self.closed.clone()?;
-        if self.told {
-            return None;
-        }
-        let last = self.last_events(&reason);
-        self.told = last.is_none();
-        Some(last.unwrap_or(ClientEvent::Closed(reason)))
+        let event = self.core.pop_event().or_else(|| self.last_event());
+        event.or_else(|| self.core.poll_event(ClientEvent::Closed))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -438,11 +356,11 @@ impl Machine for ClientConn {
     }
 
     fn is_closed(&self) -> bool {
-        self.closed.is_some()
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
-        self.events.has_room(&self.config.limits)
+        self.core.wants_input(true)
     }
 }
 
@@ -450,9 +368,9 @@ impl Machine for ClientConn {
 impl fmt::Debug for ClientConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConn")
-            .field("state", &self.state)
+            .field("state", &self.state())
             .field("in_flight", &self.in_flight())
-            .field("events", &self.events.len())
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }

@@ -2,13 +2,12 @@
 
 use std::time::Instant;
 
-use rpc_core::timers::later;
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Json};
 
 use super::about::{self, About};
 use super::asked::Kind;
 use super::event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
-use super::{ClientConn, ClientState, Timer};
+use super::{ClientConn, ClientState};
 use crate::frame::{
     Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame, SessionState,
     StreamEvent,
@@ -50,8 +49,7 @@ impl ClientConn {
                 }
                 self.state = ClientState::AwaitOnboarding;
                 self.onboarded = false;
-                self.timers.stop(Timer::Connect);
-                self.timers.stop(Timer::Onboarded);
+                self.core.stop_timer();
                 self.push(ClientEvent::OnboardRequired(frame), size);
             }
             ServerFrame::OnboardSuccess(frame) => self.on_onboarded(frame, size, now),
@@ -76,8 +74,7 @@ impl ClientConn {
             ClientState::AwaitConnected | ClientState::AwaitOnboarding => {}
             _ => return self.unexpected("CONNECTED"),
         }
-        self.timers.stop(Timer::Connect);
-        self.timers.stop(Timer::Onboarded);
+        self.core.stop_timer();
         self.onboarded = false;
         self.state = ClientState::Ready;
         self.session_id = Some(frame.session_id.clone());
@@ -93,8 +90,9 @@ impl ClientConn {
         if self.state == ClientState::AwaitOnboarding {
             self.state = ClientState::AwaitConnected;
             self.onboarded = true;
-            let patience = self.config.onboarded_timeout;
-            self.timers.set(Timer::Onboarded, later(now, patience));
+            self.connect_wanted = false;
+            let timeout = self.config.onboarded_timeout;
+            self.core.start_timer("onboarded", timeout, now);
         }
         let asked = self.asked.answered(Kind::Onboarding);
         self.reply("ONBOARD_SUCCESS", asked, Ok(Reply::Onboarded(frame)), bytes);
@@ -107,7 +105,7 @@ impl ClientConn {
         if self.begins_run(&event.kind) {
             self.begin_run();
         }
-        if self.timers.get(Timer::Replay).is_some() {
+        if self.caught_up_at.is_some() {
             self.await_replay(now);
         }
         if matches!(event.kind, EventKind::SessionSync(_)) && !self.config.session_sync {

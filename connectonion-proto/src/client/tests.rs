@@ -11,6 +11,7 @@ use switchboard_testing::play::Play;
 
 use super::*;
 use crate::client::{Reply, Taken};
+use crate::frame::Signed;
 use crate::frame::{AdminAction, AdminRequest, Input, Mode, ModeChange, Standing};
 use crate::limits::{CONNECT_TIMEOUT, PING_INTERVAL, SILENCE_TIMEOUT};
 use gate::{gate as gated, success};
@@ -366,6 +367,11 @@ fn whoever_takes_no_events_hears_no_silence() {
     assert!(!played.conn.is_closed());
     played.events();
     played.wait(SILENCE_TIMEOUT);
+    assert!(
+        !played.conn.is_closed(),
+        "what came meanwhile is read first"
+    );
+    played.wait(SECOND);
     assert!(played.conn.is_closed());
 }
 
@@ -378,6 +384,28 @@ fn a_host_that_does_not_answer_the_connect_is_left() {
     let events = played.events();
     assert_eq!(closed(&events), CloseReason::HandshakeTimeout { after });
     assert_eq!(played.sent(), [json!({"close": 1000})]);
+}
+
+#[test]
+fn a_connect_that_cannot_be_sent_ends_the_connection_in_order() {
+    let now = Instant::now();
+    let connect = Connect::new(Signed::none());
+    let config = ClientConfig::new().with_max_sent_bytes(10);
+    for conn in [
+        ClientConn::new(config.clone(), &connect, 7, now),
+        ClientConn::without_connect(config, "no key", now),
+    ] {
+        let mut played = Played { conn, now };
+        assert_eq!(played.sent(), [json!({"close": 1000})]);
+        let reason = closed(&played.events());
+        assert!(matches!(
+            reason,
+            CloseReason::Refused {
+                retryable: false,
+                ..
+            }
+        ));
+    }
 }
 
 #[test]

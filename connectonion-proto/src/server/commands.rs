@@ -5,7 +5,7 @@ use std::time::Instant;
 use rpc_core::{CloseFrame, CloseReason, Machine, Refused, Text};
 use serde::Serialize;
 
-use super::{Awaited, ServerConn, ServerEvent, Stage, Timer};
+use super::{Awaited, ServerConn, ServerEvent, Stage};
 use crate::auth::Address;
 use crate::frame::{Connected, ErrorFrame, OnboardRequired, OnboardSuccess, RuntimeInputAck};
 
@@ -17,14 +17,14 @@ impl ServerConn {
     /// client reads too slowly, [`Refused::TooLarge`]. Nothing has changed then.
     pub fn accept(&mut self, connected: &Connected) -> Result<(), Refused> {
         self.check_awaited(|it| matches!(it, Awaited::Connect { .. } | Awaited::Onboarded { .. }))?;
-        self.outbox.json(connected)?;
+        self.core.send_json(connected)?;
         self.signs_commands |= match &self.awaited {
             Some(Awaited::Connect { connect, .. }) => connect.signs_commands(),
             Some(Awaited::Onboarded { signs_commands }) => *signs_commands,
             _ => false,
         };
         self.stage = Stage::Inside;
-        self.timers.stop(Timer::Connect);
+        self.core.stop_timer();
         self.answered();
         Ok(())
     }
@@ -46,7 +46,7 @@ impl ServerConn {
         if *size > max {
             return Err(Refused::TooLarge { size: *size, max });
         }
-        self.outbox.json(required)?;
+        self.core.send_json(required)?;
         if let Some(Awaited::Connect { connect: stash, .. }) = self.awaited.take() {
             self.stage = Stage::Gated { identity, stash };
         }
@@ -61,15 +61,15 @@ impl ServerConn {
     /// As for [`accept`](Self::accept).
     pub fn welcome(&mut self, success: &OnboardSuccess) -> Result<(), Refused> {
         self.check_awaited(|it| matches!(it, Awaited::Onboard))?;
-        self.outbox.json(success)?;
+        self.core.send_json(success)?;
         if let Stage::Gated { identity, stash } = std::mem::replace(&mut self.stage, Stage::Outside)
         {
             self.is_newcomer = true;
             let connect = *stash;
             let signs_commands = connect.signs_commands();
             self.awaited = Some(Awaited::Onboarded { signs_commands });
-            self.events
-                .push(ServerEvent::Onboarded { identity, connect }, 0);
+            self.core
+                .push_event(ServerEvent::Onboarded { identity, connect }, 0);
         }
         Ok(())
     }
@@ -90,7 +90,7 @@ impl ServerConn {
     /// As for [`accept`](Self::accept).
     pub fn acknowledge(&mut self, ack: &RuntimeInputAck) -> Result<(), Refused> {
         self.check_awaited(|it| matches!(it, Awaited::Input))?;
-        self.outbox.json(ack)?;
+        self.core.send_json(ack)?;
         self.answered();
         Ok(())
     }
@@ -102,7 +102,7 @@ impl ServerConn {
     /// As for [`accept`](Self::accept).
     pub fn refuse(&mut self, error: &ErrorFrame) -> Result<(), Refused> {
         self.check_awaited(|_| true)?;
-        self.outbox.json(error)?;
+        self.core.send_json(error)?;
         self.answered();
         Ok(())
     }
@@ -113,7 +113,7 @@ impl ServerConn {
     /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`].
     /// Nothing has changed then.
     pub fn tell(&mut self, frame: &impl Serialize) -> Result<(), Refused> {
-        self.outbox.json(frame).map(drop)
+        self.core.send_json(frame).map(drop)
     }
 
     /// As [`tell`](Self::tell), of a frame that was encoded before, sharing its bytes.
@@ -121,7 +121,7 @@ impl ServerConn {
     /// # Errors
     /// As for [`tell`](Self::tell).
     pub fn tell_text(&mut self, frame: Text) -> Result<(), Refused> {
-        self.outbox.text(frame).map(drop)
+        self.core.send_text(frame).map(drop)
     }
 
     /// Sends a frame that was encoded before, sharing its bytes: an event, an OUTPUT.
@@ -130,8 +130,8 @@ impl ServerConn {
     /// As for [`tell`](Self::tell), and [`Refused::NotReady`] if the client is not in.
     pub fn send(&mut self, frame: Text) -> Result<(), Refused> {
         match self.stage {
-            Stage::Inside => self.outbox.text(frame).map(drop),
-            Stage::Closed => Err(Refused::Closed),
+            _ if self.is_closed() => Err(Refused::Closed),
+            Stage::Inside => self.core.send_text(frame).map(drop),
             Stage::Outside | Stage::Gated { .. } => Err(Refused::NotReady),
         }
     }
@@ -139,7 +139,7 @@ impl ServerConn {
     /// Whether there is room for events without crowding out answers. If there is none,
     /// [`ServerEvent::Writable`] tells when there is again.
     pub fn has_room(&mut self) -> bool {
-        let has_room = self.outbox.has_slack();
+        let has_room = self.core.has_slack();
         // The end of the connection was the last event.
         self.blocked = !has_room && !self.is_closed();
         self.owes = self.blocked;
@@ -160,7 +160,9 @@ impl ServerConn {
 
     /// Closes with this frame (1012 or 1001 when the server goes away). What is queued is sent first.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.shut_with(CloseReason::Local, frame);
+        if self.core.close_with(CloseReason::Local, frame) {
+            self.release();
+        }
     }
 
     fn check_awaited(&self, fits: impl Fn(&Awaited) -> bool) -> Result<(), Refused> {

@@ -23,13 +23,11 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rpc_core::backlog::{Backlog, EventBacklog};
-use rpc_core::keepalive::Heart;
-use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later, sooner};
-use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing};
+use rpc_core::backlog::Backlog;
+use rpc_core::timers::{later, sooner};
+use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, MachineCore, Outgoing};
 
 use crate::auth::Address;
 use crate::error::binary;
@@ -67,7 +65,6 @@ enum Stage {
         stash: Box<Connect>,
     },
     Inside,
-    Closed,
 }
 
 /// What the application has to answer.
@@ -85,27 +82,6 @@ enum Awaited {
     Input,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    Connect,
-    Ping,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Connect, Self::Ping];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::Ping => "PING",
-        }
-    }
-}
-
 /// The server's side of one open connection.
 ///
 /// What the machine answers by itself, always with an ERROR and never by hanging up: what is no
@@ -113,6 +89,7 @@ impl TimerKind for Timer {
 /// place of the one that waits at the gate. It sends a PING every 30 s, whatever state it is in.
 pub struct ServerConn {
     config: Arc<ServerConfig>,
+    core: MachineCore<ServerEvent>,
     stage: Stage,
     awaited: Option<Awaited>,
     /// The client was let through the gate and has sent nothing since.
@@ -122,18 +99,12 @@ pub struct ServerConn {
     /// What came while a verdict was awaited.
     held: Backlog<String>,
     held_bytes: usize,
-    outbox: Outbox,
     /// Somebody was told that there is no room.
     blocked: bool,
     /// And has not been told since that there is: frames may be waiting outside.
     owes: bool,
-    /// Each with the size of its frame.
-    events: EventBacklog<ServerEvent>,
-    timers: Timers<Timer>,
     /// When the next PING is due.
-    ping_at: Instant,
-    heart: Heart,
-    bucket: Bucket,
+    ping_at: Option<Instant>,
 }
 
 impl ServerConn {
@@ -141,31 +112,20 @@ impl ServerConn {
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
-        let mut timers = Timers::new();
-        if let Some(timeout) = config.connect_timeout {
-            timers.set(Timer::Connect, later(now, timeout));
-        }
-        let ping_at = later(now, config.ping_interval.unwrap_or_default());
-        if config.ping_interval.is_some() {
-            timers.set(Timer::Ping, ping_at);
-        }
-        let sent = config.limits.clone();
-        let sent = sent.with_max_message_bytes(config.max_sent_bytes);
+        let mut core = MachineCore::new(&config.limits).with_max_sent_bytes(config.max_sent_bytes);
+        core.start_keepalive(&config.keep_alive, now);
+        core.start_timer("connect", config.connect_timeout, now);
         Self {
+            core,
             stage: Stage::Outside,
             awaited: None,
             is_newcomer: false,
             signs_commands: false,
             held: Backlog::new(),
             held_bytes: 0,
-            outbox: Outbox::new(&sent),
             blocked: false,
             owes: false,
-            events: EventBacklog::new(),
-            timers,
-            ping_at,
-            heart: Heart::new(config.keep_alive, now),
-            bucket: Bucket::new(config.limits.max_message_rate, now),
+            ping_at: config.ping_interval.map(|interval| later(now, interval)),
             config,
         }
     }
@@ -173,8 +133,10 @@ impl ServerConn {
     /// Where the connection stands.
     #[must_use]
     pub const fn state(&self) -> ServerState {
+        if self.core.is_closed() {
+            return ServerState::Closed;
+        }
         match (&self.stage, &self.awaited) {
-            (Stage::Closed, _) => ServerState::Closed,
             (_, Some(_)) => ServerState::AwaitVerdict,
             (Stage::Outside, None) => ServerState::AwaitConnect,
             (Stage::Gated { .. }, None) => ServerState::Gated,
@@ -185,7 +147,8 @@ impl ServerConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        sooner(self.timers.next_timeout(), self.heart.next_timeout())
+        let ping = self.ping_at.map(|at| (at, "PING"));
+        sooner(self.core.next_timeout(), ping)
     }
 
     fn hold(&mut self, text: &str) {
@@ -198,45 +161,39 @@ impl ServerConn {
         self.held.push_back(text.to_owned());
     }
 
-    fn ping(&mut self, now: Instant) {
-        if let Some(interval) = self.config.ping_interval {
+    fn ping(&mut self, at: Instant, now: Instant) {
+        self.ping_at = self.config.ping_interval.map(|interval| {
             // Counted from the opening, unless this comes so late that the next one is due too.
-            let next = later(self.ping_at, interval);
-            self.ping_at = if next > now {
+            let next = later(at, interval);
+            // An interval of zero would spin.
+            let interval = interval.max(Duration::from_millis(1));
+            if next > now {
                 next
             } else {
                 later(now, interval)
-            };
-            self.timers.set(Timer::Ping, self.ping_at);
-        }
+            }
+        });
         // One more is of no use to a client that has much to read.
-        if self.outbox.has_slack() {
-            let _ = self.outbox.json(&ServerFrame::Ping);
+        if self.core.has_slack() {
+            let _ = self.core.send_json(&ServerFrame::Ping);
         }
     }
 
     fn shut(&mut self, reason: CloseReason, code: u16) {
-        let frame = CloseFrame::new(code, reason.to_string());
-        self.shut_with(reason, frame);
-    }
-
-    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if !self.is_closed() {
-            self.outbox.close(frame);
-            self.end(reason);
+        if self.core.close(reason, code) {
+            self.release();
         }
     }
 
-    fn end(&mut self, reason: CloseReason) {
-        self.stage = Stage::Closed;
+    /// Drops what only an open connection needs.
+    fn release(&mut self) {
+        self.stage = Stage::Outside;
         self.awaited = None;
         self.blocked = false;
         self.owes = false;
-        self.timers.stop_all();
-        self.heart.stop();
+        self.ping_at = None;
         self.held = Backlog::new();
         self.held_bytes = 0;
-        self.events.push(ServerEvent::Closed(reason), 0);
     }
 }
 
@@ -244,11 +201,11 @@ impl Machine for ServerConn {
     type Event = ServerEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if self.is_closed() {
+        let Some(message) = self.core.received(message, now) else {
             return;
-        }
-        self.heart.heard();
-        if !self.bucket.admits(now) {
+        };
+        let rate = self.config.limits.max_message_rate;
+        if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         let max = self.config.limits.max_message_bytes;
@@ -266,46 +223,39 @@ impl Machine for ServerConn {
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        self.outbox.discard();
-        if !self.is_closed() {
-            self.end(why.into());
+        if self.core.disconnected(why) {
+            self.release();
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        while !self.is_closed()
-            && let Some(timer) = self.timers.pop_expired(now)
-        {
-            match timer {
-                Timer::Connect => {
-                    let after = self.config.connect_timeout.unwrap_or_default();
-                    self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
-                }
-                Timer::Ping => self.ping(now),
-            }
+        if self.core.timer_expired(now) {
+            let after = self.config.connect_timeout.unwrap_or_default();
+            return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
-        if self.is_closed() {
-            return;
+        if let Some(at) = self.ping_at.filter(|at| *at <= now) {
+            self.ping(at, now);
         }
         // A client that still has much to read cannot have seen the ping behind it.
-        let deaf = !self.wants_input();
-        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
-            self.outbox.abort();
-            self.end(gone);
+        let can_hear = self.wants_input();
+        let config = &self.config.keep_alive;
+        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
+            self.core.abort(gone);
+            self.release();
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        let frame = self.outbox.pop();
-        if self.blocked && self.outbox.has_slack() {
+        let frame = self.core.poll_transmit();
+        if self.blocked && self.core.has_slack() {
             self.blocked = false;
-            self.events.push(ServerEvent::Writable, 0);
+            self.core.push_event(ServerEvent::Writable, 0);
         }
         frame
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.events.pop()
+        self.core.poll_event(ServerEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -313,14 +263,12 @@ impl Machine for ServerConn {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(self.stage, Stage::Closed)
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
-        self.is_closed()
-            || (self.awaited.is_none()
-                && self.events.has_room(&self.config.limits)
-                && self.outbox.has_slack())
+        let has_room = self.awaited.is_none() && self.core.has_slack();
+        self.core.wants_input(has_room)
     }
 }
 
@@ -329,7 +277,7 @@ impl fmt::Debug for ServerConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConn")
             .field("state", &self.state())
-            .field("events", &self.events.len())
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }

@@ -28,26 +28,27 @@ impl ServerConn {
             return self.on_signed(text, frame);
         }
         match frame {
-            ClientFrame::Pong => self.events.push(ServerEvent::Pong, 0),
+            ClientFrame::Pong => self.core.push_event(ServerEvent::Pong, 0),
             ClientFrame::Connect(connect) => {
                 self.awaited = Some(Awaited::Connect {
                     connect: Box::new(connect.clone()),
                     size,
                 });
-                self.events.push(ServerEvent::Connect { connect }, size);
+                self.core.push_event(ServerEvent::Connect { connect }, size);
             }
             ClientFrame::SessionQuery(query) => {
-                self.events.push(ServerEvent::SessionQuery { query }, size);
+                self.core
+                    .push_event(ServerEvent::SessionQuery { query }, size);
             }
             ClientFrame::Admin(request) => {
-                self.events.push(ServerEvent::Admin { request }, size);
+                self.core.push_event(ServerEvent::Admin { request }, size);
             }
             ClientFrame::OnboardSubmit(submit) => match &self.stage {
                 Stage::Gated { identity, .. } => {
                     let identity = *identity;
                     self.awaited = Some(Awaited::Onboard);
-                    self.events
-                        .push(ServerEvent::Onboard { identity, submit }, size);
+                    self.core
+                        .push_event(ServerEvent::Onboard { identity, submit }, size);
                 }
                 Stage::Outside => self.not_connected("ONBOARD_SUBMIT"),
                 _ => {
@@ -64,8 +65,8 @@ impl ServerConn {
                     && is_empty(input.signed.text("prompt").as_deref());
                 if has_no_prompt && is_newcomer {
                     return self
-                        .events
-                        .push(ServerEvent::Warning(Warning::EmptyInput), 0);
+                        .core
+                        .push_event(ServerEvent::Warning(Warning::EmptyInput), 0);
                 }
                 if !is_inside {
                     return self.not_connected("INPUT");
@@ -74,11 +75,11 @@ impl ServerConn {
                     return self.object(&ErrorFrame::new(PROMPT_REQUIRED), Warning::NoPrompt);
                 }
                 self.awaited = Some(Awaited::Input);
-                self.events.push(ServerEvent::Input { input }, size);
+                self.core.push_event(ServerEvent::Input { input }, size);
             }
             command if is_inside => {
                 if let Some(event) = event_of(command) {
-                    self.events.push(event, size);
+                    self.core.push_event(event, size);
                 }
             }
             command => self.not_connected(command.name()),
@@ -120,7 +121,7 @@ impl ServerConn {
         let size = text.len();
         if let ClientFrame::Admin(request) = frame {
             // Verified in any case.
-            return self.events.push(ServerEvent::Admin { request }, size);
+            return self.core.push_event(ServerEvent::Admin { request }, size);
         }
         let payload = signed.payload.as_ref().map_or("{}", Json::get);
         let command = match ClientFrame::decode(payload, &self.config.limits) {
@@ -135,8 +136,8 @@ impl ServerConn {
         if let Some(command) = event_of(command) {
             let command = Box::new(command);
             self.awaited = is_input.then_some(Awaited::Input);
-            self.events
-                .push(ServerEvent::Signed { signed, command }, size);
+            self.core
+                .push_event(ServerEvent::Signed { signed, command }, size);
         }
     }
 
@@ -151,8 +152,8 @@ impl ServerConn {
             Warning::UnknownType { tag } => tag.len(),
             _ => 0,
         };
-        self.events.push(ServerEvent::Warning(warning), size);
-        if self.outbox.json(error).is_err() {
+        self.core.push_event(ServerEvent::Warning(warning), size);
+        if self.core.send_json(error).is_err() {
             // The client asks and does not read the answers.
             self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);
         }

@@ -294,6 +294,13 @@ fn a_ping_comes_every_30_seconds_from_the_opening_on() {
 }
 
 #[test]
+fn an_interval_of_zero_does_not_spin() {
+    let mut rig = Rig::with(ServerConfig::default().with_ping_interval(Some(Duration::ZERO)));
+    rig.conn.handle_timeout(rig.now);
+    assert!(rig.conn.poll_timeout() > Some(rig.now));
+}
+
+#[test]
 fn a_line_that_carries_nothing_is_dropped() {
     let mut rig = Rig::with(ServerConfig::default().with_ping_interval(None));
     rig.wait(SECOND * 20);

@@ -123,10 +123,10 @@ const METHODS: [(&str, &[&str]); 4] = [
 
 /// What machines do by the core's means, and no machine by its own.
 const OF_THE_CORE: [(&str, &str); 3] = [
-    ("Pulse::Dead", "Heart::beat says when a peer is gone"),
+    ("close_emitted", "MachineCore tells the end once"),
     (
         "event_bytes +=",
-        "EventBacklog counts what waiting events hold",
+        "MachineCore counts what waiting events hold",
     ),
     (
         "catch_unwind(AssertUnwindSafe(|| check(",

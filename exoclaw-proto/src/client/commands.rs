@@ -233,13 +233,13 @@ impl ClientConn {
 
     /// Closes with this frame. What is queued is sent first; what is in flight ends at once.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.shut_with(CloseReason::Local, frame);
+        self.core.close_with(CloseReason::Local, frame);
     }
 
     /// A request that somebody waits for.
     fn awaited(&mut self, id: CallId) -> Option<&mut Pending> {
         let pending = self.calls.get_mut(id)?;
-        (self.closed.is_none() && !pending.is_forgotten()).then_some(pending)
+        (!self.core.is_closed() && !pending.is_forgotten()).then_some(pending)
     }
 
     fn send(
@@ -250,7 +250,7 @@ impl ClientConn {
         until: Option<Instant>,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        match self.state {
+        match self.state() {
             ClientState::Ready => {}
             ClientState::Closed => return Err(Refused::Closed),
             ClientState::AwaitHello => return Err(Refused::NotReady),
@@ -258,7 +258,7 @@ impl ClientConn {
         let max = self.config.limits.max_pending;
         let id = self.calls.next_id().filter(|_| self.in_flight() < max);
         let id = id.ok_or(Refused::TooManyCalls { max })?;
-        let frame = self.outbox.encode(|buffer| encode(buffer, id))?;
+        let frame = self.core.send_with(|buffer| encode(buffer, id))?;
         let pending = Pending {
             frame,
             idle,

@@ -17,15 +17,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::EventBacklog;
 use rpc_core::json::{DecodeErrorKind, find_member};
-use rpc_core::keepalive::Heart;
-use rpc_core::pause::ReadPause;
 use rpc_core::progress::Progress;
-use rpc_core::timers::{TimerKind, Timers, later, sooner};
+use rpc_core::timers::sooner;
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Json,
-    Machine, Outbox, Outgoing, PendingCalls, Str,
+    Machine, MachineCore, Outgoing, PendingCalls, Str,
 };
 
 use crate::error::{ErrorKind, RpcError, readable};
@@ -47,25 +44,6 @@ pub enum ClientState {
     Ready,
     /// The connection has ended.
     Closed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    Hello,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Hello];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Hello => "hello",
-        }
-    }
 }
 
 /// How a request ends, whatever its kind.
@@ -108,26 +86,17 @@ type End = Result<Json, CallError<RpcError>>;
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    state: ClientState,
+    core: MachineCore<ClientEvent>,
+    /// Hello was said.
+    ready: bool,
     calls: PendingCalls<Pending>,
     /// How many of them nobody waits for any more.
     forgotten: usize,
     progress: Progress,
-    outbox: Outbox,
-    events: EventBacklog<ClientEvent>,
-    timers: Timers<Timer>,
-    pause: ReadPause,
-    /// Beats from the hello on: known gateways take a ping before the token for a bad token.
-    heart: Option<Heart>,
     /// An earlier connection was let in with the same configuration.
     let_in_before: bool,
     /// A token was sent that the gateway may not have wanted: it then calls it a bad request.
     token_echo: bool,
-    closed: Option<CloseReason>,
-    /// The end has been told to the application.
-    told: bool,
-    /// The line is gone, so what waits in the outbox was never sent.
-    cut: bool,
     stray: u64,
 }
 
@@ -138,21 +107,14 @@ impl ClientConn {
     pub fn new(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
         let config = config.into();
         let mut conn = Self {
-            state: ClientState::AwaitHello,
+            core: MachineCore::new(&config.limits),
+            ready: false,
             // Forgotten ones have room of their own.
             calls: PendingCalls::new(seed, config.limits.max_pending.saturating_mul(2), now),
             forgotten: 0,
             progress: Progress::default(),
-            outbox: Outbox::new(&config.limits),
-            events: EventBacklog::new(),
-            timers: Timers::new(),
-            pause: ReadPause::default(),
-            heart: None,
             let_in_before: false,
             token_echo: config.token.is_some(),
-            closed: None,
-            told: false,
-            cut: false,
             stray: 0,
             config,
         };
@@ -160,7 +122,7 @@ impl ClientConn {
             Some(_) => conn.config.hello_timeout,
             None => conn.config.tokenless_hello_timeout,
         };
-        conn.timers.set(Timer::Hello, later(now, wait));
+        conn.core.start_timer("hello", wait, now);
         conn.send_token();
         conn
     }
@@ -178,7 +140,11 @@ impl ClientConn {
     /// What the connection waits for.
     #[must_use]
     pub const fn state(&self) -> ClientState {
-        self.state
+        match (self.core.is_closed(), self.ready) {
+            (true, _) => ClientState::Closed,
+            (false, true) => ClientState::Ready,
+            (false, false) => ClientState::AwaitHello,
+        }
     }
 
     /// How many requests and chats are in flight.
@@ -197,24 +163,19 @@ impl ClientConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        if self.closed.is_some() {
-            return None;
-        }
-        let timer = self.timers.next_timeout();
-        let beat = self.heart.as_ref().and_then(Heart::next_timeout);
-        let call = self.calls.poll_timeout();
-        let call = call.and_then(|at| self.pause.suspend(at, self.wants_input()));
-        sooner(sooner(timer, beat), call.map(|at| (at, "call")))
+        let call = self.core.unless_paused(self.calls.poll_timeout());
+        sooner(self.core.next_timeout(), call.map(|at| (at, "call")))
     }
 
     fn send_token(&mut self) {
         let Some(token) = &self.config.token else {
             return;
         };
-        if let Err(refused) = self.outbox.json(&Token::new(token.expose())) {
+        if let Err(refused) = self.core.send_json(&Token::new(token.expose())) {
             // The token itself does not fit, so another attempt would end the same way.
             let message = format!("the token could not be sent: {refused}");
-            self.shut(CloseReason::Authentication { message }, CloseFrame::NORMAL);
+            self.core
+                .close(CloseReason::Authentication { message }, CloseFrame::NORMAL);
         }
     }
 
@@ -230,13 +191,14 @@ impl ClientConn {
     }
 
     fn on_hello(&mut self, hello: Hello, now: Instant) {
-        if self.state != ClientState::AwaitHello {
+        if self.ready {
             self.stray += 1;
             return;
         }
-        self.state = ClientState::Ready;
-        self.timers.stop(Timer::Hello);
-        self.heart = Some(Heart::new(self.config.keep_alive, now));
+        self.ready = true;
+        self.core.stop_timer();
+        // Known gateways take a ping before the token for a bad token.
+        self.core.start_keepalive(&self.config.keep_alive, now);
         self.push(ClientEvent::Ready(hello));
     }
 
@@ -373,43 +335,19 @@ impl ClientConn {
 
     fn push(&mut self, event: ClientEvent) {
         let weight = event.weight();
-        self.events.push(event, weight);
+        self.core.push_event(event, weight);
     }
 
     fn refused(&mut self, words: &str) {
         let message = words.to_owned();
-        self.shut(CloseReason::Authentication { message }, CloseFrame::NORMAL);
-    }
-
-    /// Sends a Close and ends. What is queued still leaves before it.
-    fn shut(&mut self, reason: CloseReason, code: u16) {
-        let words = match &reason {
-            CloseReason::Local | CloseReason::Authentication { .. } => String::new(),
-            other => other.to_string(),
-        };
-        self.shut_with(reason, CloseFrame::new(code, words));
-    }
-
-    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if self.closed.is_none() {
-            self.outbox.close(frame);
-            self.end(reason);
-        }
-    }
-
-    /// Ends. What is in flight ends in [`poll_event`](Machine::poll_event), so that no number of
-    /// requests needs room in the queue.
-    fn end(&mut self, reason: CloseReason) {
-        self.state = ClientState::Closed;
-        self.closed = Some(reason);
-        self.timers.stop_all();
-        self.heart = None;
+        self.core
+            .close(CloseReason::Authentication { message }, CloseFrame::NORMAL);
     }
 
     /// What the end of the line means. Known gateways refuse a token with a Close without a code,
     /// and their words may get lost.
     fn meaning(&self, why: Disconnect) -> CloseReason {
-        let waiting = self.state == ClientState::AwaitHello && !self.let_in_before;
+        let waiting = !self.ready && !self.let_in_before;
         let words = match &why {
             Disconnect::PeerClosed(None) if waiting => "",
             Disconnect::PeerClosed(Some(frame))
@@ -446,7 +384,7 @@ impl ClientConn {
                 CloseReason::Authentication { message }
             }
         };
-        self.shut(reason, CloseFrame::NORMAL);
+        self.core.close(reason, CloseFrame::NORMAL);
     }
 
     fn delivery(&self, pending: &Pending) -> Delivery {
@@ -454,10 +392,8 @@ impl ClientConn {
             && summary.frames > 0
         {
             Delivery::Delivered
-        } else if self.cut && !self.outbox.was_taken(pending.frame) {
-            Delivery::NotSent
         } else {
-            Delivery::Unknown
+            self.core.delivery(pending.frame)
         }
     }
 }
@@ -482,64 +418,47 @@ impl Machine for ClientConn {
     type Event = ClientEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if self.closed.is_some() {
-            return;
-        }
-        if let Some(heart) = &mut self.heart {
-            heart.heard();
-        }
-        self.pause.note(self.wants_input(), now);
-        match message {
-            Incoming::Text(text) => self.on_text(text, now),
-            Incoming::Binary(_) => {
+        match self.core.received(message, now) {
+            Some(Incoming::Text(text)) => self.on_text(text, now),
+            Some(Incoming::Binary(_)) => {
                 let error = DecodeError::new(DecodeErrorKind::Binary);
                 self.push(ClientEvent::Warning(error));
             }
             _ => {}
         }
-        self.pause.note(self.wants_input(), now);
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        // Whatever is queued cannot leave any more.
-        self.outbox.discard();
-        if self.closed.is_none() {
-            self.cut = true;
-            let reason = self.meaning(why);
-            self.end(reason);
-        }
+        let reason = self.meaning(why);
+        self.core.disconnected(reason);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.closed.is_some() {
-            return;
-        }
-        if self.timers.pop_expired(now).is_some() {
+        if self.core.timer_expired(now) {
             return self.no_hello();
         }
-        while self.pause.is_over(self.wants_input(), now)
+        while self.core.may_expire(now)
             && let Some(id) = self.calls.peek_expired(now)
         {
             self.on_deadline(id, now);
         }
         // Known gateways answer a ping only between requests, so silence proves nothing then.
-        let deaf = !self.pause.is_over(self.wants_input(), now) || self.in_flight() > 0;
-        if let Some(heart) = &mut self.heart
-            && let Some(gone) = heart.beat(now, deaf, &mut self.outbox)
-        {
-            self.shut(gone, CloseFrame::GOING_AWAY);
+        let can_hear = self.in_flight() == 0;
+        let config = &self.config.keep_alive;
+        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
+            self.core.close(gone, CloseFrame::GOING_AWAY);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outbox.pop()
+        self.core.poll_transmit()
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
-        if let Some(event) = self.events.pop() {
+        if let Some(event) = self.core.pop_event() {
             return Some(event);
         }
-        let reason = self.closed.as_ref()?;
+        let reason = self.core.close_reason()?;
         while let Some((id, pending)) = self.calls.pop_any() {
             self.forgotten -= usize::from(pending.is_forgotten());
             let delivery = self.delivery(&pending);
@@ -551,11 +470,7 @@ impl Machine for ClientConn {
                 return Some(event);
             }
         }
-        if self.told {
-            return None;
-        }
-        self.told = true;
-        Some(ClientEvent::Closed(reason.clone()))
+        self.core.poll_event(ClientEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -563,11 +478,11 @@ impl Machine for ClientConn {
     }
 
     fn is_closed(&self) -> bool {
-        self.closed.is_some()
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
-        self.events.has_room(&self.config.limits)
+        self.core.wants_input(true)
     }
 }
 
@@ -575,9 +490,9 @@ impl Machine for ClientConn {
 impl fmt::Debug for ClientConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConn")
-            .field("state", &self.state)
+            .field("state", &self.state())
             .field("in_flight", &self.in_flight())
-            .field("events", &self.events.len())
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }

@@ -5,14 +5,11 @@ use std::time::Instant;
 use rpc_core::{CloseFrame, CloseReason, Machine, Refused};
 use serde::Serialize;
 
+use super::ServerConn;
 use super::request::{Echo, Kind, Open, RequestId};
-use super::{ServerConn, ServerState};
 use crate::codec::{encode_error, encode_event, encode_result, encode_text};
 use crate::error::RpcError;
 use crate::frame::{StreamEvent, Usage};
-
-/// Most bytes of streams that wait to be sent, if the limits allow more.
-const MAX_BACKLOG: usize = 1024 * 1024;
 
 impl ServerConn {
     /// Answers a request with a value, and ends it.
@@ -67,27 +64,21 @@ impl ServerConn {
         id: RequestId,
         encode: impl FnOnce(&mut String, &Echo<'_>) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
-        if self.state == ServerState::Closed {
+        if self.is_closed() {
             return Err(Refused::Closed);
         }
-        let has_room = self.has_backlog_room();
         let open = self.requests.get_mut(id.0).ok_or(Refused::UnknownId)?;
         let Kind::Chat { begun } = &mut open.kind else {
             return Err(invalid("the request is no chat"));
         };
-        let queued = if has_room {
-            let numbers = self.config.echo_numbers;
-            let echo = Echo {
-                id: &open.id,
-                numbers,
-            };
-            self.outbox.encode(|buffer| encode(buffer, &echo))
-        } else {
-            Err(Refused::QueueFull)
+        let numbers = self.config.echo_numbers;
+        let echo = Echo {
+            id: &open.id,
+            numbers,
         };
-        *begun |= queued.is_ok();
-        self.blocked |= matches!(queued, Err(Refused::QueueFull));
-        queued.map(drop)
+        self.core.send_stream(|buffer| encode(buffer, &echo))?;
+        *begun = true;
+        Ok(())
     }
 
     /// Sends more of a chat's text.
@@ -126,11 +117,7 @@ impl ServerConn {
     pub fn error(&mut self, id: RequestId, error: &str) -> Result<(), Refused> {
         self.chat(id)?;
         // Both or none.
-        let two_fit = self.outbox.len() + 2 <= self.config.limits.max_outbox_frames;
-        if !two_fit && !self.outbox.is_empty() {
-            self.blocked = true;
-            return Err(Refused::QueueFull);
-        }
+        self.core.check_room(2)?;
         self.queue(id, |buffer, echo| encode_text(buffer, echo, "error", error))?;
         if self.done(id).is_err() {
             // The bytes of the first took the room of the second.
@@ -155,7 +142,7 @@ impl ServerConn {
     }
 
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {
-        if self.state == ServerState::Closed {
+        if self.is_closed() {
             return Err(Refused::Closed);
         }
         self.requests.get(id.0).ok_or(Refused::UnknownId)
@@ -169,33 +156,11 @@ impl ServerConn {
         }
     }
 
-    /// Whether streams may queue another frame.
-    fn has_backlog_room(&self) -> bool {
-        self.uses_less_than(1)
-    }
-
     /// Whether streams may queue another frame; if not, [`Writable`](super::ServerEvent::Writable)
     /// follows. True once the connection has ended.
     #[cfg(feature = "server")]
     pub(crate) fn poll_writable(&mut self) -> bool {
-        let is_writable = self.is_closed() || self.has_backlog_room();
-        self.blocked |= !is_writable;
-        is_writable
-    }
-
-    /// Whether half of what streams may fill is free: a slow line should not wake anybody for every
-    /// single frame.
-    pub(super) fn has_much_room(&self) -> bool {
-        self.uses_less_than(2)
-    }
-
-    /// Whether less waits than this part of what streams may fill.
-    fn uses_less_than(&self, part: usize) -> bool {
-        let limits = &self.config.limits;
-        let max_bytes = MAX_BACKLOG.min(limits.max_outbox_bytes / 4);
-        self.outbox.is_empty()
-            || (self.outbox.len() < limits.max_outbox_frames / 4 / part
-                && self.outbox.queued_bytes() < max_bytes / part)
+        self.is_closed() || self.core.check_stream_room().is_ok()
     }
 
     /// Queues a frame of an open request.
@@ -210,9 +175,9 @@ impl ServerConn {
             id: &open.id,
             numbers,
         };
-        let queued = self.outbox.encode(|buffer| encode(buffer, &echo));
-        self.blocked |= queued == Err(Refused::QueueFull);
-        queued.map(drop)
+        self.core
+            .send_with(|buffer| encode(buffer, &echo))
+            .map(drop)
     }
 
     /// Ends a request, and hands over the next one if they take turns; `false` if it is not open.

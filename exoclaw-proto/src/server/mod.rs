@@ -14,13 +14,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::Backlog;
 use rpc_core::json::DecodeErrorKind;
-use rpc_core::keepalive::Heart;
-use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, Outbox, Outgoing,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, MachineCore, Outgoing,
     PendingCalls, Refused, Text,
 };
 
@@ -33,25 +29,6 @@ use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 pub use config::ServerConfig;
 use request::{Echo, Kind, Open};
 pub use request::{RequestId, ServerEvent, ServerState};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    Auth,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Auth];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Auth => "auth",
-        }
-    }
-}
 
 /// What waits for its turn, when requests take turns.
 enum Waiting {
@@ -68,19 +45,14 @@ enum Waiting {
 /// answers by itself: `ping`, texts that are no request, unknown methods, and wrong parameters.
 pub struct ServerConn {
     config: Arc<ServerConfig>,
-    state: ServerState,
+    core: MachineCore<ServerEvent>,
+    /// Hello was said.
+    ready: bool,
     requests: PendingCalls<Open>,
     request_bytes: usize,
     /// The request that the application works on, if they take turns.
     turn: Option<RequestId>,
     waiting: VecDeque<Waiting>,
-    outbox: Outbox,
-    /// A command found no room in the outbox.
-    blocked: bool,
-    events: Backlog<ServerEvent>,
-    timers: Timers<Timer>,
-    heart: Heart,
-    bucket: Bucket,
 }
 
 impl ServerConn {
@@ -89,24 +61,20 @@ impl ServerConn {
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
         let mut conn = Self {
-            state: ServerState::AwaitToken,
+            core: MachineCore::new(&config.limits),
+            ready: false,
             // An id never leaves this side, so it needs no seed.
             requests: PendingCalls::new(0, config.max_requests.max(1), now),
             request_bytes: 0,
             turn: None,
             waiting: VecDeque::new(),
-            outbox: Outbox::new(&config.limits),
-            blocked: false,
-            events: Backlog::new(),
-            timers: Timers::new(),
-            heart: Heart::new(config.keep_alive, now),
-            bucket: Bucket::new(config.limits.max_message_rate, now),
             config,
         };
+        conn.core.start_keepalive(&conn.config.keep_alive, now);
         if conn.config.auth.is_open() {
             conn.welcome();
-        } else if let Some(timeout) = conn.config.auth_timeout {
-            conn.timers.set(Timer::Auth, later(now, timeout));
+        } else {
+            conn.core.start_timer("auth", conn.config.auth_timeout, now);
         }
         conn
     }
@@ -114,7 +82,11 @@ impl ServerConn {
     /// Where the connection stands.
     #[must_use]
     pub const fn state(&self) -> ServerState {
-        self.state
+        match (self.core.is_closed(), self.ready) {
+            (true, _) => ServerState::Closed,
+            (false, true) => ServerState::Ready,
+            (false, false) => ServerState::AwaitToken,
+        }
     }
 
     /// How many requests have not ended.
@@ -126,7 +98,7 @@ impl ServerConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        sooner(self.timers.next_timeout(), self.heart.next_timeout())
+        self.core.next_timeout()
     }
 
     /// Lets the client in.
@@ -136,13 +108,13 @@ impl ServerConn {
             let extensions = Method::ALL.into_iter().filter(|m| m.is_extension());
             hello = hello.with_extensions(&extensions.map(Method::name).collect::<Vec<_>>());
         }
-        self.timers.stop(Timer::Auth);
-        self.state = ServerState::Ready;
-        if self.outbox.json(&hello).is_err() {
+        self.core.stop_timer();
+        self.ready = true;
+        if self.core.send_json(&hello).is_err() {
             // The limits are too small for a single frame.
             return self.too_slow();
         }
-        self.events.push_back(ServerEvent::Authenticated);
+        self.core.push_event(ServerEvent::Authenticated, 0);
     }
 
     fn on_token(&mut self, text: &str) {
@@ -158,7 +130,7 @@ impl ServerConn {
     /// Refuses to let the client in.
     fn refuse(&mut self, reason: CloseReason) {
         // Nothing was queued before, so it fits.
-        let _ = self.outbox.json(&ServerFrame::auth_failed());
+        let _ = self.core.send_json(&ServerFrame::auth_failed());
         self.shut_with(reason, CloseFrame::new(AUTH_FAILED_CODE, AUTH_FAILED));
     }
 
@@ -215,7 +187,7 @@ impl ServerConn {
         if self.config.in_order {
             self.turn = Some(id);
         }
-        self.events.push_back(ServerEvent::Request { id, call });
+        self.core.push_event(ServerEvent::Request { id, call }, 0);
     }
 
     /// Whether what comes now has to wait for its turn.
@@ -225,13 +197,13 @@ impl ServerConn {
 
     /// The request before has ended: goes on with what waits.
     fn next_turn(&mut self) {
-        while self.turn.is_none() && self.state != ServerState::Closed {
+        while self.turn.is_none() && !self.is_closed() {
             match self.waiting.pop_front() {
                 None => return,
                 Some(Waiting::Request(id, call)) => self.hand_over(id, *call),
                 Some(Waiting::Answer(text)) => {
                     self.request_bytes -= text.len();
-                    if self.outbox.text(text).is_err() {
+                    if self.core.send_text(text).is_err() {
                         self.too_slow();
                     }
                 }
@@ -258,7 +230,7 @@ impl ServerConn {
                 self.request_bytes += text.len();
                 self.waiting.push_back(Waiting::Answer(text));
             }
-        } else if self.outbox.encode(encode).is_err() {
+        } else if self.core.send_with(encode).is_err() {
             // The client asks and does not read the answers.
             self.too_slow();
         }
@@ -269,27 +241,23 @@ impl ServerConn {
     }
 
     fn shut(&mut self, reason: CloseReason, code: u16) {
-        let frame = CloseFrame::new(code, reason.to_string());
-        self.shut_with(reason, frame);
-    }
-
-    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if self.state != ServerState::Closed {
-            self.outbox.close(frame);
-            self.end(reason);
+        if self.core.close(reason, code) {
+            self.release();
         }
     }
 
-    fn end(&mut self, reason: CloseReason) {
-        self.state = ServerState::Closed;
-        self.timers.stop_all();
-        self.heart.stop();
+    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
+        if self.core.close_with(reason, frame) {
+            self.release();
+        }
+    }
+
+    /// Drops what only an open connection needs.
+    fn release(&mut self) {
         while self.requests.pop_any().is_some() {}
         self.waiting = VecDeque::new();
         self.request_bytes = 0;
         self.turn = None;
-        self.blocked = false;
-        self.events.push_back(ServerEvent::Closed(reason));
     }
 }
 
@@ -303,59 +271,55 @@ impl Machine for ServerConn {
     type Event = ServerEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if self.is_closed() {
+        let Some(message) = self.core.received(message, now) else {
             return;
-        }
-        self.heart.heard();
-        if !self.bucket.admits(now) {
+        };
+        let rate = self.config.limits.max_message_rate;
+        if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
-        match (message, self.state) {
+        match (message, self.state()) {
             (Incoming::Text(text), ServerState::AwaitToken) => self.on_token(text),
             (Incoming::Text(text), _) => self.on_request(text),
             // A token in a binary message is none.
             (Incoming::Binary(_), ServerState::AwaitToken) => self.on_token(""),
             (Incoming::Binary(_), _) => {
                 let error = DecodeError::new(DecodeErrorKind::Binary);
-                self.events.push_back(ServerEvent::Warning(error));
+                self.core.push_event(ServerEvent::Warning(error), 0);
             }
             _ => {}
         }
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        self.outbox.discard();
-        if !self.is_closed() {
-            self.end(why.into());
+        if self.core.disconnected(why) {
+            self.release();
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.is_closed() {
-            return;
-        }
-        if self.timers.pop_expired(now).is_some() {
+        if self.core.timer_expired(now) {
             let after = self.config.auth_timeout.unwrap_or_default();
             return self.refuse(CloseReason::HandshakeTimeout { after });
         }
         // A client that still has much to read cannot have seen the ping behind it.
-        let deaf = !self.wants_input() || !self.has_much_room();
-        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+        let can_hear = self.wants_input() && self.core.has_stream_slack();
+        let config = &self.config.keep_alive;
+        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
             self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        let frame = self.outbox.pop();
-        if self.blocked && self.has_much_room() {
-            self.blocked = false;
-            self.events.push_back(ServerEvent::Writable);
+        let frame = self.core.poll_transmit();
+        if self.core.take_writable() {
+            self.core.push_event(ServerEvent::Writable, 0);
         }
         frame
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.events.pop_front()
+        self.core.poll_event(ServerEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -363,17 +327,16 @@ impl Machine for ServerConn {
     }
 
     fn is_closed(&self) -> bool {
-        self.state == ServerState::Closed
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
         let max_requests = self.requests.capacity_limit();
-        self.is_closed()
-            || (self.events.len() < self.config.limits.max_events
-                && self.requests.len() < max_requests
-                && self.waiting.len() < max_requests
-                && self.request_bytes < self.config.limits.max_event_bytes
-                && self.outbox.has_slack())
+        let has_room = self.requests.len() < max_requests
+            && self.waiting.len() < max_requests
+            && self.request_bytes < self.config.limits.max_event_bytes
+            && self.core.has_slack();
+        self.core.wants_input(has_room)
     }
 }
 
@@ -381,10 +344,10 @@ impl Machine for ServerConn {
 impl fmt::Debug for ServerConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConn")
-            .field("state", &self.state)
+            .field("state", &self.state())
             .field("in_flight", &self.requests.len())
             .field("waiting", &self.waiting.len())
-            .field("events", &self.events.len())
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }

@@ -5,65 +5,55 @@ use std::time::{Duration, Instant};
 use rpc_core::net::server::{Accepted, HttpConfig, Server};
 use rpc_core::net::{Driver, mem};
 use rpc_core::testing::Pair;
-use rpc_core::{Disconnect, Incoming, Limits, Machine, Outbox, Outgoing, Text};
+use rpc_core::{CloseReason, Disconnect, Incoming, Machine, MachineCore, Outgoing, Text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// Repeats what it hears, and deserts when it hears `go`. Says how it ended.
 struct Deserter {
-    outbox: Outbox,
-    event: Option<Disconnect>,
-    closed: bool,
+    core: MachineCore<CloseReason>,
 }
 
 impl Deserter {
     fn new() -> Self {
         Self {
-            outbox: Outbox::new(&Limits::default()),
-            event: None,
-            closed: false,
+            core: MachineCore::default(),
         }
     }
 
-    fn end(&mut self, why: Disconnect) {
-        if !self.closed {
-            self.closed = true;
-            self.event = Some(why);
-        }
+    fn say(&mut self, text: &str) {
+        self.core.send_text(Text::from(text)).unwrap();
     }
 }
 
 impl Machine for Deserter {
-    type Event = Disconnect;
+    type Event = CloseReason;
 
-    fn handle_message(&mut self, message: Incoming<'_>, _: Instant) {
-        match message {
-            Incoming::Text("go") if !self.closed => {
-                self.outbox.text(Text::from("never said")).unwrap();
-                self.outbox.abort();
-                self.end(Disconnect::Local);
-            }
-            Incoming::Text(text) if !self.closed => {
-                self.outbox.text(Text::from(text)).unwrap();
-            }
-            _ => {}
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+        let Some(Incoming::Text(text)) = self.core.received(message, now) else {
+            return;
+        };
+        if text == "go" {
+            self.say("never said");
+            self.core.abort(CloseReason::Local);
+        } else {
+            self.say(text);
         }
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        self.outbox.discard();
-        self.end(why);
+        self.core.disconnected(why);
     }
 
     fn handle_timeout(&mut self, _: Instant) {}
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outbox.pop()
+        self.core.poll_transmit()
     }
 
-    fn poll_event(&mut self) -> Option<Disconnect> {
-        self.event.take()
+    fn poll_event(&mut self) -> Option<CloseReason> {
+        self.core.poll_event(|reason| reason)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -71,17 +61,17 @@ impl Machine for Deserter {
     }
 
     fn is_closed(&self) -> bool {
-        self.closed
+        self.core.is_closed()
     }
 }
 
 #[test]
 fn under_virtual_time_the_other_end_sees_a_cut_line() {
     let mut pair = Pair::new(Deserter::new(), Deserter::new(), Instant::now());
-    pair.client.outbox.text(Text::from("go")).unwrap();
+    pair.client.say("go");
     pair.settle();
-    assert_eq!(pair.take_server_events(), [Disconnect::Local]);
-    assert_eq!(pair.take_client_events(), [Disconnect::Eof]);
+    assert_eq!(pair.take_server_events(), [CloseReason::Local]);
+    assert_eq!(pair.take_client_events(), [CloseReason::Lost]);
     assert_eq!(pair.trace().to_string(), "+0ms C> go\n+0ms S> (abort)\n");
 }
 
@@ -90,12 +80,11 @@ async fn in_memory_the_other_end_sees_a_cut_line() {
     let (ours, theirs) = mem::duplex(8);
     let mut deserter = Driver::new(Deserter::new(), ours);
     let mut deserted = Driver::new(Deserter::new(), theirs);
-    let outbox = &mut deserted.machine_mut().outbox;
-    outbox.text(Text::from("go")).unwrap();
+    deserted.machine_mut().say("go");
     let (left, lost) = tokio::join!(deserter.next(), deserted.next());
     assert_eq!(
         (left, lost),
-        (Some(Disconnect::Local), Some(Disconnect::Eof))
+        (Some(CloseReason::Local), Some(CloseReason::Lost))
     );
     assert_eq!(deserter.next().await, None);
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
 use rpc_core::net::{Driver, LinkConfig, mem};
-use rpc_core::{Limits, Match, Outbox, PendingCalls, PendingMap, Str, json, sse, tagged};
+use rpc_core::{Limits, MachineCore, Match, PendingCalls, PendingMap, Str, json, sse, tagged};
 
 use crate::toy::guest::{Guest, GuestEvent};
 use crate::toy::host::{Host, HostEvent};
@@ -75,18 +75,18 @@ fn a_pending_map_entry_costs_no_allocation_beside_its_key() {
 
 #[test]
 fn a_small_frame_costs_an_allocation_and_many_share_theirs() {
-    let mut outbox = Outbox::new(&Limits::default());
+    let mut core = MachineCore::<()>::default();
     let one = per_round("a frame that is sent before the next", || {
-        outbox.json(&"short").unwrap();
-        drop(outbox.pop());
+        core.send_json(&"short").unwrap();
+        drop(core.poll_transmit());
     });
     assert!(one <= 100, "{one}");
     let hundred_bytes = "x".repeat(98);
     let many = per_round("100 frames of 100 bytes that wait together", || {
         for _ in 0..100 {
-            outbox.json(&hundred_bytes).unwrap();
+            core.send_json(&hundred_bytes).unwrap();
         }
-        while outbox.pop().is_some() {}
+        while core.poll_transmit().is_some() {}
     });
     // One chunk for many frames, the bookkeeping that lets them share it, and the queue.
     assert!(many <= 1_600, "{many}");

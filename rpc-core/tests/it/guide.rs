@@ -1,9 +1,11 @@
 //! The pages of the guide: the protocol that they are written with, and how long they are.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use rpc_core::Delivery;
 use rpc_core::net::server::{HttpConfig, Server as Listener};
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer as _, LinkConfig, LinkEvent, LinkState, Message, mem};
@@ -36,7 +38,7 @@ impl Calls for Doubled {
     fn answer(&mut self, server: &mut Server, index: u64, _: Instant) {
         let index = usize::try_from(index).unwrap_or(0) % self.open.len().max(1);
         if let Some(Frame { id, n }) = self.open.remove(index) {
-            server.outbox.json(&Frame { id, n: 2 * n }).unwrap();
+            server.core.send_json(&Frame { id, n: 2 * n }).unwrap();
         }
     }
 

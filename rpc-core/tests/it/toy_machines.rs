@@ -148,7 +148,7 @@ fn both_machines_keep_the_rules() {
 fn a_guest_whose_events_are_not_taken_stops_reading_and_loses_nothing() {
     let now = Instant::now();
     let limits = rpc_core::Limits::default().with_max_events(4);
-    let guest = Guest::with_limits("ann", limits, now);
+    let guest = Guest::with_limits("ann", &limits, now);
     let mut pair = Pair::new(guest, Host::new(1, now), now);
     pair.settle();
     pair.take_client_events();

@@ -54,7 +54,7 @@ impl ClientConn {
     /// [`Refused::is_retryable`] says which of them pass.
     pub fn respond(&mut self, response: &Response) -> Result<(), Refused> {
         // What was promised earlier leaves earlier.
-        self.pay();
+        self.flush_deferred();
         self.send(response)
     }
 
@@ -64,9 +64,9 @@ impl ClientConn {
     ///
     /// A reason that is too large is left out; any other response that is too large is dropped.
     pub fn respond_later(&mut self, response: Response) {
-        if self.state != ClientState::Closed && self.owed.len() < self.config.limits.max_pending {
-            self.owed.push_back(response);
-            self.pay();
+        if !self.core.is_closed() && self.deferred.len() < self.config.limits.max_pending {
+            self.deferred.push_back(response);
+            self.flush_deferred();
         }
     }
 
@@ -81,12 +81,13 @@ impl ClientConn {
     }
 
     fn send(&mut self, response: &Response) -> Result<(), Refused> {
-        match self.state {
+        match self.state() {
             ClientState::Ready => {}
             ClientState::Closed => return Err(Refused::Closed),
             ClientState::AwaitRegistered => return Err(Refused::NotReady),
         }
-        self.outbox.json(&ClientFrame::Response(response.clone()))?;
+        self.core
+            .send_json(&ClientFrame::Response(response.clone()))?;
         if !matches!(response.answer, Answer::Unknown { .. }) {
             self.settle(response.message_id.as_str());
         }
@@ -94,18 +95,18 @@ impl ClientConn {
     }
 
     /// Sends the responses that wait, as far as there is room.
-    pub(super) fn pay(&mut self) {
-        while let Some(response) = self.owed.pop_front() {
+    pub(super) fn flush_deferred(&mut self) {
+        while let Some(response) = self.deferred.pop_front() {
             match self.send(&response) {
                 Err(Refused::NotReady | Refused::QueueFull) => {
-                    self.owed.push_front(response);
+                    self.deferred.push_front(response);
                     return;
                 }
                 Err(Refused::TooLarge { .. })
                     if matches!(response.answer, Answer::Reject(Reject { reason: Some(_) })) =>
                 {
                     let shorter = Response::new(response.message_id, Answer::reject(None));
-                    self.owed.push_front(shorter);
+                    self.deferred.push_front(shorter);
                 }
                 _ => {}
             }

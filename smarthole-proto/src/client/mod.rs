@@ -17,13 +17,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::EventBacklog;
 use rpc_core::json::{self, DecodeErrorKind};
-use rpc_core::keepalive::Heart;
-use rpc_core::timers::{TimerKind, Timers, later, sooner};
+use rpc_core::timers::{later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Machine, Match,
-    Outbox, Outgoing, PendingMap, Str,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Machine, MachineCore,
+    Match, Outgoing, PendingMap, Str,
 };
 
 use crate::error::{ErrorCode, RegistrationError};
@@ -44,25 +42,6 @@ pub enum ClientState {
     Ready,
     /// The connection has ended.
     Closed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    Registration,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Registration];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Registration => "registration",
-        }
-    }
 }
 
 /// The client's side of one open connection. It registers by itself; then messages come, each of
@@ -92,24 +71,18 @@ impl TimerKind for Timer {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
-    state: ClientState,
+    core: MachineCore<ClientEvent>,
+    registered: bool,
     /// The messages without a response, and how many bytes each holds.
     open: PendingMap<MessageId, usize>,
     open_bytes: usize,
     /// Responses that are promised and wait for room.
-    owed: VecDeque<Response>,
-    outbox: Outbox,
-    events: EventBacklog<ClientEvent>,
+    deferred: VecDeque<Response>,
     /// Events from before the registration was answered.
     early: VecDeque<ClientEvent>,
     early_bytes: usize,
     early_dropped: u64,
-    timers: Timers<Timer>,
-    heart: Heart,
     client_id: Option<ClientId>,
-    closed: Option<CloseReason>,
-    /// The end has been told to the application.
-    told: bool,
 }
 
 impl ClientConn {
@@ -118,21 +91,16 @@ impl ClientConn {
     pub fn new(config: impl Into<Arc<ClientConfig>>, now: Instant) -> Self {
         let config = config.into();
         let mut conn = Self {
-            state: ClientState::AwaitRegistered,
+            core: MachineCore::new(&config.limits),
+            registered: false,
             // Whether an id is old or unknown makes no difference, so none is remembered.
             open: PendingMap::new(config.limits.max_pending, 0, now),
             open_bytes: 0,
-            owed: VecDeque::new(),
-            outbox: Outbox::new(&config.limits),
-            events: EventBacklog::new(),
+            deferred: VecDeque::new(),
             early: VecDeque::new(),
             early_bytes: 0,
             early_dropped: 0,
-            timers: Timers::new(),
-            heart: Heart::new(config.keep_alive, now),
             client_id: None,
-            closed: None,
-            told: false,
             config,
         };
         conn.register(now);
@@ -142,7 +110,11 @@ impl ClientConn {
     /// What the connection waits for.
     #[must_use]
     pub const fn state(&self) -> ClientState {
-        self.state
+        match (self.core.is_closed(), self.registered) {
+            (true, _) => ClientState::Closed,
+            (false, true) => ClientState::Ready,
+            (false, false) => ClientState::AwaitRegistered,
+        }
     }
 
     /// What the server calls this client, if it is registered and the server said so.
@@ -166,20 +138,16 @@ impl ClientConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        if self.closed.is_some() {
-            return None;
-        }
         let message = self.open.poll_timeout().map(|at| (at, "response"));
-        let beat = self.heart.next_timeout();
-        sooner(sooner(self.timers.next_timeout(), beat), message)
+        sooner(self.core.next_timeout(), message)
     }
 
     fn register(&mut self, now: Instant) {
-        if let Some(timeout) = self.config.registration_timeout {
-            self.timers.set(Timer::Registration, later(now, timeout));
-        }
-        let config = Arc::clone(&self.config);
-        if let Err(refused) = self.outbox.json(&config.registration().frame()) {
+        self.core.start_keepalive(&self.config.keep_alive, now);
+        let timeout = self.config.registration_timeout;
+        self.core.start_timer("registration", timeout, now);
+        let sent = self.core.send_json(&self.config.registration().frame());
+        if let Err(refused) = sent {
             // It does not fit, so another attempt would end the same way.
             let message = format!("the registration could not be sent: {refused}");
             self.shut(registration_failed(message, false));
@@ -199,10 +167,10 @@ impl ClientConn {
                 frame: whole.unwrap_or_default(),
             }),
             ServerFrame::RegistrationResponse(answer) => {
-                if self.state == ClientState::AwaitRegistered {
-                    self.on_registered(answer);
-                } else {
+                if self.registered {
                     self.push(ClientEvent::Warning(Warning::RepeatedAnswer));
+                } else {
+                    self.on_registered(answer);
                 }
             }
             ServerFrame::Unknown { tag, raw } => self.deliver(ClientEvent::Unknown { tag, raw }),
@@ -214,8 +182,8 @@ impl ClientConn {
             RegistrationResponse::Accepted { client_id, message } => (client_id, message),
             RegistrationResponse::Refused { code, message } => return self.refused(code, message),
         };
-        self.state = ClientState::Ready;
-        self.timers.stop(Timer::Registration);
+        self.registered = true;
+        self.core.stop_timer();
         self.client_id = client_id;
         self.push(ClientEvent::Registered {
             client_id: self.client_id.clone(),
@@ -245,7 +213,7 @@ impl ClientConn {
     /// Gives the application an event; before the registration is answered it has to wait, in a
     /// bounded queue that keeps the newest.
     fn deliver(&mut self, event: ClientEvent) {
-        if self.state == ClientState::Ready {
+        if self.registered {
             if let ClientEvent::Message {
                 message,
                 deadline,
@@ -292,7 +260,7 @@ impl ClientConn {
 
     fn push(&mut self, event: ClientEvent) {
         let weight = event.weight();
-        self.events.push(event, weight);
+        self.core.push_event(event, weight);
     }
 
     fn warn(&mut self, error: DecodeError) {
@@ -314,20 +282,14 @@ impl ClientConn {
     }
 
     fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if self.closed.is_none() {
-            self.pay();
-            self.outbox.close(frame);
-            self.end(reason);
-        }
+        self.flush_deferred();
+        self.core.close_with(reason, frame);
+        self.release();
     }
 
-    fn end(&mut self, reason: CloseReason) {
-        self.state = ClientState::Closed;
-        self.closed = Some(reason);
-        self.timers.stop_all();
-        self.heart.stop();
+    /// Drops what only an open connection needs.
+    fn release(&mut self) {
         self.early = VecDeque::new();
-        self.owed = VecDeque::new();
         self.open.drain().for_each(drop);
         self.open_bytes = 0;
     }
@@ -341,12 +303,11 @@ impl Machine for ClientConn {
     type Event = ClientEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if self.closed.is_some() {
+        let Some(message) = self.core.received(message, now) else {
             return;
-        }
-        self.heart.heard();
+        };
         let max = self.config.limits.max_message_bytes;
-        if message.len() > max {
+        if message.is_data() && message.len() > max {
             return self.shut(CloseReason::TooLarge { max });
         }
         match message {
@@ -357,17 +318,12 @@ impl Machine for ClientConn {
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        self.outbox.discard();
-        if self.closed.is_none() {
-            self.end(why.into());
-        }
+        self.core.disconnected(why);
+        self.release();
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.closed.is_some() {
-            return;
-        }
-        if self.timers.pop_expired(now).is_some() {
+        if self.core.timer_expired(now) {
             let after = self.config.registration_timeout.unwrap_or_default();
             return self.shut(CloseReason::HandshakeTimeout { after });
         }
@@ -375,31 +331,24 @@ impl Machine for ClientConn {
             self.open_bytes -= bytes;
             self.push(ClientEvent::Overdue { id });
         }
-        let deaf = !self.wants_input();
-        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+        let can_hear = self.wants_input();
+        let config = &self.config.keep_alive;
+        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
             self.shut(gone);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        let next = self.outbox.pop();
-        if next.is_some() || self.owed.is_empty() {
+        let next = self.core.poll_transmit();
+        if next.is_some() || self.deferred.is_empty() {
             return next;
         }
-        self.pay();
-        self.outbox.pop()
+        self.flush_deferred();
+        self.core.poll_transmit()
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
-        if let Some(event) = self.events.pop() {
-            return Some(event);
-        }
-        if self.told {
-            return None;
-        }
-        let reason = self.closed.clone()?;
-        self.told = true;
-        Some(ClientEvent::Closed(reason))
+        self.core.poll_event(ClientEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -407,14 +356,14 @@ impl Machine for ClientConn {
     }
 
     fn is_closed(&self) -> bool {
-        self.closed.is_some()
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
         let limits = &self.config.limits;
-        self.events.has_room(limits)
-            && self.open.len() < limits.max_pending
-            && self.open_bytes < limits.max_event_bytes
+        let has_room =
+            self.open.len() < limits.max_pending && self.open_bytes < limits.max_event_bytes;
+        self.core.wants_input(has_room)
     }
 }
 
@@ -422,9 +371,9 @@ impl Machine for ClientConn {
 impl fmt::Debug for ClientConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConn")
-            .field("state", &self.state)
+            .field("state", &self.state())
             .field("in_flight", &self.open.len())
-            .field("events", &self.events.len())
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }

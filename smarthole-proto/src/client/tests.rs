@@ -357,6 +357,15 @@ fn before_the_registration_and_after_the_end_commands_are_refused() {
 }
 
 #[test]
+fn the_limit_on_messages_is_none_on_pings() {
+    let limits = defaults().with_max_message_bytes(124);
+    let mut played = Played::new(config().with_limits(limits));
+    let ping = Incoming::Ping(&[0; 125]);
+    played.conn.handle_message(ping, played.now);
+    assert!(!played.conn.is_closed());
+}
+
+#[test]
 fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
     let limits = defaults().with_max_message_bytes(256);
     let mut played = Played::ready(config().with_limits(limits));

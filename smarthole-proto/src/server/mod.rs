@@ -12,14 +12,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::{Backlog, EventBacklog};
+use rpc_core::backlog::Backlog;
 use rpc_core::json::DecodeErrorKind;
-use rpc_core::keepalive::Heart;
-use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused,
-    Str, Text,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, MachineCore, Outgoing,
+    Refused, Str, Text,
 };
 
 use crate::error::RegistrationError;
@@ -87,25 +84,6 @@ pub enum ServerState {
     Closed,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    Registration,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Registration];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Registration => "registration",
-        }
-    }
-}
-
 /// The server's side of one open connection.
 ///
 /// What the machine answers by itself: a registration that is not in order, with the code of the
@@ -116,18 +94,14 @@ impl TimerKind for Timer {
 /// A client that answers no ping in time is dropped without a closing handshake.
 pub struct ServerConn {
     config: Arc<ServerConfig>,
+    core: MachineCore<ServerEvent>,
+    /// Where the connection stands while it is open.
     state: ServerState,
     /// The name of the client that is registered, or wants to be.
     name: Option<Str>,
     /// What came after a registration that is not decided yet.
     held: Backlog<String>,
     held_bytes: usize,
-    outbox: Outbox,
-    /// Each with the size of its frame.
-    events: EventBacklog<ServerEvent>,
-    timers: Timers<Timer>,
-    heart: Heart,
-    bucket: Bucket,
 }
 
 impl ServerConn {
@@ -135,20 +109,16 @@ impl ServerConn {
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
-        let mut timers = Timers::new();
-        if let Some(timeout) = config.registration_timeout {
-            timers.set(Timer::Registration, later(now, timeout));
-        }
+        // The specification wants a pong.
+        let mut core = MachineCore::new(&config.limits).with_only_pongs();
+        core.start_keepalive(&config.keep_alive, now);
+        core.start_timer("registration", config.registration_timeout, now);
         Self {
+            core,
             state: ServerState::AwaitRegistration,
             name: None,
             held: Backlog::new(),
             held_bytes: 0,
-            outbox: Outbox::new(&config.limits),
-            events: EventBacklog::new(),
-            timers,
-            heart: Heart::new(config.keep_alive, now),
-            bucket: Bucket::new(config.limits.max_message_rate, now),
             config,
         }
     }
@@ -156,7 +126,11 @@ impl ServerConn {
     /// Where the connection stands.
     #[must_use]
     pub const fn state(&self) -> ServerState {
-        self.state
+        if self.core.is_closed() {
+            ServerState::Closed
+        } else {
+            self.state
+        }
     }
 
     /// The name of the client that is registered, or whose registration waits to be decided.
@@ -175,7 +149,7 @@ impl ServerConn {
         let answer = RegistrationResponse::accepted(client_id, name);
         self.send_answer(answer)?;
         self.state = ServerState::Ready;
-        self.timers.stop(Timer::Registration);
+        self.core.stop_timer();
         self.release_held();
         Ok(())
     }
@@ -199,8 +173,8 @@ impl ServerConn {
     /// [`Refused::NotReady`] if no client is registered, [`Refused::QueueFull`] if it reads too
     /// slowly, [`Refused::TooLarge`], [`Refused::Closed`]. Nothing has changed then.
     pub fn send(&mut self, frame: Text) -> Result<(), Refused> {
-        match self.state {
-            ServerState::Ready => self.outbox.text(frame).map(drop),
+        match self.state() {
+            ServerState::Ready => self.core.send_text(frame).map(drop),
             ServerState::Closed => Err(Refused::Closed),
             ServerState::AwaitRegistration | ServerState::AwaitVerdict => Err(Refused::NotReady),
         }
@@ -213,18 +187,20 @@ impl ServerConn {
 
     /// Closes with this frame (1001 when the server goes away). What is queued is sent first.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.shut_with(CloseReason::Local, frame);
+        if self.core.close_with(CloseReason::Local, frame) {
+            self.release();
+        }
     }
 
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        sooner(self.timers.next_timeout(), self.heart.next_timeout())
+        self.core.next_timeout()
     }
 
     /// The name in the registration that waits to be decided.
     fn undecided(&self) -> Result<&str, Refused> {
-        match (self.state, &self.name) {
+        match (self.state(), &self.name) {
             (ServerState::Closed, _) => Err(Refused::Closed),
             (ServerState::AwaitVerdict, Some(name)) => Ok(name),
             _ => Err(Refused::UnknownId),
@@ -240,8 +216,8 @@ impl ServerConn {
                 self.on_registration(payload.get(), text.len());
             }
             Ok(ClientFrame::Response(response)) if self.state == ServerState::Ready => {
-                self.events
-                    .push(ServerEvent::Response { response }, text.len());
+                self.core
+                    .push_event(ServerEvent::Response { response }, text.len());
             }
             Ok(ClientFrame::Response(_)) => self.warn(Warning::NotRegistered, 0),
             Ok(ClientFrame::Unknown { tag, .. }) => {
@@ -260,8 +236,8 @@ impl ServerConn {
             Ok(registration) => {
                 self.name = Some(registration.name.clone());
                 self.state = ServerState::AwaitVerdict;
-                self.events
-                    .push(ServerEvent::Registration { registration }, size);
+                self.core
+                    .push_event(ServerEvent::Registration { registration }, size);
             }
             Err(error) => self.answer(error),
         }
@@ -269,7 +245,7 @@ impl ServerConn {
 
     fn send_answer(&mut self, answer: RegistrationResponse) -> Result<(), Refused> {
         let frame = ServerFrame::RegistrationResponse(answer);
-        self.outbox.json(&frame).map(drop)
+        self.core.send_json(&frame).map(drop)
     }
 
     /// Refuses a registration that does not reach the application.
@@ -293,8 +269,10 @@ impl ServerConn {
 
     /// A registration was decided: goes on with what came after it, until the next one.
     fn release_held(&mut self) {
-        while !matches!(self.state, ServerState::AwaitVerdict | ServerState::Closed)
-            && let Some(text) = self.held.pop_front()
+        while !matches!(
+            self.state(),
+            ServerState::AwaitVerdict | ServerState::Closed
+        ) && let Some(text) = self.held.pop_front()
         {
             self.held_bytes -= text.len();
             self.on_text(&text);
@@ -302,28 +280,19 @@ impl ServerConn {
     }
 
     fn warn(&mut self, warning: Warning, size: usize) {
-        self.events.push(ServerEvent::Warning(warning), size);
+        self.core.push_event(ServerEvent::Warning(warning), size);
     }
 
     fn shut(&mut self, reason: CloseReason, code: u16) {
-        let frame = CloseFrame::new(code, reason.to_string());
-        self.shut_with(reason, frame);
-    }
-
-    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if !self.is_closed() {
-            self.outbox.close(frame);
-            self.end(reason);
+        if self.core.close(reason, code) {
+            self.release();
         }
     }
 
-    fn end(&mut self, reason: CloseReason) {
-        self.state = ServerState::Closed;
-        self.timers.stop_all();
-        self.heart.stop();
+    /// Drops what only an open connection needs.
+    fn release(&mut self) {
         self.held = Backlog::new();
         self.held_bytes = 0;
-        self.events.push(ServerEvent::Closed(reason), 0);
     }
 }
 
@@ -331,10 +300,11 @@ impl Machine for ServerConn {
     type Event = ServerEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if self.is_closed() {
+        let Some(message) = self.core.received(message, now) else {
             return;
-        }
-        if !self.bucket.admits(now) {
+        };
+        let rate = self.config.limits.max_message_rate;
+        if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         match message {
@@ -343,41 +313,36 @@ impl Machine for ServerConn {
                 Ok(text) => self.on_text(text),
                 Err(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary).into(), 0),
             },
-            // The specification wants a pong; other frames are no sign of life.
-            Incoming::Pong(_) => self.heart.heard(),
             _ => {}
         }
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        self.outbox.discard();
-        if !self.is_closed() {
-            self.end(why.into());
+        if self.core.disconnected(why) {
+            self.release();
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.is_closed() {
-            return;
-        }
-        if self.timers.pop_expired(now).is_some() {
+        if self.core.timer_expired(now) {
             let after = self.config.registration_timeout.unwrap_or_default();
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
         // A client that still has much to read cannot have seen the ping behind it.
-        let deaf = !self.wants_input();
-        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
-            self.outbox.abort();
-            self.end(gone);
+        let can_hear = self.wants_input();
+        let config = &self.config.keep_alive;
+        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
+            self.core.abort(gone);
+            self.release();
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outbox.pop()
+        self.core.poll_transmit()
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.events.pop()
+        self.core.poll_event(ServerEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -385,14 +350,12 @@ impl Machine for ServerConn {
     }
 
     fn is_closed(&self) -> bool {
-        self.state == ServerState::Closed
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
-        self.is_closed()
-            || (self.state != ServerState::AwaitVerdict
-                && self.events.has_room(&self.config.limits)
-                && self.outbox.has_slack())
+        let has_room = self.state != ServerState::AwaitVerdict && self.core.has_slack();
+        self.core.wants_input(has_room)
     }
 }
 
@@ -400,9 +363,9 @@ impl Machine for ServerConn {
 impl fmt::Debug for ServerConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConn")
-            .field("state", &self.state)
+            .field("state", &self.state())
             .field("name", &self.name)
-            .field("events", &self.events.len())
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }

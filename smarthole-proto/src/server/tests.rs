@@ -387,7 +387,7 @@ fn a_client_that_asks_and_never_reads_is_disconnected() {
         taken += 1;
         assert!(taken < 10);
     }
-    assert!(!played.conn.outbox.has_slack());
+    assert!(!played.conn.core.has_slack());
     let reason = CloseReason::SlowConsumer;
     assert_eq!(played.events(), [ServerEvent::Closed(reason)]);
 }

@@ -134,7 +134,7 @@ impl ClientConn {
 
     /// Lets a call in flight wait this long from `now`; `None` for ever. `false` if it has ended.
     pub fn set_timeout(&mut self, id: CallId, timeout: Option<Duration>, now: Instant) -> bool {
-        self.closed.is_none()
+        !self.core.is_closed()
             && self
                 .calls
                 .extend(id, timeout.map(|timeout| later(now, timeout)))
@@ -153,7 +153,7 @@ impl ClientConn {
 
     /// Closes with this frame. What is queued is sent first; calls in flight end at once.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.shut_with(CloseReason::Local, frame);
+        self.core.close_with(CloseReason::Local, frame);
     }
 
     fn send(
@@ -163,7 +163,7 @@ impl ClientConn {
         kwargs: &impl Serialize,
         deadline: Option<Instant>,
     ) -> Result<CallId, Refused> {
-        match self.state {
+        match self.state() {
             ClientState::Ready => {}
             ClientState::Closed => return Err(Refused::Closed),
             _ => return Err(Refused::NotReady),
@@ -171,8 +171,8 @@ impl ClientConn {
         let max = self.calls.capacity_limit();
         let id = self.calls.next_id().ok_or(Refused::TooManyCalls { max })?;
         let frame = self
-            .outbox
-            .encode(|buffer| encode_request(buffer, method, args, kwargs, id))?;
+            .core
+            .send_with(|buffer| encode_request(buffer, method, args, kwargs, id))?;
         let pending = Pending {
             purpose: Purpose::Command,
             frame,

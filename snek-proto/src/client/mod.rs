@@ -17,19 +17,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::EventBacklog;
 use rpc_core::json::{self, DecodeErrorKind};
-use rpc_core::keepalive::Heart;
-use rpc_core::pause::ReadPause;
-use rpc_core::timers::{TimerKind, Timers, later, sooner};
+use rpc_core::timers::{later, sooner};
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, FrameNumber,
-    Incoming, Machine, Match, Outbox, Outgoing, PendingCalls,
+    CallError, CallId, CloseFrame, CloseReason, DecodeError, Disconnect, FrameNumber, Incoming,
+    Machine, MachineCore, Match, Outgoing, PendingCalls,
 };
 use serde::de::DeserializeOwned;
 
 use crate::codec::{NoArgs, NoKwargs, encode_request};
-use crate::error::RpcError;
 use crate::frame::{Answer, Channel, ServerFrame, User};
 
 pub use config::{ClientConfig, reconnect_policy};
@@ -64,25 +60,6 @@ struct Pending {
     frame: FrameNumber,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    Handshake,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Handshake];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Handshake => "handshake",
-        }
-    }
-}
-
 /// The client's side of one open connection. It logs in by itself, fetches the user and the
 /// channels, and then takes commands.
 ///
@@ -98,23 +75,16 @@ impl TimerKind for Timer {
 /// ```
 pub struct ClientConn {
     config: Arc<ClientConfig>,
+    core: MachineCore<ClientEvent>,
+    /// Where the connection stands while it is open.
     state: ClientState,
     calls: PendingCalls<Pending>,
-    outbox: Outbox,
-    events: EventBacklog<ClientEvent>,
     /// Events from before the handshake was done.
     early: VecDeque<ClientEvent>,
+    early_bytes: usize,
     early_dropped: u64,
-    timers: Timers<Timer>,
-    pause: ReadPause,
-    heart: Heart,
     login: Option<Answer>,
     user: Option<User>,
-    closed: Option<CloseReason>,
-    /// The end has been told to the application.
-    told: bool,
-    /// The line is gone, so what waits in the outbox was never sent.
-    cut: bool,
     stray: u64,
 }
 
@@ -125,26 +95,20 @@ impl ClientConn {
     pub fn new(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
         let config = config.into();
         let mut conn = Self {
+            core: MachineCore::new(&config.limits),
             state: ClientState::AwaitLogin,
             calls: PendingCalls::new(seed, config.limits.max_pending, now),
-            outbox: Outbox::new(&config.limits),
-            events: EventBacklog::new(),
             early: VecDeque::new(),
+            early_bytes: 0,
             early_dropped: 0,
-            timers: Timers::new(),
-            pause: ReadPause::default(),
-            heart: Heart::new(config.keep_alive, now),
             login: None,
             user: None,
-            closed: None,
-            told: false,
-            cut: false,
             stray: 0,
             config,
         };
-        if let Some(timeout) = conn.config.handshake_timeout {
-            conn.timers.set(Timer::Handshake, later(now, timeout));
-        }
+        conn.core.start_keepalive(&conn.config.keep_alive, now);
+        let timeout = conn.config.handshake_timeout;
+        conn.core.start_timer("handshake", timeout, now);
         let username = conn.config.username.clone();
         let password = conn.config.password.clone();
         conn.shake("login", &(username, password.expose()), now);
@@ -154,7 +118,11 @@ impl ClientConn {
     /// What the connection waits for.
     #[must_use]
     pub const fn state(&self) -> ClientState {
-        self.state
+        if self.core.is_closed() {
+            ClientState::Closed
+        } else {
+            self.state
+        }
     }
 
     /// Who is logged in, once [ready](ClientState::Ready).
@@ -179,28 +147,20 @@ impl ClientConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        if self.closed.is_some() {
-            return None;
-        }
-        let call = self.calls.poll_timeout();
-        let call = call.and_then(|at| self.pause.suspend(at, self.wants_input()));
-        let beat = self.heart.next_timeout();
-        let timer = sooner(self.timers.next_timeout(), beat);
-        sooner(timer, call.map(|at| (at, "call")))
+        let call = self.core.unless_paused(self.calls.poll_timeout());
+        sooner(self.core.next_timeout(), call.map(|at| (at, "call")))
     }
 
     /// Sends the next call of the handshake.
     fn shake(&mut self, method: &str, args: &impl serde::Serialize, now: Instant) {
         let deadline = Some(later(now, self.config.call_timeout));
         let Some(id) = self.calls.next_id() else {
-            return self.shut(
-                violation("no call is allowed in flight"),
-                CloseFrame::INTERNAL,
-            );
+            let reason = violation("no call is allowed in flight");
+            return self.shut(reason, CloseFrame::INTERNAL);
         };
         let sent = self
-            .outbox
-            .encode(|buffer| encode_request(buffer, method, args, &NoKwargs {}, id));
+            .core
+            .send_with(|buffer| encode_request(buffer, method, args, &NoKwargs {}, id));
         let registered = sent.and_then(|frame| {
             let pending = Pending {
                 purpose: Purpose::Handshake,
@@ -246,7 +206,7 @@ impl ClientConn {
 
     fn push(&mut self, event: ClientEvent) {
         let weight = event.weight();
-        self.events.push(event, weight);
+        self.core.push_event(event, weight);
     }
 
     fn on_handshake(&mut self, answer: ServerFrame, now: Instant) {
@@ -293,7 +253,7 @@ impl ClientConn {
 
     fn on_ready(&mut self, channels: Vec<Channel>) {
         self.state = ClientState::Ready;
-        self.timers.stop(Timer::Handshake);
+        self.core.stop_timer();
         let (Some(user), Some(login)) = (self.user.clone(), self.login.take()) else {
             return;
         };
@@ -303,6 +263,7 @@ impl ClientConn {
             login,
         };
         self.push(ClientEvent::Ready(Box::new(ready)));
+        self.early_bytes = 0;
         for event in std::mem::take(&mut self.early) {
             self.push(event);
         }
@@ -321,49 +282,26 @@ impl ClientConn {
             self.push(event);
             return;
         }
-        if self.early.len() >= self.config.limits.max_events {
-            self.early.pop_front();
+        self.early_bytes += event.weight();
+        self.early.push_back(event);
+        let limits = &self.config.limits;
+        while self.early.len() > limits.max_events.max(1)
+            || (self.early.len() > 1 && self.early_bytes > limits.max_event_bytes)
+        {
+            let Some(oldest) = self.early.pop_front() else {
+                break;
+            };
+            self.early_bytes -= oldest.weight();
             self.early_dropped += 1;
         }
-        self.early.push_back(event);
     }
 
     fn warn(&mut self, error: DecodeError) {
         self.deliver(ClientEvent::Warning(Warning::BadFrame(error)));
     }
 
-    /// Sends a Close and ends. What is queued still leaves before it.
     fn shut(&mut self, reason: CloseReason, code: u16) {
-        let words = match &reason {
-            CloseReason::Local | CloseReason::Authentication { .. } => String::new(),
-            other => other.to_string(),
-        };
-        self.shut_with(reason, CloseFrame::new(code, words));
-    }
-
-    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if self.closed.is_none() {
-            self.outbox.close(frame);
-            self.end(reason);
-        }
-    }
-
-    /// Ends. Calls in flight end in [`poll_event`](Machine::poll_event), so that no number of
-    /// them needs room in the queue.
-    fn end(&mut self, reason: CloseReason) {
-        self.state = ClientState::Closed;
-        self.closed = Some(reason);
-        self.timers.stop_all();
-        self.heart.stop();
-        self.early = VecDeque::new();
-    }
-
-    fn delivery(&self, pending: Pending) -> Delivery {
-        if self.cut && !self.outbox.was_taken(pending.frame) {
-            Delivery::NotSent
-        } else {
-            Delivery::Unknown
-        }
+        self.core.close(reason, code);
     }
 }
 
@@ -377,89 +315,57 @@ impl Machine for ClientConn {
     type Event = ClientEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if self.closed.is_some() {
-            return;
-        }
-        self.heart.heard();
-        self.pause.note(self.wants_input(), now);
-        match message {
-            Incoming::Text(text) => self.on_text(text, now),
-            Incoming::Binary(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary)),
+        match self.core.received(message, now) {
+            Some(Incoming::Text(text)) => self.on_text(text, now),
+            Some(Incoming::Binary(_)) => self.warn(DecodeError::new(DecodeErrorKind::Binary)),
             _ => {}
         }
-        self.pause.note(self.wants_input(), now);
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        if self.closed.is_none() {
-            self.cut = true;
-            self.outbox.discard();
-            self.end(why.into());
-        } else {
-            // Whatever was to follow the Close cannot leave any more.
-            self.outbox.discard();
-        }
+        self.core.disconnected(why);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.closed.is_some() {
-            return;
-        }
-        if self.timers.pop_expired(now).is_some() {
-            let after = self
-                .config
-                .handshake_timeout
-                .unwrap_or(self.config.call_timeout);
+        if self.core.timer_expired(now) {
+            let after = self.config.handshake_timeout.unwrap_or_default();
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::NORMAL);
         }
-        while self.pause.is_over(self.wants_input(), now)
+        while self.core.may_expire(now)
             && let Some((id, pending)) = self.calls.pop_expired(now)
         {
             if pending.purpose == Purpose::Handshake {
                 let after = self.config.call_timeout;
                 return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::NORMAL);
             }
-            let error = CallError::TimedOut {
-                delivery: self.delivery(pending),
-            };
-            self.push(ClientEvent::Reply {
-                id,
-                result: Err(error),
-            });
+            let delivery = self.core.delivery(pending.frame);
+            let result = Err(CallError::TimedOut { delivery });
+            self.push(ClientEvent::Reply { id, result });
         }
-        let deaf = !self.pause.is_over(self.wants_input(), now);
-        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+        let config = &self.config.keep_alive;
+        if let Some(gone) = self.core.check_keepalive(config, true, now) {
             self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outbox.pop()
+        self.core.poll_transmit()
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
-        if let Some(event) = self.events.pop() {
+        if let Some(event) = self.core.pop_event() {
             return Some(event);
         }
-        let reason = self.closed.as_ref()?;
+        let reason = self.core.close_reason()?;
         while let Some((id, pending)) = self.calls.pop_any() {
             if pending.purpose == Purpose::Command {
-                let delivery = self.delivery(pending);
-                let error = CallError::<RpcError>::Closed {
-                    reason: reason.clone(),
-                    delivery,
-                };
-                return Some(ClientEvent::Reply {
-                    id,
-                    result: Err(error),
-                });
+                let reason = reason.clone();
+                let delivery = self.core.delivery(pending.frame);
+                let result = Err(CallError::Closed { reason, delivery });
+                return Some(ClientEvent::Reply { id, result });
             }
         }
-        if self.told {
-            return None;
-        }
-        self.told = true;
-        Some(ClientEvent::Closed(reason.clone()))
+        self.core.poll_event(ClientEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -467,11 +373,11 @@ impl Machine for ClientConn {
     }
 
     fn is_closed(&self) -> bool {
-        self.closed.is_some()
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
-        self.events.has_room(&self.config.limits)
+        self.core.wants_input(true)
     }
 }
 
@@ -479,9 +385,9 @@ impl Machine for ClientConn {
 impl fmt::Debug for ClientConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConn")
-            .field("state", &self.state)
+            .field("state", &self.state())
             .field("in_flight", &self.calls.len())
-            .field("events", &self.events.len())
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }

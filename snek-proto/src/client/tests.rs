@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rpc_core::{Json, Refused};
+use rpc_core::{Delivery, Json, Refused};
 use serde_json::{Value, json};
 use switchboard_testing::play::Play;
 
@@ -187,6 +187,23 @@ fn events_before_ready_come_after_it_in_order() {
         panic!("{events:?}")
     };
     assert_eq!((b.channel_uid.as_str(), c.channel_uid.as_str()), ("b", "c"));
+}
+
+#[test]
+fn events_before_ready_are_bounded_in_bytes_too() {
+    let limits = rpc_core::Limits::default().with_max_event_bytes(10_000);
+    let mut played = Played::with(ClientConfig::new("mybot", "x").with_limits(limits));
+    for n in 0..5 {
+        let padding = "x".repeat(3_000);
+        played.take(&json!({"event": n.to_string(), "data": padding}).to_string());
+    }
+    played.open();
+    let events = played.events();
+    let Some(ClientEvent::Warning(Warning::EarlyEventsDropped { count })) = events.last() else {
+        panic!("{events:?}")
+    };
+    assert_eq!(events.len() as u64, 1 + (5 - count) + 1);
+    assert!((2..5).contains(count), "{count}");
 }
 
 #[test]

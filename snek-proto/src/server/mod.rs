@@ -12,14 +12,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::Backlog;
 use rpc_core::json::DecodeErrorKind;
-use rpc_core::keepalive::Heart;
-use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CallId, CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, Outbox, Outgoing,
-    PendingCalls, Refused, Secret, Str, Text,
+    CallId, CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, MachineCore,
+    Outgoing, PendingCalls, Refused, Secret, Str, Text,
 };
 use serde::Serialize;
 
@@ -71,25 +67,6 @@ struct Open {
     bytes: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    Login,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Login];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Login => "login",
-        }
-    }
-}
-
 /// The server's side of one open connection.
 ///
 /// Requests reach the application as [events](ServerEvent) and may be answered in any order. What
@@ -98,17 +75,12 @@ impl TimerKind for Timer {
 /// that are no object. A refused login leaves the connection open, a few times.
 pub struct ServerConn {
     config: Arc<ServerConfig>,
+    core: MachineCore<ServerEvent>,
     user: Option<User>,
     login_open: bool,
     failed_logins: u32,
     requests: PendingCalls<Open>,
     request_bytes: usize,
-    outbox: Outbox,
-    events: Backlog<ServerEvent>,
-    timers: Timers<Timer>,
-    heart: Heart,
-    bucket: Bucket,
-    closed: bool,
 }
 
 impl ServerConn {
@@ -116,22 +88,16 @@ impl ServerConn {
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
-        let mut timers = Timers::new();
-        if let Some(timeout) = config.login_timeout {
-            timers.set(Timer::Login, later(now, timeout));
-        }
+        let mut core = MachineCore::new(&config.limits);
+        core.start_keepalive(&config.keep_alive, now);
+        core.start_timer("login", config.login_timeout, now);
         Self {
+            core,
             user: None,
             login_open: false,
             failed_logins: 0,
             requests: PendingCalls::new(0, config.max_requests.max(1), now),
             request_bytes: 0,
-            outbox: Outbox::new(&config.limits),
-            events: Backlog::new(),
-            timers,
-            heart: Heart::new(config.keep_alive, now),
-            bucket: Bucket::new(config.limits.max_message_rate, now),
-            closed: false,
             config,
         }
     }
@@ -182,7 +148,7 @@ impl ServerConn {
         self.answer(id, |buffer, call_id| encode_success(buffer, call_id, &user))?;
         self.login_open = false;
         self.user = Some(user);
-        self.timers.stop(Timer::Login);
+        self.core.stop_timer();
         Ok(())
     }
 
@@ -214,13 +180,13 @@ impl ServerConn {
     /// [`Refused::NotReady`] before the login, [`Refused::QueueFull`] if the client reads too
     /// slowly, [`Refused::TooLarge`], [`Refused::Closed`].
     pub fn push(&mut self, event: Text) -> Result<(), Refused> {
-        if self.closed {
+        if self.is_closed() {
             return Err(Refused::Closed);
         }
         if self.user.is_none() {
             return Err(Refused::NotReady);
         }
-        self.outbox.text(event).map(drop)
+        self.core.send_text(event).map(drop)
     }
 
     /// Closes with code 1000. What is queued is sent first.
@@ -230,17 +196,19 @@ impl ServerConn {
 
     /// Closes with this frame (1001 when the server goes away). What is queued is sent first.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        self.shut_with(CloseReason::Local, frame);
+        if self.core.close_with(CloseReason::Local, frame) {
+            self.release();
+        }
     }
 
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        sooner(self.timers.next_timeout(), self.heart.next_timeout())
+        self.core.next_timeout()
     }
 
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {
-        if self.closed {
+        if self.is_closed() {
             return Err(Refused::Closed);
         }
         self.requests.get(id.0).ok_or(Refused::UnknownId)
@@ -263,7 +231,8 @@ impl ServerConn {
         encode: impl FnOnce(&mut String, &str) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
         if let Some(call_id) = self.open(id)?.call_id.clone() {
-            self.outbox.encode(|buffer| encode(buffer, call_id.get()))?;
+            self.core
+                .send_with(|buffer| encode(buffer, call_id.get()))?;
         }
         self.take(id);
         Ok(())
@@ -279,7 +248,7 @@ impl ServerConn {
     fn on_text(&mut self, text: &str) {
         let frame = match ClientFrame::decode(text, &self.config.limits) {
             Ok(frame) => frame,
-            Err(error) => return self.events.push_back(ServerEvent::Warning(error)),
+            Err(error) => return self.warn(error),
         };
         let call_id = frame.call_id.as_ref();
         let login = frame.method == LOGIN;
@@ -309,22 +278,27 @@ impl ServerConn {
         self.request_bytes += text.len();
         let id = RequestId(id);
         self.login_open |= login;
-        self.events.push_back(match call {
+        let event = match call {
             Call::Login { username, password } => ServerEvent::Login {
                 id,
                 username,
                 password,
             },
             call => ServerEvent::Request { id, call },
-        });
+        };
+        self.core.push_event(event, 0);
+    }
+
+    fn warn(&mut self, error: DecodeError) {
+        self.core.push_event(ServerEvent::Warning(error), 0);
     }
 
     /// Answers a request that does not reach the application.
     fn reject(&mut self, call_id: Option<&WireId>, error: &str) {
         let Some(call_id) = call_id else { return };
         let sent = self
-            .outbox
-            .encode(|buffer| encode_failure(buffer, call_id.get(), error));
+            .core
+            .send_with(|buffer| encode_failure(buffer, call_id.get(), error));
         if sent.is_err() {
             // The client asks and does not read the answers.
             self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);
@@ -332,24 +306,15 @@ impl ServerConn {
     }
 
     fn shut(&mut self, reason: CloseReason, code: u16) {
-        let frame = CloseFrame::new(code, reason.to_string());
-        self.shut_with(reason, frame);
-    }
-
-    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
-        if !self.closed {
-            self.outbox.close(frame);
-            self.end(reason);
+        if self.core.close(reason, code) {
+            self.release();
         }
     }
 
-    fn end(&mut self, reason: CloseReason) {
-        self.closed = true;
-        self.timers.stop_all();
-        self.heart.stop();
+    /// Drops what only an open connection needs.
+    fn release(&mut self) {
         while self.requests.pop_any().is_some() {}
         self.request_bytes = 0;
-        self.events.push_back(ServerEvent::Closed(reason));
     }
 }
 
@@ -363,50 +328,44 @@ impl Machine for ServerConn {
     type Event = ServerEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if self.closed {
+        let Some(message) = self.core.received(message, now) else {
             return;
-        }
-        self.heart.heard();
-        if !self.bucket.admits(now) {
+        };
+        let rate = self.config.limits.max_message_rate;
+        if !self.core.within_rate(rate, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         match message {
             Incoming::Text(text) => self.on_text(text),
-            Incoming::Binary(_) => {
-                let error = DecodeError::new(DecodeErrorKind::Binary);
-                self.events.push_back(ServerEvent::Warning(error));
-            }
+            Incoming::Binary(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary)),
             _ => {}
         }
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        self.outbox.discard();
-        if !self.closed {
-            self.end(why.into());
+        if self.core.disconnected(why) {
+            self.release();
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.closed {
-            return;
-        }
-        if self.timers.pop_expired(now).is_some() {
+        if self.core.timer_expired(now) {
             let after = self.config.login_timeout.unwrap_or_default();
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
-        let deaf = !self.wants_input();
-        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+        let config = &self.config.keep_alive;
+        let can_hear = self.wants_input();
+        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
             self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outbox.pop()
+        self.core.poll_transmit()
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.events.pop_front()
+        self.core.poll_event(ServerEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -414,15 +373,14 @@ impl Machine for ServerConn {
     }
 
     fn is_closed(&self) -> bool {
-        self.closed
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
-        self.closed
-            || (self.events.len() < self.config.limits.max_events
-                && self.requests.len() < self.requests.capacity_limit()
-                && self.request_bytes < self.config.limits.max_event_bytes
-                && self.outbox.has_slack())
+        let has_room = self.requests.len() < self.requests.capacity_limit()
+            && self.request_bytes < self.config.limits.max_event_bytes
+            && self.core.has_slack();
+        self.core.wants_input(has_room)
     }
 }
 
@@ -432,8 +390,7 @@ impl fmt::Debug for ServerConn {
         f.debug_struct("ServerConn")
             .field("logged_in", &self.user.is_some())
             .field("in_flight", &self.requests.len())
-            .field("events", &self.events.len())
-            .field("closed", &self.closed)
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }

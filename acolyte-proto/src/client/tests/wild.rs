@@ -207,6 +207,6 @@ proptest! {
         }
         prop_assert_eq!(played.conn.in_flight(), 0);
         prop_assert_eq!(played.conn.unanswered, 0);
-        prop_assert!(played.conn.owed.is_empty());
+        prop_assert!(played.conn.deferred.is_empty());
     }
 }

@@ -1,10 +1,9 @@
 //! The toy client: says hello, answers what it is asked.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Limits, Machine, Match, Outbox, Outgoing,
+    CloseFrame, CloseReason, Disconnect, Incoming, Limits, Machine, MachineCore, Match, Outgoing,
     PendingMap, Refused,
 };
 
@@ -19,52 +18,38 @@ pub enum GuestEvent {
     Closed(CloseReason),
 }
 
-#[derive(Debug, PartialEq)]
-enum State {
-    AwaitWelcome { until: Instant },
-    Ready,
-    Closed,
-}
-
 #[derive(Debug)]
 pub struct Guest {
-    state: State,
+    core: MachineCore<GuestEvent>,
+    is_welcome: bool,
     asked: PendingMap<String, ()>,
-    outbox: Outbox,
-    events: VecDeque<GuestEvent>,
-    limits: Limits,
     handshake: Duration,
 }
 
 impl Guest {
     pub fn new(name: &str, now: Instant) -> Self {
-        Self::with_limits(name, Limits::default(), now)
+        Self::with_limits(name, &Limits::default(), now)
     }
 
-    pub fn with_limits(name: &str, limits: Limits, now: Instant) -> Self {
-        let mut outbox = Outbox::new(&limits);
+    pub fn with_limits(name: &str, limits: &Limits, now: Instant) -> Self {
+        let mut core = MachineCore::new(limits);
         let hello = Frame {
             hello: Some(name.to_owned()),
             ..Frame::default()
         };
-        hello.queue(&mut outbox).unwrap();
+        core.send_json(&hello).unwrap();
+        core.start_timer("welcome", HANDSHAKE, now);
         Self {
-            state: State::AwaitWelcome {
-                until: now + HANDSHAKE,
-            },
+            core,
+            is_welcome: false,
             asked: PendingMap::new(limits.max_pending, 64, now),
-            outbox,
-            events: VecDeque::new(),
-            limits,
             handshake: HANDSHAKE,
         }
     }
 
     /// Another deadline for the handshake, which must be under way.
     pub fn with_handshake(mut self, handshake: Duration, now: Instant) -> Self {
-        self.state = State::AwaitWelcome {
-            until: now + handshake,
-        };
+        self.core.start_timer("welcome", handshake, now);
         self.handshake = handshake;
         self
     }
@@ -82,7 +67,7 @@ impl Guest {
             text: Some(text.into()),
             ..Frame::default()
         };
-        frame.queue(&mut self.outbox).map(drop)
+        self.core.send_json(&frame).map(drop)
     }
 
     pub fn answer(&mut self, id: &str, result: Result<&str, &str>) -> Result<(), Refused> {
@@ -102,94 +87,83 @@ impl Guest {
                 ..Frame::default()
             },
         };
-        frame.queue(&mut self.outbox)?;
+        self.core.send_json(&frame)?;
         let _ = self.asked.complete(id);
         Ok(())
     }
 
     pub fn close(&mut self, frame: CloseFrame) {
-        if self.state != State::Closed {
-            self.outbox.close(frame);
-            self.end(CloseReason::Local);
-        }
+        self.core.close_with(CloseReason::Local, frame);
+        self.release();
     }
 
-    fn end(&mut self, reason: CloseReason) {
-        self.state = State::Closed;
+    fn release(&mut self) {
         self.asked.drain().for_each(drop);
-        self.events.push_back(GuestEvent::Closed(reason));
     }
 }
 
 impl Machine for Guest {
     type Event = GuestEvent;
 
-    fn handle_message(&mut self, message: Incoming<'_>, _: Instant) {
-        let (Incoming::Text(text), false) = (message, self.is_closed()) else {
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+        let Some(Incoming::Text(text)) = self.core.received(message, now) else {
             return;
         };
         let Some(frame) = Frame::decode(text) else {
             return;
         };
-        if frame.welcome.is_some() && self.state != State::Ready {
-            self.state = State::Ready;
-            self.events.push_back(GuestEvent::Ready);
+        if frame.welcome.is_some() && !self.is_welcome {
+            self.is_welcome = true;
+            self.core.stop_timer();
+            self.core.push_event(GuestEvent::Ready, 0);
         } else if let Some(message) = frame.refused {
-            self.outbox.close(CloseFrame::new(CloseFrame::NORMAL, ""));
-            self.end(CloseReason::Authentication { message });
+            let reason = CloseReason::Authentication { message };
+            self.core.close(reason, CloseFrame::NORMAL);
+            self.release();
         } else if let Some(id) = frame.ask {
             if self.asked.insert(id.clone(), (), None).is_ok() {
                 let text = frame.text.unwrap_or_default();
-                self.events.push_back(GuestEvent::Asked { id, text });
+                self.core.push_event(GuestEvent::Asked { id, text }, 0);
             }
         } else if let Some(id) = frame.cancel {
             if let Match::Live(()) = self.asked.complete(&id) {
-                self.events.push_back(GuestEvent::Cancelled { id });
+                self.core.push_event(GuestEvent::Cancelled { id }, 0);
             }
         } else if let Some(text) = frame.tell {
-            self.events.push_back(GuestEvent::Told(text));
+            self.core.push_event(GuestEvent::Told(text), 0);
         }
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        if self.state != State::Closed {
-            self.outbox.discard();
-            self.end(why.into());
-        }
+        self.core.disconnected(why);
+        self.release();
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if let State::AwaitWelcome { until } = self.state
-            && now >= until
-        {
-            self.outbox
-                .close(CloseFrame::new(CloseFrame::POLICY, "no welcome"));
-            self.end(CloseReason::HandshakeTimeout {
-                after: self.handshake,
-            });
+        if self.core.timer_expired(now) {
+            let after = self.handshake;
+            let reason = CloseReason::HandshakeTimeout { after };
+            self.core.close(reason, CloseFrame::POLICY);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outbox.pop()
+        self.core.poll_transmit()
     }
 
     fn poll_event(&mut self) -> Option<GuestEvent> {
-        self.events.pop_front()
+        self.core.poll_event(GuestEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        match self.state {
-            State::AwaitWelcome { until } => Some(until),
-            State::Ready | State::Closed => None,
-        }
+        self.core.next_timeout().map(|(at, _)| at)
     }
 
     fn is_closed(&self) -> bool {
-        self.state == State::Closed
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
-        self.events.len() < self.limits.max_events && self.outbox.has_slack()
+        self.core.wants_input(self.core.has_slack())
     }
 }

@@ -1,11 +1,10 @@
 //! The toy server: admits guests and asks them.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, FrameNumber, Incoming,
-    Limits, Machine, Match, Outbox, Outgoing, PendingCalls, Refused,
+    CallError, CallId, CloseFrame, CloseReason, Disconnect, FrameNumber, Incoming, Limits, Machine,
+    MachineCore, Match, Outgoing, PendingCalls, Refused,
 };
 
 use super::{ANSWER, Frame, HANDSHAKE};
@@ -20,19 +19,11 @@ pub enum HostEvent {
     Closed(CloseReason),
 }
 
-#[derive(Debug, PartialEq)]
-enum State {
-    AwaitHello { until: Instant },
-    Ready,
-    Closed,
-}
-
 #[derive(Debug)]
 pub struct Host {
-    state: State,
+    core: MachineCore<HostEvent>,
+    is_ready: bool,
     calls: PendingCalls<FrameNumber>,
-    outbox: Outbox,
-    events: VecDeque<HostEvent>,
     limits: Limits,
     handshake: Duration,
     pub late: usize,
@@ -44,13 +35,12 @@ impl Host {
     }
 
     pub fn with_limits(seed: u64, limits: Limits, now: Instant) -> Self {
+        let mut core = MachineCore::new(&limits);
+        core.start_timer("hello", HANDSHAKE, now);
         Self {
-            state: State::AwaitHello {
-                until: now + HANDSHAKE,
-            },
+            core,
+            is_ready: false,
             calls: PendingCalls::new(seed, limits.max_pending, now),
-            outbox: Outbox::new(&limits),
-            events: VecDeque::new(),
             limits,
             handshake: HANDSHAKE,
             late: 0,
@@ -59,9 +49,7 @@ impl Host {
 
     /// Another deadline for the handshake, which must be under way.
     pub fn with_handshake(mut self, handshake: Duration, now: Instant) -> Self {
-        self.state = State::AwaitHello {
-            until: now + handshake,
-        };
+        self.core.start_timer("hello", handshake, now);
         self.handshake = handshake;
         self
     }
@@ -80,10 +68,8 @@ impl Host {
         wait: Duration,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        match self.state {
-            State::Ready => {}
-            State::AwaitHello { .. } => return Err(Refused::NotReady),
-            State::Closed => return Err(Refused::Closed),
+        if !self.is_ready && !self.is_closed() {
+            return Err(Refused::NotReady);
         }
         let max = self.limits.max_pending;
         let id = self.calls.next_id().ok_or(Refused::TooManyCalls { max })?;
@@ -92,7 +78,7 @@ impl Host {
             text: Some(text.into()),
             ..Frame::default()
         };
-        let number = frame.queue(&mut self.outbox)?;
+        let number = self.core.send_json(&frame)?;
         Ok(self.calls.insert(number, Some(now + wait))?)
     }
 
@@ -103,62 +89,36 @@ impl Host {
                 ..Frame::default()
             };
             // Without room the guest answers for nothing, which is dropped.
-            let _ = frame.queue(&mut self.outbox);
+            let _ = self.core.send_json(&frame);
         }
     }
 
     pub fn tell(&mut self, text: &str) -> Result<(), Refused> {
-        Frame {
+        let frame = Frame {
             tell: Some(text.into()),
             ..Frame::default()
-        }
-        .queue(&mut self.outbox)
-        .map(drop)
+        };
+        self.core.send_json(&frame).map(drop)
     }
 
     pub fn refuse(&mut self, why: &str) {
-        let _ = Frame {
+        let _ = self.core.send_json(&Frame {
             refused: Some(why.into()),
             ..Frame::default()
-        }
-        .queue(&mut self.outbox);
+        });
         self.close(CloseFrame::new(CloseFrame::POLICY, ""));
     }
 
     pub fn close(&mut self, frame: CloseFrame) {
-        if self.state != State::Closed {
-            self.outbox.close(frame);
-            self.end(&CloseReason::Local);
-        }
-    }
-
-    fn end(&mut self, reason: &CloseReason) {
-        self.state = State::Closed;
-        for (id, number) in self.calls.drain() {
-            let delivery = sent(&self.outbox, number);
-            let error = CallError::Closed {
-                reason: reason.clone(),
-                delivery,
-            };
-            self.events.push_back(HostEvent::Answer(id, Err(error)));
-        }
-        self.events.push_back(HostEvent::Closed(reason.clone()));
-    }
-}
-
-fn sent(outbox: &Outbox, number: FrameNumber) -> Delivery {
-    if outbox.was_taken(number) {
-        Delivery::Unknown
-    } else {
-        Delivery::NotSent
+        self.core.close_with(CloseReason::Local, frame);
     }
 }
 
 impl Machine for Host {
     type Event = HostEvent;
 
-    fn handle_message(&mut self, message: Incoming<'_>, _: Instant) {
-        let (Incoming::Text(text), false) = (message, self.is_closed()) else {
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+        let Some(Incoming::Text(text)) = self.core.received(message, now) else {
             return;
         };
         let Some(frame) = Frame::decode(text) else {
@@ -168,25 +128,26 @@ impl Machine for Host {
         if let Some(name) = frame.hello {
             if name == "mallory" {
                 self.refuse("not you");
-            } else if self.state != State::Ready {
-                self.state = State::Ready;
+            } else if !self.is_ready {
+                self.is_ready = true;
+                self.core.stop_timer();
                 let welcome = Frame {
                     welcome: Some(name.clone()),
                     ..Frame::default()
                 };
-                let _ = welcome.queue(&mut self.outbox);
-                self.events.push_back(HostEvent::Ready(name));
+                let _ = self.core.send_json(&welcome);
+                self.core.push_event(HostEvent::Ready(name), 0);
             }
         } else if let Some(id) = frame.part {
             if let Some(id) = CallId::parse(&id).filter(|id| self.calls.get(*id).is_some()) {
-                self.events.push_back(HostEvent::Part(id, text));
+                self.core.push_event(HostEvent::Part(id, text), 0);
             }
         } else if let Some((id, answer)) = (frame.answer.map(|id| (id, Ok(text.clone()))))
             .or(frame.fail.map(|id| (id, Err(CallError::Remote(text)))))
         {
             let Some(id) = CallId::parse(&id) else { return };
             match self.calls.complete(id) {
-                Match::Live(_) => self.events.push_back(HostEvent::Answer(id, answer)),
+                Match::Live(_) => self.core.push_event(HostEvent::Answer(id, answer), 0),
                 Match::Late => self.late += 1,
                 _ => {}
             }
@@ -194,50 +155,53 @@ impl Machine for Host {
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        if self.state != State::Closed {
-            self.outbox.discard();
-            self.end(&why.into());
-        }
+        self.core.disconnected(why);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if let State::AwaitHello { until } = self.state
-            && now >= until
-        {
-            self.outbox
-                .close(CloseFrame::new(CloseFrame::POLICY, "no hello"));
-            self.end(&CloseReason::HandshakeTimeout {
-                after: self.handshake,
-            });
+        if self.core.timer_expired(now) {
+            let after = self.handshake;
+            let reason = CloseReason::HandshakeTimeout { after };
+            self.core.close(reason, CloseFrame::POLICY);
         }
-        while let Some((id, number)) = self.calls.pop_expired(now) {
-            let delivery = sent(&self.outbox, number);
-            self.events
-                .push_back(HostEvent::Answer(id, Err(CallError::TimedOut { delivery })));
+        while self.core.may_expire(now)
+            && let Some((id, frame)) = self.calls.pop_expired(now)
+        {
+            let delivery = self.core.delivery(frame);
+            let late = Err(CallError::TimedOut { delivery });
+            self.core.push_event(HostEvent::Answer(id, late), 0);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outbox.pop()
+        self.core.poll_transmit()
     }
 
     fn poll_event(&mut self) -> Option<HostEvent> {
-        self.events.pop_front()
+        if let Some(event) = self.core.pop_event() {
+            return Some(event);
+        }
+        let reason = self.core.close_reason()?;
+        if let Some((id, frame)) = self.calls.pop_any() {
+            let reason = reason.clone();
+            let delivery = self.core.delivery(frame);
+            let error = CallError::Closed { reason, delivery };
+            return Some(HostEvent::Answer(id, Err(error)));
+        }
+        self.core.poll_event(HostEvent::Closed)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        match self.state {
-            State::AwaitHello { until } => Some(until),
-            State::Ready => self.calls.poll_timeout(),
-            State::Closed => None,
-        }
+        let call = self.core.unless_paused(self.calls.poll_timeout());
+        let timer = self.core.next_timeout().map(|(at, _)| at);
+        [call, timer].into_iter().flatten().min()
     }
 
     fn is_closed(&self) -> bool {
-        self.state == State::Closed
+        self.core.is_closed()
     }
 
     fn wants_input(&self) -> bool {
-        self.events.len() < self.limits.max_events && self.outbox.has_slack()
+        self.core.wants_input(self.core.has_slack())
     }
 }

@@ -18,7 +18,6 @@ pub mod net;
 
 use std::time::{Duration, Instant};
 
-use rpc_core::{Outbox, Refused};
 use serde::{Deserialize, Serialize};
 
 /// One frame; exactly one of the tag members is set.
@@ -50,10 +49,6 @@ pub struct Frame {
 impl Frame {
     pub fn decode(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
-    }
-
-    pub fn queue(&self, outbox: &mut Outbox) -> Result<rpc_core::FrameNumber, Refused> {
-        outbox.json(self)
     }
 }
 

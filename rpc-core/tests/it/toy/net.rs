@@ -39,7 +39,7 @@ impl Protocol for GuestSide {
     type Event = GuestEvent;
 
     fn open(&mut self, now: Instant, _: u64) -> Guest {
-        Guest::with_limits(&self.name, self.limits.clone(), now).with_handshake(self.handshake, now)
+        Guest::with_limits(&self.name, &self.limits, now).with_handshake(self.handshake, now)
     }
 
     fn classify(&mut self, event: GuestEvent) -> LinkAction<Self> {

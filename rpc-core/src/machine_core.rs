@@ -1,0 +1,497 @@
+//! [`MachineCore`]: what every machine holds besides its protocol.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::backlog::EventBacklog;
+use crate::error::{CloseReason, Delivery, Refused};
+use crate::keepalive::{KeepAlive, KeepaliveTimers};
+use crate::limits::Limits;
+use crate::message::{CloseFrame, Incoming, Outgoing, Text};
+use crate::outbox::{FrameNumber, Outbox};
+use crate::pause::ReadPause;
+use crate::rate::{Bucket, RateLimit};
+use crate::timers::{later, sooner};
+
+/// What a [`Machine`](crate::Machine) holds besides its protocol: the frames to send, the events to
+/// take, the keepalive, the rate limit, the timer of its opening, and how the connection ended.
+///
+/// A machine keeps its states, frames and calls, and delegates the rest:
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use rpc_core::keepalive::KeepAlive;
+/// use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, MachineCore, Outgoing};
+///
+/// /// Sends every text back, once the peer has said something within five seconds.
+/// struct Echo {
+///     keep_alive: KeepAlive,
+///     core: MachineCore<CloseReason>,
+/// }
+///
+/// const OPENING: Duration = Duration::from_secs(5);
+///
+/// impl Echo {
+///     fn new(now: Instant) -> Self {
+///         let keep_alive = KeepAlive::default();
+///         let mut core = MachineCore::default();
+///         core.start_keepalive(&keep_alive, now);
+///         core.start_timer("opening", OPENING, now);
+///         Self { keep_alive, core }
+///     }
+/// }
+///
+/// impl Machine for Echo {
+///     type Event = CloseReason;
+///
+///     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+///         if let Some(Incoming::Text(text)) = self.core.received(message, now) {
+///             self.core.stop_timer();
+///             if self.core.send_text(text.into()).is_err() {
+///                 self.core.close(CloseReason::SlowConsumer, CloseFrame::POLICY);
+///             }
+///         }
+///     }
+///     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
+///         self.core.disconnected(why);
+///     }
+///     fn handle_timeout(&mut self, now: Instant) {
+///         let gone = if self.core.timer_expired(now) {
+///             Some(CloseReason::HandshakeTimeout { after: OPENING })
+///         } else {
+///             self.core.check_keepalive(&self.keep_alive, self.wants_input(), now)
+///         };
+///         if let Some(reason) = gone {
+///             self.core.close(reason, CloseFrame::GOING_AWAY);
+///         }
+///     }
+///     fn poll_transmit(&mut self) -> Option<Outgoing> {
+///         self.core.poll_transmit()
+///     }
+///     fn poll_event(&mut self) -> Option<CloseReason> {
+///         self.core.poll_event(|reason| reason)
+///     }
+///     fn poll_timeout(&self) -> Option<Instant> {
+///         self.core.next_timeout().map(|(at, _)| at)
+///     }
+///     fn is_closed(&self) -> bool {
+///         self.core.is_closed()
+///     }
+///     fn wants_input(&self) -> bool {
+///         self.core.wants_input(self.core.has_slack())
+///     }
+/// }
+///
+/// let now = Instant::now();
+/// let mut echo = Echo::new(now);
+/// echo.handle_message(Incoming::Text("hi"), now);
+/// assert_eq!(echo.poll_transmit(), Some(Outgoing::Text("hi".into())));
+/// ```
+pub struct MachineCore<E> {
+    outbox: Outbox,
+    events: EventBacklog<E>,
+    pause: ReadPause,
+    keepalive: KeepaliveTimers,
+    only_pongs: bool,
+    rate: Bucket,
+    timer: Option<(Instant, &'static str)>,
+    /// The outbox was full, and that it has room again was not reported since.
+    refused: bool,
+    closed: Option<Box<CloseReason>>,
+    close_emitted: bool,
+    /// The line is gone, so what waited in the outbox was never sent.
+    line_lost: bool,
+}
+
+/// Within the default limits.
+impl<E> Default for MachineCore<E> {
+    fn default() -> Self {
+        Self::new(&Limits::default())
+    }
+}
+
+impl<E> MachineCore<E> {
+    /// The core of a connection that was just opened. Nothing is timed yet.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            outbox: Outbox::new(limits),
+            events: EventBacklog::new(limits),
+            pause: ReadPause::default(),
+            keepalive: KeepaliveTimers::default(),
+            only_pongs: false,
+            rate: Bucket::default(),
+            timer: None,
+            refused: false,
+            closed: None,
+            close_emitted: false,
+            line_lost: false,
+        }
+    }
+
+    /// Bounds messages that are sent separately from those that are read.
+    #[must_use]
+    pub const fn with_max_sent_bytes(mut self, bytes: usize) -> Self {
+        self.outbox.set_max_message(bytes);
+        self
+    }
+
+    /// Counts pongs only as signs of life; otherwise everything that arrives is one.
+    #[must_use]
+    pub const fn with_only_pongs(mut self) -> Self {
+        self.only_pongs = true;
+        self
+    }
+
+    // Input.
+
+    /// Notes that a message has arrived, and gives it back; `None` once closed, when nothing is read
+    /// any more.
+    #[inline]
+    #[must_use]
+    pub fn received<'m>(&mut self, message: Incoming<'m>, now: Instant) -> Option<Incoming<'m>> {
+        if self.is_closed() {
+            return None;
+        }
+        if !self.only_pongs || matches!(message, Incoming::Pong(_)) {
+            self.keepalive.heard();
+        }
+        self.pause.note(self.events.has_room(), now);
+        Some(message)
+    }
+
+    /// Counts a message, of whatever kind. `false` if it is more than the limit allows: close with
+    /// [`CloseReason::RateLimited`].
+    #[must_use]
+    pub fn within_rate(&mut self, limit: Option<RateLimit>, now: Instant) -> bool {
+        self.rate.admits(limit, now)
+    }
+
+    /// Notes that the line is gone. What waits to be sent is dropped. `true` if the connection ends
+    /// with it.
+    pub fn disconnected(&mut self, reason: impl Into<CloseReason>) -> bool {
+        // Also what was to leave before a Close.
+        self.outbox.discard();
+        if self.is_closed() {
+            return false;
+        }
+        self.line_lost = true;
+        self.end(reason.into());
+        true
+    }
+
+    // Output.
+
+    /// Writes a text frame with `encode` and queues it. What `encode` is given may hold other frames
+    /// already: it only appends.
+    ///
+    /// # Errors
+    /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Closed`], or whatever `encode`
+    /// returns; nothing is queued then.
+    #[inline]
+    pub fn send_with(
+        &mut self,
+        encode: impl FnOnce(&mut String) -> Result<(), Refused>,
+    ) -> Result<FrameNumber, Refused> {
+        let sent = self.outbox.encode(encode);
+        self.note_refusal(sent)
+    }
+
+    /// Writes `value` as JSON and queues it as a text frame.
+    ///
+    /// # Errors
+    /// As for [`send_with`](Self::send_with); [`Refused::Encode`] if the value is not JSON.
+    #[inline]
+    pub fn send_json(
+        &mut self,
+        value: &(impl serde::Serialize + ?Sized),
+    ) -> Result<FrameNumber, Refused> {
+        let sent = self.outbox.json(value);
+        self.note_refusal(sent)
+    }
+
+    /// Queues a text that is encoded already, sharing its bytes.
+    ///
+    /// # Errors
+    /// As for [`send_with`](Self::send_with).
+    pub fn send_text(&mut self, text: Text) -> Result<FrameNumber, Refused> {
+        let sent = self.outbox.text(text);
+        self.note_refusal(sent)
+    }
+
+    /// As [`send_with`](Self::send_with), for one of the many frames of a stream. Streams get a
+    /// quarter of the room, at most 1 MiB, so that there is always room for answers.
+    ///
+    /// # Errors
+    /// As for [`send_with`](Self::send_with).
+    #[inline]
+    pub fn send_stream(
+        &mut self,
+        encode: impl FnOnce(&mut String) -> Result<(), Refused>,
+    ) -> Result<FrameNumber, Refused> {
+        if !self.is_closed() {
+            self.check_stream_room()?;
+        }
+        self.send_with(encode)
+    }
+
+    /// Checks that a frame of a stream fits.
+    ///
+    /// # Errors
+    /// [`Refused::QueueFull`].
+    #[inline]
+    pub fn check_stream_room(&mut self) -> Result<(), Refused> {
+        if self.outbox.has_stream_room(1) {
+            return Ok(());
+        }
+        self.refused = true;
+        Err(Refused::QueueFull)
+    }
+
+    /// Checks that so many frames fit, before something is begun that sends them all or none. An
+    /// empty queue takes any number.
+    ///
+    /// # Errors
+    /// [`Refused::QueueFull`].
+    pub fn check_room(&mut self, frames: usize) -> Result<(), Refused> {
+        if self.outbox.has_room_for(frames) {
+            return Ok(());
+        }
+        self.refused = true;
+        Err(Refused::QueueFull)
+    }
+
+    /// Whether less than half of the room is used. A machine that answers its peer reads on only
+    /// while this holds, so that a peer that never reads cannot make it hoard answers.
+    #[must_use]
+    pub fn has_slack(&self) -> bool {
+        self.outbox.has_slack()
+    }
+
+    /// Whether half of what streams may fill is free: a slow line should not wake anybody for every
+    /// single frame.
+    #[must_use]
+    pub fn has_stream_slack(&self) -> bool {
+        self.outbox.has_stream_room(2)
+    }
+
+    /// `true` once after a [`Refused::QueueFull`], as soon as there is
+    /// [room again](Self::has_stream_slack): time for an event that says so.
+    #[inline]
+    #[must_use]
+    pub fn take_writable(&mut self) -> bool {
+        self.refused && self.has_stream_slack() && std::mem::take(&mut self.refused)
+    }
+
+    /// The next frame for the peer.
+    #[inline]
+    #[must_use]
+    pub fn poll_transmit(&mut self) -> Option<Outgoing> {
+        self.outbox.pop()
+    }
+
+    /// Whether a frame that was not answered may have reached the peer.
+    #[must_use]
+    pub const fn delivery(&self, frame: FrameNumber) -> Delivery {
+        if self.line_lost && !self.outbox.was_taken(frame) {
+            Delivery::NotSent
+        } else {
+            Delivery::Unknown
+        }
+    }
+
+    // Events.
+
+    /// Queues an event that keeps about so many bytes. Once closed it does nothing.
+    #[inline]
+    pub fn push_event(&mut self, event: E, bytes: usize) {
+        if self.is_closed() {
+            return;
+        }
+        self.events.push(event, bytes);
+        if !self.events.has_room() {
+            self.pause.begin();
+        }
+    }
+
+    /// The next event that was queued.
+    #[inline]
+    #[must_use]
+    pub fn pop_event(&mut self) -> Option<E> {
+        self.events.pop()
+    }
+
+    /// The next event that was queued; after the last one, once, the event that `closed` makes of the
+    /// reason why the connection has ended. A machine with calls takes
+    /// [`pop_event`](Self::pop_event) first, then ends its calls, then calls this.
+    #[inline]
+    #[must_use]
+    pub fn poll_event(&mut self, closed: impl FnOnce(CloseReason) -> E) -> Option<E> {
+        if let Some(event) = self.events.pop() {
+            return Some(event);
+        }
+        let reason = self.closed.as_deref().filter(|_| !self.close_emitted)?;
+        let event = closed(reason.clone());
+        self.close_emitted = true;
+        Some(event)
+    }
+
+    /// Whether more input is welcome: few events wait, and the machine itself has room. A connection
+    /// that has ended ignores its input, and so takes any.
+    #[inline]
+    #[must_use]
+    pub fn wants_input(&self, has_room: bool) -> bool {
+        self.is_closed() || (has_room && self.events.has_room())
+    }
+
+    // Time.
+
+    /// Starts the machine's timer, in place of the one that runs; `None` is never. `what` is for logs
+    /// and transcripts.
+    pub fn start_timer(
+        &mut self,
+        what: &'static str,
+        after: impl Into<Option<Duration>>,
+        now: Instant,
+    ) {
+        self.timer = after.into().map(|after| (later(now, after), what));
+    }
+
+    /// Stops the machine's timer. It need not run.
+    pub const fn stop_timer(&mut self) {
+        self.timer = None;
+    }
+
+    /// Whether the machine's timer is due; then it is stopped.
+    #[must_use]
+    pub fn timer_expired(&mut self, now: Instant) -> bool {
+        self.timer.take_if(|(at, _)| *at <= now).is_some()
+    }
+
+    /// Starts to ping. Later calls take the same configuration.
+    pub fn start_keepalive(&mut self, config: &KeepAlive, now: Instant) {
+        self.keepalive.start(config, now);
+    }
+
+    /// Expects something within `pong_timeout`, without sending pings. Call it for every message.
+    pub fn expect_life(&mut self, config: &KeepAlive, now: Instant) {
+        self.keepalive.expect(config, now);
+    }
+
+    /// Queues the ping that is due, if one is. Returns why to close, if the peer is gone. Pass
+    /// `can_hear: false` while a pong cannot be heard, because nothing is read or the ping cannot have
+    /// arrived: silence proves nothing then.
+    #[must_use]
+    pub fn check_keepalive(
+        &mut self,
+        config: &KeepAlive,
+        can_hear: bool,
+        now: Instant,
+    ) -> Option<CloseReason> {
+        if self.is_closed() {
+            return None;
+        }
+        let reads = self.events.has_room();
+        if let Some(until) = self.pause.catching_up(reads, now) {
+            self.keepalive.postpone(until);
+        }
+        let reads_paused = !reads || !can_hear;
+        self.keepalive
+            .check(config, reads_paused, now, &mut self.outbox)
+    }
+
+    /// Whether a deadline for an answer of the peer may pass now: everything that has arrived was
+    /// read, so an answer that is missing is late. `false` once closed. Ask before each deadline.
+    #[must_use]
+    pub fn may_expire(&mut self, now: Instant) -> bool {
+        !self.is_closed() && self.pause.is_over(self.events.has_room(), now)
+    }
+
+    /// When a deadline for an answer of the peer passes: `None` while nothing is read because events
+    /// are not taken, and once closed; a moment later than planned right after such a pause.
+    #[must_use]
+    pub fn unless_paused(&self, deadline: Option<Instant>) -> Option<Instant> {
+        let reads = !self.is_closed() && self.events.has_room();
+        self.pause.suspend(deadline?, reads)
+    }
+
+    /// When the timer or the keepalive is due, and which.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        sooner(self.timer, self.keepalive.next_timeout())
+    }
+
+    // The end.
+
+    /// Sends a Close and ends. What is queued still leaves before it. The Close carries the reason,
+    /// unless it is the peer's own or the application's. `false` if the connection has ended before.
+    pub fn close(&mut self, reason: CloseReason, code: u16) -> bool {
+        let words = match &reason {
+            CloseReason::Local
+            | CloseReason::Authentication { .. }
+            | CloseReason::Refused { .. } => String::new(),
+            other => other.to_string(),
+        };
+        self.close_with(reason, CloseFrame::new(code, words))
+    }
+
+    /// As [`close`](Self::close), with this frame.
+    pub fn close_with(&mut self, reason: CloseReason, frame: CloseFrame) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        self.outbox.close(frame);
+        self.end(reason);
+        true
+    }
+
+    /// Drops the line without a closing handshake, and what is queued with it: the peer is gone.
+    /// `false` if the connection has ended before.
+    pub fn abort(&mut self, reason: CloseReason) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        self.outbox.abort();
+        self.end(reason);
+        true
+    }
+
+    /// Whether the connection has ended.
+    #[inline]
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// Why the connection has ended.
+    #[must_use]
+    pub fn close_reason(&self) -> Option<&CloseReason> {
+        self.closed.as_deref()
+    }
+
+    fn end(&mut self, reason: CloseReason) {
+        self.closed = Some(Box::new(reason));
+        self.timer = None;
+        self.keepalive.stop();
+        self.refused = false;
+    }
+
+    #[inline]
+    fn note_refusal(&mut self, sent: Result<FrameNumber, Refused>) -> Result<FrameNumber, Refused> {
+        self.refused |= matches!(sent, Err(Refused::QueueFull));
+        sent
+    }
+}
+
+/// Prints where it stands, nothing of what it carries.
+impl<E> fmt::Debug for MachineCore<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MachineCore")
+            .field("events", &self.events.len())
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
