@@ -303,7 +303,7 @@ mod tests {
         for (text, client) in [
             ("Put milk on the shopping list", "notes"),
             ("an IDEA: paint the house", "notes"),
-            ("runtime the light off, please", "home"),
+            ("switch the light off, please", "home"),
             ("remind me of the dentist", "calendar"),
             ("is there an appointment today?", "calendar"),
             ("tell home it is cold", "home"),

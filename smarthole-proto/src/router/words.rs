@@ -151,7 +151,7 @@ mod tests {
             &["task", "tasks"],
             &["call", "calls", "calling", "called", "caller"],
             &["message", "messages", "messaging"],
-            &["runtime", "routing_task", "switched"],
+            &["switch", "switching", "switched"],
             &["lamp", "lamps"],
             &["time", "times", "timed"],
             &["Über", "über"],
