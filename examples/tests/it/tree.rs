@@ -24,12 +24,6 @@ pub(crate) fn list(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The last part of a path, without what follows the dot.
-pub(crate) fn stem(path: &Path) -> String {
-    let stem = path.file_stem().expect("a file name");
-    stem.to_string_lossy().into_owned()
-}
-
 /// All Rust files below a folder, build output and hidden folders left out.
 pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -371,7 +371,13 @@ fn tests(source: &str) -> Vec<&str> {
 /// The tests of a crate, of the core, of what tests share, and of the examples.
 pub(crate) fn tests_near(folder: &str) -> HashSet<String> {
     let mut known = HashSet::new();
-    for place in [folder, "rpc-core", "fuzz/testing", "examples"] {
+    for place in [
+        folder,
+        "rpc-core",
+        "fuzz/bodies",
+        "fuzz/testing",
+        "examples",
+    ] {
         for part in ["src", "tests"] {
             for file in rust_files(&root().join(place).join(part)) {
                 known.extend(tests(&read(&file)).into_iter().map(str::to_owned));
@@ -381,28 +387,13 @@ pub(crate) fn tests_near(folder: &str) -> HashSet<String> {
     known
 }
 
-/// A section of the table of faults: the list that its names are from, the test of every protocol crate
-/// that goes through it, and where that is.
-const FAULTS: [(&str, &str, &str, &str); 2] = [
-    (
-        "Servers",
-        "server/mod.rs",
-        "the_server_survives_every_fault",
-        "faults_server.rs",
-    ),
-    (
-        "Clients",
-        "client/mod.rs",
-        "the_client_survives_every_fault",
-        "faults_client.rs",
-    ),
-];
-
 #[test]
 fn every_fault_is_checked_for_every_protocol_crate() {
     let table = read(&root().join("rpc-core/FAULTS.md"));
     let mut problems = Vec::new();
-    for (heading, list, goes_through, file) in FAULTS {
+    for (heading, side) in [("Servers", "server"), ("Clients", "client")] {
+        let goes_through = format!("the_{side}_survives_every_fault");
+        let file = format!("faults_{side}.rs");
         let section = table.split("\n## ").find_map(|it| it.strip_prefix(heading));
         let rows = promises(section.expect("a section"));
         // Names with a path are of one crate, and looked for there.
@@ -414,27 +405,21 @@ fn every_fault_is_checked_for_every_protocol_crate() {
             .flat_map(|cell| cell.split('`').skip(1).step_by(2))
             .collect();
         assert!(named.len() > 20, "{heading}: {} names", named.len());
-        let list = read(&root().join("fuzz/testing/src/faults").join(list));
+        let list = read(&root().join(format!("fuzz/testing/src/faults/{side}/mod.rs")));
         let (_, list) = list.split_once("pub fn check_all<").expect("the list");
         let list = list.split("\n}").next().unwrap_or_default();
         let mut listed: HashSet<_> = list.split('"').skip(1).step_by(2).collect();
         for krate in FINISHED {
             let folder = krate.folder;
-            let source = read(&root().join(folder).join("tests/it").join(file));
+            let source = read(&root().join(folder).join("tests/it").join(&file));
             let mut own = tests(&source);
-            if !own.contains(&goes_through) {
+            if !own.contains(&&*goes_through) {
                 problems.push(format!("{folder}/{file}: no test {goes_through}"));
             }
             own.retain(|name| *name != goes_through);
-            let missing: Vec<_> = named
-                .iter()
-                .filter(|name| !listed.contains(**name) && !own.contains(name))
-                .collect();
-            problems.extend(
-                missing
-                    .iter()
-                    .map(|name| format!("{folder}: no test {name}")),
-            );
+            let is_missing = |name: &&&str| !listed.contains(**name) && !own.contains(name);
+            let missing = named.iter().filter(is_missing);
+            problems.extend(missing.map(|name| format!("{folder}: no test {name}")));
             let unnamed = own.into_iter().filter(|name| !named.contains(name));
             problems.extend(unnamed.map(|name| format!("{folder}: {name} has no row")));
         }

@@ -146,10 +146,10 @@ impl<R: Router> Server<R> {
         let (server, shared) = (self.server, self.shared);
         let runtime = shared.runtime.clone();
         let serving = server.run(move |accepted| serve(&shared, accepted));
-        let routing_task = runtime.run(self.router, self.options);
+        let routing = runtime.run(self.router, self.options);
         tokio::select! {
             report = serving => report,
-            never = routing_task => match never {},
+            never = routing => match never {},
         }
     }
 }
