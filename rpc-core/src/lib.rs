@@ -10,7 +10,6 @@ pub mod backlog;
 pub mod backoff;
 pub mod breaker;
 mod config;
-pub mod dispatch;
 pub mod encode;
 mod error;
 pub mod guide;

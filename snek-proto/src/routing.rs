@@ -7,33 +7,6 @@ use crate::frame::{Message, User};
 /// Who the bot is: its login name and its display name.
 pub type Identity = User;
 
-/// A message as the router sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Routable<'m> {
-    /// The text, with drive links rewritten if they are to be.
-    pub message: &'m str,
-    /// The sender's login name.
-    pub username: &'m str,
-    /// The sender's display name.
-    pub user_nick: &'m str,
-    /// Where.
-    pub channel_uid: &'m str,
-    /// Whether the text is complete.
-    pub is_final: bool,
-}
-
-impl<'m> From<&'m Message> for Routable<'m> {
-    fn from(message: &'m Message) -> Self {
-        Self {
-            message: &message.message,
-            username: &message.username,
-            user_nick: &message.user_nick,
-            channel_uid: &message.channel_uid,
-            is_final: message.is_final,
-        }
-    }
-}
-
 /// The handler that a message goes to, with that handler's arguments. Exhaustive: the
 /// specification's list is closed, and a bot has to decide about each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,14 +96,14 @@ impl Route<'_> {
 /// ));
 /// ```
 #[must_use]
-pub fn route<'m>(me: &Identity, message: impl Into<Routable<'m>>) -> Route<'m> {
-    let Routable {
+pub fn route<'m>(me: &Identity, message: &'m Message) -> Route<'m> {
+    let Message {
         message,
         username,
         user_nick,
         channel_uid,
         is_final,
-    } = message.into();
+    } = message;
     if !is_final {
         return Route::Partial;
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use examples::cli::Failure;
 use examples::screen::snek::Frames;
 use rpc_core::net::LinkEvent;
-use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler};
+use snek_proto::bot::{Bot, BotConfig, Context, Handler};
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::error::BotError;
 use snek_proto::frame::Final;
@@ -58,7 +58,7 @@ impl Handler for Herald {
 pub(super) struct Channel {
     zoe: Client,
     events: Events,
-    bot: JoinHandle<Result<BotReport, BotError>>,
+    bot: JoinHandle<Result<rpc_core::net::DrainReport, BotError>>,
     stop: oneshot::Sender<()>,
     server: JoinHandle<()>,
     handle: ServerHandle,

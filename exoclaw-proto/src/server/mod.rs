@@ -156,38 +156,25 @@ impl ServerConn {
             _ => Kind::Plain,
         };
         let bytes = text.len();
-        self.accept(Open { id, kind, bytes }, call);
-    }
-
-    /// Whether a method is served here at all.
-    fn offers(&self, method: Method) -> bool {
-        !method.is_future() || (self.config.extensions && method.is_extension())
-    }
-
-    /// Hands a request over, now or when its turn comes.
-    fn accept(&mut self, open: Open, call: Call) {
-        let bytes = open.bytes;
-        let id = match self.requests.insert(open, None) {
+        let id = match self.requests.insert(Open { id, kind, bytes }, None) {
             Ok(id) => RequestId(id),
             Err(full) => {
-                let error = "too many requests in flight";
-                let open = full.into_tag();
-                return self.reject(Some(&open.id), &RpcError::new(error));
+                let error = RpcError::new("too many requests in flight");
+                return self.reject(Some(&full.into_tag().id), &error);
             }
         };
         self.request_bytes += bytes;
         if self.is_busy() {
             self.waiting.push_back(Waiting::Request(id, Box::new(call)));
         } else {
-            self.hand_over(id, call);
+            self.turn = self.config.in_order.then_some(id);
+            self.core.push_event(ServerEvent::Request { id, call }, 0);
         }
     }
 
-    fn hand_over(&mut self, id: RequestId, call: Call) {
-        if self.config.in_order {
-            self.turn = Some(id);
-        }
-        self.core.push_event(ServerEvent::Request { id, call }, 0);
+    /// Whether a method is served here at all.
+    fn offers(&self, method: Method) -> bool {
+        !method.is_future() || (self.config.extensions && method.is_extension())
     }
 
     /// Whether what comes now has to wait for its turn.
@@ -200,7 +187,11 @@ impl ServerConn {
         while self.turn.is_none() && !self.is_closed() {
             match self.waiting.pop_front() {
                 None => return,
-                Some(Waiting::Request(id, call)) => self.hand_over(id, *call),
+                Some(Waiting::Request(id, call)) => {
+                    self.turn = self.config.in_order.then_some(id);
+                    let call = *call;
+                    self.core.push_event(ServerEvent::Request { id, call }, 0);
+                }
                 Some(Waiting::Answer(text)) => {
                     self.request_bytes -= text.len();
                     if self.core.send_text(text).is_err() {

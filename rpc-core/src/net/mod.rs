@@ -23,6 +23,7 @@
 
 mod cancel;
 mod dial;
+mod dispatch;
 mod driver;
 mod hub;
 mod link;
@@ -44,6 +45,7 @@ pub mod ws;
 
 pub use cancel::{Cancellation, Canceller};
 pub use dial::{DialError, Dialer};
+pub use dispatch::{Dispatch, EventDispatcher};
 pub use driver::{Driver, DriverConfig, clock};
 pub use hub::{Connections, HubState, RunningHub, SharedHub};
 pub use link::{

@@ -246,6 +246,7 @@ struct Connection<H: ConnectionHandler, T: Transport> {
 impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CloseReason> {
         let now = clock();
+        let mut event = None;
         loop {
             let mut state = self.handle.lock();
             // What is queued in this turn leaves in it, so nobody has to wake the task.
@@ -256,10 +257,12 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
             }
             let more = self.io.poll_input(machine, cx, now);
             let was_full = !machine.wants_input();
-            let mut event = machine.poll_event();
+            event = event.or_else(|| machine.poll_event());
             drop(state);
             while let Some(next) = event {
-                self.on_event(next);
+                if let Some(reason) = self.handler.on_event(next, &mut self.tasks) {
+                    self.reason.get_or_insert(reason);
+                }
                 event = self.handle.lock().machine.poll_event();
             }
             self.run_tasks(cx);
@@ -276,9 +279,8 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
                 let machine = &mut state.machine;
                 self.io.drop_transport(machine, Disconnect::Local, now);
             }
-            if let Some(event) = state.machine.poll_event() {
-                drop(state);
-                self.on_event(event);
+            event = state.machine.poll_event();
+            if event.is_some() {
                 continue;
             }
             if state.machine.is_closed() && !self.has_ended {
@@ -298,12 +300,6 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
             }
             remember(&mut state.task, cx);
             return Poll::Pending;
-        }
-    }
-
-    fn on_event(&mut self, event: <H::Machine as Machine>::Event) {
-        if let Some(reason) = self.handler.on_event(event, &mut self.tasks) {
-            self.reason.get_or_insert(reason);
         }
     }
 

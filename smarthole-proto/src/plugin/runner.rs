@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use rpc_core::net::{Cancellation, Canceller, Dialer, DrainReport, LinkEvent, LinkState};
+use rpc_core::net::{
+    Cancellation, Canceller, Dialer, Dispatch, DrainReport, EventDispatcher, LinkEvent, LinkState,
+};
 use rpc_core::{CloseReason, Str};
-use tokio::task::{JoinError, JoinSet};
 
 use super::config::PluginConfig;
 use super::context::{Context, Shared};
@@ -191,8 +192,8 @@ impl<D: Dialer> Plugin<D> {
         } = self;
         let client = shared.client.clone();
         let mut runner = Runner {
+            dispatcher: EventDispatcher::new(shared.config.max_handlers),
             shared,
-            handlers: JoinSet::new(),
             refused: None,
         };
         let work = async {
@@ -213,7 +214,7 @@ impl<D: Dialer> Plugin<D> {
 
 struct Runner {
     shared: Arc<Shared>,
-    handlers: JoinSet<()>,
+    dispatcher: EventDispatcher,
     /// The last refusal, until a registration succeeds.
     refused: Option<RegistrationError>,
 }
@@ -223,47 +224,32 @@ impl Runner {
         let mut shutdown = std::pin::pin!(shutdown);
         let client = self.shared.client.clone();
         let mut closed = std::pin::pin!(client.closed());
-        let max = self.shared.config.max_handlers.max(1);
         loop {
-            let room = self.handlers.len() < max;
-            tokio::select! {
+            let next = tokio::select! {
                 // What there is to know comes before the end that it explains.
                 biased;
                 () = &mut shutdown => return,
-                Some(ended) = self.handlers.join_next() => self.joined(&ended),
-                event = events.next(), if room => match event {
-                    Some(event) => self.take(event),
-                    None => return,
-                },
+                next = self.dispatcher.next(events) => next,
                 _ = &mut closed => return,
+            };
+            match next {
+                Dispatch::Event(event) => self.take(event),
+                Dispatch::Panicked => self.notice(&Notice::HandlerPanicked),
+                _ => return,
             }
         }
     }
 
     /// Lets handlers finish until the deadline, and rejects what comes meanwhile.
     async fn finish(&mut self, events: &mut Events) -> DrainReport {
-        let at_start = self.handlers.len();
-        let deadline = self.shared.config.shutdown_timeout;
-        let all = async {
-            let mut more = true;
-            loop {
-                tokio::select! {
-                    ended = self.handlers.join_next() => match ended {
-                        Some(ended) => self.joined(&ended),
-                        None => return,
-                    },
-                    event = events.next(), if more => match event {
-                        Some(event) => turn_away(event),
-                        None => more = false,
-                    },
-                }
+        let timeout = self.shared.config.shutdown_timeout;
+        let mut draining = std::pin::pin!(self.dispatcher.drain(timeout));
+        let report = loop {
+            tokio::select! {
+                report = &mut draining => break report,
+                Some(event) = events.next() => turn_away(event),
             }
         };
-        let _ = tokio::time::timeout(deadline, all).await;
-        let mut report = DrainReport::default();
-        report.aborted = self.handlers.len();
-        report.finished = at_start.saturating_sub(report.aborted);
-        self.handlers.shutdown().await;
         while let Some(event) = events.try_next() {
             turn_away(event);
         }
@@ -275,12 +261,6 @@ impl Runner {
             (CloseReason::Local | CloseReason::Drained, _) => Ended::Stopped(report),
             (CloseReason::Refused { .. }, Some(error)) => Ended::Refused(error),
             (reason, _) => Ended::GaveUp(reason),
-        }
-    }
-
-    fn joined(&self, ended: &Result<(), JoinError>) {
-        if ended.as_ref().is_err_and(JoinError::is_panic) {
-            self.notice(&Notice::HandlerPanicked);
         }
     }
 
@@ -312,7 +292,7 @@ impl Runner {
     fn ready(&mut self, client_id: Option<ClientId>) {
         self.refused = None;
         let shared = Arc::clone(&self.shared);
-        self.handlers.spawn(async move {
+        self.dispatcher.spawn(async move {
             let cx = Context::new(Arc::clone(&shared));
             shared.handler.on_ready(&cx, client_id.as_ref()).await;
         });
@@ -322,7 +302,7 @@ impl Runner {
         // The router has given it to somebody else by now: done here too, it would be done twice.
         if !message.time_left().is_zero() {
             let shared = Arc::clone(&self.shared);
-            self.handlers.spawn(handle(shared, message));
+            self.dispatcher.spawn(handle(shared, message));
         }
     }
 }

@@ -26,7 +26,7 @@ pub use {
     config::BotConfig,
     context::Context,
     handler::{Handler, Notice},
-    runner::{Bot, BotReport},
+    runner::Bot,
     send::RetrySend,
     stream::{PumpError, StreamWriter},
     typing::Typing,

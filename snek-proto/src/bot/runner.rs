@@ -5,9 +5,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use rpc_core::CloseReason;
-use rpc_core::net::{Cancellation, Dialer, LinkEvent, LinkState};
+use rpc_core::net::{
+    Cancellation, Dialer, Dispatch, DrainReport, EventDispatcher, LinkEvent, LinkState,
+};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use super::config::BotConfig;
 use super::context::{Context, Shared};
@@ -20,7 +21,7 @@ use crate::frame::{Final, Message, User};
 use crate::id::ChannelUid;
 use crate::net::{Connection, Events, connect_with};
 use crate::permission::should_respond;
-use crate::routing::{Routable, Route, pong, route};
+use crate::routing::{Route, pong, route};
 use crate::sanitize::rewrite_drive_urls;
 
 /// How long the commands that handlers left behind may take to reach the connection.
@@ -68,17 +69,6 @@ pub struct Bot<D: Dialer> {
     state: watch::Sender<State>,
     lifecycle: Lifecycle,
 }
-
-/// What a bot that has ended left undone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BotReport {
-    /// Handlers that ended by themselves after the shutdown was asked for.
-    pub finished: usize,
-    /// Handlers that were cut off at the deadline.
-    pub aborted: usize,
-}
-
 #[cfg(feature = "ws")]
 impl Bot<rpc_core::net::ws::WsDialer> {
     /// A bot for the server at `url` (`ws://`, or `wss://` with feature `tls`).
@@ -136,7 +126,7 @@ impl<D: Dialer> Bot<D> {
     pub async fn run_until(
         self,
         shutdown: impl Future<Output = ()>,
-    ) -> Result<BotReport, BotError> {
+    ) -> Result<DrainReport, BotError> {
         let Self {
             shared,
             events,
@@ -145,11 +135,12 @@ impl<D: Dialer> Bot<D> {
             state,
             lifecycle,
         } = self;
+        let max_handlers = shared.config.max_handlers;
         let mut runner = Runner {
             shared,
             state,
             lifecycle,
-            handlers: JoinSet::new(),
+            dispatcher: EventDispatcher::new(max_handlers),
         };
         runner.become_state(State::Initialized);
         let shared = Arc::clone(&runner.shared);
@@ -159,7 +150,7 @@ impl<D: Dialer> Bot<D> {
             canceller.cancel();
             runner.become_state(State::ShuttingDown);
             let deadline = runner.shared.config.shutdown_timeout;
-            let report = runner.finish(deadline).await;
+            let report = runner.dispatcher.drain(deadline).await;
             // A close overtakes commands; handlers that were cut off may have left some.
             let left = client.link().command(|_, _| ());
             let _ = tokio::time::timeout(LAST_COMMANDS, left).await;
@@ -182,7 +173,7 @@ struct Runner {
     shared: Arc<Shared>,
     state: watch::Sender<State>,
     lifecycle: Lifecycle,
-    handlers: JoinSet<()>,
+    dispatcher: EventDispatcher,
 }
 
 impl Runner {
@@ -198,43 +189,25 @@ impl Runner {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), BotError> {
         let mut shutdown = std::pin::pin!(shutdown);
-        let max = self.shared.config.max_handlers.max(1);
         loop {
-            let room = self.handlers.len() < max;
-            tokio::select! {
+            let next = tokio::select! {
                 () = &mut shutdown => return Ok(()),
-                Some(ended) = self.handlers.join_next() => self.ended(&ended),
-                event = events.next(), if room => match event {
-                    None => return self.over(),
-                    Some(LinkEvent::Lagged(events)) => self.shared.notice(&Notice::Lagged { events }),
-                    Some(LinkEvent::State(state)) => {
-                        if let Some(reason) = self.link_changed(state) {
-                            return self.fail(reason);
-                        }
+                next = self.dispatcher.next(&mut events) => next,
+            };
+            match next {
+                Dispatch::Event(LinkEvent::Event(event)) => self.take(event),
+                Dispatch::Event(LinkEvent::State(state)) => {
+                    if let Some(reason) = self.link_changed(state) {
+                        return self.fail(reason);
                     }
-                    Some(LinkEvent::Event(event)) => self.take(event),
-                    Some(_) => {}
-                },
+                }
+                Dispatch::Event(LinkEvent::Lagged(events)) => {
+                    self.shared.notice(&Notice::Lagged { events });
+                }
+                Dispatch::Panicked => self.shared.notice(&Notice::HandlerPanicked),
+                Dispatch::End => return self.over(),
+                _ => {}
             }
-        }
-    }
-
-    /// Lets handlers finish until the deadline.
-    async fn finish(&mut self, deadline: std::time::Duration) -> BotReport {
-        let at_start = self.handlers.len();
-        let all = async { while self.handlers.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(deadline, all).await;
-        let aborted = self.handlers.len();
-        self.handlers.shutdown().await;
-        BotReport {
-            finished: at_start - aborted,
-            aborted,
-        }
-    }
-
-    fn ended(&self, ended: &Result<(), tokio::task::JoinError>) {
-        if ended.as_ref().is_err_and(tokio::task::JoinError::is_panic) {
-            self.shared.notice(&Notice::HandlerPanicked);
         }
     }
 
@@ -321,12 +294,15 @@ impl Runner {
             message.message = text.into();
         }
         let channel = ChannelUid::new(&message.channel_uid);
-        match decide(&self.shared, &me, &message) {
-            Action::Nothing => {}
-            Action::Own => self.spawn(channel, move |handler, cx| async move {
+        match route(&me, &message) {
+            Route::Partial => {}
+            Route::OwnMessage { .. } => self.spawn(channel, move |handler, cx| async move {
                 handler.on_own_message(&cx, &message).await
             }),
-            Action::Ping(rest) => {
+            Route::Ping {
+                message_after_ping, ..
+            } => {
+                let rest = message_after_ping.to_owned();
                 let shared = Arc::clone(&self.shared);
                 self.spawn(channel, move |handler, cx| async move {
                     if shared.config.auto_pong {
@@ -336,14 +312,25 @@ impl Runner {
                     handler.on_ping(&cx, &message, &rest).await
                 });
             }
-            Action::Membership(joined) => self.membership(channel, joined),
-            Action::Mention => self.spawn(channel, move |handler, cx| async move {
+            Route::Join { .. } => self.membership(channel, true),
+            Route::Leave { .. } => self.membership(channel, false),
+            Route::Mention { .. } => self.spawn(channel, move |handler, cx| async move {
                 handler.on_mention(&cx, &message).await
             }),
-            Action::Message => self.spawn(channel, move |handler, cx| async move {
-                handler.on_message(&cx, &message).await
-            }),
+            Route::Message { .. } if self.should_respond(&me, &message) => {
+                self.spawn(channel, move |handler, cx| async move {
+                    handler.on_message(&cx, &message).await
+                });
+            }
+            Route::Message { .. } => {}
         }
+    }
+
+    fn should_respond(&self, me: &User, message: &Message) -> bool {
+        let (shared, channel) = (&self.shared, &message.channel_uid);
+        let (tag, joined) = (shared.tag(channel), shared.is_joined(channel));
+        let triggers = &shared.config.triggers;
+        should_respond(tag.as_deref(), joined, triggers, &me.username, &message.message)
     }
 
     fn spawn<F, W>(&mut self, channel: ChannelUid, work: F)
@@ -356,48 +343,11 @@ impl Runner {
         };
         let cx = Context::new(Arc::clone(&self.shared), channel, user);
         let handler = Arc::clone(&self.shared.handler);
-        self.handlers.spawn(async move {
+        self.dispatcher.spawn(async move {
             if let Err(error) = work(Arc::clone(&handler), cx.clone()).await {
                 handler.on_error(&cx, error).await;
             }
         });
-    }
-}
-
-/// What a message leads to.
-enum Action {
-    Nothing,
-    Own,
-    Ping(String),
-    Membership(bool),
-    Mention,
-    Message,
-}
-
-fn decide(shared: &Shared, me: &User, message: &Message) -> Action {
-    match route(me, Routable::from(message)) {
-        Route::Partial => Action::Nothing,
-        Route::OwnMessage { .. } => Action::Own,
-        Route::Ping {
-            message_after_ping, ..
-        } => Action::Ping(message_after_ping.to_owned()),
-        Route::Join { .. } => Action::Membership(true),
-        Route::Leave { .. } => Action::Membership(false),
-        Route::Mention { .. } => Action::Mention,
-        Route::Message {
-            channel_uid,
-            message,
-            ..
-        } => {
-            let tag = shared.tag(channel_uid);
-            let joined = shared.is_joined(channel_uid);
-            let triggers = &shared.config.triggers;
-            if should_respond(tag.as_deref(), joined, triggers, &me.username, message) {
-                Action::Message
-            } else {
-                Action::Nothing
-            }
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use rpc_core::net::mem;
-use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice};
+use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
 use snek_proto::error::BotError;
 use snek_proto::frame::Message;
 use tokio::sync::oneshot;
@@ -37,7 +37,7 @@ impl Handler for Actor {
 pub struct Acting {
     pub listener: mem::MemListener,
     pub stop: Option<oneshot::Sender<()>>,
-    pub task: JoinHandle<Result<BotReport, BotError>>,
+    pub task: JoinHandle<Result<rpc_core::net::DrainReport, BotError>>,
     errors: Arc<Mutex<Vec<BotError>>>,
 }
 

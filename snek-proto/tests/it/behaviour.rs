@@ -10,7 +10,7 @@ use rpc_core::net::{LagPolicy, QueueConfig};
 use rpc_core::testing::Side;
 use rpc_core::{CallError, CloseReason, Delivery, Limits, Machine, Refused};
 use serde_json::json;
-use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice};
+use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
 use snek_proto::client::{ClientEvent, Warning, reconnect_policy};
 use snek_proto::error::BotError;
 use snek_proto::frame::{Call, Channel, Final, Joined, Message, OtherEvent, User};
@@ -382,7 +382,7 @@ impl Handler for Seen {
     }
 }
 
-type Run = JoinHandle<Result<BotReport, BotError>>;
+type Run = JoinHandle<Result<rpc_core::net::DrainReport, BotError>>;
 
 fn bot(config: BotConfig) -> (Seen, MemListener, Run) {
     let (dialer, listener) = mem::listen(64);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use rpc_core::net::mem;
 use rpc_core::{CallError, Delivery};
 use serde_json::json;
-use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice, RetrySend, State};
+use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend, State};
 use snek_proto::error::BotError;
 use snek_proto::frame::{Message, OtherEvent, Typing};
 use snek_proto::permission::Triggers;
@@ -103,7 +103,7 @@ struct Running {
     listener: mem::MemListener,
     states: tokio::sync::watch::Receiver<State>,
     stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<Result<BotReport, BotError>>,
+    task: JoinHandle<Result<rpc_core::net::DrainReport, BotError>>,
 }
 
 fn start(config: BotConfig) -> Running {
@@ -407,7 +407,7 @@ async fn the_states_are_those_of_the_specification() {
     settle().await;
     bot.stop.take().unwrap().send(()).unwrap();
     let report = bot.task.await.unwrap().unwrap();
-    assert_eq!(report, BotReport::default());
+    assert_eq!(report, rpc_core::net::DrainReport::default());
     let seen = collector.await.unwrap();
     assert!(
         seen.contains(&State::Connecting) && seen.contains(&State::Running),

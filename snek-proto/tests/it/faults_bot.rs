@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::{Value, json};
-use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice};
+use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
 use snek_proto::error::BotError;
 use snek_proto::frame::Message;
 use switchboard_testing::faults::{End, RawFrame, RawListener, RawPeer};
@@ -49,7 +49,7 @@ struct Running {
     listener: RawListener,
     notices: Arc<Mutex<Vec<Notice>>>,
     stop: Arc<Notify>,
-    task: JoinHandle<Result<BotReport, BotError>>,
+    task: JoinHandle<Result<rpc_core::net::DrainReport, BotError>>,
 }
 
 async fn start() -> Running {

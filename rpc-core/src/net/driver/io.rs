@@ -84,7 +84,38 @@ impl<T: Transport> Io<T> {
         cx: &mut Context<'_>,
         now: Instant,
     ) -> bool {
-        let more = self.read(machine, cx, now);
+        // Within the budget.
+        let more = 'read: {
+            for _ in 0..self.read_budget {
+                let closed = machine.is_closed();
+                if !closed && !machine.wants_input() {
+                    break 'read false;
+                }
+                let Some(transport) = &mut self.transport else {
+                    break 'read false;
+                };
+                match Pin::new(transport).poll_next(cx) {
+                    Poll::Pending => break 'read false,
+                    Poll::Ready(Some(Ok(message))) => {
+                        self.take(machine, &message, now);
+                        // Its last words leave before what the peer has sent behind can end the line.
+                        if !closed && machine.is_closed() {
+                            break 'read true;
+                        }
+                    }
+                    Poll::Ready(Some(Err(error))) => {
+                        self.fail(machine, &error, now);
+                        // A line that lingers has still to be polled.
+                        break 'read self.transport.is_some();
+                    }
+                    Poll::Ready(None) => {
+                        self.drop_transport(machine, Disconnect::Eof, now);
+                        break 'read false;
+                    }
+                }
+            }
+            true
+        };
         // Deadlines are read where a round ends, behind everything that may move them. Here only
         // the one that was found there matters.
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
@@ -116,39 +147,6 @@ impl<T: Transport> Io<T> {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
-    }
-
-    /// Reads within the budget; true if there may be more.
-    fn read(&mut self, machine: &mut impl Machine, cx: &mut Context<'_>, now: Instant) -> bool {
-        for _ in 0..self.read_budget {
-            let closed = machine.is_closed();
-            if !closed && !machine.wants_input() {
-                return false;
-            }
-            let Some(transport) = &mut self.transport else {
-                return false;
-            };
-            match Pin::new(transport).poll_next(cx) {
-                Poll::Pending => return false,
-                Poll::Ready(Some(Ok(message))) => {
-                    self.take(machine, &message, now);
-                    // Its last words leave before what the peer has sent behind can end the line.
-                    if !closed && machine.is_closed() {
-                        return true;
-                    }
-                }
-                Poll::Ready(Some(Err(error))) => {
-                    self.fail(machine, &error, now);
-                    // A line that lingers has still to be polled.
-                    return self.transport.is_some();
-                }
-                Poll::Ready(None) => {
-                    self.drop_transport(machine, Disconnect::Eof, now);
-                    return false;
-                }
-            }
-        }
-        true
     }
 
     fn take(&mut self, machine: &mut impl Machine, message: &Message, now: Instant) {

@@ -1,0 +1,160 @@
+//! [`EventDispatcher`]: handlers that run beside whoever reads the events.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::task::{JoinError, JoinSet};
+
+use super::link::{DrainReport, Events, LinkEvent};
+
+/// Hands events to handlers that run beside the reader, at most so many at once. While there is no
+/// room for another one, no event is taken, so events wait in their own bounded queue.
+///
+/// Each handler is a task, so one that computes or panics holds up no other. Dropping the dispatcher
+/// aborts them at their next `await`.
+///
+/// ```
+/// use std::time::Duration;
+/// use rpc_core::net::EventDispatcher;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let mut dispatcher = EventDispatcher::new(16);
+/// dispatcher.spawn(async { /* handle an event */ });
+/// let report = dispatcher.drain(Duration::from_secs(5)).await;
+/// assert_eq!((report.finished, report.aborted), (1, 0));
+/// # }
+/// ```
+pub struct EventDispatcher {
+    handlers: JoinSet<()>,
+    max: usize,
+}
+
+/// What [`EventDispatcher::next`] has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dispatch<E> {
+    /// An event, and there is room for its handler.
+    Event(LinkEvent<E>),
+    /// A handler has panicked.
+    Panicked,
+    /// There are no more events.
+    End,
+}
+
+impl EventDispatcher {
+    /// For so many handlers at once; at least 1.
+    #[must_use]
+    pub fn new(max_handlers: usize) -> Self {
+        Self {
+            handlers: JoinSet::new(),
+            max: max_handlers.max(1),
+        }
+    }
+
+    /// Starts a handler.
+    pub fn spawn(&mut self, handler: impl Future<Output = ()> + Send + 'static) {
+        self.handlers.spawn(handler);
+    }
+
+    /// Waits for the next event for which there is room, or for a panic.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn next<E>(&mut self, events: &mut Events<E>) -> Dispatch<E> {
+        loop {
+            let has_room = self.handlers.len() < self.max;
+            tokio::select! {
+                biased;
+                Some(ended) = self.handlers.join_next() => if panicked(&ended) {
+                    return Dispatch::Panicked;
+                },
+                event = events.next(), if has_room => {
+                    return event.map_or(Dispatch::End, Dispatch::Event);
+                }
+            }
+        }
+    }
+
+    /// Waits until all handlers have ended, at most for `timeout`, and aborts the rest.
+    ///
+    /// # Cancel safety
+    /// Dropping the future waits no longer; the handlers go on until the dispatcher is dropped.
+    pub async fn drain(&mut self, timeout: Duration) -> DrainReport {
+        let at_start = self.handlers.len();
+        let all = async { while self.handlers.join_next().await.is_some() {} };
+        // Time that has run out ends the wait as well.
+        let _ = tokio::time::timeout(timeout, all).await;
+        let mut report = DrainReport::default();
+        report.aborted = self.handlers.len();
+        report.finished = at_start - report.aborted;
+        self.handlers.shutdown().await;
+        report
+    }
+}
+
+fn panicked(ended: &Result<(), JoinError>) -> bool {
+    ended.as_ref().is_err_and(JoinError::is_panic)
+}
+
+impl fmt::Debug for EventDispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventDispatcher")
+            .field("running", &self.handlers.len())
+            .field("max", &self.max)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::net::queue::{Producer, QueueConfig, queue};
+
+    fn events() -> (Producer<LinkEvent<u32>>, Events<u32>) {
+        let (producer, consumer) = queue(QueueConfig::default());
+        (producer, Events::new(consumer))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_waits_until_there_is_room_for_its_handler() {
+        let (producer, mut events) = events();
+        let mut dispatcher = EventDispatcher::new(1);
+        let (done, wait) = oneshot::channel::<()>();
+        dispatcher.spawn(wait.map(drop));
+        producer.push(LinkEvent::Event(7), 1);
+        assert!(dispatcher.next(&mut events).now_or_never().is_none());
+        done.send(()).unwrap();
+        let next = dispatcher.next(&mut events).await;
+        assert_eq!(next, Dispatch::Event(LinkEvent::Event(7)));
+        drop(producer);
+        assert_eq!(dispatcher.next(&mut events).await, Dispatch::End);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_is_reported_and_others_go_on() {
+        let (producer, mut events) = events();
+        let mut dispatcher = EventDispatcher::new(4);
+        dispatcher.spawn(async { panic!("asked to") });
+        producer.push(LinkEvent::Event(1), 1);
+        let mut found = [
+            dispatcher.next(&mut events).await,
+            dispatcher.next(&mut events).await,
+        ];
+        found.sort_by_key(|one| *one == Dispatch::Panicked);
+        assert_eq!(found, [Dispatch::Event(LinkEvent::Event(1)), Dispatch::Panicked]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_drain_counts_who_finished_and_who_was_aborted() {
+        let mut dispatcher = EventDispatcher::new(4);
+        dispatcher.spawn(tokio::time::sleep(Duration::from_secs(1)));
+        dispatcher.spawn(std::future::pending());
+        let report = dispatcher.drain(Duration::from_secs(2)).await;
+        assert_eq!((report.finished, report.aborted), (1, 1));
+    }
+}
