@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes};
-use connectonion_proto::net::{Host, HostOptions, RuntimeOptions, http_config};
+use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
@@ -134,13 +134,15 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     if is_public {
         warn_of_reach(&args.trust);
     }
-    let host = Host::bind(address, agent, options).await.map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::AddrInUse => "; choose another address with --listen",
-            _ => "",
-        };
-        Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
-    })?;
+    let host = Server::bind(address, agent, options)
+        .await
+        .map_err(|error| {
+            let hint = match error.kind() {
+                io::ErrorKind::AddrInUse => "; choose another address with --listen",
+                _ => "",
+            };
+            Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
+        })?;
     let signals = Signals::listen();
     let (handle, runtime, url) = (host.handle(), host.runtime(), host.url());
     cli::say(format_args!(
@@ -188,7 +190,7 @@ fn warn_of_reach(trust: &TrustArgs) {
 }
 
 /// The agent, and how it is served.
-fn agent(args: &Args, is_public: bool) -> Result<(Worker, HostOptions), Failure> {
+fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failure> {
     let home = args.home.folder()?;
     let key = args.home.key(args.key.as_deref(), "host.key")?;
     let files = args.files.clone().unwrap_or_else(|| home.join("files"));
@@ -224,7 +226,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, HostOptions), Failure>
     for host in &args.trust.hosts {
         guards = guards.with_allowed_host(host).map_err(Failure::usage)?;
     }
-    let options = HostOptions::with_runtime(runtime, level)
+    let options = ServerOptions::with_runtime(runtime, level)
         .with_name(&args.name)
         .with_tools(worker.tools())
         .with_http(http.with_guards(guards))

@@ -107,7 +107,7 @@ pub fn route<'m>(me: &Identity, message: &'m Message) -> Route<'m> {
     if !is_final {
         return Route::Partial;
     }
-    if username == me.username {
+    if *username == me.username {
         return Route::OwnMessage {
             channel_uid,
             message,

@@ -48,7 +48,7 @@ rpc_core::config! {
         /// every step. Default yes.
         pub session_sync: bool = true => with_session_sync,
         /// Largest frame that is sent, in bytes; a larger one is refused at once. Hosts close on it. A
-        /// `RemoteAgent` whose conversation is too large for its CONNECT connects without it.
+        /// `Client` whose conversation is too large for its CONNECT connects without it.
         /// Default 16 MiB, the known hosts' limit.
         pub max_sent_bytes: usize = MAX_SERVER_MESSAGE => with_max_sent_bytes,
         /// Bounds on size and number of what is received. Default

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use async_trait::async_trait;
 use connectonion_proto::client::ClientConfig;
-use connectonion_proto::net::{AgentOptions, ClientProtocol, RemoteAgent, connect_with, dialer};
+use connectonion_proto::net::{AgentOptions, Client, ClientProtocol, connect_with, dialer};
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link};
@@ -34,7 +34,7 @@ fn options(terms: &Terms) -> AgentOptions {
 #[async_trait]
 impl ClientUnderTest for Questions {
     type Protocol = ClientProtocol;
-    type Handle = RemoteAgent;
+    type Handle = Client;
 
     const STEPS: usize = 1;
     const CALLS: bool = true;
@@ -48,7 +48,7 @@ impl ClientUnderTest for Questions {
         (agent, events, tokio::spawn(connection.run()))
     }
 
-    fn link<'h>(&self, agent: &'h RemoteAgent) -> &'h Link<ClientProtocol> {
+    fn link<'h>(&self, agent: &'h Client) -> &'h Link<ClientProtocol> {
         agent.link()
     }
 
@@ -57,7 +57,7 @@ impl ClientUnderTest for Questions {
         line.say(connected("new")).await
     }
 
-    async fn call(&self, agent: &RemoteAgent, _: &SharedEvents<Self>) -> Ended {
+    async fn call(&self, agent: &Client, _: &SharedEvents<Self>) -> Ended {
         agent.status("s-1").await.into()
     }
 
@@ -76,7 +76,7 @@ impl ClientUnderTest for Questions {
             .await
     }
 
-    async fn load(&self, agent: &RemoteAgent, bytes: usize) -> Ended {
+    async fn load(&self, agent: &Client, bytes: usize) -> Ended {
         agent.status("x".repeat(bytes)).await.into()
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use connectonion_proto::client::ClientConfig;
-use connectonion_proto::net::{AgentOptions, RemoteAgent, Run, RunEvent, connect};
+use connectonion_proto::net::{AgentOptions, Client, Run, RunEvent, connect};
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery};
@@ -37,7 +37,7 @@ async fn accept(listener: &RawListener, status: &str) -> RawPeer {
 }
 
 /// A run with two steps.
-async fn in_mid_run(attempts: u32) -> (RemoteAgent, Run, RawListener, RawPeer) {
+async fn in_mid_run(attempts: u32) -> (Client, Run, RawListener, RawPeer) {
     let listener = RawListener::bind().await.unwrap();
     let backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0);
     let policy = ReconnectPolicy::new(backoff.with_max_attempts(Some(attempts)));

@@ -10,7 +10,7 @@ use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::limits::server_limits;
 use connectonion_proto::net::{
-    Agent, AgentError, Host, HostHandle, HostOptions, Prompt, Reply, RuntimeOptions, Turn,
+    Agent, AgentError, Prompt, Reply, RuntimeOptions, Server, ServerHandle, ServerOptions, Turn,
 };
 use connectonion_proto::server::{ServerConfig, ServerConn};
 use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
@@ -44,7 +44,7 @@ impl Agent for Talkative {
 struct Subject {
     address: SocketAddr,
     counters: Arc<Counters>,
-    handle: HostHandle,
+    handle: ServerHandle,
 }
 
 /// Waits for a frame of this type.
@@ -72,7 +72,7 @@ impl ServerUnderTest for Subject {
                 .with_invites(InviteCodes::new(["red-onion"]).unwrap())
                 .with_book(book);
         let runtime = RuntimeOptions::with_access(access);
-        let options = HostOptions::with_runtime(runtime, TrustLevel::Careful);
+        let options = ServerOptions::with_runtime(runtime, TrustLevel::Careful);
         let connection = ServerConfig::default()
             .with_connect_timeout(Some(terms.opening))
             .with_keep_alive(terms.keep_alive)
@@ -85,7 +85,9 @@ impl ServerUnderTest for Subject {
             .with_http(http)
             .with_driver(driver)
             .with_shutdown_timeout(terms.shutdown);
-        let host = Host::bind("127.0.0.1:0", Talkative, options).await.unwrap();
+        let host = Server::bind("127.0.0.1:0", Talkative, options)
+            .await
+            .unwrap();
         let subject = Self {
             address: host.local_addr(),
             counters: host.counters(),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connectonion_proto::limits::server_limits;
-use connectonion_proto::net::{self, AgentOptions, Host, HostHandle, HostOptions, HostRuntime};
+use connectonion_proto::net::{
+    self, AgentOptions, HostRuntime, Server, ServerHandle, ServerOptions,
+};
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
@@ -23,12 +25,14 @@ struct Running {
     address: SocketAddr,
     url: String,
     runtime: HostRuntime,
-    handle: HostHandle,
+    handle: ServerHandle,
     run: JoinHandle<DrainReport>,
 }
 
-async fn start(options: HostOptions) -> Running {
-    let host = Host::bind("127.0.0.1:0", Scripted, options).await.unwrap();
+async fn start(options: ServerOptions) -> Running {
+    let host = Server::bind("127.0.0.1:0", Scripted, options)
+        .await
+        .unwrap();
     Running {
         address: host.local_addr(),
         url: host.url(),
@@ -38,8 +42,8 @@ async fn start(options: HostOptions) -> Running {
     }
 }
 
-fn options() -> HostOptions {
-    HostOptions::new(&host_key(), TrustLevel::Open)
+fn options() -> ServerOptions {
+    ServerOptions::new(&host_key(), TrustLevel::Open)
 }
 
 /// The answer to a request on a connection of its own.

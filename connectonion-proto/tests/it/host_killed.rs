@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use connectonion_proto::net::{Host, HostOptions};
+use connectonion_proto::net::{Server, ServerOptions};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
 use serde_json::{Value, json};
@@ -16,11 +16,13 @@ use crate::staff::{Client, Scripted, host_key, input};
 /// Where the child stores; it is this very program.
 const FILE: &str = "CONNECTONION_KILLED_HOST";
 
-async fn bind(path: impl Into<std::path::PathBuf>) -> Host {
+async fn bind(path: impl Into<std::path::PathBuf>) -> Server {
     let storage = JsonlStorage::open(path, JsonlOptions::default()).unwrap();
-    let mut options = HostOptions::new(&host_key(), TrustLevel::Open);
+    let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
     options.runtime = options.runtime.with_storage(Arc::new(storage));
-    Host::bind("127.0.0.1:0", Scripted, options).await.unwrap()
+    Server::bind("127.0.0.1:0", Scripted, options)
+        .await
+        .unwrap()
 }
 
 /// Serves until it is killed. Does nothing in a usual test run.

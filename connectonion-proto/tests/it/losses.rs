@@ -11,8 +11,8 @@ use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, ErrorFrame, EventKind, Scope, Thinking, ToolResult, ToolStatus,
 };
 use connectonion_proto::net::{
-    Agent, AgentError, AgentOptions, HostRuntime, Prompt, RemoteAgent, Reply, RunEvent,
-    RuntimeOptions, Turn, connect_with,
+    Agent, AgentError, AgentOptions, Client, HostRuntime, Prompt, Reply, RunEvent, RuntimeOptions,
+    Turn, connect_with,
 };
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::TrustLevel;
@@ -77,7 +77,7 @@ fn check(heard: &Heard, prompt: &str, said: Result<(), Delivery>) {
 }
 
 /// Says something while the agent works.
-async fn interject(agent: RemoteAgent) -> Result<Taken, CallError<ErrorFrame>> {
+async fn interject(agent: Client) -> Result<Taken, CallError<ErrorFrame>> {
     agent.interject("more").await
 }
 

@@ -3,7 +3,7 @@
 
 use connectonion_proto::client::Resume;
 use connectonion_proto::frame::Scope;
-use connectonion_proto::net::{Event, Events, RemoteAgent, Run, RunEvent};
+use connectonion_proto::net::{Client, Event, Events, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
@@ -42,7 +42,7 @@ fn bound() -> Value {
 }
 
 struct Asked {
-    agent: RemoteAgent,
+    agent: Client,
     events: Events,
     run: Run,
     host: Host,
@@ -50,7 +50,7 @@ struct Asked {
 }
 
 /// A run that has this question to ask.
-async fn asking(question: &Value) -> (RemoteAgent, Events, Host, MemListener, Run) {
+async fn asking(question: &Value) -> (Client, Events, Host, MemListener, Run) {
     let (agent, events, mut host, listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;

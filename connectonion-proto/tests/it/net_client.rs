@@ -9,7 +9,7 @@ use connectonion_proto::frame::{
     AdminAction, Approval, ApprovalNeeded, AskUser, Input, Mode, Rejection, Scope, Standing,
 };
 use connectonion_proto::net::{
-    AgentOptions, Event, Events, Human, RemoteAgent, Run, RunEvent, connect_with,
+    AgentOptions, Client, Event, Events, Human, Run, RunEvent, connect_with,
 };
 use rpc_core::Str;
 use rpc_core::net::mem::{self, MemListener};
@@ -28,7 +28,7 @@ pub fn options() -> AgentOptions {
         .with_clock(|| UNIX_EPOCH + Duration::from_secs_f64(NOW))
 }
 
-pub fn open(options: AgentOptions) -> (RemoteAgent, Events, MemListener) {
+pub fn open(options: AgentOptions) -> (Client, Events, MemListener) {
     let (dialer, listener) = mem::listen(64);
     let (agent, events, connection) = connect_with(dialer, client_key(), options);
     tokio::spawn(connection.run());
@@ -36,7 +36,7 @@ pub fn open(options: AgentOptions) -> (RemoteAgent, Events, MemListener) {
 }
 
 /// An agent that is let in, its events and its host.
-pub async fn ready() -> (RemoteAgent, Events, Host, MemListener) {
+pub async fn ready() -> (Client, Events, Host, MemListener) {
     let (agent, events, mut listener) = open(options());
     let (host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();

@@ -7,7 +7,7 @@ use connectonion_proto::auth::InviteCodes;
 use connectonion_proto::client::{Taken, reconnect_policy};
 use connectonion_proto::frame::{Approval, ApprovalNeeded, AskUser, PlanReview, Scope, Standing};
 use connectonion_proto::net::{
-    self, AgentOptions, Host, HostOptions, Human, RemoteAgent, Run, RunEvent, RuntimeOptions,
+    self, AgentOptions, Client, Human, Run, RunEvent, RuntimeOptions, Server, ServerOptions,
 };
 use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
 use rpc_core::CallError;
@@ -21,8 +21,10 @@ const MOMENT: Duration = Duration::from_millis(300);
 
 /// A host with a scripted agent; its place.
 async fn host() -> String {
-    let options = HostOptions::new(&host_key(), TrustLevel::Open);
-    let host = Host::bind("127.0.0.1:0", Scripted, options).await.unwrap();
+    let options = ServerOptions::new(&host_key(), TrustLevel::Open);
+    let host = Server::bind("127.0.0.1:0", Scripted, options)
+        .await
+        .unwrap();
     let url = host.url();
     tokio::spawn(host.run());
     url
@@ -36,7 +38,7 @@ fn options() -> AgentOptions {
     options.with_link(link)
 }
 
-async fn open(url: &str, options: AgentOptions) -> RemoteAgent {
+async fn open(url: &str, options: AgentOptions) -> Client {
     let (agent, _, connection) = net::connect(url, client_key(), options).unwrap();
     tokio::spawn(connection.run());
     agent.ready().await.unwrap();
@@ -44,7 +46,7 @@ async fn open(url: &str, options: AgentOptions) -> RemoteAgent {
 }
 
 /// Drops the line, and waits until there is another.
-async fn lose(agent: &RemoteAgent) {
+async fn lose(agent: &Client) {
     let before = agent.ready().await.unwrap();
     agent.link().cut();
     while agent.ready().await.unwrap() == before {
@@ -208,8 +210,10 @@ async fn a_known_code_opens_the_gate() {
     let policy = TrustPolicy::new(TrustLevel::Careful);
     let access = AccessControl::new(*host_key().address(), policy).with_invites(codes);
     let careful =
-        HostOptions::with_runtime(RuntimeOptions::with_access(access), TrustLevel::Careful);
-    let host = Host::bind("127.0.0.1:0", Scripted, careful).await.unwrap();
+        ServerOptions::with_runtime(RuntimeOptions::with_access(access), TrustLevel::Careful);
+    let host = Server::bind("127.0.0.1:0", Scripted, careful)
+        .await
+        .unwrap();
     let url = host.url();
     tokio::spawn(host.run());
     let agent = open(&url, options().with_invite_code("letmein".to_owned())).await;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use connectonion_proto::client::{ClientConfig, Resume};
-use connectonion_proto::net::{AgentOptions, Event, RemoteAgent, Run, RunEvent};
+use connectonion_proto::net::{AgentOptions, Client, Event, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::reconnect::ReconnectPolicy;
@@ -18,7 +18,7 @@ use crate::scripted::{
 };
 
 /// A run whose first two steps were shown when its line was cut.
-async fn cut_in_mid_run() -> (RemoteAgent, Run, MemListener) {
+async fn cut_in_mid_run() -> (Client, Run, MemListener) {
     let (agent, _, mut host, listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::Mode;
 use connectonion_proto::net::{
-    AgentOptions, ConnectError, Connection, FindError, RemoteAgent, connect, find, look_up,
+    AgentOptions, Client, ConnectError, Connection, FindError, connect, find, look_up,
 };
 use examples::cli::{self, Failure};
 use examples::screen::connectonion::Frames;
@@ -116,7 +116,7 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
 }
 
 /// Finds the agent, and makes everything ready to talk to it.
-async fn open(args: Args) -> Result<(Talk, RemoteAgent, Connection<WsDialer>), Failure> {
+async fn open(args: Args) -> Result<(Talk, Client, Connection<WsDialer>), Failure> {
     check(&args)?;
     let key = args.home.key(args.key.as_deref(), "chat.key")?;
     let mut along = Attachments::default();

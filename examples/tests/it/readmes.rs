@@ -159,8 +159,8 @@ async fn the_client_of_acolyte_has_its_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_client_of_connectonion_has_its_answer() {
     let key = Signer::from_seed(&[7; 32]);
-    let options = connectonion_proto::net::HostOptions::new(&key, TrustLevel::Open);
-    let host = connectonion_proto::net::Host::bind("127.0.0.1:0", Echo, options);
+    let options = connectonion_proto::net::ServerOptions::new(&key, TrustLevel::Open);
+    let host = connectonion_proto::net::Server::bind("127.0.0.1:0", Echo, options);
     let host = host.await.unwrap();
     let url = format!("http://{}", host.local_addr());
     let program = Program::start("connectonion_1", &url);

@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::frame::{Approval, ApprovalNeeded, Scope};
 use connectonion_proto::net::{
-    AgentOptions, Host, HostHandle, HostOptions, Human, RemoteAgent, connect_with, dialer,
+    AgentOptions, Client, Human, Server, ServerHandle, ServerOptions, connect_with, dialer,
 };
 use connectonion_proto::trust::TrustLevel;
 use examples::agent::tools::{WRITE_FILE, tools};
 use examples::agent::{Folder, Worker};
 use examples::cli::Failure;
 use examples::screen::connectonion::Frames;
-use exoclaw_proto::net::Client;
+use exoclaw_proto::net::Client as Gateway;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Human for Owner {
 /// An agent somewhere else, as the router's client has it.
 #[derive(Clone)]
 pub(super) struct Remote {
-    agent: RemoteAgent,
+    agent: Client,
 }
 
 impl Remote {
@@ -71,11 +71,11 @@ pub(super) struct Agent {
     plug: watch::Sender<bool>,
     place: Place,
     server: JoinHandle<()>,
-    handle: HostHandle,
+    handle: ServerHandle,
 }
 
 /// Opens it.
-pub(super) async fn open(hop: &Hop, gateway: Client) -> Result<Agent, Failure> {
+pub(super) async fn open(hop: &Hop, gateway: Gateway) -> Result<Agent, Failure> {
     let place = Place::new("diary")?;
     let folder = Folder::open(place.path()).map_err(Failure::new)?;
     // Tools are functions on threads of their own, so they may wait.
@@ -104,8 +104,8 @@ pub(super) async fn open(hop: &Hop, gateway: Client) -> Result<Agent, Failure> {
     };
     let key = Signer::from_seed(&[5; 32]);
     let worker = Worker::new(Arc::new(script), "script", tools);
-    let options = HostOptions::new(&key, TrustLevel::Open);
-    let host = Host::bind("127.0.0.1:0", worker, options)
+    let options = ServerOptions::new(&key, TrustLevel::Open);
+    let host = Server::bind("127.0.0.1:0", worker, options)
         .await
         .map_err(Failure::new)?;
     let (url, handle) = (host.url(), host.handle());

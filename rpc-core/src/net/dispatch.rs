@@ -146,7 +146,10 @@ mod tests {
             dispatcher.next(&mut events).await,
         ];
         found.sort_by_key(|one| *one == Dispatch::Panicked);
-        assert_eq!(found, [Dispatch::Event(LinkEvent::Event(1)), Dispatch::Panicked]);
+        assert_eq!(
+            found,
+            [Dispatch::Event(LinkEvent::Event(1)), Dispatch::Panicked]
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -330,7 +330,13 @@ impl Runner {
         let (shared, channel) = (&self.shared, &message.channel_uid);
         let (tag, joined) = (shared.tag(channel), shared.is_joined(channel));
         let triggers = &shared.config.triggers;
-        should_respond(tag.as_deref(), joined, triggers, &me.username, &message.message)
+        should_respond(
+            tag.as_deref(),
+            joined,
+            triggers,
+            &me.username,
+            &message.message,
+        )
     }
 
     fn spawn<F, W>(&mut self, channel: ChannelUid, work: F)

@@ -1,4 +1,4 @@
-//! [`RemoteAgent`]: an agent somewhere else.
+//! [`Client`]: an agent somewhere else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ type Outcome<T> = Result<T, CallError<ErrorFrame>>;
 /// [`Refused::NotReady`] before CONNECTED); [`ready`](Self::ready) waits. No prompt is ever sent
 /// twice.
 #[derive(Clone)]
-pub struct RemoteAgent {
+pub struct Client {
     link: Link<ClientProtocol>,
     session: Arc<ClientSession>,
     signer: RequestSigner,
 }
 
-impl RemoteAgent {
+impl Client {
     pub(super) const fn new(
         link: Link<ClientProtocol>,
         session: Arc<ClientSession>,
@@ -50,7 +50,7 @@ impl RemoteAgent {
     /// the [`Run`] is the one that goes on.
     ///
     /// ```
-    /// use connectonion_proto::net::{RemoteAgent, RunEvent};
+    /// use connectonion_proto::net::{Client, RunEvent};
     ///
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
     /// # #[tokio::main(flavor = "current_thread")]
@@ -400,9 +400,9 @@ fn unexpected() -> CallError<ErrorFrame> {
     CallError::Remote(ErrorFrame::new("an answer to something else"))
 }
 
-impl fmt::Debug for RemoteAgent {
+impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RemoteAgent")
+        f.debug_struct("Client")
             .field("state", &self.link.state())
             .field("session", &self.session)
             .finish_non_exhaustive()

@@ -13,14 +13,14 @@ pub enum Event {
     /// Let in, for the first time or again. With a conversation that is newer than the client's, if
     /// the host has one: show that one instead.
     Connected(Connected),
-    /// The client is a stranger here: [`onboard`](super::RemoteAgent::onboard) answers. There is no
+    /// The client is a stranger here: [`onboard`](super::Client::onboard) answers. There is no
     /// deadline.
     OnboardRequired(OnboardRequired),
     /// The CONNECT was refused.
     Refused(ErrorFrame),
     /// A step of a run that no [`Run`](super::Run) listens to: another device has started it, or it was
     /// found going on, or its `Run` was dropped. Or a change between two runs. With
-    /// [`follow`](super::RemoteAgent::follow) the rest of the run comes as a `Run`.
+    /// [`follow`](super::Client::follow) the rest of the run comes as a `Run`.
     Step(Step),
     /// The end of a run that no [`Run`](super::Run) listens to.
     RunEnded(Result<Output, CallError<ErrorFrame>>),

@@ -1,4 +1,4 @@
-//! A client of an agent somewhere else: [`RemoteAgent`], and how it is connected.
+//! A client of an agent somewhere else: [`Client`], and how it is connected.
 
 mod agent;
 mod event;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use rpc_core::net::Dialer;
 
-pub use agent::RemoteAgent;
+pub use agent::Client;
 pub use event::Event;
 #[cfg(feature = "ws")]
 pub use find::{FindError, Found, find, look_up};
@@ -48,7 +48,7 @@ pub fn connect_with<D: Dialer>(
     dialer: D,
     identity: impl Sign,
     options: AgentOptions,
-) -> (RemoteAgent, Events, Connection<D>) {
+) -> (Client, Events, Connection<D>) {
     let AgentOptions {
         client,
         host,
@@ -65,5 +65,5 @@ pub fn connect_with<D: Dialer>(
     let side = ClientProtocol::new(config, signer.clone(), Arc::clone(&session), invite_code);
     let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
     session.attach(link.downgrade());
-    (RemoteAgent::new(link, session, signer), events, connection)
+    (Client::new(link, session, signer), events, connection)
 }

@@ -29,7 +29,7 @@ rpc_core::config! {
     #[derive(Clone)]
     pub struct AgentOptions {
         /// The machine's configuration. `session_sync` events are taken in and not passed on: the latest
-        /// is [`live_session`](super::RemoteAgent::live_session).
+        /// is [`live_session`](super::Client::live_session).
         pub client: ClientConfig = ClientConfig::new() => with_client(ClientConfig),
         /// Whose agent it is: signed into every CONNECT, so that no other host can use it. Newer hosts
         /// insist on it. [`find`](super::find) learns it. Default `None`.

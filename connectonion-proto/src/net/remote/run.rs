@@ -69,7 +69,7 @@ pub enum RunEvent {
 /// it ends with [`CallError::Closed`], whose [`delivery`](CallError::delivery) says whether the
 /// prompt may have arrived; it is never sent again by itself.
 ///
-/// Dropping it stops listening; the agent goes on. [`interrupt`](super::RemoteAgent::interrupt) stops
+/// Dropping it stops listening; the agent goes on. [`interrupt`](super::Client::interrupt) stops
 /// it.
 pub struct Run {
     /// `None` once the end was read.

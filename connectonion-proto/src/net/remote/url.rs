@@ -3,7 +3,7 @@
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 
-use super::{AgentOptions, Connection, Events, RemoteAgent, connect_with};
+use super::{AgentOptions, Client, Connection, Events, connect_with};
 use crate::client::Sign;
 use crate::limits::WS_PATH;
 
@@ -57,7 +57,7 @@ pub fn connect(
     url: &str,
     identity: impl Sign,
     options: AgentOptions,
-) -> Result<(RemoteAgent, Events, Connection<WsDialer>), ConnectError> {
+) -> Result<(Client, Events, Connection<WsDialer>), ConnectError> {
     Ok(connect_with(dialer(url, &options)?, identity, options))
 }
 

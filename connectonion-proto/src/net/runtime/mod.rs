@@ -37,7 +37,7 @@ pub use turn::Turn;
 /// Cheap to clone; all clones are the same runtime.
 ///
 /// It needs one task that [runs](Self::run) it, and one for each connection that it
-/// [serves](Self::serve). `Host` does both for WebSockets.
+/// [serves](Self::serve). `Server` does both for WebSockets.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! [`Host`]: a [`HostRuntime`] on a socket.
+//! [`Server`]: a [`HostRuntime`] on a socket.
 
 mod http;
 mod options;
@@ -22,13 +22,13 @@ use super::runtime::{Agent, HostRuntime};
 use crate::limits::WS_PATH;
 use crate::server::ServerConfig;
 
-pub use options::{HostOptions, http_config};
+pub use options::{ServerOptions, http_config};
 
 /// An agent's host on a socket.
 ///
 /// ```
 /// use connectonion_proto::auth::Signer;
-/// use connectonion_proto::net::{Agent, AgentError, Host, HostOptions, Prompt, Reply, Turn};
+/// use connectonion_proto::net::{Agent, AgentError, Server, ServerOptions, Prompt, Reply, Turn};
 /// use connectonion_proto::trust::TrustLevel;
 ///
 /// struct Echo;
@@ -43,8 +43,8 @@ pub use options::{HostOptions, http_config};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let key = Signer::generate()?; // or Signer::load_or_generate(".co/keys/agent.key")
-/// let options = HostOptions::new(&key, TrustLevel::Open).with_name("echo");
-/// let host = Host::bind("127.0.0.1:0", Echo, options).await?;
+/// let options = ServerOptions::new(&key, TrustLevel::Open).with_name("echo");
+/// let host = Server::bind("127.0.0.1:0", Echo, options).await?;
 /// println!("{} is at {}", key.address(), host.url());
 /// # let options = connectonion_proto::net::AgentOptions::default();
 /// # let (agent, _, connection) = connectonion_proto::net::connect(&host.url(), key, options)?;
@@ -58,13 +58,13 @@ pub use options::{HostOptions, http_config};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Host {
+pub struct Server {
     server: rpc_core::net::server::Server,
     shared: Arc<Shared>,
 }
 
-/// Ends a [`Host`].
-pub type HostHandle = ShutdownHandle;
+/// Ends a [`Server`].
+pub type ServerHandle = ShutdownHandle;
 
 /// What all connections of a host share.
 struct Shared {
@@ -74,7 +74,7 @@ struct Shared {
     shutdown_timeout: Duration,
 }
 
-impl Host {
+impl Server {
     /// Listens; the known hosts listen on port 8000. WebSockets are served at
     /// [`WS_PATH`]; `/health`, `/info` and `/sessions/{id}` are answered as the known clients expect
     /// it.
@@ -87,7 +87,7 @@ impl Host {
     pub async fn bind(
         address: impl ToSocketAddrs,
         agent: impl Agent,
-        options: HostOptions,
+        options: ServerOptions,
     ) -> io::Result<Self> {
         let max = options.connection.limits.max_message_bytes;
         let max_sent = options.connection.max_sent_bytes;
@@ -141,9 +141,9 @@ impl Host {
     }
 
     /// A handle that ends the host. Give its drain no less than the
-    /// [`shutdown_timeout`](HostOptions::shutdown_timeout).
+    /// [`shutdown_timeout`](ServerOptions::shutdown_timeout).
     #[must_use]
-    pub fn handle(&self) -> HostHandle {
+    pub fn handle(&self) -> ServerHandle {
         self.server.shutdown_handle()
     }
 
@@ -181,9 +181,9 @@ impl Host {
     }
 }
 
-impl fmt::Debug for Host {
+impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host")
+        f.debug_struct("Server")
             .field("server", &self.server)
             .field("runtime", &self.shared.runtime)
             .finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! [`HostOptions`].
+//! [`ServerOptions`].
 
 use std::fmt;
 use std::future::Future;
@@ -36,8 +36,8 @@ type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 pub(super) type Service = dyn Fn(Request<Bytes>, SocketAddr) -> Answering + Send + Sync;
 
 rpc_core::config! {
-    /// How a [`Host`](super::Host) behaves.
-    pub struct HostOptions {
+    /// How a [`Server`](super::Server) behaves.
+    pub struct ServerOptions {
         /// The agent's name, for `/info` and `/health`. Default `agent`.
         pub name: String = "agent".to_owned() => with_name(impl Into<String>),
         /// The agent's tools, for `/info`. Default none.
@@ -55,7 +55,7 @@ rpc_core::config! {
         pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
         /// How long the host's end may take. In the first half agents may finish, in the second the
         /// clients' Close is awaited, for the [driver](Self::driver)'s `close_timeout` at most. Default 5 s;
-        /// give the [handle](super::HostHandle)'s drain no less.
+        /// give the [handle](super::ServerHandle)'s drain no less.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
         pub(super) service: Option<Arc<Service>> = None,
     }
@@ -63,7 +63,7 @@ rpc_core::config! {
     pub fn with_runtime(runtime: RuntimeOptions, level: TrustLevel);
 }
 
-impl HostOptions {
+impl ServerOptions {
     /// For the host with this key, at this level of trust, with nobody in its lists and without a
     /// storage.
     #[must_use]
@@ -92,9 +92,9 @@ impl HostOptions {
     }
 }
 
-impl fmt::Debug for HostOptions {
+impl fmt::Debug for ServerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostOptions")
+        f.debug_struct("ServerOptions")
             .field("name", &self.name)
             .field("trust", &self.trust)
             .field("runtime", &self.runtime)

@@ -5,7 +5,7 @@ use connectonion_proto::client::Taken;
 use connectonion_proto::frame::{Answer, ClientFrame, Input, Response};
 use connectonion_proto::id::EventId;
 use connectonion_proto::limits::client_limits;
-use connectonion_proto::net::{RemoteAgent, Run, RunEvent};
+use connectonion_proto::net::{Client, Run, RunEvent};
 use rpc_core::CallError;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -57,7 +57,7 @@ fn answer(frame: &Value) -> Answer {
 
 /// A user of the remote agent at a recorded host.
 struct User {
-    agent: RemoteAgent,
+    agent: Client,
     host: Host,
     run: Option<Run>,
     interjected: Vec<JoinHandle<Result<Taken, CallError<connectonion_proto::frame::ErrorFrame>>>>,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use connectonion_proto::client::Taken;
 use connectonion_proto::frame::{ErrorFrame, Mode};
-use connectonion_proto::net::{Event, Events, RemoteAgent, Run, RunEvent};
+use connectonion_proto::net::{Client, Event, Events, Run, RunEvent};
 use examples::cli::{self, Failure, complain};
 use examples::screen::printable;
 use examples::terminal::{self, Input, Output, Terminal};
@@ -52,7 +52,7 @@ enum Voice {
 
 /// A conversation.
 pub(crate) struct Talk {
-    agent: RemoteAgent,
+    agent: Client,
     /// Where it should be.
     url: String,
     events: Events,
@@ -98,7 +98,7 @@ enum Happened {
 
 impl Talk {
     pub(crate) fn new(
-        (agent, url): (RemoteAgent, String),
+        (agent, url): (Client, String),
         events: Events,
         show: Show,
         keeper: Keeper,

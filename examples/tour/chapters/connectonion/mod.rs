@@ -10,7 +10,7 @@ use std::time::Duration;
 use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::client::Taken;
 use connectonion_proto::frame::{EventKind, OnboardMethod, Rejection, Scope};
-use connectonion_proto::net::{Host, HostOptions, RuntimeOptions};
+use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions};
 use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
@@ -48,8 +48,8 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let access = AccessControl::new(*key.address(), policy).with_invites(codes);
     let runtime = RuntimeOptions::with_access(access)
         .with_uploads(place.path().join("uploads"), UploadLimits::default());
-    let options = HostOptions::with_runtime(runtime, TrustLevel::Careful);
-    let host = Host::bind("127.0.0.1:0", worker, options)
+    let options = ServerOptions::with_runtime(runtime, TrustLevel::Careful);
+    let host = Server::bind("127.0.0.1:0", worker, options)
         .await
         .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;
     let (url, handle, address) = (host.url(), host.handle(), *key.address());

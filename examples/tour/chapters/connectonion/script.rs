@@ -6,7 +6,7 @@ use std::time::Duration;
 use connectonion_proto::auth::{Address, Signer};
 use connectonion_proto::frame::{ApprovalNeeded, AskUser, EventKind};
 use connectonion_proto::net::{
-    AgentOptions, Event, Events, Question, RemoteAgent, Run, RunEvent, connect,
+    AgentOptions, Client, Event, Events, Question, Run, RunEvent, connect,
 };
 use examples::cli::Failure;
 use examples::screen::connectonion::Frames;
@@ -23,7 +23,7 @@ const BACK: Duration = Duration::from_millis(150);
 
 /// Somebody who talks to the agent.
 pub(crate) struct Player {
-    pub(crate) agent: RemoteAgent,
+    pub(crate) agent: Client,
     events: Events,
     screen: Arc<Screen>,
     name: &'static str,

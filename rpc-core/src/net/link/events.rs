@@ -18,7 +18,7 @@ pub struct Events<E> {
 }
 
 impl<E> Events<E> {
-    pub(super) const fn new(queue: Consumer<LinkEvent<E>>) -> Self {
+    pub(in crate::net) const fn new(queue: Consumer<LinkEvent<E>>) -> Self {
         Self { queue }
     }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
-    Agent, AgentError, Host, HostOptions, Prompt, Reply, Turn, http_config,
+    Agent, AgentError, Server, ServerOptions, Prompt, Reply, Turn, http_config,
 };
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::net::server::ServerLimits;
@@ -21,9 +21,9 @@ impl Agent for Echo {
 
 pub(super) async fn serve(tell: Tell) {
     let limits = ServerLimits::default().with_max_connections(20_000);
-    let options = HostOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
+    let options = ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
         .with_http(http_config().with_limits(limits));
-    let host = Host::bind("127.0.0.1:0", Echo, options).await.unwrap();
+    let host = Server::bind("127.0.0.1:0", Echo, options).await.unwrap();
     tell(host.local_addr());
     host.run().await;
 }
