@@ -10,7 +10,13 @@
 //! - [`Events`], what the application has to know, in order, bounded;
 //! - [`Connection`], the task. *You* spawn [`Connection::run`]: there are no hidden tasks.
 //!
-//! What holds for every protocol:
+//! # Servers
+//! An accepted connection never reconnects, so it is no link. [`serve`] runs it in one task: transport,
+//! machine, and the futures of its handlers. A [`ConnectionHandler`] says what the machine's events
+//! mean, and a [`Handle`] lets any task give the machine commands. A hub that many connections share
+//! is a [`SharedHub`].
+//!
+//! What holds for every link:
 //!
 //! - The reader never waits for user code. Replies are matched in the connection's own task and
 //!   never wait behind events (except under [`LagPolicy::Block`], which says so).

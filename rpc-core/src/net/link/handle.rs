@@ -257,7 +257,7 @@ impl<P: Protocol> Link<P> {
     /// line back meanwhile, or is about to, nothing happens: however many tasks find a line
     /// dead, one reconnect follows.
     ///
-    /// A link that does not dial (an accepted one) ignores it. [`ready`](Self::ready) may still
+    /// A link that does not dial ignores it. [`ready`](Self::ready) may still
     /// return the old generation until the order is carried out; calls in flight end with
     /// [`CloseReason::Local`].
     ///

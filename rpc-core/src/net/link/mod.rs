@@ -143,7 +143,7 @@ pub enum LinkState {
         /// Why.
         cause: CloseReason,
     },
-    /// Closed by this side, or an accepted connection has ended. Final.
+    /// Closed by this side, or the connection of a link that does not dial has ended. Final.
     Closed {
         /// Why.
         reason: CloseReason,
@@ -262,7 +262,7 @@ pub fn open<P: Protocol, D: Dialer>(
     task::parts(protocol, dialer, config, reconnect)
 }
 
-/// A link over one connection that exists already (an accepted one). It never dials. Give the
+/// A link over one transport that exists already. It never dials. Give the
 /// configuration in an [`Arc`], so that all connections of a server share it.
 #[must_use]
 #[allow(
