@@ -6,6 +6,7 @@ mod allocations;
 mod client;
 mod conformance;
 mod crowd;
+mod examples;
 mod faults;
 mod faults_client;
 mod frames_props;
