@@ -6,6 +6,7 @@ mod allocations;
 mod client;
 mod conformance;
 mod desk;
+mod examples;
 mod faults;
 mod faults_client;
 mod faults_run;
