@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use acolyte_proto::client::{ChatUpdate, ClientConfig};
 use acolyte_proto::error::ChatError;
+use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{self, Agent, Run, Server, ServerOptions};
 use async_trait::async_trait;
@@ -48,7 +49,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         .await;
     while let Some(update) = chat.next().await {
         println!("{update:?}");
-        if matches!(update, ChatUpdate::Event(_)) {
+        if matches!(update, ChatUpdate::Event(Event::TextDelta(_))) {
             break;
         }
     }

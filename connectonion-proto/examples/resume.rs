@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::net::{
-    self, Agent, AgentError, AgentOptions, Host, HostOptions, Prompt, Reply, Turn,
+    self, Agent, AgentError, AgentOptions, Host, HostOptions, Prompt, Reply, RunEvent, Turn,
 };
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
@@ -49,9 +49,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     println!("connection {}", agent.ready().await?);
 
     let mut run = agent.input("count").await;
+    run.next().await; // the first step
     agent.link().cut();
-    while let Some(event) = run.next().await {
-        println!("{:?}", event?);
+    while let Some(RunEvent::Step(step)) = run.next().await.transpose()? {
+        println!("{:?}", step.event.kind);
     }
     println!("connection {}", agent.ready().await?);
     println!("{}", run.output().await?.result);
