@@ -23,7 +23,10 @@ pub fn run(manifest_dir: &str, programs: &[(&str, Main)]) {
     let folder = Path::new(manifest_dir).join("examples");
     let mut found = files(&folder).unwrap_or_else(|error| fail(&format!("{folder:?}: {error}")));
     found.sort();
-    let mut listed: Vec<_> = programs.iter().map(|(name, _)| format!("{name}.rs")).collect();
+    let mut listed: Vec<_> = programs
+        .iter()
+        .map(|(name, _)| format!("{name}.rs"))
+        .collect();
     listed.sort();
     let names: Vec<_> = found.iter().map(|(name, _)| name.clone()).collect();
     if names != listed {
@@ -45,7 +48,10 @@ fn files(folder: &Path) -> std::io::Result<Vec<(String, usize)>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or(OsStr::new("")).to_string_lossy();
-        files.push((name.into_owned(), fs::read_to_string(&path)?.lines().count()));
+        files.push((
+            name.into_owned(),
+            fs::read_to_string(&path)?.lines().count(),
+        ));
     }
     Ok(files)
 }
