@@ -61,6 +61,19 @@ pub struct BreakerOpen {
 /// generation, and a permit of an older one is taken back without effect: the failure of a call
 /// from before the circuit opened does not prolong the timeout, its success does not close the
 /// circuit, and trial calls that end after the first one has decided change nothing.
+///
+/// ```
+/// use std::time::Instant;
+/// use rpc_core::breaker::{BreakerConfig, CircuitBreaker, State};
+///
+/// let now = Instant::now();
+/// let mut breaker = CircuitBreaker::new(BreakerConfig::default().with_failure_threshold(1));
+/// let permit = breaker.try_acquire(now)?;
+/// breaker.failure(permit, now);
+/// assert_eq!(breaker.state(), State::Open);
+/// assert!(breaker.try_acquire(now).is_err());
+/// # Ok::<(), rpc_core::breaker::BreakerOpen>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct CircuitBreaker {
     config: BreakerConfig,

@@ -110,6 +110,21 @@ impl Dial {
 /// Call [`first`](Self::first) once; then for every dial either [`on_lost`](Self::on_lost), if it
 /// failed, or [`on_open`](Self::on_open), perhaps [`on_ready`](Self::on_ready), and `on_lost` when
 /// the connection is gone. There is no way to a second dial without a delay.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use rpc_core::Retry;
+/// use rpc_core::backoff::BackoffPolicy;
+/// use rpc_core::reconnect::{Dial, ReconnectPolicy, Reconnector};
+///
+/// let now = Instant::now();
+/// let backoff = BackoffPolicy::new(Duration::from_secs(1), 2.0);
+/// let mut reconnector = Reconnector::new(ReconnectPolicy::new(backoff));
+/// assert_eq!(reconnector.first(), Dial::Now);
+/// let dial = reconnector.on_lost(Retry::Backoff, now, 0);
+/// assert_eq!(dial.at(), Some(now + Duration::from_secs(1)));
+/// assert_eq!(reconnector.on_lost(Retry::Never, now, 0), Dial::GiveUp);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reconnector {
     policy: ReconnectPolicy,

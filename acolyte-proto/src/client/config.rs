@@ -28,6 +28,18 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 
 rpc_core::config! {
     /// How a client gets in, and how long it waits.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use acolyte_proto::auth::ApiKey;
+    /// use acolyte_proto::client::ClientConfig;
+    ///
+    /// let config = ClientConfig::new()
+    ///     .with_api_key(ApiKey::new("secret")?)
+    ///     .with_chat_idle_timeout(Some(Duration::from_secs(600)));
+    /// assert!(!format!("{config:?}").contains("secret"));
+    /// # Ok::<(), acolyte_proto::auth::AuthError>(())
+    /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
         /// The server's key; `None` for a server that wants none. It is sent when a connection is made,

@@ -8,6 +8,16 @@ use crate::id::{RpcId, TaskId};
 
 tagged! {
     /// One frame of the client: `{"id", "type", "payload"}`. Acolyte specification, *RPC baseline*.
+    ///
+    /// ```
+    /// use acolyte_proto::frame::{ClientFrame, Request};
+    /// use acolyte_proto::limits::defaults;
+    ///
+    /// let text = r#"{"id":"rpc_0a1b2c3d","type":"status.get"}"#;
+    /// let frame = ClientFrame::decode(text, &defaults())?;
+    /// assert_eq!((frame.id.as_str(), frame.request), ("rpc_0a1b2c3d", Request::StatusGet));
+    /// # Ok::<(), acolyte_proto::error::FrameError>(())
+    /// ```
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct ClientFrame {

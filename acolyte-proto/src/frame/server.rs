@@ -13,6 +13,17 @@ use crate::loose;
 
 tagged! {
     /// One frame of the server: `{"id", "type", ...}`. Acolyte specification, *RPC baseline*.
+    ///
+    /// ```
+    /// use acolyte_proto::event::Event;
+    /// use acolyte_proto::frame::{Answer, ServerFrame};
+    /// use acolyte_proto::limits::defaults;
+    ///
+    /// let text = r#"{"id":"rpc_1","type":"chat.event","event":{"type":"text-delta","text":"Hello"}}"#;
+    /// let frame = ServerFrame::decode(text, &defaults())?;
+    /// assert_eq!(frame.answer, Answer::Event(Event::text("Hello")));
+    /// # Ok::<(), acolyte_proto::error::FrameError>(())
+    /// ```
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct ServerFrame {

@@ -28,6 +28,26 @@ use crate::id::TaskId;
 ///
 /// Dropping it aborts the chat at the server. Servers of this crate stop the work then; known ones
 /// let it go on in silence.
+///
+/// ```
+/// # use acolyte_proto::frame::ChatRequest;
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let url = server(acolyte_proto::auth::Auth::open()).await?;
+/// # let config = acolyte_proto::client::ClientConfig::new();
+/// # let (client, _, connection) = acolyte_proto::net::connect(&url, config)?;
+/// # tokio::spawn(connection.run());
+/// # client.ready().await?;
+/// let mut chat = client.start_chat(ChatRequest::new("hi", "echo")).await;
+/// while let Some(update) = chat.next().await {
+///     println!("{update:?}");
+/// }
+/// let outcome = chat.finish().await;
+/// assert_eq!(outcome.reply().map(|reply| &*reply.output), Some("hi"));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Chat {
     source: Source,
     task_id: Option<TaskId>,

@@ -58,6 +58,22 @@ enum Question {
 /// status and tasks. Every chat that was accepted ends with `chat.done` or `chat.error`, aborted
 /// ones too, unless [the configuration](ServerConfig::with_silent_aborts) or the end of the line says
 /// otherwise.
+///
+/// ```
+/// use std::time::Instant;
+/// use acolyte_proto::frame::Status;
+/// use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
+/// use rpc_core::{Incoming, Machine};
+///
+/// let now = Instant::now();
+/// let mut conn = ServerConn::new(ServerConfig::default(), 0x5eed, now);
+/// let text = r#"{"id":"rpc_0a1b2c3d","type":"status.get"}"#;
+/// conn.handle_message(Incoming::Text(text), now);
+/// let Some(ServerEvent::StatusGet { id }) = conn.poll_event() else { panic!() };
+/// conn.status(&id, &Status::new("echo", "http://localhost:6767"))?;
+/// assert!(conn.poll_transmit().is_some()); // the reply: hand it to your socket
+/// # Ok::<(), rpc_core::Refused>(())
+/// ```
 pub struct ServerConn {
     config: Arc<ServerConfig>,
     core: MachineCore<ServerEvent>,

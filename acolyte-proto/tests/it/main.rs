@@ -6,6 +6,7 @@ mod allocations;
 mod client_conformance;
 mod client_recordings;
 mod daemon;
+mod examples;
 mod faults_client;
 mod faults_server;
 mod faults_sse;

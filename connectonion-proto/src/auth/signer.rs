@@ -14,6 +14,18 @@ use crate::frame::Signed;
 
 /// A private key. It is never printed, wiped from memory when the last clone goes, and written to
 /// nothing but a [file](Self::save).
+///
+/// ```
+/// use connectonion_proto::auth::{Signer, Verifier, unix_seconds};
+/// use std::time::SystemTime;
+///
+/// let key = Signer::generate()?;
+/// let now = unix_seconds(SystemTime::now());
+/// let signed = key.sign_payload(&serde_json::json!({"to": "anyone", "timestamp": now}))?;
+/// let verified = Verifier::new().verify(&signed, now)?;
+/// assert_eq!(verified.address, *key.address());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Signer {
     key: Arc<SigningKey>,

@@ -30,6 +30,15 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 
 rpc_core::config! {
     /// How long a client waits, and how much it takes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use connectonion_proto::client::ClientConfig;
+    /// use connectonion_proto::net::AgentOptions;
+    ///
+    /// let client = ClientConfig::new().with_silence_timeout(Some(Duration::from_secs(90)));
+    /// let options = AgentOptions::default().with_client(client);
+    /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
         /// How long the host may take to answer a CONNECT; `None` is for ever. At its gate there is no

@@ -14,6 +14,16 @@ use super::json::{in_frame, type_alone, verbatim};
 use super::response::{Answer, ModeChange, PromptUpdate, Response};
 
 /// One frame of the client, as a server reads it. ConnectOnion specification, *Client → Server*.
+///
+/// ```
+/// use connectonion_proto::frame::ClientFrame;
+/// use connectonion_proto::limits::server_limits;
+///
+/// let text = r#"{"type":"INPUT","prompt":"hello"}"#;
+/// let ClientFrame::Input(input) = ClientFrame::decode(text, &server_limits())? else { panic!() };
+/// assert_eq!(input.prompt.as_deref(), Some("hello"));
+/// # Ok::<(), rpc_core::DecodeError>(())
+/// ```
 #[derive(Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]

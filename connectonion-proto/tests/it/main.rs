@@ -5,6 +5,7 @@
 mod allocations;
 mod client;
 mod conformance;
+mod examples;
 mod faults_client;
 mod faults_run;
 mod faults_server;

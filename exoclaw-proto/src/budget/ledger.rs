@@ -106,6 +106,21 @@ pub struct SessionUse<'a> {
 /// that latest day, so a clock that is set back neither empties a budget nor fills another one; a
 /// clock that was far ahead keeps its day until it comes, or until a [`Snapshot`] with the right
 /// day is restored.
+///
+/// ```
+/// use exoclaw_proto::budget::{Budgets, Ledger};
+/// use exoclaw_proto::session::SessionKey;
+///
+/// let session = SessionKey::new("default", "websocket", "ann", "main");
+/// let now = 1_800_000_000; // seconds since 1970
+/// let mut ledger = Ledger::new(Budgets::default().with_daily(Some(1_000)));
+/// let mut reservation = ledger.reserve(&session, 600, now)?;
+/// assert!(ledger.reserve(&session, 600, now).is_err());
+/// ledger.record(&mut reservation, 250);
+/// ledger.settle(reservation);
+/// assert_eq!(ledger.daily_used(), 250);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Ledger {
     budgets: Budgets,
     max_sessions: usize,

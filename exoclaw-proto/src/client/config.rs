@@ -31,6 +31,17 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 
 rpc_core::config! {
     /// How a client gets in, how long it waits, and as whom it chats.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use exoclaw_proto::client::ClientConfig;
+    ///
+    /// let config = ClientConfig::new()
+    ///     .with_token("secret")
+    ///     .with_account("ann")
+    ///     .with_chat_idle_timeout(Some(Duration::from_secs(300)));
+    /// assert!(!format!("{config:?}").contains("secret"));
+    /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
         /// The token; `None` for a gateway that wants none. Default `None`.

@@ -11,6 +11,17 @@ use super::head::Head;
 use crate::id::WireId;
 
 /// One frame of the client.
+///
+/// ```
+/// use exoclaw_proto::frame::{Call, ClientFrame};
+/// use rpc_core::Limits;
+///
+/// let text = r#"{"id":"1","method":"status"}"#;
+/// let ClientFrame::Request(request) = ClientFrame::decode(text, &Limits::default())? else { panic!() };
+/// assert_eq!(request.id.text(), "1");
+/// assert_eq!(request.call, Call::Status);
+/// # Ok::<(), rpc_core::DecodeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]

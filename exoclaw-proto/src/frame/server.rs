@@ -14,6 +14,17 @@ use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 
 /// One frame of the server. Ids are texts; a number is read as its digits. Exoclaw specification,
 /// *Response Format*.
+///
+/// ```
+/// use exoclaw_proto::frame::{ServerFrame, StreamEvent};
+/// use rpc_core::Limits;
+///
+/// let text = r#"{"id":"1","event":"text","data":"Hello"}"#;
+/// let frame = ServerFrame::decode(text, &Limits::default())?;
+/// let event = StreamEvent::Text("Hello".into());
+/// assert_eq!(frame, ServerFrame::Stream { id: "1".into(), event });
+/// # Ok::<(), rpc_core::DecodeError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]

@@ -31,6 +31,24 @@ type Outcome<T> = Result<T, CallError<RpcError>>;
 /// Any number of requests and chats may wait at a time. Known gateways answer those of a connection
 /// one after the other, so timeouts run from the gateway's last
 /// [progress](ClientConn#timeouts), not from the start.
+///
+/// ```
+/// # use exoclaw_proto::net::{self, MemoryBackend, Server, ServerOptions};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let backend = MemoryBackend::new().with_plugin("echo");
+/// # let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
+/// # let url = server.url();
+/// # tokio::spawn(server.run());
+/// # let config = exoclaw_proto::client::ClientConfig::new();
+/// # let (client, _events, connection) = net::connect(&url, config)?;
+/// # tokio::spawn(connection.run());
+/// client.ready().await?;
+/// assert_eq!(client.plugin_list().await?[0].name, "echo");
+/// assert_eq!(client.chat("hello there").await.text().await?, "hello there");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     link: Link<ClientProtocol>,

@@ -43,6 +43,25 @@ enum Waiting {
 /// to be the right token, or the client is refused and disconnected with code 4001. Requests reach
 /// the application as [events](ServerEvent) and may be answered in any order. What the machine
 /// answers by itself: `ping`, texts that are no request, unknown methods, and wrong parameters.
+///
+/// ```
+/// use std::time::Instant;
+/// use exoclaw_proto::auth::Auth;
+/// use exoclaw_proto::frame::Call;
+/// use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
+/// use rpc_core::{Incoming, Machine};
+///
+/// let now = Instant::now();
+/// let mut conn = ServerConn::new(ServerConfig::new(Auth::open()), now);
+/// assert!(conn.poll_transmit().is_some()); // the hello: hand it to your socket
+/// assert_eq!(conn.poll_event(), Some(ServerEvent::Authenticated));
+///
+/// let text = r#"{"id":"1","method":"plugin.list"}"#;
+/// conn.handle_message(Incoming::Text(text), now);
+/// let Some(ServerEvent::Request { id, call: Call::PluginList }) = conn.poll_event() else { panic!() };
+/// conn.reply(id, &["echo"])?;
+/// # Ok::<(), rpc_core::Refused>(())
+/// ```
 pub struct ServerConn {
     config: Arc<ServerConfig>,
     core: MachineCore<ServerEvent>,

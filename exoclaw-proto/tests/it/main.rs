@@ -6,6 +6,7 @@ mod allocations;
 mod client;
 mod conformance;
 mod crowd;
+mod examples;
 mod faults_client;
 mod faults_server;
 mod frames_props;

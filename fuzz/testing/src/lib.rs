@@ -5,11 +5,13 @@
 //! - [`faults`]: peers that misbehave over real sockets;
 //! - [`vectors`]: running test vectors from files;
 //! - [`play`]: machines that a test plays by hand;
-//! - [`json`]: comparing frames as JSON values.
+//! - [`json`]: comparing frames as JSON values;
+//! - [`examples`]: running the example programs of a crate.
 //!
 //! It needs `rpc_core` as its users see it. The core's unit tests cannot use it: there the core is
 //! another crate.
 
+pub mod examples;
 pub mod faults;
 pub mod json;
 pub mod losses;

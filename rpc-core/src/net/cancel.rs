@@ -14,6 +14,18 @@ impl Canceller {
 }
 
 /// A signal that something should come to an end. Cheap to clone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use rpc_core::net::Cancellation;
+///
+/// let (canceller, mut cancellation) = Cancellation::new();
+/// let worker = tokio::spawn(async move { cancellation.cancelled().await });
+/// canceller.cancel();
+/// worker.await.unwrap();
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Cancellation(watch::Receiver<bool>);
 

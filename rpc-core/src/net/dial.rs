@@ -10,6 +10,26 @@ use crate::error::CloseReason;
 
 /// Makes connections. A [`Link`](super::Link) dials once per attempt and puts its own deadline
 /// around the whole of it.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use rpc_core::net::{DialError, Dialer, mem};
+/// use tokio::sync::mpsc;
+///
+/// /// Makes each connection in memory, and hands its other end to a server.
+/// struct InProcess(mpsc::Sender<mem::MemTransport>);
+///
+/// #[async_trait]
+/// impl Dialer for InProcess {
+///     type Transport = mem::MemTransport;
+///
+///     async fn dial(&self) -> Result<Self::Transport, DialError> {
+///         let (here, there) = mem::duplex(16);
+///         self.0.send(there).await.map_err(|_| DialError::Exhausted)?;
+///         Ok(here)
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Dialer: Send + Sync + 'static {
     /// What a successful attempt gives.

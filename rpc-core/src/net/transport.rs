@@ -62,6 +62,22 @@ impl fmt::Debug for Message {
 /// peer what was wrong and is polled until it ends, within
 /// [`close_timeout`](super::DriverConfig::close_timeout); every other error is the end.
 /// [`Outgoing::Abort`] is not for it: whoever holds it drops it instead.
+///
+/// ```
+/// use futures_util::{SinkExt, StreamExt};
+/// use rpc_core::Outgoing;
+/// use rpc_core::net::Transport;
+///
+/// /// Prints what another transport carries.
+/// fn printing(transport: impl Transport) -> impl Transport {
+///     transport
+///         .inspect(|message| println!("<- {message:?}"))
+///         .with(|frame: Outgoing| {
+///             println!("-> {frame:?}");
+///             std::future::ready(Ok(frame))
+///         })
+/// }
+/// ```
 pub trait Transport:
     Stream<Item = Result<Message, TransportError>>
     + Sink<Outgoing, Error = TransportError>

@@ -34,6 +34,20 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 
 rpc_core::config! {
     /// Who registers, and how long and how much the connection takes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use smarthole_proto::client::ClientConfig;
+    /// use smarthole_proto::frame::Registration;
+    ///
+    /// let config = ClientConfig::new(Registration::new("notes", "I keep notes."))?
+    ///     .with_response_timeout(Duration::from_secs(10));
+    /// assert_eq!(config.registration().name, "notes");
+    ///
+    /// let refused = ClientConfig::new(Registration::new("my notes", "I keep notes.")).unwrap_err();
+    /// assert_eq!(refused.code.name(), "INVALID_NAME");
+    /// # Ok::<(), smarthole_proto::error::RegistrationError>(())
+    /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
         /// Checked when the configuration was made, so it cannot be changed.

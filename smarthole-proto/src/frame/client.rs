@@ -11,6 +11,16 @@ tagged! {
     /// One frame of the client, as a server reads it. SmartHole specification, *Messages*.
     ///
     /// A server ignores what is unknown, a `message` too.
+    ///
+    /// ```
+    /// use smarthole_proto::frame::{Answer, ClientFrame};
+    /// use smarthole_proto::limits::defaults;
+    ///
+    /// let text = r#"{"type":"response","payload":{"messageId":"msg-1","type":"ack","payload":{}}}"#;
+    /// let ClientFrame::Response(response) = ClientFrame::decode(text, &defaults())? else { panic!() };
+    /// assert_eq!((response.message_id.as_str(), response.answer), ("msg-1", Answer::Ack));
+    /// # Ok::<(), rpc_core::DecodeError>(())
+    /// ```
     #[derive(Clone, PartialEq)]
     pub enum ClientFrame by "type" {
         /// The client introduces itself. Raw, because what is wrong with it is answered with a code:

@@ -11,6 +11,16 @@ tagged! {
     /// One frame of the server, as a client reads it. SmartHole specification, *Messages*.
     ///
     /// A client ignores what is unknown.
+    ///
+    /// ```
+    /// use smarthole_proto::frame::ServerFrame;
+    /// use smarthole_proto::limits::defaults;
+    ///
+    /// let text = r#"{"type":"message","payload":{"id":"msg-1","text":"buy milk","timestamp":"t"}}"#;
+    /// let ServerFrame::Message(message) = ServerFrame::decode(text, &defaults())? else { panic!() };
+    /// assert_eq!(message.text, "buy milk");
+    /// # Ok::<(), rpc_core::DecodeError>(())
+    /// ```
     #[derive(Clone, PartialEq)]
     pub enum ServerFrame by "type" {
         /// The answer to a registration.

@@ -11,6 +11,15 @@ use crate::net::link_config;
 
 rpc_core::config! {
     /// Who a plugin is and how it behaves.
+    ///
+    /// ```
+    /// use smarthole_proto::frame::Registration;
+    /// use smarthole_proto::plugin::PluginConfig;
+    ///
+    /// let registration = Registration::new("notes", "I keep notes.");
+    /// let config = PluginConfig::new(registration)?.with_max_handlers(4).with_ack_on_receipt(true);
+    /// # Ok::<(), smarthole_proto::error::RegistrationError>(())
+    /// ```
     #[derive(Clone, Debug)]
     pub struct PluginConfig {
         /// Registration, timeouts and limits of each connection.

@@ -21,6 +21,25 @@ use crate::net::InboundMessage;
 /// response is an acknowledgement, `Err` a rejection with its text, a panic a rejection too, and the
 /// plugin goes on. A handler that still runs when the shutdown deadline passes is dropped at its next
 /// `await`, and its message rejected.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use smarthole_proto::net::InboundMessage;
+/// use smarthole_proto::plugin::{Context, Handler, PluginError};
+///
+/// struct Notes;
+///
+/// #[async_trait]
+/// impl Handler for Notes {
+///     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+///         if message.text.is_empty() {
+///             return Err(PluginError::rejected("there is nothing to keep"));
+///         }
+///         println!("note: {}", message.text);
+///         Ok(()) // acknowledges the message
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
     /// A message. Those whose time ran out while they waited for a handler do not come here.

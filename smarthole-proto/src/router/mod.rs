@@ -87,6 +87,21 @@ pub struct Choice {
 ///
 /// Called beside everything else, several times at once; it may take its time, up to the deadline
 /// of whoever calls it. Dropping the future gives the question up.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
+///
+/// struct Newest;
+///
+/// #[async_trait]
+/// impl Router for Newest {
+///     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
+///         let newest = request.candidates.last();
+///         Ok(newest.map(|client| Choice::new(client.name.clone())).into_iter().collect())
+///     }
+/// }
+/// ```
 #[cfg(feature = "tokio")]
 #[async_trait::async_trait]
 pub trait Router: Send + Sync + 'static {

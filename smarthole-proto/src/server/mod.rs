@@ -92,6 +92,23 @@ pub enum ServerState {
 /// like any other.
 ///
 /// A client that answers no ping in time is dropped without a closing handshake.
+///
+/// ```
+/// use std::time::Instant;
+/// use rpc_core::{Incoming, Machine};
+/// use smarthole_proto::id::client_id;
+/// use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
+///
+/// let now = Instant::now();
+/// let mut conn = ServerConn::new(ServerConfig::default(), now);
+/// let text = r#"{"type":"registration","payload":{"name":"notes","description":"I keep notes."}}"#;
+/// conn.handle_message(Incoming::Text(text), now);
+/// let Some(ServerEvent::Registration { registration }) = conn.poll_event() else { panic!() };
+/// assert_eq!(registration.name, "notes");
+/// conn.accept(&client_id(7))?;
+/// assert!(conn.poll_transmit().is_some()); // the reply: hand it to your socket
+/// # Ok::<(), rpc_core::Refused>(())
+/// ```
 pub struct ServerConn {
     config: Arc<ServerConfig>,
     core: MachineCore<ServerEvent>,

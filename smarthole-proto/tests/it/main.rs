@@ -8,6 +8,7 @@ mod client_limits;
 mod conformance;
 mod crowd;
 mod decode_props;
+mod examples;
 mod faults_client;
 mod faults_plugin;
 mod faults_server;

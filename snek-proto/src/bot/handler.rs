@@ -17,6 +17,23 @@ use crate::frame::{Message, OtherEvent, Typing};
 ///
 /// The routing is that of the Snek specification, section 9: the first of own message, ping, join,
 /// leave, mention, message that fits. Partial messages reach no handler.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use snek_proto::bot::{Context, Handler};
+/// use snek_proto::error::BotError;
+/// use snek_proto::frame::Message;
+///
+/// struct Greeter;
+///
+/// #[async_trait]
+/// impl Handler for Greeter {
+///     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
+///         cx.reply(format!("hi {}", message.user_nick)).await?;
+///         Ok(())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
     /// The bot's own message came back from the server.

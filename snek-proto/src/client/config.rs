@@ -24,6 +24,15 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 
 rpc_core::config! {
     /// Who logs in, and how long and how much the connection takes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use snek_proto::client::ClientConfig;
+    ///
+    /// let config = ClientConfig::new("mybot", "mypassword").with_call_timeout(Duration::from_secs(10));
+    /// assert_eq!(config.username, "mybot");
+    /// assert!(!format!("{config:?}").contains("mypassword"));
+    /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
         /// The login name.

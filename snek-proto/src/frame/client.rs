@@ -12,6 +12,17 @@ use crate::id::WireId;
 ///
 /// Encoding always writes method and arguments. Decoding takes missing or null `args` and `kwargs`
 /// for empty, and a missing `callId` for a request that wants no answer.
+///
+/// ```
+/// use rpc_core::Limits;
+/// use snek_proto::frame::ClientFrame;
+///
+/// let text = r#"{"method":"send_message","args":["general","hi",true],"kwargs":{},"callId":"1"}"#;
+/// let frame = ClientFrame::decode(text, &Limits::default())?;
+/// assert_eq!(frame.method, "send_message");
+/// assert_eq!(frame.args.get(), r#"["general","hi",true]"#);
+/// # Ok::<(), rpc_core::DecodeError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientFrame {

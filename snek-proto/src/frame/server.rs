@@ -16,6 +16,16 @@ use crate::id::WireId;
 /// frame with an `event` is an event, even with a foreign `callId`.
 ///
 /// A member of another type makes no frame unreadable, because it may belong to what the frame is not.
+///
+/// ```
+/// use rpc_core::Limits;
+/// use snek_proto::frame::ServerFrame;
+///
+/// let text = r#"{"callId":"1","success":true,"data":{"pong":[]}}"#;
+/// let frame = ServerFrame::decode(text, &Limits::default())?;
+/// assert_eq!(frame.into_result()?.data().get(), r#"{"pong":[]}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct ServerFrame {
     pub(super) members: Members,

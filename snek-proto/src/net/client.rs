@@ -21,6 +21,26 @@ type Outcome = Result<Answer, CallError<RpcError>>;
 /// While there is no connection, calls fail at once with [`Refused::NotConnected`] (or
 /// [`Refused::NotReady`] during the login); [`ready`](Self::ready) waits. A call never runs twice
 /// by itself: [`CallError::delivery`] says whether a failed one may have reached the server.
+///
+/// ```
+/// # use snek_proto::frame::Final;
+/// # use snek_proto::net::{self, MemoryBackend, Server, ServerOptions};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let backend = MemoryBackend::new().with_channel("general", "General").open();
+/// # let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
+/// # let url = server.url();
+/// # tokio::spawn(server.run());
+/// # let config = snek_proto::client::ClientConfig::new("ann", "secret");
+/// # let (client, _events, connection) = net::connect(&url, config)?;
+/// # tokio::spawn(connection.run());
+/// client.ready().await?;
+/// for channel in client.get_channels().await? {
+///     client.send_message(&channel.uid, "hello", Final::Yes).await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     link: Link<ClientProtocol>,

@@ -73,6 +73,22 @@ struct Open {
 /// the machine answers by itself, always with an error: anything but `login` before the login,
 /// another login after it, wrong arguments of a known method, `args` that are no array and `kwargs`
 /// that are no object. A refused login leaves the connection open, a few times.
+///
+/// ```
+/// use std::time::Instant;
+/// use rpc_core::{Incoming, Machine};
+/// use snek_proto::frame::User;
+/// use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
+///
+/// let now = Instant::now();
+/// let mut conn = ServerConn::new(ServerConfig::default(), now);
+/// let login = r#"{"method":"login","args":["ann","secret"],"kwargs":{},"callId":"1"}"#;
+/// conn.handle_message(Incoming::Text(login), now);
+/// let Some(ServerEvent::Login { id, username, .. }) = conn.poll_event() else { panic!() };
+/// conn.accept_login(id, User::new(username, "Ann"))?;
+/// assert!(conn.poll_transmit().is_some()); // the reply: hand it to your socket
+/// # Ok::<(), rpc_core::Refused>(())
+/// ```
 pub struct ServerConn {
     config: Arc<ServerConfig>,
     core: MachineCore<ServerEvent>,

@@ -8,6 +8,7 @@ mod behaviour;
 mod bot;
 mod conformance;
 mod decode_props;
+mod examples;
 mod faults_bot;
 mod faults_client;
 mod faults_server;

@@ -10,6 +10,31 @@ use crate::frame::{ChatRequest, Reply, Status};
 ///
 /// Of each WebSocket connection one chat runs at a time, on the connection's task; each chat over
 /// HTTP runs on a task of its own. Work that blocks belongs on a task of its own.
+///
+/// ```
+/// use acolyte_proto::error::ChatError;
+/// use acolyte_proto::frame::{ChatRequest, Reply, Status};
+/// use acolyte_proto::net::{Agent, Run};
+/// use async_trait::async_trait;
+///
+/// struct Echo;
+///
+/// #[async_trait]
+/// impl Agent for Echo {
+///     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+///         for word in request.message.split_inclusive(' ') {
+///             if run.text(word).await.is_err() {
+///                 break; // aborted, or the client has left
+///             }
+///         }
+///         Ok(Reply::new(request.message, "echo").with_output_streamed(true))
+///     }
+///
+///     async fn status(&self) -> Status {
+///         Status::new("echo", "")
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Agent: Send + Sync + 'static {
     /// Works on a chat. Steps go out through `run`, what is returned is the end. A panic ends the

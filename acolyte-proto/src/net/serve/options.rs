@@ -24,6 +24,17 @@ pub fn http_config() -> HttpConfig {
 
 rpc_core::config! {
     /// How a [`Server`](super::Server) or a [`Service`](super::Service) behaves.
+    ///
+    /// ```
+    /// use acolyte_proto::auth::{ApiKey, Auth};
+    /// use acolyte_proto::net::ServerOptions;
+    /// use acolyte_proto::server::ServerConfig;
+    ///
+    /// let options = ServerOptions::default()
+    ///     .with_auth(Auth::key(ApiKey::new("secret")?))
+    ///     .with_connection(ServerConfig::default().with_max_queued(5));
+    /// # Ok::<(), acolyte_proto::auth::AuthError>(())
+    /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
         /// Whether a key is asked for, and which. Default none.

@@ -16,6 +16,22 @@ const NOBODY: &str = "DeclineAll is here to answer. This is not an approval.";
 ///
 /// Everything has a default: questions are declined, so that no agent waits for an answer that nobody
 /// will give.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use connectonion_proto::client::Step;
+/// use connectonion_proto::net::Human;
+///
+/// /// Shows what the agent does, and declines its questions.
+/// struct Terminal;
+///
+/// #[async_trait]
+/// impl Human for Terminal {
+///     async fn step(&self, step: &Step) {
+///         println!("step: {}", step.event.kind.tag());
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Human: Send + Sync {
     /// The agent has done something.

@@ -71,6 +71,31 @@ pub enum RunEvent {
 ///
 /// Dropping it stops listening; the agent goes on. [`interrupt`](super::Client::interrupt) stops
 /// it.
+///
+/// ```
+/// # use connectonion_proto::net::{self, AgentOptions, RunEvent};
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let host = host().await?;
+/// # let url = host.url();
+/// # tokio::spawn(host.run());
+/// # let me = connectonion_proto::auth::Signer::from_seed(&[1; 32]);
+/// # let (agent, _events, connection) = net::connect(&url, me, AgentOptions::default())?;
+/// # tokio::spawn(connection.run());
+/// # agent.ready().await?;
+/// let mut run = agent.input("hello").await;
+/// while let Some(event) = run.next().await {
+///     match event? {
+///         RunEvent::Step(step) => println!("step: {}", step.event.kind.tag()),
+///         RunEvent::AskUser(ask) => ask.answer("yes").await?,
+///         other => println!("{other:?}"),
+///     }
+/// }
+/// assert_eq!(run.output().await?.result, "echo: hello");
+/// # Ok(())
+/// # }
+/// ```
 pub struct Run {
     /// `None` once the end was read.
     items: Option<Consumer<Item>>,

@@ -25,6 +25,23 @@ use crate::session::{Owner, RunId, RunOver};
 /// Telling waits for nobody: events are kept for everybody who watches and for those who come back,
 /// within the bounds of the host. What is asked waits for a human, as long as it takes, also while
 /// nobody is connected.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use connectonion_proto::frame::{AskUser, EventKind, Thinking};
+/// use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
+///
+/// struct Barista;
+///
+/// #[async_trait]
+/// impl Agent for Barista {
+///     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+///         turn.emit(EventKind::Thinking(Thinking::new("milk or not?")))?;
+///         let milk = turn.ask_user(AskUser::new("With milk?")).await?;
+///         Ok(Reply::new(format!("{}, milk: {}", prompt.text, milk.get())))
+///     }
+/// }
+/// ```
 pub struct Turn {
     pub(super) runtime: HostRuntime,
     pub(super) run: RunId,

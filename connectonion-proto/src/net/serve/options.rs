@@ -37,6 +37,18 @@ pub(super) type Service = dyn Fn(Request<Bytes>, SocketAddr) -> Answering + Send
 
 rpc_core::config! {
     /// How a [`Server`](super::Server) behaves.
+    ///
+    /// ```
+    /// use connectonion_proto::auth::Signer;
+    /// use connectonion_proto::net::ServerOptions;
+    /// use connectonion_proto::trust::TrustLevel;
+    ///
+    /// let key = Signer::generate()?;
+    /// let options = ServerOptions::new(&key, TrustLevel::Careful)
+    ///     .with_name("barista")
+    ///     .with_tools(["grind", "brew"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub struct ServerOptions {
         /// The agent's name, for `/info` and `/health`. Default `agent`.
         pub name: String = "agent".to_owned() => with_name(impl Into<String>),

@@ -18,6 +18,31 @@ use crate::frame::{Call, ChatSend, Plugin, Status};
 /// once (one at a time if they are [in order](crate::server::ServerConfig::with_in_order)). Work that
 /// blocks belongs on a task of its own. A panic ends its request with `internal error` and nothing
 /// else. When the client leaves, the futures of its requests are dropped at once.
+///
+/// ```
+/// use std::sync::Arc;
+/// use async_trait::async_trait;
+/// use exoclaw_proto::frame::{ChatSend, Plugin, Status};
+/// use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer};
+///
+/// struct Shout;
+///
+/// #[async_trait]
+/// impl Backend for Shout {
+///     async fn status(&self, _: &Arc<Peer>) -> Status {
+///         Status::new("1.0.0", 0, 0)
+///     }
+///
+///     async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
+///         Vec::new()
+///     }
+///
+///     async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+///         reply.text(&chat.content.to_uppercase()).await?;
+///         Ok(())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
     /// What `status` answers.

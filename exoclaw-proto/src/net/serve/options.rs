@@ -19,6 +19,18 @@ pub fn http_config() -> HttpConfig {
 
 rpc_core::config! {
     /// How a [`Server`](super::Server) behaves.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use exoclaw_proto::auth::Auth;
+    /// use exoclaw_proto::net::ServerOptions;
+    /// use exoclaw_proto::server::ServerConfig;
+    ///
+    /// let options = ServerOptions::default()
+    ///     .with_connection(ServerConfig::new(Auth::token("secret")?))
+    ///     .with_shutdown_timeout(Duration::from_secs(30));
+    /// # Ok::<(), exoclaw_proto::auth::AuthError>(())
+    /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
         /// Token, limits and times of each connection.

@@ -49,6 +49,16 @@ fn select_first(parts: &mut Parts, _: SocketAddr) -> UpgradeDecision {
 
 rpc_core::config! {
     /// How a [`Server`](super::Server) behaves.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use smarthole_proto::hub::HubConfig;
+    /// use smarthole_proto::net::ServerOptions;
+    ///
+    /// let options = ServerOptions::default()
+    ///     .with_hub(HubConfig::default().with_response_timeout(Duration::from_secs(10)))
+    ///     .with_shutdown_timeout(Duration::from_secs(2));
+    /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
         /// The runtime that is served, and only here. Clone it for what needs it before there is a

@@ -18,6 +18,31 @@ use crate::frame::{Call, User};
 /// call starts, so a backend that posts at once keeps the order of a client's messages. Work that
 /// blocks belongs on a task of its own. A panic in a call answers it with `internal error` and
 /// nothing else.
+///
+/// ```
+/// use std::sync::Arc;
+/// use async_trait::async_trait;
+/// use rpc_core::{Json, Secret, Str};
+/// use snek_proto::error::RpcError;
+/// use snek_proto::frame::{Call, Channel, User};
+/// use snek_proto::net::{Backend, Peer, answer};
+///
+/// struct Platform;
+///
+/// #[async_trait]
+/// impl Backend for Platform {
+///     async fn login(&self, _: &Arc<Peer>, name: &str, _: &Secret<Str>) -> Result<User, RpcError> {
+///         Ok(User::new(name, name)) // everybody may log in
+///     }
+///
+///     async fn call(&self, _: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
+///         match call {
+///             Call::GetChannels => answer(&[Channel::new("general", "General", None)]),
+///             other => Err(RpcError::new(format!("no method {}", other.method()))),
+///         }
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
     /// Checks credentials. `Ok` is the user's record, which the client gets as its answer.

@@ -18,6 +18,17 @@ pub fn http_config() -> HttpConfig {
 
 rpc_core::config! {
     /// How a [`Server`](super::Server) behaves.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use snek_proto::net::{ServerOptions, http_config};
+    /// use snek_proto::server::ServerConfig;
+    ///
+    /// let options = ServerOptions::default()
+    ///     .with_connection(ServerConfig::default().with_max_requests(10))
+    ///     .with_http(http_config().with_path("/rpc.ws")) // no other path upgrades
+    ///     .with_shutdown_timeout(Duration::from_secs(30));
+    /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
         /// Limits and times of each connection.

@@ -1,0 +1,55 @@
+//! A client of an agent in the same process: shows its key, asks what the server is, and follows a
+//! chat.
+//!
+//! ```sh
+//! cargo run -p acolyte-proto --example client
+//! ```
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+
+use acolyte_proto::auth::{ApiKey, Auth};
+use acolyte_proto::client::{ChatUpdate, ClientConfig};
+use acolyte_proto::error::ChatError;
+use acolyte_proto::event::Event;
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
+use acolyte_proto::net::{self, Agent, Run, Server, ServerOptions};
+use async_trait::async_trait;
+
+struct Greeter;
+
+#[async_trait]
+impl Agent for Greeter {
+    async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
+        // Fails once the client has aborted the chat or left; then the reply goes nowhere.
+        let _ = run.text("hello there").await;
+        Ok(Reply::new("hello there", "greeter").with_output_streamed(true))
+    }
+
+    async fn status(&self) -> Status {
+        Status::new("greeter", "")
+    }
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
+    let options = ServerOptions::default().with_auth(Auth::key(ApiKey::new("secret")?));
+    let server = Server::bind("127.0.0.1:0", Greeter, options).await?;
+    let url = server.url();
+    tokio::spawn(server.run());
+
+    let config = ClientConfig::new().with_api_key(ApiKey::new("secret")?);
+    let (client, _events, connection) = net::connect(&url, config)?;
+    tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
+    client.ready().await?;
+    println!("{:?}", client.status().await?);
+
+    let mut chat = client.start_chat(ChatRequest::new("hi", "greeter")).await;
+    while let Some(update) = chat.next().await {
+        match update {
+            ChatUpdate::Event(Event::TextDelta(text)) => println!("text: {text}"),
+            other => println!("{other:?}"),
+        }
+    }
+    Ok(())
+}

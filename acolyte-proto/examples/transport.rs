@@ -1,0 +1,55 @@
+//! A transport of your own: a `Dialer` that makes each connection in memory, and hands its other
+//! end to a server without sockets. A proxy or a tunnel is written in the same way.
+//!
+//! ```sh
+//! cargo run -p acolyte-proto --example transport
+//! ```
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+
+use acolyte_proto::client::ClientConfig;
+use acolyte_proto::frame::{ChatRequest, Reply};
+use acolyte_proto::net;
+use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
+use async_trait::async_trait;
+use rpc_core::Refused;
+use rpc_core::net::{DialError, Dialer, Driver, Transport, clock, entropy, mem};
+
+struct InProcess;
+
+#[async_trait]
+impl Dialer for InProcess {
+    type Transport = mem::MemTransport;
+
+    async fn dial(&self) -> Result<Self::Transport, DialError> {
+        let (here, there) = mem::duplex(16);
+        tokio::spawn(serve(there));
+        Ok(here)
+    }
+}
+
+/// Serves one connection on any transport: the driver moves the frames, the machine reads them.
+async fn serve(transport: impl Transport) -> Result<(), Refused> {
+    let machine = ServerConn::new(ServerConfig::default(), entropy(), clock());
+    let mut driver = Driver::new(machine, transport);
+    while let Some(event) = driver.next().await {
+        println!("server: {event:?}");
+        if let ServerEvent::Start { id, request, .. } = event {
+            let reply = Reply::new(request.message, "echo");
+            driver.machine_mut().done(&id, &reply)?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
+    let config = ClientConfig::new();
+    let (client, _events, connection) = net::connect_with(InProcess, config, net::link_config());
+    tokio::spawn(connection.run());
+    client.ready().await?;
+    let mut chat = client.start_chat(ChatRequest::new("hi", "echo")).await;
+    println!("client: {}", chat.finish().await);
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! A client of an agent in the same process: finds its host, sends a prompt, shows the steps of the
+//! run and answers its question.
+//!
+//! ```sh
+//! cargo run -p connectonion-proto --example client
+//! ```
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+
+use async_trait::async_trait;
+use connectonion_proto::auth::Signer;
+use connectonion_proto::frame::{AskUser, EventKind, Thinking};
+use connectonion_proto::net::{
+    self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
+};
+use connectonion_proto::trust::TrustLevel;
+
+struct Barista;
+
+#[async_trait]
+impl Agent for Barista {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+        turn.emit(EventKind::Thinking(Thinking::new("milk or not?")))?;
+        let milk = turn.ask_user(AskUser::new("With milk?")).await?;
+        Ok(Reply::new(format!("{}, milk: {}", prompt.text, milk.get())))
+    }
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
+    let key = Signer::generate()?;
+    let options = ServerOptions::new(&key, TrustLevel::Open);
+    let host = Server::bind("127.0.0.1:0", Barista, options).await?;
+    let endpoint = format!("http://{}", host.local_addr());
+    tokio::spawn(host.run());
+
+    let found = net::find(&endpoint, None).await?; // its URL and its address
+    let options = AgentOptions::default().with_host(found.address);
+    let (agent, _events, connection) = net::connect(&found.url, Signer::generate()?, options)?;
+    tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
+    agent.ready().await?;
+
+    let mut run = agent.input("one coffee").await;
+    while let Some(event) = run.next().await {
+        match event? {
+            RunEvent::Step(step) => println!("step: {}", step.event.kind.tag()),
+            RunEvent::AskUser(ask) => ask.answer("yes").await?,
+            other => println!("{other:?}"),
+        }
+    }
+    println!("{}", run.output().await?.result);
+    Ok(())
+}

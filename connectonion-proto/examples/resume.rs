@@ -1,0 +1,60 @@
+//! A run that outlives its connection: the line is cut in the middle, the client connects again and
+//! resumes, gets the steps that it missed, and the run ends with its result.
+//!
+//! ```sh
+//! cargo run -p connectonion-proto --example resume
+//! ```
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use connectonion_proto::auth::Signer;
+use connectonion_proto::frame::{EventKind, Thinking};
+use connectonion_proto::net::{
+    self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
+};
+use connectonion_proto::trust::TrustLevel;
+use rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
+
+struct Counter;
+
+#[async_trait]
+impl Agent for Counter {
+    async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AgentError> {
+        for n in 1..=3 {
+            turn.emit(EventKind::Thinking(Thinking::new(format!("{n}"))))?;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(Reply::new("counted to three"))
+    }
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
+    let key = Signer::generate()?;
+    let options = ServerOptions::new(&key, TrustLevel::Open);
+    let host = Server::bind("127.0.0.1:0", Counter, options).await?;
+    let url = host.url();
+    tokio::spawn(host.run());
+
+    let backoff = BackoffPolicy::new(Duration::from_millis(50), 2.0); // in place of a second
+    let link = net::link_config().with_reconnect(ReconnectPolicy::new(backoff));
+    let options = AgentOptions::default()
+        .with_host(*key.address())
+        .with_link(link);
+    let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options)?;
+    tokio::spawn(connection.run());
+    println!("connection {}", agent.ready().await?);
+
+    let mut run = agent.input("count").await;
+    run.next().await; // the first step
+    agent.link().cut();
+    while let Some(RunEvent::Step(step)) = run.next().await.transpose()? {
+        println!("{:?}", step.event.kind);
+    }
+    println!("connection {}", agent.ready().await?);
+    println!("{}", run.output().await?.result);
+    Ok(())
+}

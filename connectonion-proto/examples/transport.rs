@@ -1,0 +1,57 @@
+//! A transport of your own: a `Dialer` that makes each connection in memory, and hands its other
+//! end to a host without sockets. A proxy or a tunnel is written in the same way.
+//!
+//! ```sh
+//! cargo run -p connectonion-proto --example transport
+//! ```
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+
+use async_trait::async_trait;
+use connectonion_proto::auth::Signer;
+use connectonion_proto::net::{
+    self, Agent, AgentError, AgentOptions, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
+};
+use connectonion_proto::server::ServerConfig;
+use connectonion_proto::trust::TrustLevel;
+use rpc_core::net::{DialError, Dialer, DriverConfig, mem};
+
+struct Echo;
+
+#[async_trait]
+impl Agent for Echo {
+    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+        Ok(Reply::new(format!("you said {}", prompt.text)))
+    }
+}
+
+struct InProcess(HostRuntime);
+
+#[async_trait]
+impl Dialer for InProcess {
+    type Transport = mem::MemTransport;
+
+    async fn dial(&self) -> Result<Self::Transport, DialError> {
+        let (here, there) = mem::duplex(16);
+        let config = ServerConfig::default();
+        tokio::spawn(self.0.serve(there, None, config, DriverConfig::default()));
+        Ok(here)
+    }
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
+    let key = Signer::generate()?;
+    let runtime = HostRuntime::new(Echo, RuntimeOptions::new(&key, TrustLevel::Open));
+    let running = runtime.clone();
+    tokio::spawn(async move { running.run().await });
+
+    let options = AgentOptions::default().with_host(*key.address());
+    let me = Signer::generate()?;
+    let (agent, _events, connection) = net::connect_with(InProcess(runtime), me, options);
+    tokio::spawn(connection.run());
+    agent.ready().await?;
+    println!("{}", agent.input("hello").await.output().await?.result);
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! The programs in `examples/` run to their end, and are short enough to read.
+
+#[path = "../../examples/client.rs"]
+mod client;
+#[path = "../../examples/machine.rs"]
+mod machine;
+#[path = "../../examples/server.rs"]
+mod server;
+#[path = "../../examples/stream.rs"]
+mod stream;
+#[path = "../../examples/transport.rs"]
+mod transport;
+
+#[test]
+fn every_example_is_listed_and_short_and_runs() {
+    switchboard_testing::examples::run(
+        env!("CARGO_MANIFEST_DIR"),
+        &[
+            ("client", client::main),
+            ("machine", machine::main),
+            ("server", server::main),
+            ("stream", stream::main),
+            ("transport", transport::main),
+        ],
+    );
+}
