@@ -115,7 +115,7 @@ const METHODS: [(&str, &[&str]); 4] = [
             "run",
             "with_connection",
             "with_http",
-            "with_link",
+            "with_driver",
             "with_shutdown_timeout",
         ],
     ),
