@@ -295,7 +295,6 @@ impl Runner {
         }
         let channel = ChannelUid::new(&message.channel_uid);
         match route(&me, &message) {
-            Route::Partial => {}
             Route::OwnMessage { .. } => self.spawn(channel, move |handler, cx| async move {
                 handler.on_own_message(&cx, &message).await
             }),
@@ -322,7 +321,7 @@ impl Runner {
                     handler.on_message(&cx, &message).await
                 });
             }
-            Route::Message { .. } => {}
+            Route::Partial | Route::Message { .. } => {}
         }
     }
 

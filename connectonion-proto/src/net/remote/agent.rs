@@ -161,7 +161,7 @@ impl Client {
     }
 
     /// Answers a question of the agent that this program knows by its id only: of an earlier
-    /// connection, or an earlier program. Others are answered by themselves ([`Question`](super::Ask)).
+    /// connection, or an earlier program. Others are answered by themselves ([`Question`](super::Question)).
     ///
     /// # Errors
     /// [`Refused`]: nothing was sent. [`Refused::is_retryable`] says whether it may succeed later.

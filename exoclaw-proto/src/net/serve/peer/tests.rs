@@ -16,7 +16,7 @@ use crate::server::{ServerConfig, ServerEvent};
 fn chats<const N: usize>(limits: &Limits) -> (Arc<Peer>, [RequestId; N]) {
     let params = r#"{"channel":"c","account":"a","content":"x"}"#;
     let asked = |n| format!(r#"{{"id":"{n}","method":"chat.send","params":{params}}}"#);
-    open(limits, |n| asked(n))
+    open(limits, asked)
 }
 
 fn open<const N: usize>(
