@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parent.parent / "interop.d"))
 
 import agents
 import real
-import told
+import scripted_gateway
 from chrome import browser
 from common import Checks, program
 from page import TOKEN
@@ -42,20 +42,20 @@ CHECKS = {
     "the gateway stops with its client": real.stop,
     "a token is asked for, refused, and accepted": real.token,
     "pages from elsewhere cannot connect": real.foreign_pages,
-    "text shows up in pieces, tokens are summed": told.text_in_pieces,
-    "Enter, Shift+Enter and Escape": told.keys,
-    "typing goes on during an answer, sending waits": told.sending_waits,
-    "tools and their results": told.tools,
-    "markup stays text": told.markup_is_text,
-    "noise is ignored": told.noise_is_ignored,
-    "failures are shown and unlock the input": told.failures_are_shown,
-    "Stop leaves and comes back": told.stop,
-    "a cut line is replaced": told.cut,
-    "attempts to reconnect are spread": told.waits_longer_each_time,
-    "silence means that a token is wanted": told.silence_means_a_token,
-    "a late hello needs no token": told.late_hello,
-    "a silent answer ends": told.a_silent_answer_ends,
-    "narrow and wide, light and dark": told.narrow_and_dark,
+    "text shows up in pieces, tokens are summed": scripted_gateway.text_in_pieces,
+    "Enter, Shift+Enter and Escape": scripted_gateway.keys,
+    "typing goes on during an answer, sending waits": scripted_gateway.sending_waits,
+    "tools and their results": scripted_gateway.tools,
+    "markup stays text": scripted_gateway.markup_is_text,
+    "noise is ignored": scripted_gateway.noise_is_ignored,
+    "failures are shown and unlock the input": scripted_gateway.failures_are_shown,
+    "Stop leaves and comes back": scripted_gateway.stop,
+    "a cut line is replaced": scripted_gateway.cut,
+    "attempts to reconnect are spread": scripted_gateway.waits_longer_each_time,
+    "silence means that a token is wanted": scripted_gateway.silence_means_a_token,
+    "a late hello needs no token": scripted_gateway.late_hello,
+    "a silent answer ends": scripted_gateway.a_silent_answer_ends,
+    "narrow and wide, light and dark": scripted_gateway.narrow_and_dark,
 }
 
 
@@ -65,8 +65,8 @@ async def main():
         if name.startswith(("AGENT_", "EXOCLAW_", "ANTHROPIC_")) or name.lower().endswith("_proxy"):
             del os.environ[name]
     checks = Checks()
-    if told.PICTURES:
-        Path(told.PICTURES).mkdir(parents=True, exist_ok=True)
+    if scripted_gateway.PICTURES:
+        Path(scripted_gateway.PICTURES).mkdir(parents=True, exist_ok=True)
     async with (
         gateway(ours) as open_one,
         gateway(ours, "--token", TOKEN) as guarded,
@@ -76,8 +76,8 @@ async def main():
             await checks.run(name, check(chrome, open_one, guarded))
         for name, check in agents.CHECKS.items():
             await checks.run(name, check(chrome, agent))
-        if told.PICTURES:
-            await checks.run("pictures", told.pictures(chrome, open_one, guarded))
+        if scripted_gateway.PICTURES:
+            await checks.run("pictures", scripted_gateway.pictures(chrome, open_one, guarded))
     checks.finish()
 
 

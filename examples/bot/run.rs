@@ -8,8 +8,8 @@ use examples::assistant::{Assistant, is_apology};
 use examples::cli::{self, Failure, complain};
 use examples::model::scripted;
 use examples::pictures::Pictures;
+use examples::replies;
 use examples::screen::{Colour, Screen, printable, snek};
-use examples::talk;
 use rpc_core::Delivery;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::entropy;
@@ -282,11 +282,11 @@ impl Talker {
     ) -> Result<(), BotError> {
         let text = &*message.message;
         // Explanations are not explained again: two bots would keep each other busy.
-        if [talk::HELP, scripted::HELP].contains(&text) || is_apology(text) {
+        if [replies::HELP, scripted::HELP].contains(&text) || is_apology(text) {
             return Ok(());
         }
         let word = if self.knows_words {
-            talk::answer(text, entropy(), SystemTime::now())
+            replies::answer(text, entropy(), SystemTime::now())
         } else {
             None
         };
@@ -321,7 +321,7 @@ impl Talker {
 /// What is said first in a channel. A real model does not know the words of the rules.
 fn greeting(knows_words: bool) -> String {
     let help = if knows_words {
-        talk::HELP
+        replies::HELP
     } else {
         "Ask me what you want to know"
     };
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn only_words_that_work_are_advertised() {
-        assert!(greeting(true).ends_with(talk::HELP));
+        assert!(greeting(true).ends_with(replies::HELP));
         let greeting = greeting(false);
         for word in ["help", "time", "dice", "echo"] {
             assert!(!greeting.contains(word), "{greeting}");

@@ -5,7 +5,7 @@
 )]
 
 mod chat;
-mod door;
+mod connection;
 mod run;
 mod serve;
 mod show;

@@ -13,7 +13,7 @@ use examples::screen::printable_lines;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use crate::door::{Server, Wishes};
+use crate::connection::{Server, Wishes};
 use crate::show::{Piece, Show, Style, words};
 
 /// The longest prompt from standard input, in bytes.
@@ -47,19 +47,19 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         prompt => prompt.to_owned(),
     };
     let mut end = cli::end_signal().boxed();
-    let door = tokio::select! {
-        door = args.server.open(Some(CHAT_IDLE_TIMEOUT)) => {
-            door.inspect_err(|failure| Show::new(style(args)).failed(failure))?
+    let connection = tokio::select! {
+        connection = args.server.open(Some(CHAT_IDLE_TIMEOUT)) => {
+            connection.inspect_err(|failure| Show::new(style(args)).failed(failure))?
         }
         () = &mut end => return Err(Failure::aborted()),
     };
-    let request = args.wishes.request(&prompt, &door.status);
+    let request = args.wishes.request(&prompt, &connection.status);
     let chat = tokio::select! {
-        chat = door.start(request) => chat,
+        chat = connection.start(request) => chat,
         () = &mut end => return Err(Failure::aborted()),
     };
     let outcome = Running::new(args, chat, end).follow().await;
-    door.close().await;
+    connection.close().await;
     finish(&outcome?)
 }
 

@@ -7,7 +7,7 @@ use acolyte_proto::task::Task;
 use examples::cli::{self, Failure};
 use examples::screen::printable;
 
-use crate::door::Server;
+use crate::connection::Server;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -26,12 +26,12 @@ pub(crate) struct Args {
 pub(crate) async fn status(args: &Args) -> Result<(), Failure> {
     cli::log(args.verbose);
     if let Some(id) = &args.task {
-        let door = args.server.open(None).await?;
-        let outcome = match door.client() {
+        let connection = args.server.open(None).await?;
+        let outcome = match connection.client() {
             Some(client) => task(client, id, args).await,
             None => Err(Failure::usage("tasks are asked for without --sse")),
         };
-        door.close().await;
+        connection.close().await;
         return outcome;
     }
     let status = args.server.http()?.status().await;

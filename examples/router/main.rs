@@ -6,7 +6,7 @@
 
 mod choose;
 mod client;
-mod desk;
+mod console;
 mod desktop;
 mod http;
 mod input;

@@ -13,7 +13,7 @@ use smarthole_proto::limits::{self, MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIM
 use smarthole_proto::net::{RouterOptions, RouterRuntime, Server, ServerOptions, http_config};
 use smarthole_proto::server::ServerConfig;
 
-use crate::desk::{Desk, Wanted};
+use crate::console::{Console, Wanted};
 use crate::http::Http;
 use crate::show::{Show, Style};
 use crate::{choose, desktop};
@@ -114,9 +114,9 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let words = format!("listening on {url} (input: POST {post})");
     let listening = show.note("listening", listening, &words);
     let running = tokio::spawn(server.run());
-    let mut desk = Desk::new(runtime, show, desktop, input);
-    desk.say(listening).await;
-    desk.greet().await;
+    let mut console = Console::new(runtime, show, desktop, input);
+    console.say(listening).await;
+    console.greet().await;
 
     let wanted = Wanted {
         clients: args.clients,
@@ -125,20 +125,21 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     tokio::select! {
         biased;
         () = signals.asked() => {}
-        () = desk.work(&mut events, wanted) => {}
+        () = console.work(&mut events, wanted) => {}
     }
     let ending = async {
         if !args.once {
-            desk.warn("clients may finish what is under way; once more ends at once")
+            console
+                .warn("clients may finish what is under way; once more ends at once")
                 .await;
         }
         // Twice the time: first for answers, then for goodbyes.
         let goodbyes = handle.drain(2 * SHUTDOWN_TIMEOUT);
-        desk.until(&mut events, goodbyes).await
+        console.until(&mut events, goodbyes).await
     };
     let report = signals.finish(ending).await?;
     running.await.map_err(Failure::new)?;
-    let (sent, lost) = desk.finish().await;
+    let (sent, lost) = console.finish().await;
     let (finished, aborted) = (report.finished, report.aborted);
     tracing::info!(finished, aborted, "connections closed and cut");
     if args.once && lost > 0 {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use snek_proto::chat::{ChatMessage, Role};
 use snek_proto::tool::{Param, ParamType, ToolDefinition};
 
-use crate::talk;
+use crate::replies;
 
 /// Most messages that a search returns, and their length in characters.
 const MAX_FOUND: usize = 10;
@@ -88,12 +88,12 @@ impl Tools {
                 query => Ok(search(query, &cx.past)),
             }),
         )
-        .with(time, Arc::new(|_, cx| Ok(talk::time(cx.now).into())))
+        .with(time, Arc::new(|_, cx| Ok(replies::time(cx.now).into())))
         .with(
             dice,
             Arc::new(|arguments, cx| {
                 let what = text(arguments, "dice")?;
-                talk::dice(what, cx.entropy).map(Value::from)
+                replies::dice(what, cx.entropy).map(Value::from)
             }),
         )
     }

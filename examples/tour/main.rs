@@ -5,8 +5,8 @@
 
 mod chapters;
 mod patience;
-mod place;
 mod story;
+mod temp_dir;
 
 use std::process::ExitCode;
 use std::time::Duration;

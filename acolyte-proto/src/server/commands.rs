@@ -180,13 +180,13 @@ impl ServerConn {
             return Err(Refused::Closed);
         }
         // Answers come in order, so it is the first but for an odd one.
-        let mut asked = self.asked.iter();
-        let place = asked.position(|asked| asked.id == *id && asked.what == what);
+        let mut queries = self.queries.iter();
+        let place = queries.position(|query| query.id == *id && query.what == what);
         let place = place.ok_or(Refused::UnknownId)?;
         send(&mut self.core, id, answer())?;
-        self.asked.remove(place);
-        if self.asked.is_empty() {
-            self.asked.shrink_to(1);
+        self.queries.remove(place);
+        if self.queries.is_empty() {
+            self.queries.shrink_to(1);
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ pub const ABORTED: &str = "The chat was aborted.";
 
 /// A request that is owed one answer.
 #[derive(Debug)]
-struct Asked {
+struct Query {
     id: RpcId,
     what: Question,
 }
@@ -81,7 +81,7 @@ pub struct ServerConn {
     draining: bool,
     queue: Queue<Chat>,
     chat_bytes: usize,
-    asked: VecDeque<Asked>,
+    queries: VecDeque<Query>,
     /// For ids of tasks and errors.
     bits: UniqueBits,
 }
@@ -99,7 +99,7 @@ impl ServerConn {
             draining: false,
             queue: Queue::with_max_waiting(config.max_queued),
             chat_bytes: 0,
-            asked: VecDeque::new(),
+            queries: VecDeque::new(),
             bits: UniqueBits::new(entropy.into()),
             config,
         }
@@ -108,7 +108,7 @@ impl ServerConn {
     /// How many chats run and wait, and how many answers are owed.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.queue.len() + self.asked.len()
+        self.queue.len() + self.queries.len()
     }
 
     /// The chat that runs, if there is one and it was not aborted.
@@ -161,7 +161,7 @@ impl ServerConn {
     }
 
     fn ask(&mut self, id: RpcId, what: Question, event: ServerEvent) {
-        self.asked.push_back(Asked { id, what });
+        self.queries.push_back(Query { id, what });
         self.push(event);
     }
 
@@ -221,7 +221,7 @@ impl ServerConn {
             self.tell_task(task_id, TaskState::Cancelled);
         }
         self.chat_bytes = 0;
-        self.asked = VecDeque::new();
+        self.queries = VecDeque::new();
     }
 }
 
@@ -313,7 +313,7 @@ impl Machine for ServerConn {
 
     fn wants_input(&self) -> bool {
         let has_room =
-            self.asked.len() < self.config.max_unanswered.max(1) && self.core.has_slack();
+            self.queries.len() < self.config.max_unanswered.max(1) && self.core.has_slack();
         self.core.wants_input(has_room)
     }
 }
@@ -324,7 +324,7 @@ impl fmt::Debug for ServerConn {
         f.debug_struct("ServerConn")
             .field("running", &self.queue.running().map(|(id, _)| id))
             .field("waiting", &self.queue.waiting())
-            .field("asked", &self.asked.len())
+            .field("asked", &self.queries.len())
             .field("core", &self.core)
             .finish_non_exhaustive()
     }

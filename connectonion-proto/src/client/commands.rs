@@ -7,7 +7,7 @@ use rpc_core::{CallId, CloseFrame, CloseReason, Refused, Str};
 use serde::Serialize;
 
 use super::answered::MAX_ANSWERS;
-use super::asked::Kind;
+use super::pending::Kind;
 use super::{ClientConn, ClientState};
 use crate::frame::{
     AdminRequest, ClientFrame, Connect, Input, ModeChange, OnboardSubmit, PromptUpdate, Response,
@@ -104,12 +104,12 @@ impl ClientConn {
     /// A query behind an answer, whose reply nobody but [`Answered`](super::answered::Answered) waits
     /// for. `None` if there is no room, or if this host answers no queries.
     fn ask_for_receipt(&mut self) -> Option<CallId> {
-        if !self.answers_queries || self.asked.count(Kind::Status) >= MAX_ANSWERS {
+        if !self.answers_queries || self.pending.count(Kind::Status) >= MAX_ANSWERS {
             return None;
         }
         let query = SessionQuery::new(self.session_id.clone()?);
         let id = self.ask(&query, Kind::Status, None).ok()?;
-        self.asked.cancel(id);
+        self.pending.cancel(id);
         Some(id)
     }
 
@@ -159,7 +159,7 @@ impl ClientConn {
     /// Forgets something that was asked: no [`Reply`](super::ClientEvent::Reply) to it follows. The
     /// host is not told, because the protocol has no way to. `false` if it has been answered.
     pub fn cancel(&mut self, id: CallId) -> bool {
-        self.asked.cancel(id)
+        self.pending.cancel(id)
     }
 
     /// Closes with code 1000. What is queued is sent first; what was asked ends at once, and a run
@@ -193,9 +193,9 @@ impl ClientConn {
         kind: Kind,
         deadline: Option<Instant>,
     ) -> Result<CallId, Refused> {
-        self.asked.check_room()?;
+        self.pending.check_room()?;
         let frame = self.core.send_json(frame)?;
-        self.asked.insert(kind, frame, deadline)
+        self.pending.insert(kind, frame, deadline)
     }
 
     fn answer_deadline(&self, now: Instant) -> Option<Instant> {

@@ -10,12 +10,12 @@
 //!                    └─────────> Closed <─────────────────┴──────────────────┘
 //! ```
 
-mod about;
 mod answered;
-mod asked;
 mod commands;
 mod config;
+mod error_target;
 mod event;
+mod pending;
 mod receive;
 mod resume;
 mod seen;
@@ -39,7 +39,7 @@ use rpc_core::{
 use crate::frame::Connect;
 use crate::limits::REPLAY_PAUSE;
 use answered::Answered;
-use asked::Asked;
+use pending::PendingRequests;
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
@@ -102,7 +102,7 @@ pub struct ClientConn {
     session_id: Option<Str>,
     /// A run is going on, as far as the host's frames say.
     run: bool,
-    asked: Asked,
+    pending: PendingRequests,
     /// The answers of the user that the host may not have.
     answered: Answered,
     /// The host has refused no query about a session.
@@ -146,7 +146,7 @@ impl ClientConn {
             connect_wanted: false,
             session_id: None,
             run: false,
-            asked: Asked::new(seed, config.limits.max_pending, now),
+            pending: PendingRequests::new(seed, config.limits.max_pending, now),
             answered: Answered::default(),
             answers_queries: true,
             caught_up_at: None,
@@ -182,7 +182,7 @@ impl ClientConn {
     /// How much is under way: prompts and questions without an answer, and the run.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.asked.len() + usize::from(self.run)
+        self.pending.len() + usize::from(self.run)
     }
 
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
@@ -191,7 +191,7 @@ impl ClientConn {
         if self.is_closed() {
             return None;
         }
-        let answer = self.core.unless_paused(self.asked.poll_timeout());
+        let answer = self.core.unless_paused(self.pending.poll_timeout());
         let replay = self.caught_up_at.map(|at| (at, "replay"));
         let own = sooner(replay, answer.map(|at| (at, "answer")));
         sooner(self.core.next_timeout(), own)
@@ -261,7 +261,7 @@ impl ClientConn {
     /// The next of the events with which everything ends that was under way.
     fn last_event(&mut self) -> Option<ClientEvent> {
         let reason = self.core.close_reason()?;
-        if let Some((id, pending)) = self.asked.pop_any() {
+        if let Some((id, pending)) = self.pending.pop_any() {
             let delivery = self.core.delivery(pending.frame);
             let reason = reason.clone();
             let result = Err(CallError::Closed { reason, delivery });
@@ -334,7 +334,7 @@ impl Machine for ClientConn {
             self.shut(silence, CloseFrame::GOING_AWAY);
         }
         while self.core.may_expire(now)
-            && let Some((id, pending)) = self.asked.pop_expired(now)
+            && let Some((id, pending)) = self.pending.pop_expired(now)
         {
             let delivery = self.core.delivery(pending.frame);
             let result = Err(CallError::TimedOut { delivery });

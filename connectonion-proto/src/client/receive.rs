@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Json};
 
-use super::about::{self, About};
-use super::asked::Kind;
+use super::error_target::{self, ErrorTarget};
 use super::event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
+use super::pending::Kind;
 use super::{ClientConn, ClientState};
 use crate::frame::{
     Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame, SessionState,
@@ -38,7 +38,9 @@ impl ClientConn {
             ServerFrame::Connected(frame) => self.on_connected(frame, size, now),
             ServerFrame::Error(error) => self.on_error(error, size),
             ServerFrame::RuntimeInputAck(ack) => {
-                let asked = self.asked.prompt_answered(Kind::Interjection, Kind::Prompt);
+                let asked = self
+                    .pending
+                    .prompt_answered(Kind::Interjection, Kind::Prompt);
                 let queued = Reply::Input(Taken::Queued { id: ack.id });
                 self.reply("RUNTIME_INPUT_ACK", asked, Ok(queued), size);
                 self.settle_state();
@@ -59,7 +61,7 @@ impl ClientConn {
                 self.reply("SESSION_STATUS", asked, Ok(reply), size);
             }
             ServerFrame::AdminResult(result) => {
-                let asked = self.asked.answered(Kind::Admin);
+                let asked = self.pending.answered(Kind::Admin);
                 self.reply("ADMIN_RESULT", asked, Ok(Reply::Admin(result)), size);
             }
             ServerFrame::Unknown { tag, raw } => {
@@ -94,7 +96,7 @@ impl ClientConn {
             let timeout = self.config.onboarded_timeout;
             self.core.start_timer("onboarded", timeout, now);
         }
-        let asked = self.asked.answered(Kind::Onboarding);
+        let asked = self.pending.answered(Kind::Onboarding);
         self.reply("ONBOARD_SUCCESS", asked, Ok(Reply::Onboarded(frame)), bytes);
     }
 
@@ -125,13 +127,16 @@ impl ClientConn {
             EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Unknown { .. } => {
                 false
             }
-            _ => !self.run && self.asked.awaits_start(),
+            _ => !self.run && self.pending.awaits_start(),
         }
     }
 
     fn begin_run(&mut self) {
         self.run = true;
-        if let Some(asked) = self.asked.prompt_answered(Kind::Prompt, Kind::Interjection) {
+        if let Some(asked) = self
+            .pending
+            .prompt_answered(Kind::Prompt, Kind::Interjection)
+        {
             self.reply("", Some(asked), Ok(Reply::Input(Taken::Started)), 0);
         }
         self.settle_state();
@@ -141,7 +146,7 @@ impl ClientConn {
         if !matches!(self.state, ClientState::Ready | ClientState::Running) {
             return self.unexpected("OUTPUT");
         }
-        if !self.run && self.asked.awaits_start() {
+        if !self.run && self.pending.awaits_start() {
             // A run whose host shows no steps.
             self.begin_run();
         }
@@ -152,41 +157,47 @@ impl ClientConn {
     fn on_error(&mut self, error: ErrorFrame, bytes: usize) {
         match self.state {
             ClientState::AwaitConnected => {
-                let reason = about::refusal(&error);
+                let reason = error_target::refusal(&error);
                 self.push(ClientEvent::Refused(error), bytes);
                 return self.shut(reason, CloseFrame::NORMAL);
             }
             ClientState::AwaitOnboarding => {
-                let asked = self.asked.answered(Kind::Onboarding);
+                let asked = self.pending.answered(Kind::Onboarding);
                 return self.refuse(asked, error, bytes);
             }
             _ => {}
         }
         let is_out = error.message == AUTHENTICATE_FIRST;
-        let asked = match about::about(&error, self.asked.awaits(Kind::Status)) {
-            About::Input => self.asked.prompt_answered(Kind::Interjection, Kind::Prompt),
+        let asked = match error_target::error_target(&error, self.pending.awaits(Kind::Status)) {
+            ErrorTarget::Input => self
+                .pending
+                .prompt_answered(Kind::Interjection, Kind::Prompt),
             // A prompt is older than the interjections behind it.
-            About::OldestInput => self.asked.prompt_answered(Kind::Prompt, Kind::Interjection),
-            About::Status => {
+            ErrorTarget::OldestInput => self
+                .pending
+                .prompt_answered(Kind::Prompt, Kind::Interjection),
+            ErrorTarget::Status => {
                 self.answers_queries = false;
                 self.status_answered()
             }
-            About::Admin => self.asked.answered(Kind::Admin),
-            About::Other => None,
-            About::Signed if self.asked.awaits(Kind::Admin) => self.asked.answered(Kind::Admin),
-            About::Answer => {
+            ErrorTarget::Admin => self.pending.answered(Kind::Admin),
+            ErrorTarget::Other => None,
+            ErrorTarget::Signed if self.pending.awaits(Kind::Admin) => {
+                self.pending.answered(Kind::Admin)
+            }
+            ErrorTarget::Answer => {
                 let request_id = error.request_id.clone();
                 return self.push(ClientEvent::AnswerRefused { request_id, error }, bytes);
             }
-            About::Signed | About::Run if self.run => {
+            ErrorTarget::Signed | ErrorTarget::Run if self.run => {
                 self.end_run();
                 let failed = CallError::Remote(error);
                 return self.push(ClientEvent::RunEnded(Err(failed)), bytes);
             }
             // It failed before it showed a step.
-            About::Signed | About::Run => {
-                self.asked.prompt_answered(Kind::Prompt, Kind::Interjection)
-            }
+            ErrorTarget::Signed | ErrorTarget::Run => self
+                .pending
+                .prompt_answered(Kind::Prompt, Kind::Interjection),
         };
         self.refuse(asked, error, bytes);
         self.settle_state();
@@ -203,10 +214,10 @@ impl ClientConn {
 
     /// A reply to a query has come: the host has what was sent before it.
     fn status_answered(&mut self) -> Option<Option<CallId>> {
-        if let Some(query) = self.asked.first(Kind::Status) {
+        if let Some(query) = self.pending.first(Kind::Status) {
             self.answered.confirm(query);
         }
-        self.asked.answered(Kind::Status)
+        self.pending.answered(Kind::Status)
     }
 
     /// What was asked is refused; if nothing was asked, it is a complaint about something else.
@@ -239,7 +250,7 @@ impl ClientConn {
     /// An agent is at work, or may be.
     pub(super) fn settle_state(&mut self) {
         if matches!(self.state, ClientState::Ready | ClientState::Running) {
-            let working = self.run || self.asked.awaits_prompt();
+            let working = self.run || self.pending.awaits_prompt();
             self.state = if working {
                 ClientState::Running
             } else {

@@ -186,10 +186,10 @@ impl SessionRegistry {
         }
         self.log_bytes += session.log.bytes();
         for conn in &session.sockets {
-            if let Some(seat) = self.seats.get_mut(conn)
-                && !seat.is_ready
+            if let Some(entry) = self.connections.get_mut(conn)
+                && !entry.is_ready
             {
-                seat.is_ready = true;
+                entry.is_ready = true;
                 self.ready.push_back(*conn);
             }
         }
@@ -197,8 +197,11 @@ impl SessionRegistry {
 
     /// What runs in the session of a socket.
     fn run_at(&mut self, conn: ConnId) -> Result<Option<&mut (RunId, Box<Run>)>, AgentError> {
-        let seat = self.seats.get(&conn).ok_or(AgentError::NotConnected)?;
-        let session = self.sessions.get_mut(seat.session.as_str());
+        let entry = self
+            .connections
+            .get(&conn)
+            .ok_or(AgentError::NotConnected)?;
+        let session = self.sessions.get_mut(entry.session.as_str());
         let session = session.ok_or(AgentError::NotConnected)?;
         Ok(session.run.as_mut())
     }

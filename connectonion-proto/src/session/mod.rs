@@ -145,7 +145,7 @@ impl Session {
 }
 
 /// A socket at its session.
-struct Seat {
+struct ConnectionEntry {
     session: SessionId,
     cursor: Cursor,
     /// Whether it waits in `ready`.
@@ -157,7 +157,7 @@ pub struct SessionRegistry {
     config: RegistryConfig,
     /// With the time when each ends.
     sessions: PendingMap<SessionId, Session>,
-    seats: HashMap<ConnId, Seat>,
+    connections: HashMap<ConnId, ConnectionEntry>,
     runs: HashMap<RunId, SessionId>,
     next_run: u64,
     /// Sessions without socket and run, in the order in which they became so.
@@ -176,7 +176,7 @@ impl SessionRegistry {
         Self {
             sessions: PendingMap::new(config.max_sessions, 0, now),
             config,
-            seats: HashMap::new(),
+            connections: HashMap::new(),
             runs: HashMap::new(),
             next_run: 0,
             parked: BTreeMap::new(),
@@ -211,7 +211,7 @@ impl SessionRegistry {
     /// The session that a socket is at.
     #[must_use]
     pub fn session_of(&self, conn: ConnId) -> Option<&SessionId> {
-        self.seats.get(&conn).map(|seat| &seat.session)
+        self.connections.get(&conn).map(|entry| &entry.session)
     }
 
     /// How many sessions there are.
@@ -276,7 +276,7 @@ impl SessionRegistry {
     /// Ends what a session that was taken out leaves behind, and tells.
     fn removed(&mut self, session_id: SessionId, mut session: Session, why: Removed) {
         for conn in &session.sockets {
-            self.seats.remove(conn);
+            self.connections.remove(conn);
         }
         if let Some(place) = session.parked {
             self.parked.remove(&place);
@@ -326,8 +326,8 @@ impl SessionRegistry {
             return;
         };
         let has_read = |conn| {
-            let seat: Option<&Seat> = self.seats.get(conn);
-            seat.is_none_or(|seat| session.log.is_read(seat.cursor))
+            let entry: Option<&ConnectionEntry> = self.connections.get(conn);
+            entry.is_none_or(|entry| session.log.is_read(entry.cursor))
         };
         if session.run.is_none() && session.sockets.iter().all(has_read) {
             self.log_bytes -= session.log.bytes();
@@ -354,7 +354,7 @@ impl fmt::Debug for SessionRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionRegistry")
             .field("sessions", &self.sessions.len())
-            .field("sockets", &self.seats.len())
+            .field("sockets", &self.connections.len())
             .field("running", &self.runs.len())
             .field("log_bytes", &self.log_bytes)
             .finish_non_exhaustive()

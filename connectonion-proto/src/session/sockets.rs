@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::event::{ConnectError, Joined, MAX_SESSION_ID, Removed, SessionRequest};
-use super::{ConnId, Seat, Session, SessionRegistry};
+use super::{ConnId, ConnectionEntry, Session, SessionRegistry};
 use crate::frame::SessionState;
 use crate::id::{SessionId, session_id as new_id};
 use crate::replay::{EventLog, Next};
@@ -24,8 +24,8 @@ impl SessionRegistry {
         random: u128,
         now: Instant,
     ) -> Result<Joined, ConnectError> {
-        if let Some(seat) = self.seats.get(&conn) {
-            let session_id = seat.session.clone();
+        if let Some(entry) = self.connections.get(&conn) {
+            let session_id = entry.session.clone();
             let same = self.sessions.get(session_id.as_str()).is_some_and(|it| {
                 let same_id = request
                     .session_id
@@ -68,23 +68,23 @@ impl SessionRegistry {
     /// Forgets a socket that is gone, cleanly or not, and returns the session that it was at. What
     /// runs there runs on.
     pub fn disconnect(&mut self, conn: ConnId, now: Instant) -> Option<SessionId> {
-        let seat = self.seats.remove(&conn)?;
-        let session = self.sessions.get_mut(seat.session.as_str())?;
+        let entry = self.connections.remove(&conn)?;
+        let session = self.sessions.get_mut(entry.session.as_str())?;
         session.sockets.retain(|one| *one != conn);
         if session.sockets.is_empty() && session.run.is_none() {
-            self.rest(&seat.session, now);
+            self.rest(&entry.session, now);
         }
-        self.tidy(&seat.session);
-        Some(seat.session)
+        self.tidy(&entry.session);
+        Some(entry.session)
     }
 
     /// Notes that a socket has sent something, whatever it was: its session is alive. `false` if it
     /// is at none.
     pub fn heard(&mut self, conn: ConnId, now: Instant) -> bool {
-        let Some(seat) = self.seats.get(&conn) else {
+        let Some(entry) = self.connections.get(&conn) else {
             return false;
         };
-        let id = seat.session.clone();
+        let id = entry.session.clone();
         self.rest(&id, now);
         true
     }
@@ -95,8 +95,8 @@ impl SessionRegistry {
         loop {
             let conn = self.ready.pop_front()?;
             // It may be gone, or have been told when its number stood here twice.
-            if let Some(seat) = self.seats.get_mut(&conn)
-                && std::mem::take(&mut seat.is_ready)
+            if let Some(entry) = self.connections.get_mut(&conn)
+                && std::mem::take(&mut entry.is_ready)
             {
                 return Some(conn);
             }
@@ -107,16 +107,16 @@ impl SessionRegistry {
     /// a socket that stops before goes on where it was.
     #[must_use]
     pub fn next_frame(&mut self, conn: ConnId) -> Option<Next> {
-        let seat = self.seats.get_mut(&conn)?;
-        let session = self.sessions.get_mut(seat.session.as_str())?;
-        let next = session.log.next(&mut seat.cursor);
+        let entry = self.connections.get_mut(&conn)?;
+        let session = self.sessions.get_mut(entry.session.as_str())?;
+        let next = session.log.next(&mut entry.cursor);
         if let (Some(Next::Closing(_)), Some((place, _))) = (&next, &session.failure)
-            && seat.cursor == *place
+            && entry.cursor == *place
         {
             session.failure = None;
         }
-        if session.log.is_read(seat.cursor) && session.run.is_none() && !session.log.is_empty() {
-            let id = seat.session.clone();
+        if session.log.is_read(entry.cursor) && session.run.is_none() && !session.log.is_empty() {
+            let id = entry.session.clone();
             self.tidy(&id);
         }
         next
@@ -159,7 +159,7 @@ impl SessionRegistry {
         let Some(session) = self.sessions.get_mut(joined.session_id.as_str()) else {
             return joined;
         };
-        let before = self.seats.get(&conn).map(|seat| seat.cursor);
+        let before = self.connections.get(&conn).map(|entry| entry.cursor);
         let mut cursor = before.unwrap_or_else(|| session.log.end());
         if session.run.is_some() {
             let resumed = session.log.resume(request.last_msg_id);
@@ -176,12 +176,12 @@ impl SessionRegistry {
         if is_ready {
             self.ready.push_back(conn);
         }
-        let seat = Seat {
+        let entry = ConnectionEntry {
             session: joined.session_id.clone(),
             cursor,
             is_ready,
         };
-        self.seats.insert(conn, seat);
+        self.connections.insert(conn, entry);
         self.rest(&joined.session_id, now);
         joined
     }

@@ -1,11 +1,11 @@
 //! `agent chat`: talks to an agent from the terminal.
 
 mod attach;
-mod keep;
+mod chat_loop;
+mod last_session;
 mod line;
 mod question;
 mod show;
-mod talk;
 
 use std::io;
 use std::path::PathBuf;
@@ -22,14 +22,14 @@ use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{DialError, LinkConfig};
 
 use self::attach::Attachments;
-use self::keep::Keeper;
+use self::chat_loop::{ChatLoop, Manner};
+use self::last_session::LastSession;
 use self::show::{Show, Style};
-use self::talk::{Manner, Talk};
 use crate::home::Home;
 
 const EXAMPLES: &str = "\
 Examples ('agent' stands for 'cargo run -p examples --bin agent --'):
-  Talk, line by line:
+  ChatLoop, line by line:
     agent chat http://127.0.0.1:8000
   One question, for a script; what happens on the way goes to standard error:
     agent chat http://127.0.0.1:8000 'What is 6 * 7?'
@@ -102,21 +102,21 @@ pub(crate) struct Args {
 pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
     cli::log(args.verbose);
     let is_json = args.json;
-    let (mut talk, agent, connection) = open(args).await.inspect_err(|failure| {
+    let (mut chat, agent, connection) = open(args).await.inspect_err(|failure| {
         if is_json {
             cli::say(Show::new(Style::Json).error(&failure.to_string()));
         }
     })?;
     let connection = tokio::spawn(connection.run());
-    let worked = talk.work().await;
+    let worked = chat.work().await;
     agent.close();
-    talk.finish().await;
+    chat.finish().await;
     connection.await.map_err(Failure::new)?;
     worked
 }
 
 /// Finds the agent, and makes everything ready to talk to it.
-async fn open(args: Args) -> Result<(Talk, Client, Connection<WsDialer>), Failure> {
+async fn open(args: Args) -> Result<(ChatLoop, Client, Connection<WsDialer>), Failure> {
     check(&args)?;
     let key = args.home.key(args.key.as_deref(), "chat.key")?;
     let mut along = Attachments::default();
@@ -126,7 +126,7 @@ async fn open(args: Args) -> Result<(Talk, Client, Connection<WsDialer>), Failur
     for path in &args.images {
         along.image(path).map_err(Failure::usage)?;
     }
-    let keeper = Keeper::new(&args.home.folder()?, &args.agent);
+    let keeper = LastSession::new(&args.home.folder()?, &args.agent);
     let (url, host) = whereabouts(&args).await?;
     let mut options = AgentOptions::default().with_insecure_prompts(args.insecure);
     options.host = host;
@@ -163,7 +163,7 @@ async fn open(args: Args) -> Result<(Talk, Client, Connection<WsDialer>), Failur
         mode: args.mode,
         history: args.history,
     };
-    let talk = Talk::new(
+    let chat = ChatLoop::new(
         (agent.clone(), url),
         events,
         Show::new(style),
@@ -171,7 +171,7 @@ async fn open(args: Args) -> Result<(Talk, Client, Connection<WsDialer>), Failur
         manner,
         along,
     )?;
-    Ok((talk, agent, connection))
+    Ok((chat, agent, connection))
 }
 
 /// What options do not go together.

@@ -1,7 +1,7 @@
 //! `daemon chat`: talks to an agent, line by line.
 
+mod chat_loop;
 mod line;
-mod talk;
 
 use std::io;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use examples::cli::{self, Failure};
 use examples::terminal;
 
-use self::talk::Talk;
-use crate::door::{Server, Wishes};
+use self::chat_loop::ChatLoop;
+use crate::connection::{Server, Wishes};
 use crate::show::{Show, Style};
 
 #[derive(Debug, clap::Args)]
@@ -40,12 +40,12 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
     };
     // Somebody sits there: the agent may think as long as it likes.
     let show = Show::new(style);
-    let door = args.server.open(None).await;
-    let door = door.inspect_err(|failure| show.failed(failure))?;
+    let connection = args.server.open(None).await;
+    let connection = connection.inspect_err(|failure| show.failed(failure))?;
     let input = terminal::open(args.history.as_deref())?;
-    let mut talk = Talk::new(&door, &args.wishes, show, input);
-    let worked = talk.work().await;
-    talk.finish().await;
-    door.close().await;
+    let mut chat = ChatLoop::new(&connection, &args.wishes, show, input);
+    let worked = chat.work().await;
+    chat.finish().await;
+    connection.close().await;
     worked
 }

@@ -28,7 +28,7 @@ use super::cable::Cable;
 use super::hop::Hop;
 use super::script::Script;
 use crate::patience::in_time;
-use crate::place::Place;
+use crate::temp_dir::TempDir;
 
 /// How long until a lost line is dialled again: nobody would wait for the usual second here.
 const BACK: Duration = Duration::from_millis(20);
@@ -69,14 +69,14 @@ impl Remote {
 pub(super) struct Agent {
     remote: Remote,
     plug: watch::Sender<bool>,
-    place: Place,
+    place: TempDir,
     server: JoinHandle<()>,
     handle: ServerHandle,
 }
 
 /// Opens it.
 pub(super) async fn open(hop: &Hop, gateway: Gateway) -> Result<Agent, Failure> {
-    let place = Place::new("diary")?;
+    let place = TempDir::new("diary")?;
     let folder = Folder::open(place.path()).map_err(Failure::new)?;
     // Tools are functions on threads of their own, so they may wait.
     let runtime = Handle::current();

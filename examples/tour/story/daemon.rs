@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use super::hop::Hop;
 use super::script::Script;
 use crate::patience::in_time;
-use crate::place::Place;
+use crate::temp_dir::TempDir;
 
 /// What clients have to show.
 const KEY: &str = "0pen-sesam1";
@@ -27,7 +27,7 @@ const FILE: &str = "poem.txt";
 
 /// The coding agent, and the gateway's client of it.
 pub(super) struct Daemon {
-    place: Place,
+    place: TempDir,
     client: Client,
     server: JoinHandle<()>,
     handle: ServerHandle,
@@ -35,7 +35,7 @@ pub(super) struct Daemon {
 
 /// Opens it. Its model pauses before it begins.
 pub(super) async fn open(hop: &Hop, poem: &str, pause: Arc<Barrier>) -> Result<Daemon, Failure> {
-    let place = Place::new("poem")?;
+    let place = TempDir::new("poem")?;
     place.write(FILE, poem)?;
     let script = Script {
         steps: &[

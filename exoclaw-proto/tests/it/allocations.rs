@@ -12,7 +12,7 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
 
 use crate::gateway::ready;
-use crate::stage::chat;
+use crate::harness::chat;
 
 const ROUNDS: u64 = 1_000;
 const PING: &str = r#"{"id":"p","method":"ping"}"#;

@@ -11,7 +11,7 @@ use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOpti
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Json;
 
-use crate::stage::{chat, start};
+use crate::harness::{chat, start};
 use crate::wire::{Frame, Wire, frame, text};
 
 const STREAMS: usize = 1_000;

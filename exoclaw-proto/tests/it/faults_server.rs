@@ -15,7 +15,7 @@ use rpc_core::testing::conformance;
 use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
-use crate::stage::{Stage, chat};
+use crate::harness::{Harness, chat};
 
 struct Subject {
     address: SocketAddr,
@@ -44,8 +44,8 @@ impl ServerUnderTest for Subject {
             .with_http(http)
             .with_driver(driver)
             .with_shutdown_timeout(terms.shutdown);
-        let (stage, _) = Stage::new();
-        let server = Server::bind("127.0.0.1:0", stage, options).await.unwrap();
+        let (harness, _) = Harness::new();
+        let server = Server::bind("127.0.0.1:0", harness, options).await.unwrap();
         let subject = Self {
             address: server.local_addr(),
             counters: server.counters(),

@@ -8,7 +8,7 @@ use rpc_core::Limits;
 use rpc_core::net::DriverConfig;
 use rpc_core::rate::RateLimit;
 
-use crate::stage::{Running, chat, start};
+use crate::harness::{Running, chat, start};
 use crate::wire::{Frame, frame, header, text};
 
 const PING: &str = r#"{"id":"p","method":"ping"}"#;

@@ -13,7 +13,7 @@ use exoclaw_proto::net::{
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-use crate::stage::chat;
+use crate::harness::chat;
 use crate::wire::Wire;
 
 const COUNT: usize = 100;

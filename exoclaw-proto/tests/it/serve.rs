@@ -8,7 +8,7 @@ use exoclaw_proto::server::ServerConfig;
 use http::{Response, StatusCode};
 use tokio::io::AsyncWriteExt;
 
-use crate::stage::{Running, chat, start};
+use crate::harness::{Running, chat, start};
 use crate::wire::{DEADLINE, Frame, Wire, ask, frame, text, upgrade_request};
 
 const REFUSAL: &str = r#"{"error":"auth_failed","code":4001}"#;

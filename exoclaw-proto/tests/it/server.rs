@@ -11,7 +11,7 @@ use rpc_core::testing::conformance;
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
 use serde_json::{Value, json};
 
-use crate::stage::chat;
+use crate::harness::chat;
 
 fn with_token() -> ServerConn {
     let config = ServerConfig::new(Auth::token("s3cret").unwrap());

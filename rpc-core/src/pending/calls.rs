@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Instant;
 
-use super::slab::{Address, Slab, Standing};
+use super::slab::{Address, Slab, SlotState};
 use super::{InsertError, Match};
 use crate::id::{CallId, Hex16, IdForm};
 
@@ -104,13 +104,13 @@ impl<T, F: IdForm> PendingCalls<T, F> {
     /// may be called late instead of unknown; a live one is never mistaken.
     pub fn complete(&mut self, id: CallId<F>) -> Match<T> {
         let address = self.address(id);
-        match self.slab.standing(address) {
-            Standing::Live => match self.slab.remove(address.slot) {
+        match self.slab.slot_state(address) {
+            SlotState::Live => match self.slab.remove(address.slot) {
                 Some((_, tag)) => Match::Live(tag),
                 None => Match::Late,
             },
-            Standing::Ended => Match::Late,
-            Standing::NeverUsed => Match::Unknown,
+            SlotState::Ended => Match::Late,
+            SlotState::NeverUsed => Match::Unknown,
         }
     }
 
@@ -199,7 +199,7 @@ impl<T, F: IdForm> PendingCalls<T, F> {
 
     fn live_slot(&self, id: CallId<F>) -> Option<u32> {
         let address = self.address(id);
-        (self.slab.standing(address) == Standing::Live).then_some(address.slot)
+        (self.slab.slot_state(address) == SlotState::Live).then_some(address.slot)
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Address {
 
 /// What an address means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum SlotState {
     Live,
     Ended,
     NeverUsed,
@@ -102,17 +102,17 @@ impl<T> Slab<T> {
         Ok(address)
     }
 
-    pub(super) fn standing(&self, address: Address) -> Standing {
+    pub(super) fn slot_state(&self, address: Address) -> SlotState {
         let slot = self.slots.get(address.slot as usize);
         match slot {
             Some(slot) if slot.links.generation == address.generation && slot.value.is_some() => {
-                Standing::Live
+                SlotState::Live
             }
-            Some(slot) if address.generation < slot.links.generation => Standing::Ended,
+            Some(slot) if address.generation < slot.links.generation => SlotState::Ended,
             None if address.slot < self.base_slots && address.generation < self.base_generation => {
-                Standing::Ended
+                SlotState::Ended
             }
-            _ => Standing::NeverUsed,
+            _ => SlotState::NeverUsed,
         }
     }
 

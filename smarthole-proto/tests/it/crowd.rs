@@ -10,7 +10,7 @@ use smarthole_proto::id::MessageId;
 use smarthole_proto::net::{HubEvents, ServerOptions};
 use tokio::task::JoinSet;
 
-use crate::stage::start;
+use crate::harness::start;
 use crate::wire::{Frame, Wire, ack, reject, response};
 
 const CLIENTS: usize = 100;

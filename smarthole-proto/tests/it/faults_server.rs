@@ -18,7 +18,7 @@ use smarthole_proto::server::{ServerConfig, ServerConn};
 use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
-use crate::stage::Obedient;
+use crate::harness::Obedient;
 use crate::wire::{ack, registration};
 
 struct Subject {

@@ -13,8 +13,8 @@ use smarthole_proto::server::ServerConfig;
 use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::Notify;
 
+use crate::harness::Obedient;
 use crate::played::registration;
-use crate::stage::Obedient;
 
 /// Takes every message but those that it is told not to, and writes them down.
 #[derive(Clone, Default)]

@@ -33,21 +33,21 @@ fn config() -> PluginConfig {
 }
 
 /// A plugin that runs until it is told to stop.
-struct Stage {
+struct Harness {
     listener: MemListener,
     client: Client,
     stop: Arc<Notify>,
     task: JoinHandle<Ended>,
 }
 
-fn start(config: PluginConfig, handler: impl Handler) -> Stage {
+fn start(config: PluginConfig, handler: impl Handler) -> Harness {
     let (dialer, listener) = mem::listen(64);
     let plugin = Plugin::with_dialer(dialer, config, handler);
     let client = plugin.client();
     let stop = Arc::new(Notify::new());
     let stopped = Arc::clone(&stop);
     let task = tokio::spawn(plugin.run_until(async move { stopped.notified().await }));
-    Stage {
+    Harness {
         listener,
         client,
         stop,
@@ -55,11 +55,11 @@ fn start(config: PluginConfig, handler: impl Handler) -> Stage {
     }
 }
 
-async fn registered(config: PluginConfig, handler: impl Handler) -> (Stage, Router) {
-    let mut stage = start(config, handler);
-    let router = Router::registered(&mut stage.listener).await;
-    stage.client.ready().await.unwrap();
-    (stage, router)
+async fn registered(config: PluginConfig, handler: impl Handler) -> (Harness, Router) {
+    let mut harness = start(config, handler);
+    let router = Router::registered(&mut harness.listener).await;
+    harness.client.ready().await.unwrap();
+    (harness, router)
 }
 
 /// Does what the text of the message says, and notes what happens.
@@ -262,13 +262,13 @@ async fn a_message_whose_time_runs_out_before_its_turn_is_not_handled() {
 #[tokio::test(start_paused = true)]
 async fn an_acknowledgement_waits_for_a_line_that_comes_back() {
     let handler = Obedient::default();
-    let (mut stage, mut router) = registered(config(), handler.clone()).await;
+    let (mut harness, mut router) = registered(config(), handler.clone()).await;
     router.route("1", "wait").await;
     tokio::time::sleep(SECOND).await;
     router.cut();
     tokio::time::sleep(SECOND / 2).await;
     handler.go.notify_one();
-    let mut router = Router::registered(&mut stage.listener).await;
+    let mut router = Router::registered(&mut harness.listener).await;
     assert_eq!(router.hear().await, acked("1"));
     tokio::time::sleep(SECOND).await;
     let expected = [
@@ -281,13 +281,13 @@ async fn an_acknowledgement_waits_for_a_line_that_comes_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_lets_handlers_finish_and_turns_away_what_comes() {
-    let (stage, mut router) = registered(config(), Obedient::default()).await;
+    let (harness, mut router) = registered(config(), Obedient::default()).await;
     router.route("1", "wait for the end").await;
     tokio::time::sleep(SECOND).await;
-    stage.stop.notify_one();
+    harness.stop.notify_one();
     assert_eq!(router.hear().await, acked("1"));
     assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
-    let ended = stage.task.await.unwrap();
+    let ended = harness.task.await.unwrap();
     let Ended::Stopped(report) = &ended else {
         panic!("{ended:?}")
     };
@@ -295,30 +295,30 @@ async fn a_shutdown_lets_handlers_finish_and_turns_away_what_comes() {
     assert_eq!((ended.exit_code(), &*ended.to_string()), (0, "stopped"));
 
     let handler = Obedient::default();
-    let (stage, mut router) = registered(config(), handler.clone()).await;
+    let (harness, mut router) = registered(config(), handler.clone()).await;
     router.route("1", "wait").await;
     tokio::time::sleep(SECOND).await;
-    stage.stop.notify_one();
+    harness.stop.notify_one();
     tokio::time::sleep(SECOND).await;
     router.route("2", "too late").await;
     let reason = "The client is shutting down";
     assert_eq!(router.hear().await, rejected("2", reason));
     handler.go.notify_one();
     assert_eq!(router.hear().await, acked("1"));
-    assert!(matches!(stage.task.await, Ok(Ended::Stopped(_))));
+    assert!(matches!(harness.task.await, Ok(Ended::Stopped(_))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn handlers_that_do_not_end_are_cut_off_and_their_messages_rejected() {
-    let (stage, mut router) = registered(config(), Obedient::default()).await;
+    let (harness, mut router) = registered(config(), Obedient::default()).await;
     router.route("1", "wait for ever").await;
     tokio::time::sleep(SECOND).await;
-    stage.stop.notify_one();
+    harness.stop.notify_one();
     tokio::time::sleep(4 * SECOND).await;
-    assert!(!stage.task.is_finished());
+    assert!(!harness.task.is_finished());
     assert_eq!(router.hear().await, rejected("1", DROPPED));
     assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
-    let ended = stage.task.await.unwrap();
+    let ended = harness.task.await.unwrap();
     let Ended::Stopped(report) = ended else {
         panic!("{ended:?}")
     };
@@ -327,21 +327,21 @@ async fn handlers_that_do_not_end_are_cut_off_and_their_messages_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_the_client_ends_the_plugin() {
-    let (stage, mut router) = registered(config(), Obedient::default()).await;
-    stage.client.close();
+    let (harness, mut router) = registered(config(), Obedient::default()).await;
+    harness.client.close();
     assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
-    assert!(matches!(stage.task.await, Ok(Ended::Stopped(_))));
+    assert!(matches!(harness.task.await, Ok(Ended::Stopped(_))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_router_that_stays_away_ends_the_plugin_even_if_all_handlers_hang() {
     let config = config().with_max_handlers(1);
-    let (stage, mut router) = registered(config, Obedient::default()).await;
+    let (harness, mut router) = registered(config, Obedient::default()).await;
     router.route("1", "wait for ever").await;
     tokio::time::sleep(SECOND).await;
     router.cut();
-    drop(stage.listener);
-    let ended = stage.task.await.unwrap();
+    drop(harness.listener);
+    let ended = harness.task.await.unwrap();
     assert!(matches!(ended, Ended::GaveUp(CloseReason::Connect { .. })));
     assert_eq!(ended.exit_code(), 1);
     assert!(ended.to_string().starts_with("gave up: could not connect"));
@@ -351,13 +351,13 @@ async fn a_router_that_stays_away_ends_the_plugin_even_if_all_handlers_hang() {
 async fn a_wrong_registration_ends_the_plugin_at_once_and_a_taken_name_after_ten_more_attempts() {
     for (code, attempts) in [("INVALID_DESCRIPTION", 1), ("DUPLICATE_NAME", 11)] {
         let handler = Obedient::default();
-        let mut stage = start(config(), handler.clone());
+        let mut harness = start(config(), handler.clone());
         for _ in 0..attempts {
-            let mut router = Router::accept(&mut stage.listener).await;
+            let mut router = Router::accept(&mut harness.listener).await;
             router.refuse(code).await;
             assert_eq!(router.hear().await, json!([4000, "Registration failed"]));
         }
-        let ended = stage.task.await.unwrap();
+        let ended = harness.task.await.unwrap();
         let Ended::Refused(error) = &ended else {
             panic!("{ended:?}")
         };
@@ -371,16 +371,16 @@ async fn a_wrong_registration_ends_the_plugin_at_once_and_a_taken_name_after_ten
 #[tokio::test(start_paused = true)]
 async fn a_name_that_gets_free_is_taken() {
     let handler = Obedient::default();
-    let mut stage = start(config(), handler.clone());
-    let mut router = Router::accept(&mut stage.listener).await;
+    let mut harness = start(config(), handler.clone());
+    let mut router = Router::accept(&mut harness.listener).await;
     router.refuse("DUPLICATE_NAME").await;
-    let mut router = Router::registered(&mut stage.listener).await;
+    let mut router = Router::registered(&mut harness.listener).await;
     router.route("1", "hello").await;
     assert_eq!(router.hear().await, acked("1"));
     // A later loss is not the refusal's fault.
     drop(router);
-    drop(stage.listener);
-    assert!(matches!(stage.task.await, Ok(Ended::GaveUp(_))));
+    drop(harness.listener);
+    assert!(matches!(harness.task.await, Ok(Ended::GaveUp(_))));
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::stage::{Obedient, until};
+use crate::harness::{Obedient, until};
 use crate::wire::{ack, registration, reject, response};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use smarthole_proto::hub::{HubError, HubEvent, Ignored, Input, Outcome, Unroutab
 use smarthole_proto::limits::{MAX_CONNECTIONS, MAX_PAYLOAD};
 use smarthole_proto::net::{ServerOptions, http_config};
 
-use crate::stage::{Running, start, until};
+use crate::harness::{Running, start, until};
 use crate::wire::{
     Frame, Wire, ack, ask, ask_from, frame, registration, reject, response, upgrade_request,
 };

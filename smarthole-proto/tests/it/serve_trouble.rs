@@ -13,7 +13,7 @@ use smarthole_proto::net::{AskError, RouterOptions, ServerOptions};
 use smarthole_proto::router::RouterError;
 use smarthole_proto::server::ServerConfig;
 
-use crate::stage::{Running, start, start_with_timeout};
+use crate::harness::{Running, start, start_with_timeout};
 use crate::wire::{Frame, Wire, ack, frame};
 
 async fn open() -> Running {

@@ -166,7 +166,7 @@ impl Engine {
         reply: &mut dyn Reply,
     ) -> Ended<'e> {
         let mut said = String::new();
-        let talk = Talk {
+        let run = ChatRun {
             engine: self,
             model,
             charge: &mut charge,
@@ -176,7 +176,7 @@ impl Engine {
             room: MAX_RESULTS,
             failed: Vec::new(),
         };
-        let outcome = talk.hold(messages).await;
+        let outcome = run.hold(messages).await;
         let (ending, outcome) = match outcome {
             Ok(()) => (Ending::Done, Ok(())),
             Err(Broken::Gone) => (Ending::Cancelled, Err(Gone.into())),
@@ -229,7 +229,7 @@ fn size(message: &ChatMessage) -> usize {
 }
 
 /// A conversation with a model, from the question to the last round of tools.
-struct Talk<'t, 'e> {
+struct ChatRun<'t, 'e> {
     engine: &'e Engine,
     model: &'t Arc<dyn ChatModel>,
     charge: &'t mut Charge<'e>,
@@ -243,7 +243,7 @@ struct Talk<'t, 'e> {
     failed: Vec<usize>,
 }
 
-impl Talk<'_, '_> {
+impl ChatRun<'_, '_> {
     async fn hold(mut self, mut messages: Vec<ChatMessage>) -> Result<(), Broken> {
         for _ in 0..self.engine.agent.max_tool_rounds.max(1) {
             let answer = self.ask(&messages).await?;

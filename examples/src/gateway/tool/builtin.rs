@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use snek_proto::tool::{Param, ParamType, ToolDefinition};
 
 use super::{PluginError, Tool, ToolOutput};
-use crate::talk;
+use crate::replies;
 
 /// The built-in tool that a path like `builtin:echo` means, the prefix left out.
 ///
@@ -85,6 +85,6 @@ impl Tool for Clock {
     }
 
     async fn call(&self, _input: &str) -> ToolOutput {
-        ToolOutput::new(talk::time(SystemTime::now()))
+        ToolOutput::new(replies::time(SystemTime::now()))
     }
 }

@@ -19,7 +19,7 @@ use examples::screen::{Colour, Screen};
 
 use self::script::Player;
 use crate::patience::{expect, in_time};
-use crate::place::Place;
+use crate::temp_dir::TempDir;
 
 /// The file to be changed.
 const POEM: &str = "poem.txt";
@@ -30,7 +30,7 @@ const KEY: &str = "0pen-sesam1";
 pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     screen.title("36. A coding agent, and a wrong key");
     // The model follows rules; `daemon serve --model` has those that think.
-    let place = Place::new("daemon")?;
+    let place = TempDir::new("daemon")?;
     place.write(POEM, "roses are red\n")?;
     let workspace = Workspace::open(place.path()).map_err(Failure::new)?;
     let mut commands = Commands::new(CommandConfig::default());

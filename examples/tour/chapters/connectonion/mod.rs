@@ -21,7 +21,7 @@ use examples::screen::{Colour, Screen};
 
 use self::script::Player;
 use crate::patience::{expect, in_time};
-use crate::place::Place;
+use crate::temp_dir::TempDir;
 
 /// So fast does the model speak: a word in this time.
 const PACE: Duration = Duration::from_millis(20);
@@ -38,7 +38,7 @@ const SERVICE_RESTART: u16 = 1012;
 pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     screen.title("27. An agent, and a stranger at its gate");
     // The model follows rules; `agent host --model` has those that think.
-    let place = Place::new("agent")?;
+    let place = TempDir::new("agent")?;
     let folder = Folder::open(place.path()).map_err(Failure::new)?;
     let model = Scripted::default().with_pace(PACE).with_commands(true);
     let worker = Worker::new(Arc::new(model), "scripted", tools(Some(&folder)));

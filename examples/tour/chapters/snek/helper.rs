@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use examples::assistant::{Assistant, Step};
 use examples::pictures::FromHere;
+use examples::replies;
 use examples::screen::{Colour, Screen};
-use examples::talk;
 use rpc_core::net::entropy;
 use snek_proto::bot::{Context, Handler, Notice};
 use snek_proto::error::BotError;
@@ -63,7 +63,7 @@ impl Handler for Helper {
 
     /// Called only where the bot may speak unasked: here, in the channel that it has joined.
     async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
-        let answer = talk::answer(&message.message, entropy(), SystemTime::now());
+        let answer = replies::answer(&message.message, entropy(), SystemTime::now());
         let (channel, nick) = (cx.channel().as_str(), &*message.user_nick);
         self.assistant
             .heard(channel, nick, &message.message, answer.as_deref());

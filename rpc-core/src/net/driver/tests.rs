@@ -129,7 +129,7 @@ struct Parrot {
     out: VecDeque<Outgoing>,
     events: VecDeque<String>,
     echoes: bool,
-    deaf: bool,
+    reads_paused: bool,
     closed: bool,
     deadline: Option<Instant>,
     timeouts: Vec<Instant>,
@@ -199,7 +199,7 @@ impl Machine for Parrot {
     }
 
     fn wants_input(&self) -> bool {
-        !self.deaf
+        !self.reads_paused
     }
 }
 
@@ -410,7 +410,7 @@ async fn after_a_failed_write_the_peers_last_words_are_still_heard() {
     let mock = Mock::with(|line| line.writes_fail = true);
     let parrot = Parrot {
         // Nothing is read before the write fails.
-        deaf: true,
+        reads_paused: true,
         ..Parrot::saying(1)
     };
     let mut driver = Driver::new(parrot, mock.clone());
@@ -435,14 +435,14 @@ async fn a_failed_write_alone_is_reported_as_what_it_was() {
 async fn a_machine_that_wants_no_input_is_given_none_but_still_sends() {
     let mock = Mock::with(|line| line.incoming.push_back(said("hi")));
     let parrot = Parrot {
-        deaf: true,
+        reads_paused: true,
         ..Parrot::saying(1)
     };
     let mut driver = Driver::new(parrot, mock.clone());
     assert_eq!(poll_once(&mut driver), (Poll::Pending, false));
     assert_eq!(mock.line().reads, 0);
     assert_eq!(mock.line().sent.len(), 1);
-    driver.machine_mut().deaf = false;
+    driver.machine_mut().reads_paused = false;
     assert_eq!(driver.next().await, Some("hi".to_owned()));
 }
 

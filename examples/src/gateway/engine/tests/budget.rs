@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::session::SessionKey;
 
-use super::stage::*;
+use super::harness::*;
 use crate::gateway::engine::charge;
 use crate::gateway::engine::{EngineParts, NOT_STORED};
 use crate::gateway::store::{Store as _, Totals};
@@ -23,33 +23,33 @@ async fn a_chat_over_budget_is_refused_before_the_model_is_asked_and_its_session
         (open.with_daily(Some(1)), "daily: 0/1"),
         (open.with_monthly(Some(1)), "monthly: 0/1"),
     ] {
-        let stage = Stage::with([], limits(budgets)).await;
-        let why = stage.refused(&from("ann", "hello")).await;
+        let harness = Harness::with([], limits(budgets)).await;
+        let why = harness.refused(&from("ann", "hello")).await;
         assert_eq!(why, format!("token budget exceeded ({expected})"));
-        assert!(stage.model.asked().is_empty());
-        assert_eq!(stage.sessions(), ["default:ws:ann:main"]);
-        assert_eq!(stage.log().await, []);
+        assert!(harness.model.asked().is_empty());
+        assert_eq!(harness.sessions(), ["default:ws:ann:main"]);
+        assert_eq!(harness.log().await, []);
     }
 }
 
 #[tokio::test]
 async fn what_was_used_counts_and_instructions_are_in_no_estimate() {
     let budgets = Budgets::default().with_daily(Some(17));
-    let stage = Stage::with([answer("ok")], |parts| {
+    let harness = Harness::with([answer("ok")], |parts| {
         parts.budgets = budgets;
         parts.agent.system_prompt = Some("x".repeat(1000));
     })
     .await;
-    stage.chat(&from("ann", "hello")).await.1.unwrap();
-    assert_eq!(stage.used(), 15);
-    let why = stage.refused(&from("bob", "hello, hello")).await;
+    harness.chat(&from("ann", "hello")).await.1.unwrap();
+    assert_eq!(harness.used(), 15);
+    let why = harness.refused(&from("bob", "hello, hello")).await;
     assert_eq!(why, "token budget exceeded (daily: 15/17)");
 }
 
 #[tokio::test]
 async fn two_runs_at_once_do_not_both_take_the_last_room() {
     let gated = Script::Answer(vec![Step::Gate, say("x"), bill(1, 1), stop()]);
-    let mut stage = Stage::with(
+    let mut harness = Harness::with(
         [gated, answer("y")],
         limits(Budgets::default().with_daily(Some(10))),
     )
@@ -58,20 +58,20 @@ async fn two_runs_at_once_do_not_both_take_the_last_room() {
     let long = "x".repeat(24);
     let (a, b) = (from("ann", &long), from("bob", &long));
     let mut heard = Heard::default();
-    let mut first = std::pin::pin!(stage.engine.chat(&a, &mut heard));
+    let mut first = std::pin::pin!(harness.engine.chat(&a, &mut heard));
     tokio::select! {
         _ = &mut first => panic!("it waits"),
-        point = stage.heard.recv() => assert_eq!(point, Some("gate")),
+        point = harness.heard.recv() => assert_eq!(point, Some("gate")),
     }
-    let why = match stage.engine.chat(&b, &mut Heard::default()).await {
+    let why = match harness.engine.chat(&b, &mut Heard::default()).await {
         Err(exoclaw_proto::net::ChatError::Refused(error)) => error.message().to_owned(),
         other => panic!("{other:?}"),
     };
     assert_eq!(why, "token budget exceeded (daily: 0/10)");
-    stage.model.open_gate();
+    harness.model.open_gate();
     assert_eq!(first.await, Ok(()));
     // What the first one did not need is free again.
-    assert_eq!(stage.chat(&b).await.1, Ok(()));
+    assert_eq!(harness.chat(&b).await.1, Ok(()));
 }
 
 #[tokio::test]
@@ -83,16 +83,16 @@ async fn usage_is_told_for_each_call_and_summed_in_the_log() {
         stop(),
     ];
     let scripts = [Script::Answer(first), answer("done")];
-    let stage = Stage::with(scripts, |parts| {
+    let harness = Harness::with(scripts, |parts| {
         parts.agent.provider = "openai".to_owned();
         parts.agent.model = "m".to_owned();
         parts.agent.price = Some(Price::new(1e6, 1e6));
     })
     .await;
-    let (steps, _) = stage.chat(&from("ann", "hello")).await;
+    let (steps, _) = harness.chat(&from("ann", "hello")).await;
     let bills: Vec<_> = steps.iter().filter(|it| it.starts_with("usage")).collect();
     assert_eq!(bills, ["usage 20 2", "usage 10 5"]);
-    let log = stage.log().await;
+    let log = harness.log().await;
     assert_eq!(log.len(), 1);
     let entry = &log[0];
     assert_eq!((entry.input_tokens, entry.output_tokens), (30, 7));
@@ -105,17 +105,17 @@ async fn usage_is_told_for_each_call_and_summed_in_the_log() {
         &*entry.model,
     ];
     assert_eq!(named, ["default:ws:ann:main", "default", "openai", "m"]);
-    assert_eq!(stage.store.totals().unwrap().days, [(NOON / 86_400, 37)]);
+    assert_eq!(harness.store.totals().unwrap().days, [(NOON / 86_400, 37)]);
 }
 
 #[tokio::test]
 async fn what_a_provider_does_not_tell_is_estimated_for_the_client_too() {
     let silent = Script::Answer(vec![say("12345678"), stop()]);
-    let stage = Stage::new([silent]).await;
-    let (steps, _) = stage.chat(&from("ann", "hello world!")).await;
+    let harness = Harness::new([silent]).await;
+    let (steps, _) = harness.chat(&from("ann", "hello world!")).await;
     assert_eq!(steps, ["text 12345678", "usage 3 2"]);
-    assert_eq!(stage.used(), 5);
-    let log = stage.log().await;
+    assert_eq!(harness.used(), 5);
+    let log = harness.log().await;
     assert!(log[0].estimated);
     assert_eq!((log[0].input_tokens, log[0].output_tokens), (3, 2));
 }
@@ -124,18 +124,18 @@ async fn what_a_provider_does_not_tell_is_estimated_for_the_client_too() {
 async fn strangers_with_many_names_do_not_lock_new_sessions_out() {
     let budgets = Budgets::default().with_session(Some(1000));
     let scripts = (0..30).map(|_| answer("ok"));
-    let mut stage = Stage::with(scripts, limits(budgets)).await;
+    let mut harness = Harness::with(scripts, limits(budgets)).await;
     let ledger = std::mem::replace(
-        stage.engine.ledger.get_mut().unwrap(),
+        harness.engine.ledger.get_mut().unwrap(),
         exoclaw_proto::budget::Ledger::new(budgets),
     );
-    *stage.engine.ledger.get_mut().unwrap() = ledger.with_max_sessions(10);
+    *harness.engine.ledger.get_mut().unwrap() = ledger.with_max_sessions(10);
     for number in 0..30 {
         let account = number.to_string();
-        assert_eq!(stage.chat(&from(&account, "hi")).await.1, Ok(()));
+        assert_eq!(harness.chat(&from(&account, "hi")).await.1, Ok(()));
     }
-    assert!(stage.engine.ledger().sessions().len() <= 10);
-    assert_eq!(stage.used(), 30 * 15);
+    assert!(harness.engine.ledger().sessions().len() <= 10);
+    assert_eq!(harness.used(), 30 * 15);
 }
 
 #[test]
@@ -161,37 +161,40 @@ fn a_ledger_goes_on_with_the_sums_of_this_day_and_this_month() {
 async fn usage_that_a_full_disk_refuses_is_told_counted_and_written_with_the_next() {
     let budgets = Budgets::default().with_daily(Some(40));
     let scripts = [answer("one"), answer("two"), answer("three")];
-    let stage = Stage::with(scripts, limits(budgets)).await;
-    stage.store.full.store(true, Ordering::SeqCst);
+    let harness = Harness::with(scripts, limits(budgets)).await;
+    harness.store.full.store(true, Ordering::SeqCst);
     for _ in 0..2 {
-        let (steps, outcome) = stage.chat(&from("ann", "hi")).await;
+        let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
         assert_eq!(steps.len(), 2, "the answer is whole: {steps:?}");
         assert_eq!(failure(outcome), NOT_STORED);
     }
-    assert_eq!(stage.used(), 30);
-    assert_eq!(stage.engine.usage(9).await.unwrap().len(), 2);
-    assert_eq!(stage.store.usage(9).unwrap(), []);
-    stage.store.full.store(false, Ordering::SeqCst);
-    stage.chat(&from("bob", "hi")).await.1.unwrap();
-    let totals = stage.store.totals().unwrap();
+    assert_eq!(harness.used(), 30);
+    assert_eq!(harness.engine.usage(9).await.unwrap().len(), 2);
+    assert_eq!(harness.store.usage(9).unwrap(), []);
+    harness.store.full.store(false, Ordering::SeqCst);
+    harness.chat(&from("bob", "hi")).await.1.unwrap();
+    let totals = harness.store.totals().unwrap();
     assert_eq!(totals.days, [(NOON / 86_400, 45)]);
     assert!(
         totals
             .sessions
             .contains(&("default:ws:ann:main".to_owned(), 30))
     );
-    assert_eq!(stage.log().await.len(), 3);
+    assert_eq!(harness.log().await.len(), 3);
     // A gateway that is started now has no hole in its budget.
-    let stage = Stage::over(stage.store, [], limits(budgets)).await;
-    let why = stage.refused(&from("ann", "hi")).await;
+    let harness = Harness::over(harness.store, [], limits(budgets)).await;
+    let why = harness.refused(&from("ann", "hi")).await;
     assert_eq!(why, "token budget exceeded (daily: 45/40)");
 }
 
 #[tokio::test]
 async fn usage_that_was_kept_is_written_at_the_end() {
-    let stage = Stage::new([answer("one")]).await;
-    stage.store.full.store(true, Ordering::SeqCst);
-    assert_eq!(failure(stage.chat(&from("ann", "hi")).await.1), NOT_STORED);
-    stage.store.full.store(false, Ordering::SeqCst);
-    assert_eq!(stage.log().await.len(), 1);
+    let harness = Harness::new([answer("one")]).await;
+    harness.store.full.store(true, Ordering::SeqCst);
+    assert_eq!(
+        failure(harness.chat(&from("ann", "hi")).await.1),
+        NOT_STORED
+    );
+    harness.store.full.store(false, Ordering::SeqCst);
+    assert_eq!(harness.log().await.len(), 1);
 }

@@ -3,15 +3,15 @@
 use exoclaw_proto::net::{ChatError, Gone};
 use futures_util::{FutureExt as _, poll};
 
-use super::stage::*;
+use super::harness::*;
 use crate::gateway::usage::{Ending, UsageEntry};
 use crate::model::Delta;
 
 /// After the first message nothing of it may be left but its tokens.
-async fn is_forgotten(stage: &Stage) {
-    assert_eq!(stage.engine.turns.running(), 0);
-    stage.chat(&from("ann", "next")).await.1.unwrap();
-    let asked = stage.model.asked();
+async fn is_forgotten(harness: &Harness) {
+    assert_eq!(harness.engine.turns.running(), 0);
+    harness.chat(&from("ann", "next")).await.1.unwrap();
+    let asked = harness.model.asked();
     assert_eq!(asked.last().unwrap().messages, ["user: next"]);
 }
 
@@ -23,66 +23,68 @@ fn numbers(entry: &UsageEntry) -> (Ending, u64, u64, bool) {
 #[tokio::test]
 async fn a_client_that_leaves_while_it_waits_loses_its_place_and_nothing_is_counted() {
     let first = Script::Answer(vec![Step::Gate, say("x"), bill(1, 1), stop()]);
-    let mut stage = Stage::new([first, answer("third")]).await;
+    let mut harness = Harness::new([first, answer("third")]).await;
     let (a, b) = (from("ann", "one"), from("ann", "two"));
     let mut heard = (Heard::default(), Heard::default());
-    let mut one = std::pin::pin!(stage.engine.chat(&a, &mut heard.0));
+    let mut one = std::pin::pin!(harness.engine.chat(&a, &mut heard.0));
     tokio::select! {
         _ = &mut one => panic!("it waits"),
-        point = stage.heard.recv() => assert_eq!(point, Some("gate")),
+        point = harness.heard.recv() => assert_eq!(point, Some("gate")),
     }
     {
-        let mut two = std::pin::pin!(stage.engine.chat(&b, &mut heard.1));
+        let mut two = std::pin::pin!(harness.engine.chat(&b, &mut heard.1));
         assert!(poll!(&mut two).is_pending());
-        assert_eq!(stage.engine.turns.waiting(), 1);
+        assert_eq!(harness.engine.turns.waiting(), 1);
     }
-    assert_eq!(stage.engine.turns.waiting(), 0);
-    stage.model.open_gate();
+    assert_eq!(harness.engine.turns.waiting(), 0);
+    harness.model.open_gate();
     assert_eq!(one.await, Ok(()));
-    stage.chat(&from("ann", "three")).await.1.unwrap();
-    assert_eq!(stage.log().await.len(), 2);
-    assert_eq!(stage.used(), 2 + 15);
+    harness.chat(&from("ann", "three")).await.1.unwrap();
+    assert_eq!(harness.log().await.len(), 2);
+    assert_eq!(harness.used(), 2 + 15);
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_while_the_past_is_read_costs_nothing() {
-    let stage = Stage::new([answer("hi")]).await;
+    let harness = Harness::new([answer("hi")]).await;
     {
         let chat = from("ann", "hello");
         let mut heard = Heard::default();
-        let mut chat = std::pin::pin!(stage.engine.chat(&chat, &mut heard));
+        let mut chat = std::pin::pin!(harness.engine.chat(&chat, &mut heard));
         let poll = {
-            let _slow = stage.store.reading.lock().unwrap();
+            let _slow = harness.store.reading.lock().unwrap();
             chat.as_mut().now_or_never()
         };
         assert!(poll.is_none());
-        assert_eq!(stage.engine.turns.running(), 1);
+        assert_eq!(harness.engine.turns.running(), 1);
     }
-    is_forgotten(&stage).await;
-    assert_eq!(stage.log().await.len(), 1);
+    is_forgotten(&harness).await;
+    assert_eq!(harness.log().await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_before_the_first_word_has_its_question_counted() {
-    let mut stage = Stage::new([Script::Hang, answer("hi")]).await;
+    let mut harness = Harness::new([Script::Hang, answer("hi")]).await;
     let chat = from("ann", "12345678");
-    assert_eq!(stage.leave_at(&chat, "asked").await, [""; 0]);
-    assert_eq!(stage.used(), 2);
-    is_forgotten(&stage).await;
-    let log = stage.log().await;
+    assert_eq!(harness.leave_at(&chat, "asked").await, [""; 0]);
+    assert_eq!(harness.used(), 2);
+    is_forgotten(&harness).await;
+    let log = harness.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 2, 0, true));
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_in_a_stream_stops_the_model_and_is_counted() {
     let first = Script::Answer(vec![bill(6, 0), say("12345678"), Step::Gate]);
-    let mut stage = Stage::new([first, answer("hi")]).await;
-    let steps = stage.leave_at(&from("ann", "My name is Ann"), "gate").await;
+    let mut harness = Harness::new([first, answer("hi")]).await;
+    let steps = harness
+        .leave_at(&from("ann", "My name is Ann"), "gate")
+        .await;
     assert_eq!(steps, ["text 12345678"]);
-    stage.reached("model stopped").await;
-    assert_eq!(stage.used(), 8);
-    is_forgotten(&stage).await;
-    let log = stage.log().await;
+    harness.reached("model stopped").await;
+    assert_eq!(harness.used(), 8);
+    is_forgotten(&harness).await;
+    let log = harness.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 6, 2, true));
 }
 
@@ -90,79 +92,81 @@ async fn a_client_that_leaves_in_a_stream_stops_the_model_and_is_counted() {
 async fn a_client_that_leaves_while_the_model_thinks_has_the_thoughts_counted() {
     let thought = Step::Give(Delta::Thought("12345678".to_owned()));
     let first = Script::Answer(vec![bill(6, 0), thought, Step::Gate]);
-    let mut stage = Stage::new([first, answer("hi")]).await;
-    let steps = stage.leave_at(&from("ann", "My name is Ann"), "gate").await;
+    let mut harness = Harness::new([first, answer("hi")]).await;
+    let steps = harness
+        .leave_at(&from("ann", "My name is Ann"), "gate")
+        .await;
     assert_eq!(steps, [""; 0]);
-    stage.reached("model stopped").await;
-    assert_eq!(stage.used(), 8);
+    harness.reached("model stopped").await;
+    assert_eq!(harness.used(), 8);
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_while_a_tool_runs_stops_the_tool_and_is_counted() {
     let first = Script::Answer(vec![call(0, "a", "hang", "{}"), bill(6, 3), stop()]);
-    let mut stage = Stage::new([first, answer("hi")]).await;
+    let mut harness = Harness::new([first, answer("hi")]).await;
     let chat = from("ann", "hello");
     let mut heard = Heard::default();
     tokio::select! {
-        _ = stage.engine.chat(&chat, &mut heard) => panic!("the tool hangs"),
+        _ = harness.engine.chat(&chat, &mut heard) => panic!("the tool hangs"),
         () = async {
-            assert_eq!(stage.heard.recv().await, Some("model stopped"));
-            assert_eq!(stage.heard.recv().await, Some("tool runs"));
+            assert_eq!(harness.heard.recv().await, Some("model stopped"));
+            assert_eq!(harness.heard.recv().await, Some("tool runs"));
         } => {}
     }
     assert_eq!(heard.steps, ["tool_use a hang {}", "usage 6 3"]);
-    stage.reached("tool stopped").await;
-    is_forgotten(&stage).await;
-    let log = stage.log().await;
+    harness.reached("tool stopped").await;
+    is_forgotten(&harness).await;
+    let log = harness.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 6, 3, false));
 }
 
 #[tokio::test]
 async fn a_reply_that_nobody_takes_ends_the_run() {
     let first = Script::Answer(vec![say("a"), say("b"), bill(6, 3), stop()]);
-    let stage = Stage::new([first, answer("hi")]).await;
+    let harness = Harness::new([first, answer("hi")]).await;
     let mut heard = Heard {
         leaves_after: Some(1),
         ..Heard::default()
     };
-    let outcome = stage.engine.chat(&from("ann", "x"), &mut heard).await;
+    let outcome = harness.engine.chat(&from("ann", "x"), &mut heard).await;
     assert_eq!(outcome, Err(ChatError::Gone(Gone)));
-    is_forgotten(&stage).await;
-    let log = stage.log().await;
+    is_forgotten(&harness).await;
+    let log = harness.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 1, 1, true));
 }
 
 #[tokio::test]
 async fn a_turn_that_is_being_written_is_written_and_the_next_message_waits_for_it() {
-    let mut stage = Stage::new([answer("one"), answer("two")]).await;
-    stage.store.hold(true);
+    let mut harness = Harness::new([answer("one"), answer("two")]).await;
+    harness.store.hold(true);
     let chat = from("ann", "first");
     let mut heard = Heard::default();
     tokio::select! {
-        _ = stage.engine.chat(&chat, &mut heard) => panic!("it is not written"),
+        _ = harness.engine.chat(&chat, &mut heard) => panic!("it is not written"),
         // The model has said everything.
-        point = stage.heard.recv() => assert_eq!(point, Some("model stopped")),
+        point = harness.heard.recv() => assert_eq!(point, Some("model stopped")),
     }
     assert_eq!(heard.steps, ["text one", "usage 10 5"]);
-    assert_eq!(stage.used(), 15);
+    assert_eq!(harness.used(), 15);
     let next = from("ann", "second");
     let mut heard = Heard::default();
     {
-        let mut next = std::pin::pin!(stage.engine.chat(&next, &mut heard));
+        let mut next = std::pin::pin!(harness.engine.chat(&next, &mut heard));
         assert!(poll!(&mut next).is_pending());
-        assert_eq!(stage.engine.turns.waiting(), 1);
-        stage.store.hold(false);
+        assert_eq!(harness.engine.turns.waiting(), 1);
+        harness.store.hold(false);
         assert_eq!(next.await, Ok(()));
     }
     let expected = ["user: first", "assistant: one", "user: second"];
-    assert_eq!(stage.model.asked()[1].messages, expected);
-    assert_eq!(stage.log().await.len(), 2);
+    assert_eq!(harness.model.asked()[1].messages, expected);
+    assert_eq!(harness.log().await.len(), 2);
 }
 
 #[tokio::test]
 async fn closing_waits_for_what_clients_that_left_have_used() {
-    let mut stage = Stage::new([Script::Hang]).await;
-    stage.leave_at(&from("ann", "hello"), "asked").await;
-    let log = stage.log().await;
+    let mut harness = Harness::new([Script::Hang]).await;
+    harness.leave_at(&from("ann", "hello"), "asked").await;
+    let log = harness.log().await;
     assert_eq!(log.len(), 1);
 }

@@ -6,14 +6,14 @@ use exoclaw_proto::frame::Request;
 use rpc_core::Limits;
 use serde_json::{Value, json};
 
-use super::stage::*;
+use super::harness::*;
 
 /// The answer to an extension, or the error in words.
-async fn ask(stage: &Stage, method: &str, params: Value) -> Result<Value, String> {
+async fn ask(harness: &Harness, method: &str, params: Value) -> Result<Value, String> {
     let text = json!({"id": "1", "method": method, "params": params}).to_string();
     let limits = Limits::default();
     let request = Request::decode(&text, &limits).unwrap();
-    let answer = stage.engine.extension(&request.call).await;
+    let answer = harness.engine.extension(&request.call).await;
     let answer = answer.map_err(|error| error.message().to_owned())?;
     Ok(serde_json::from_str(answer.get()).unwrap())
 }
@@ -24,42 +24,46 @@ fn ann() -> Value {
 
 #[tokio::test]
 async fn a_history_is_the_last_turns_oldest_first() {
-    let stage = Stage::new(["a", "b"].map(answer)).await;
+    let harness = Harness::new(["a", "b"].map(answer)).await;
     for text in ["1", "2"] {
-        stage.chat(&from("ann", text)).await.1.unwrap();
+        harness.chat(&from("ann", text)).await.1.unwrap();
     }
     let turn = |user, assistant| json!({"user": user, "assistant": assistant, "at": NOON});
-    let history = ask(&stage, "chat.history", ann()).await.unwrap();
+    let history = ask(&harness, "chat.history", ann()).await.unwrap();
     assert_eq!(history, json!([turn("1", "a"), turn("2", "b")]));
     let mut last = ann();
     last["limit"] = json!(1);
-    let history = ask(&stage, "chat.history", last).await.unwrap();
+    let history = ask(&harness, "chat.history", last).await.unwrap();
     assert_eq!(history, json!([turn("2", "b")]));
     let unknown = json!({"channel": "ws", "account": "bob"});
-    let history = ask(&stage, "chat.history", unknown).await.unwrap();
+    let history = ask(&harness, "chat.history", unknown).await.unwrap();
     assert_eq!(history, json!([]));
 }
 
 #[tokio::test]
 async fn a_cleared_session_is_as_new_but_its_tokens_stay_used() {
-    let stage = Stage::new(["a", "b"].map(answer)).await;
-    stage.chat(&from("ann", "My name is Ann.")).await.1.unwrap();
-    let cleared = ask(&stage, "session.clear", ann()).await.unwrap();
+    let harness = Harness::new(["a", "b"].map(answer)).await;
+    harness
+        .chat(&from("ann", "My name is Ann."))
+        .await
+        .1
+        .unwrap();
+    let cleared = ask(&harness, "session.clear", ann()).await.unwrap();
     assert_eq!(cleared, json!({"turns": 1}));
-    let again = ask(&stage, "session.clear", ann()).await.unwrap();
+    let again = ask(&harness, "session.clear", ann()).await.unwrap();
     assert_eq!(again, json!({"turns": 0}));
-    stage.chat(&from("ann", "hi")).await.1.unwrap();
-    assert_eq!(stage.model.asked()[1].messages, ["user: hi"]);
-    assert_eq!(stage.used(), 30);
+    harness.chat(&from("ann", "hi")).await.1.unwrap();
+    assert_eq!(harness.model.asked()[1].messages, ["user: hi"]);
+    assert_eq!(harness.used(), 30);
 }
 
 #[tokio::test]
 async fn sessions_are_listed() {
-    let stage = Stage::new(["a", "b"].map(answer)).await;
+    let harness = Harness::new(["a", "b"].map(answer)).await;
     for account in ["ann", "bob"] {
-        stage.chat(&from(account, "1")).await.1.unwrap();
+        harness.chat(&from(account, "1")).await.1.unwrap();
     }
-    let list = ask(&stage, "session.list", Value::Null).await.unwrap();
+    let list = ask(&harness, "session.list", Value::Null).await.unwrap();
     let mut keys: Vec<_> = list
         .as_array()
         .unwrap()
@@ -76,41 +80,45 @@ async fn budgets_tell_what_is_used() {
     let budgets = Budgets::default()
         .with_session(Some(50))
         .with_daily(Some(60));
-    let stage = Stage::with([answer("a")], |parts| parts.budgets = budgets).await;
-    stage.chat(&from("ann", "1")).await.1.unwrap();
-    let status = ask(&stage, "budget.status", ann()).await.unwrap();
+    let harness = Harness::with([answer("a")], |parts| parts.budgets = budgets).await;
+    harness.chat(&from("ann", "1")).await.1.unwrap();
+    let status = ask(&harness, "budget.status", ann()).await.unwrap();
     assert_eq!(status["session"], json!({"used": 15, "limit": 50}));
     assert_eq!(status["daily"], json!({"used": 15, "limit": 60}));
     assert_eq!(status["monthly"]["used"], 15);
-    let status = ask(&stage, "budget.status", Value::Null).await.unwrap();
+    let status = ask(&harness, "budget.status", Value::Null).await.unwrap();
     assert_eq!(status["session"], Value::Null);
 }
 
 #[tokio::test]
 async fn facts_of_one_session_are_found() {
-    let stage = Stage::new([answer("a")]).await;
-    stage.chat(&from("ann", "My name is Ann.")).await.1.unwrap();
+    let harness = Harness::new([answer("a")]).await;
+    harness
+        .chat(&from("ann", "My name is Ann."))
+        .await
+        .1
+        .unwrap();
     let search = |account: &str| json!({"channel": "ws", "account": account, "query": "name"});
-    let found = ask(&stage, "memory.search", search("ann")).await.unwrap();
+    let found = ask(&harness, "memory.search", search("ann")).await.unwrap();
     let expected = json!([{"text": "the user's name is Ann", "at": NOON}]);
     assert_eq!(found, expected);
-    let found = ask(&stage, "memory.search", search("bob")).await.unwrap();
+    let found = ask(&harness, "memory.search", search("bob")).await.unwrap();
     assert_eq!(found, json!([]));
 }
 
 #[tokio::test]
 async fn what_cannot_be_meant_is_refused() {
     let router = Router::new(vec![Binding::new("a").with_channel("x")], None).unwrap();
-    let stage = Stage::with([], |parts| parts.router = router).await;
+    let harness = Harness::with([], |parts| parts.router = router).await;
     for method in ["chat.history", "session.clear", "budget.status"] {
-        let why = ask(&stage, method, ann()).await.unwrap_err();
+        let why = ask(&harness, method, ann()).await.unwrap_err();
         assert_eq!(why, "no agent configured for ws:ann:main");
         let long = json!({"channel": "x".repeat(513), "account": "a"});
-        let why = ask(&stage, method, long).await.unwrap_err();
+        let why = ask(&harness, method, long).await.unwrap_err();
         let expected = format!("invalid {method} params: channel is longer than 512 bytes");
         assert_eq!(why, expected);
     }
     let load = json!({"name": "a", "path": "b"});
-    let why = ask(&stage, "plugin.load", load).await.unwrap_err();
+    let why = ask(&harness, "plugin.load", load).await.unwrap_err();
     assert_eq!(why, "unknown method: plugin.load");
 }

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 
-use super::stage::*;
+use super::harness::*;
 use crate::gateway::usage::Ending;
 use crate::model::{ModelError, Wait};
 
 #[tokio::test]
 async fn a_provider_that_is_not_there_costs_nothing_and_leaves_no_turn() {
-    let stage = Stage::new([Script::Refuse(unreachable()), answer("back")]).await;
-    let (steps, outcome) = stage.chat(&from("ann", "hello")).await;
+    let harness = Harness::new([Script::Refuse(unreachable()), answer("back")]).await;
+    let (steps, outcome) = harness.chat(&from("ann", "hello")).await;
     assert_eq!(failure(outcome), "provider error: connection refused");
     assert_eq!(steps, [""; 0]);
-    assert_eq!(stage.used(), 0);
-    stage.chat(&from("ann", "again")).await.1.unwrap();
-    assert_eq!(stage.model.asked()[1].messages, ["user: again"]);
-    let log = stage.log().await;
+    assert_eq!(harness.used(), 0);
+    harness.chat(&from("ann", "again")).await.1.unwrap();
+    assert_eq!(harness.model.asked()[1].messages, ["user: again"]);
+    let log = harness.log().await;
     assert_eq!(log[0].ending, Ending::ProviderError);
     assert_eq!((log[0].tokens(), log[0].estimated), (0, false));
 }
@@ -29,11 +29,11 @@ async fn a_provider_that_took_too_long_may_have_worked_and_is_counted() {
         wait: Wait::Head,
         after: Duration::from_secs(45),
     };
-    let stage = Stage::new([Script::Refuse(late)]).await;
-    let (_, outcome) = stage.chat(&from("ann", "12345678")).await;
+    let harness = Harness::new([Script::Refuse(late)]).await;
+    let (_, outcome) = harness.chat(&from("ann", "12345678")).await;
     assert_eq!(failure(outcome), "provider error: request timed out");
-    assert_eq!(stage.used(), 2);
-    assert!(stage.log().await[0].estimated);
+    assert_eq!(harness.used(), 2);
+    assert!(harness.log().await[0].estimated);
 }
 
 #[tokio::test]
@@ -44,21 +44,21 @@ async fn what_came_before_an_error_is_told_counted_and_remembered() {
         say("say"),
         Step::Break(ModelError::Cut),
     ]);
-    let stage = Stage::new([broken, answer("sorry")]).await;
-    let (steps, outcome) = stage.chat(&from("ann", "My name is Ann.")).await;
+    let harness = Harness::new([broken, answer("sorry")]).await;
+    let (steps, outcome) = harness.chat(&from("ann", "My name is Ann.")).await;
     assert_eq!(failure(outcome), "provider error: the answer broke off");
     assert_eq!(steps, ["text I was ", "text say"]);
     // 9 bytes of text count as 3 tokens.
-    assert_eq!(stage.used(), 9);
-    stage.chat(&from("ann", "go on")).await.1.unwrap();
+    assert_eq!(harness.used(), 9);
+    harness.chat(&from("ann", "go on")).await.1.unwrap();
     let expected = [
         "system: Known facts:\n- the user's name is Ann",
         "user: My name is Ann.",
         "assistant: I was say",
         "user: go on",
     ];
-    assert_eq!(stage.model.asked()[1].messages, expected);
-    let log = stage.log().await;
+    assert_eq!(harness.model.asked()[1].messages, expected);
+    let log = harness.log().await;
     assert_eq!(log[0].ending, Ending::ProviderError);
     assert_eq!((log[0].input_tokens, log[0].output_tokens), (6, 3));
     assert!(log[0].estimated);
@@ -72,17 +72,17 @@ async fn an_error_in_a_later_round_keeps_the_bill_of_the_earlier_ones() {
         bill(8, 2),
         stop(),
     ]);
-    let stage = Stage::new([first, Script::Refuse(unreachable())]).await;
-    let (_, outcome) = stage.chat(&from("ann", "hi")).await;
+    let harness = Harness::new([first, Script::Refuse(unreachable())]).await;
+    let (_, outcome) = harness.chat(&from("ann", "hi")).await;
     assert_eq!(failure(outcome), "provider error: connection refused");
-    assert_eq!(stage.used(), 10);
-    let log = stage.log().await;
+    assert_eq!(harness.used(), 10);
+    let log = harness.log().await;
     assert_eq!((log[0].tokens(), log[0].estimated), (10, false));
 }
 
 #[tokio::test]
 async fn without_a_key_every_chat_is_refused_and_nothing_is_logged() {
-    let stage = Stage::with([], |parts| {
+    let harness = Harness::with([], |parts| {
         let error = ModelError::NoKey {
             provider: "anthropic",
             variable: "ANTHROPIC_API_KEY",
@@ -90,25 +90,25 @@ async fn without_a_key_every_chat_is_refused_and_nothing_is_logged() {
         parts.model = Err(error.to_string());
     })
     .await;
-    let why = stage.refused(&from("ann", "hello")).await;
+    let why = harness.refused(&from("ann", "hello")).await;
     let expected =
         "provider error: no API key for provider 'anthropic'. Set ANTHROPIC_API_KEY env var.";
     assert_eq!(why, expected);
-    assert_eq!(stage.sessions(), ["default:ws:ann:main"]);
-    assert_eq!((stage.used(), stage.log().await.len()), (0, 0));
+    assert_eq!(harness.sessions(), ["default:ws:ann:main"]);
+    assert_eq!((harness.used(), harness.log().await.len()), (0, 0));
 }
 
 #[tokio::test]
 async fn a_panic_of_the_model_gives_the_turn_back_and_is_counted() {
     let panics = Script::Answer(vec![say("12345678"), Step::Panic]);
-    let stage = Stage::new([panics, answer("still here")]).await;
+    let harness = Harness::new([panics, answer("still here")]).await;
     let ann = from("ann", "hello");
-    let chat = AssertUnwindSafe(stage.chat(&ann)).catch_unwind();
+    let chat = AssertUnwindSafe(harness.chat(&ann)).catch_unwind();
     assert!(chat.await.is_err());
-    assert_eq!(stage.used(), 2 + 2);
-    assert_eq!(stage.chat(&ann).await.1, Ok(()));
-    assert_eq!(stage.model.asked()[1].messages, ["user: hello"]);
-    let log = stage.log().await;
+    assert_eq!(harness.used(), 2 + 2);
+    assert_eq!(harness.chat(&ann).await.1, Ok(()));
+    assert_eq!(harness.model.asked()[1].messages, ["user: hello"]);
+    let log = harness.log().await;
     assert_eq!(log[0].ending, Ending::Aborted);
     assert_eq!(log[1].ending, Ending::Done);
 }

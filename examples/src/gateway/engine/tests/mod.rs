@@ -4,7 +4,7 @@ mod budget;
 mod dropped;
 mod extension;
 mod failing;
+mod harness;
 mod memory;
 mod routing;
-mod stage;
 mod tools;

@@ -6,24 +6,24 @@ use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::net::ChatError;
 use futures_util::poll;
 
-use super::stage::*;
+use super::harness::*;
 use crate::gateway::engine::MAX_NAME;
 
 #[tokio::test]
 async fn a_chat_belongs_to_the_session_of_its_agent_channel_account_and_peer() {
-    let stage = Stage::new((0..3).map(|_| answer("hi"))).await;
+    let harness = Harness::new((0..3).map(|_| answer("hi"))).await;
     for chat in [
         from("ann", "a"),
         from("ann", "b").with_peer("b:c"),
         from("ann", "c").with_guild("g").with_team("t"),
     ] {
-        assert_eq!(stage.chat(&chat).await.1, Ok(()));
+        assert_eq!(harness.chat(&chat).await.1, Ok(()));
     }
     let expected = ["default:ws:ann:b%3Ac", "default:ws:ann:main"];
-    assert_eq!(stage.sessions(), expected);
-    let status = stage.engine.status().await;
+    assert_eq!(harness.sessions(), expected);
+    let status = harness.engine.status().await;
     assert_eq!((status.sessions, status.plugins), (2, 5));
-    let plugins = stage.engine.plugins().into_iter().map(|it| it.name);
+    let plugins = harness.engine.plugins().into_iter().map(|it| it.name);
     let expected = ["echo", "fail", "panic", "hang", "block"];
     assert_eq!(plugins.collect::<Vec<_>>(), expected);
 }
@@ -33,25 +33,25 @@ async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
     let bindings = vec![Binding::new("vip").with_guild_id("g")];
     let router = Router::new(bindings, Some("else".to_owned())).unwrap();
     let scripts = (0..2).map(|_| answer("hi"));
-    let stage = Stage::with(scripts, |parts| parts.router = router).await;
-    stage.chat(&from("ann", "a")).await.1.unwrap();
+    let harness = Harness::with(scripts, |parts| parts.router = router).await;
+    harness.chat(&from("ann", "a")).await.1.unwrap();
     let bound = from("ann", "a").with_guild("g");
-    stage.chat(&bound).await.1.unwrap();
-    assert_eq!(stage.sessions(), ["else:ws:ann:main", "vip:ws:ann:main"]);
+    harness.chat(&bound).await.1.unwrap();
+    assert_eq!(harness.sessions(), ["else:ws:ann:main", "vip:ws:ann:main"]);
 }
 
 #[tokio::test]
 async fn a_chat_that_no_agent_wants_is_refused_and_no_session_begins() {
     let router = Router::new(vec![Binding::new("a").with_channel("x")], None).unwrap();
-    let stage = Stage::with([], |parts| parts.router = router).await;
-    let why = stage.refused(&from("ann", "hi")).await;
+    let harness = Harness::with([], |parts| parts.router = router).await;
+    let why = harness.refused(&from("ann", "hi")).await;
     assert_eq!(why, "no agent configured for ws:ann:main");
-    assert_eq!(stage.sessions(), [""; 0]);
+    assert_eq!(harness.sessions(), [""; 0]);
 }
 
 #[tokio::test]
 async fn names_without_measure_are_refused_before_anything_is_kept() {
-    let stage = Stage::new([answer("hi")]).await;
+    let harness = Harness::new([answer("hi")]).await;
     let long = "é".repeat(MAX_NAME / 2 + 1);
     for (name, chat) in [
         ("account", from(&long, "x")),
@@ -60,20 +60,20 @@ async fn names_without_measure_are_refused_before_anything_is_kept() {
         ("team", from("a", "x").with_team(&*long)),
     ] {
         let expected = format!("invalid chat.send params: {name} is longer than 512 bytes");
-        assert_eq!(stage.refused(&chat).await, expected);
+        assert_eq!(harness.refused(&chat).await, expected);
     }
-    assert_eq!(stage.sessions(), [""; 0]);
+    assert_eq!(harness.sessions(), [""; 0]);
     let longest = from(&"x".repeat(MAX_NAME), "x");
-    assert_eq!(stage.chat(&longest).await.1, Ok(()));
+    assert_eq!(harness.chat(&longest).await.1, Ok(()));
 }
 
 #[tokio::test]
 async fn the_second_of_two_messages_at_once_knows_of_the_first() {
     let first = Script::Answer(vec![say("on"), Step::Gate, say("e"), stop()]);
-    let mut stage = Stage::new([first, answer("two")]).await;
+    let mut harness = Harness::new([first, answer("two")]).await;
     let mut heard = (Heard::default(), Heard::default());
     let (a, b) = (from("ann", "first"), from("ann", "second"));
-    let engine = &stage.engine;
+    let engine = &harness.engine;
     let mut one = std::pin::pin!(engine.chat(&a, &mut heard.0));
     let mut two = std::pin::pin!(engine.chat(&b, &mut heard.1));
     assert!(poll!(&mut one).is_pending());
@@ -81,12 +81,12 @@ async fn the_second_of_two_messages_at_once_knows_of_the_first() {
     tokio::select! {
         _ = &mut one => panic!("it waits"),
         _ = &mut two => panic!("it is not its turn"),
-        point = stage.heard.recv() => assert_eq!(point, Some("gate")),
+        point = harness.heard.recv() => assert_eq!(point, Some("gate")),
     }
-    stage.model.open_gate();
+    harness.model.open_gate();
     let (one, two) = tokio::join!(one, two);
     assert_eq!((one, two), (Ok(()), Ok(())));
-    let asked = stage.model.asked();
+    let asked = harness.model.asked();
     assert_eq!(asked[0].messages, ["user: first"]);
     let expected = ["user: first", "assistant: one", "user: second"];
     assert_eq!(asked[1].messages, expected);
@@ -95,9 +95,9 @@ async fn the_second_of_two_messages_at_once_knows_of_the_first() {
 #[tokio::test]
 async fn different_sessions_run_side_by_side() {
     let gated = || Script::Answer(vec![Step::Gate, say("x"), stop()]);
-    let stage = Stage::new([gated(), gated()]).await;
-    let (engine, model) = (Arc::new(stage.engine), stage.model);
-    let mut heard = stage.heard;
+    let harness = Harness::new([gated(), gated()]).await;
+    let (engine, model) = (Arc::new(harness.engine), harness.model);
+    let mut heard = harness.heard;
     let chats = ["ann", "bob"].map(|account| {
         let engine = Arc::clone(&engine);
         let chat = from(account, "hi");
@@ -118,9 +118,9 @@ async fn different_sessions_run_side_by_side() {
 async fn more_messages_than_can_wait_are_refused_and_the_others_answered() {
     let gated = Script::Answer(vec![Step::Gate, say("x"), stop()]);
     let scripts = std::iter::once(gated).chain((0..64).map(|_| answer("y")));
-    let stage = Stage::new(scripts).await;
-    let engine = Arc::new(stage.engine);
-    let mut heard = stage.heard;
+    let harness = Harness::new(scripts).await;
+    let engine = Arc::new(harness.engine);
+    let mut heard = harness.heard;
     let chat = |_| {
         let engine = Arc::clone(&engine);
         let chat = from("ann", "hi");
@@ -134,7 +134,7 @@ async fn more_messages_than_can_wait_are_refused_and_the_others_answered() {
     while engine.turns.waiting() < 64 {
         tokio::task::yield_now().await;
     }
-    stage.model.open_gate();
+    harness.model.open_gate();
     for chat in std::iter::once(first).chain(others) {
         match chat.await.unwrap() {
             Ok(()) => {}

@@ -1,6 +1,6 @@
 //! The tool loop.
 
-use super::stage::*;
+use super::harness::*;
 use crate::gateway::store::Store as _;
 use crate::gateway::usage::Ending;
 
@@ -14,8 +14,8 @@ async fn a_tool_turn_is_told_in_order_and_its_results_reach_the_model() {
         bill(8, 2),
         stop(),
     ]);
-    let stage = Stage::new([first, answer(" see")]).await;
-    let (steps, outcome) = stage.chat(&from("ann", "hi")).await;
+    let harness = Harness::new([first, answer(" see")]).await;
+    let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
     assert_eq!(outcome, Ok(()));
     let expected = [
         "text let ",
@@ -29,13 +29,13 @@ async fn a_tool_turn_is_told_in_order_and_its_results_reach_the_model() {
         "usage 10 5",
     ];
     assert_eq!(steps, expected);
-    let asked = stage.model.asked();
+    let asked = harness.model.asked();
     assert_eq!(asked[0].tools, ["echo", "fail", "panic", "hang", "block"]);
     let expected = ["user: hi", "assistant: let me", "tool: one", "tool: two"];
     assert_eq!(asked[1].messages, expected);
     assert!(asked[1].failed.is_empty());
     let known =
-        crate::gateway::store::Store::recall(&*stage.store, "default:ws:ann:main", "default", 9);
+        crate::gateway::store::Store::recall(&*harness.store, "default:ws:ann:main", "default", 9);
     assert_eq!(known.unwrap().turns[0].assistant, "let me see");
 }
 
@@ -48,8 +48,8 @@ async fn a_tool_that_fails_panics_or_is_none_is_told_and_the_loop_goes_on() {
         call(3, "d", "echo", "{}"),
         stop(),
     ]);
-    let stage = Stage::new([first, answer("so it is")]).await;
-    let (steps, outcome) = stage.chat(&from("ann", "hi")).await;
+    let harness = Harness::new([first, answer("so it is")]).await;
+    let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
     assert_eq!(outcome, Ok(()));
     let results: Vec<_> = steps.iter().filter(|it| it.contains("_result")).collect();
     let expected = [
@@ -59,7 +59,7 @@ async fn a_tool_that_fails_panics_or_is_none_is_told_and_the_loop_goes_on() {
         "tool_result d ok {}",
     ];
     assert_eq!(results, expected);
-    let asked = stage.model.asked();
+    let asked = harness.model.asked();
     assert_eq!(asked[1].failed, [2, 3, 4]);
     assert_eq!(asked[1].messages[4], "tool: unknown tool: nope");
 }
@@ -79,8 +79,8 @@ async fn the_calls_of_an_answer_are_told_apart_and_ids_may_come_back_in_the_next
         stop(),
     ]);
     let third = Script::Answer(vec![call(0, "x", "fail", "{}"), stop()]);
-    let stage = Stage::new([first, second, third, answer("ok")]).await;
-    let (steps, _) = stage.chat(&from("ann", "hi")).await;
+    let harness = Harness::new([first, second, third, answer("ok")]).await;
+    let (steps, _) = harness.chat(&from("ann", "hi")).await;
     let ids = |kind: &str| -> Vec<String> {
         let of_kind = steps.iter().filter_map(|it| it.strip_prefix(kind));
         of_kind
@@ -92,7 +92,7 @@ async fn the_calls_of_an_answer_are_told_apart_and_ids_may_come_back_in_the_next
     let expected = ["call_2", "call_1", "x", "call_3", "x", "call_4", "x"];
     assert_eq!(used, expected);
     // Marked is the result that failed, not every result with its id.
-    let asked = stage.model.asked();
+    let asked = harness.model.asked();
     assert_eq!(asked[1].failed, [5]);
     assert_eq!(asked[2].failed, [5]);
     assert_eq!(asked[3].failed, [5, 10]);
@@ -103,8 +103,8 @@ async fn what_the_tools_of_a_reply_give_is_bounded() {
     let arguments = format!(r#"{{"message":"{}"}}"#, "x".repeat(1_000_000));
     let round = || Script::Answer(vec![call(0, "a", "echo", &arguments), stop()]);
     let rounds = (0..9).map(|_| round());
-    let stage = Stage::new(rounds.chain([answer("ok")])).await;
-    let (steps, outcome) = stage.chat(&from("ann", "hi")).await;
+    let harness = Harness::new(rounds.chain([answer("ok")])).await;
+    let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
     assert_eq!(outcome, Ok(()));
     let results: Vec<_> = steps.iter().filter(|it| it.contains("_result")).collect();
     let (last, before) = results.split_last().unwrap();
@@ -112,7 +112,7 @@ async fn what_the_tools_of_a_reply_give_is_bounded() {
     assert_eq!(*last, expected);
     assert_eq!(before.len(), 8);
     assert!(before.iter().all(|it| it.len() > 1_000_000));
-    assert_eq!(stage.model.asked()[9].failed, [18]);
+    assert_eq!(harness.model.asked()[9].failed, [18]);
 }
 
 #[tokio::test]
@@ -123,8 +123,8 @@ async fn arguments_that_are_no_json_become_an_empty_object() {
         call(2, "c", "echo", " {\"k\": 1} "),
         stop(),
     ]);
-    let stage = Stage::new([first, answer("ok")]).await;
-    let (steps, _) = stage.chat(&from("ann", "hi")).await;
+    let harness = Harness::new([first, answer("ok")]).await;
+    let (steps, _) = harness.chat(&from("ann", "hi")).await;
     let expected = [
         "tool_use a echo {}",
         "tool_use b echo {}",
@@ -145,28 +145,28 @@ async fn a_model_that_calls_tools_without_end_is_stopped_and_what_it_said_rememb
         ])
     };
     let scripts = (0..3).map(|_| round());
-    let stage = Stage::with(scripts, |parts| parts.agent.max_tool_rounds = 3).await;
-    let (steps, outcome) = stage.chat(&from("ann", "hi")).await;
+    let harness = Harness::with(scripts, |parts| parts.agent.max_tool_rounds = 3).await;
+    let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
     let why = failure(outcome);
     assert_eq!(why, "tool-use loop exceeded max iterations");
     assert!(steps.last().unwrap().starts_with("tool_result"));
-    assert_eq!(stage.model.asked().len(), 3);
-    assert_eq!(stage.used(), 6);
-    assert_eq!(stage.log().await[0].ending, Ending::TooManyRounds);
-    assert_eq!(stage.store.sessions(1).unwrap()[0].turns, 1);
+    assert_eq!(harness.model.asked().len(), 3);
+    assert_eq!(harness.used(), 6);
+    assert_eq!(harness.log().await[0].ending, Ending::TooManyRounds);
+    assert_eq!(harness.store.sessions(1).unwrap()[0].turns, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_that_blocks_holds_up_no_other_chat_of_the_task() {
     let first = Script::Answer(vec![call(0, "a", "block", "{}"), stop()]);
-    let mut stage = Stage::new([first, answer("quick"), answer("end")]).await;
+    let mut harness = Harness::new([first, answer("quick"), answer("end")]).await;
     let (a, b) = (from("ann", "hi"), from("bob", "hi"));
     let mut heard = Heard::default();
     // Both on one task, as the chats of one connection are.
-    let mut slow = std::pin::pin!(stage.engine.chat(&a, &mut heard));
+    let mut slow = std::pin::pin!(harness.engine.chat(&a, &mut heard));
     tokio::select! {
         () = async {
-            while stage.heard.recv().await != Some("tool runs") {}
+            while harness.heard.recv().await != Some("tool runs") {}
         } => {}
         _ = &mut slow => panic!("the tool was not seen to run"),
     }
@@ -174,8 +174,8 @@ async fn a_tool_that_blocks_holds_up_no_other_chat_of_the_task() {
     tokio::select! {
         biased;
         _ = &mut slow => panic!("the tool still blocks"),
-        outcome = stage.engine.chat(&b, &mut quick) => assert_eq!(outcome, Ok(())),
+        outcome = harness.engine.chat(&b, &mut quick) => assert_eq!(outcome, Ok(())),
     }
-    stage.barrier.wait();
+    harness.barrier.wait();
     assert_eq!(slow.await, Ok(()));
 }

@@ -1,4 +1,4 @@
-//! [`Place`]: a folder of its own, which goes with the value.
+//! [`TempDir`]: a folder of its own, which goes with the value.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,9 @@ use examples::cli::Failure;
 
 /// A new folder among the system's temporary ones.
 #[derive(Debug)]
-pub(crate) struct Place(PathBuf);
+pub(crate) struct TempDir(PathBuf);
 
-impl Place {
+impl TempDir {
     /// The name says what it is for, and is used once in this process.
     pub(crate) fn new(name: &str) -> Result<Self, Failure> {
         let name = format!("tour-{name}-{}", std::process::id());
@@ -32,7 +32,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TempDir {
     fn drop(&mut self) {
         // It is the system's folder for what may stay behind.
         let _ = std::fs::remove_dir_all(&self.0);

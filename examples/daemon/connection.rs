@@ -1,4 +1,4 @@
-//! [`Door`]: the way to a server, over a WebSocket or over HTTP.
+//! [`Connection`]: the way to a server, over a WebSocket or over HTTP.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ impl Wishes {
 }
 
 /// The way to a server.
-pub(crate) struct Door {
+pub(crate) struct Connection {
     pub(crate) status: Box<Status>,
     way: Way,
     http: SseClient,
@@ -111,7 +111,7 @@ impl Server {
 
     /// Asks the server who it is, as known clients do, and goes to it. `idle` is how long it may be
     /// silent, unless the user says otherwise.
-    pub(crate) async fn open(&self, idle: Option<Duration>) -> Result<Door, Failure> {
+    pub(crate) async fn open(&self, idle: Option<Duration>) -> Result<Connection, Failure> {
         let config = self.config(idle)?;
         let http = SseClient::new(&self.url, config.clone()).map_err(|error| unusable(&error))?;
         let status = http
@@ -139,7 +139,7 @@ impl Server {
                 Way::Socket(client, running)
             }
         };
-        Ok(Door { status, way, http })
+        Ok(Connection { status, way, http })
     }
 
     pub(crate) fn unreachable(&self, error: &CallError<RpcError>) -> Failure {
@@ -171,7 +171,7 @@ fn unusable(error: &ConnectError) -> Failure {
     }
 }
 
-impl Door {
+impl Connection {
     pub(crate) async fn start(&self, request: ChatRequest) -> Chat {
         match &self.way {
             Way::Socket(client, _) => client.start_chat(request).await,

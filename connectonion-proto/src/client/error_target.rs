@@ -39,7 +39,7 @@ const COMPLAINTS: [&str; 9] = [
 
 /// What an ERROR may be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum ErrorTarget {
     /// A prompt, not the run. Known hosts begin a run in silence and refuse what comes behind it.
     Input,
     /// The oldest prompt: of a host that answers in order, or that has removed the session.
@@ -59,20 +59,20 @@ pub(super) enum About {
 }
 
 /// `awaits_status`: a query about a session has no reply yet.
-pub(super) fn about(error: &ErrorFrame, awaits_status: bool) -> About {
+pub(super) fn error_target(error: &ErrorFrame, awaits_status: bool) -> ErrorTarget {
     let words = error.message.as_str();
     let starts = |begin: &&str| words.starts_with(*begin);
     match error.code_word().as_deref() {
-        Some(RUNTIME_INPUT_REJECTED) => return About::Input,
-        Some(INPUT_REFUSED) => return About::OldestInput,
-        Some(STALE_ANSWER) => return About::Answer,
+        Some(RUNTIME_INPUT_REJECTED) => return ErrorTarget::Input,
+        Some(INPUT_REFUSED) => return ErrorTarget::OldestInput,
+        Some(STALE_ANSWER) => return ErrorTarget::Answer,
         _ => {}
     }
     if words == AUTHENTICATE_FIRST {
-        return About::OldestInput;
+        return ErrorTarget::OldestInput;
     }
     if [PROMPT_REQUIRED, ALREADY_RUNNING].contains(&words) {
-        return About::Input;
+        return ErrorTarget::Input;
     }
     // Not every host knows this type, nor refuses it in the usual words.
     let received = error.received.as_deref().unwrap_or_default();
@@ -81,26 +81,26 @@ pub(super) fn about(error: &ErrorFrame, awaits_status: bool) -> About {
             .iter()
             .any(|it| it.contains(SESSION_STATUS))
     {
-        return About::Status;
+        return ErrorTarget::Status;
     }
     if let Some(tag) = words.strip_prefix(UNKNOWN_TYPE) {
         return match tag.trim_start_matches(['\'', '"']) {
-            tag if tag.starts_with(SESSION_STATUS) => About::Status,
-            tag if tag.starts_with("ADMIN_") => About::Admin,
-            tag if tag.starts_with("INPUT") => About::Input,
-            _ => About::Other,
+            tag if tag.starts_with(SESSION_STATUS) => ErrorTarget::Status,
+            tag if tag.starts_with("ADMIN_") => ErrorTarget::Admin,
+            tag if tag.starts_with("INPUT") => ErrorTarget::Input,
+            _ => ErrorTarget::Other,
         };
     }
     if words.starts_with(UNAUTHORIZED) {
-        return About::Signed;
+        return ErrorTarget::Signed;
     }
     if ADMIN.iter().any(starts) {
-        return About::Admin;
+        return ErrorTarget::Admin;
     }
     if error.received.is_some() || COMPLAINTS.iter().any(starts) {
-        return About::Other;
+        return ErrorTarget::Other;
     }
-    About::Run
+    ErrorTarget::Run
 }
 
 /// Why the connection ends whose CONNECT was refused like this.
@@ -117,8 +117,8 @@ pub(super) fn refusal(error: &ErrorFrame) -> CloseReason {
 mod tests {
     use super::*;
 
-    fn of(words: &str) -> About {
-        about(&ErrorFrame::new(words), false)
+    fn of(words: &str) -> ErrorTarget {
+        error_target(&ErrorFrame::new(words), false)
     }
 
     #[test]
@@ -130,37 +130,46 @@ mod tests {
             "unauthorized",
             "",
         ] {
-            assert_eq!(of(words), About::Run, "{words}");
+            assert_eq!(of(words), ErrorTarget::Run, "{words}");
         }
         let coded = ErrorFrame::new("x").with_code("whatever");
-        assert_eq!(about(&coded, false), About::Run);
+        assert_eq!(error_target(&coded, false), ErrorTarget::Run);
     }
 
     #[test]
     fn the_hosts_own_words_are_about_what_was_sent() {
         for (words, expected) in [
-            ("prompt required", About::Input),
-            ("session already has a running agent", About::Input),
-            ("authenticate first (send CONNECT)", About::OldestInput),
-            ("unknown message type: 'mode_change'", About::Other),
-            ("unknown message type: 'SESSION_STATUS'", About::Status),
-            ("unknown message type: 'ADMIN_BLOCK'", About::Admin),
-            ("forbidden: admin only", About::Admin),
-            ("unauthorized: signed command type mismatch", About::Signed),
-            ("Unsupported mode: 'nonsense'", About::Other),
-            ("Permission mode is not available", About::Other),
-            ("interrupt requires an active turn", About::Other),
+            ("prompt required", ErrorTarget::Input),
+            ("session already has a running agent", ErrorTarget::Input),
+            (
+                "authenticate first (send CONNECT)",
+                ErrorTarget::OldestInput,
+            ),
+            ("unknown message type: 'mode_change'", ErrorTarget::Other),
+            (
+                "unknown message type: 'SESSION_STATUS'",
+                ErrorTarget::Status,
+            ),
+            ("unknown message type: 'ADMIN_BLOCK'", ErrorTarget::Admin),
+            ("forbidden: admin only", ErrorTarget::Admin),
+            (
+                "unauthorized: signed command type mismatch",
+                ErrorTarget::Signed,
+            ),
+            ("Unsupported mode: 'nonsense'", ErrorTarget::Other),
+            ("Permission mode is not available", ErrorTarget::Other),
+            ("interrupt requires an active turn", ErrorTarget::Other),
             (
                 "Invalid JSON: Expecting value at line 1 col 1 (pos 0)",
-                About::Other,
+                ErrorTarget::Other,
             ),
         ] {
             assert_eq!(of(words), expected, "{words}");
         }
         let late = ErrorFrame::new("too late").with_code("RUNTIME_INPUT_REJECTED");
-        assert_eq!(about(&late, false), About::Input);
+        assert_eq!(error_target(&late, false), ErrorTarget::Input);
         let stale = ErrorFrame::new("stale").with_code("STALE_ANSWER");
-        assert_eq!(about(&stale, false), About::Answer);
+        assert_eq!(error_target(&stale, false), ErrorTarget::Answer);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! [`Desk`]: takes lines, hands them to the runtime, and shows what becomes of them.
+//! [`Console`]: takes lines, hands them to the runtime, and shows what becomes of them.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ pub(crate) struct Wanted {
 }
 
 /// What the person sees and writes.
-pub(crate) struct Desk {
+pub(crate) struct Console {
     runtime: RouterRuntime,
     show: Show,
     desktop: Option<Desktop>,
@@ -37,7 +37,7 @@ pub(crate) struct Desk {
     lost: usize,
 }
 
-impl Desk {
+impl Console {
     pub(crate) fn new(
         runtime: RouterRuntime,
         show: Show,

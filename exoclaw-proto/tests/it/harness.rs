@@ -15,7 +15,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::wire::Wire;
 
-pub(crate) struct Stage {
+pub(crate) struct Harness {
     /// Lets chats that `wait` go on.
     pub(crate) gate: Arc<Notify>,
     /// Names of chats whose future was dropped or has ended, and `disconnected`.
@@ -32,7 +32,7 @@ impl Drop for Guard {
 }
 
 #[async_trait]
-impl Backend for Stage {
+impl Backend for Harness {
     async fn status(&self, _: &Arc<Peer>) -> Status {
         Status::new("0.1.0", 1, 2)
     }
@@ -123,14 +123,14 @@ impl Backend for Stage {
     }
 }
 
-impl Stage {
+impl Harness {
     pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<String>) {
         let (told, hear) = mpsc::unbounded_channel();
-        let stage = Self {
+        let harness = Self {
             gate: Arc::default(),
             told,
         };
-        (stage, hear)
+        (harness, hear)
     }
 }
 
@@ -142,9 +142,9 @@ pub(crate) struct Running {
 }
 
 pub(crate) async fn start(options: ServerOptions) -> Running {
-    let (stage, hear) = Stage::new();
-    let gate = Arc::clone(&stage.gate);
-    let server = Server::bind("127.0.0.1:0", stage, options).await.unwrap();
+    let (harness, hear) = Harness::new();
+    let gate = Arc::clone(&harness.gate);
+    let server = Server::bind("127.0.0.1:0", harness, options).await.unwrap();
     let (address, handle) = (server.local_addr(), server.handle());
     tokio::spawn(server.run());
     Running {

@@ -1,4 +1,4 @@
-//! [`Keeper`]: the last session with each agent, in a file.
+//! [`LastSession`]: the last session with each agent, in a file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -9,12 +9,12 @@ use examples::cli::{Failure, complain};
 
 /// Keeps the session with one agent.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct LastSession {
     file: PathBuf,
     written: Option<Resume>,
 }
 
-impl Keeper {
+impl LastSession {
     /// For the agent that is called like this, in a folder for all.
     pub(crate) fn new(home: &Path, agent: &str) -> Self {
         let plain = |c: char| {
@@ -82,7 +82,7 @@ mod tests {
     fn a_session_is_found_again_under_the_name_of_its_agent() {
         let home = std::env::temp_dir().join(format!("agent-keep-{}", std::process::id()));
         let _ = fs::remove_dir_all(&home);
-        let mut keeper = Keeper::new(&home, "ws://127.0.0.1:8000/ws");
+        let mut keeper = LastSession::new(&home, "ws://127.0.0.1:8000/ws");
         assert_eq!(keeper.load().unwrap(), None);
         let mut session = Resume::default();
         keeper.keep(session.clone());
@@ -90,7 +90,7 @@ mod tests {
         session.session_id = Some("abc".into());
         keeper.keep(session.clone());
         assert_eq!(keeper.load().unwrap(), Some(session));
-        let other = Keeper::new(&home, "../../etc");
+        let other = LastSession::new(&home, "../../etc");
         assert_eq!(other.load().unwrap(), None);
         assert_eq!(other.file.parent(), keeper.file.parent());
         fs::remove_dir_all(&home).unwrap();

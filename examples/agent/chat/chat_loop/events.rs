@@ -1,4 +1,4 @@
-//! What [`Talk`] hears: of runs, of the connection, and of what the user has said meanwhile.
+//! What [`ChatLoop`] hears: of runs, of the connection, and of what the user has said meanwhile.
 
 use connectonion_proto::client::{Step, Taken};
 use connectonion_proto::frame::{ErrorFrame, EventKind, OnboardMethod, Response, SessionState};
@@ -10,11 +10,11 @@ use rpc_core::{CallError, CloseReason, Delivery, Limits, Refused};
 use serde_json::json;
 
 use super::super::question::{Meant, Question};
-use super::{Said, Talk};
+use super::{ChatLoop, Said};
 
 const WANTS_CODE: &str = "this agent does not know you: write an invite code";
 
-impl Talk {
+impl ChatLoop {
     pub(super) async fn run_event(&mut self, event: RunEvent) -> Result<(), Failure> {
         match event {
             RunEvent::Step(step) => self.done(&step).await,

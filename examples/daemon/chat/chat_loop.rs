@@ -1,4 +1,4 @@
-//! [`Talk`]: takes lines, hands them to the agent, and shows what it does.
+//! [`ChatLoop`]: takes lines, hands them to the agent, and shows what it does.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -19,7 +19,7 @@ use futures_util::future::BoxFuture;
 use rpc_core::net::entropy;
 
 use super::line::{HELP, Line};
-use crate::door::{Door, Wishes};
+use crate::connection::{Connection, Wishes};
 use crate::show::{Piece, Show, words};
 use crate::status;
 
@@ -27,8 +27,8 @@ use crate::status;
 const SAID: usize = 100;
 
 /// A conversation.
-pub(super) struct Talk<'a> {
-    door: &'a Door,
+pub(super) struct ChatLoop<'a> {
+    connection: &'a Connection,
     wishes: &'a Wishes,
     show: Show,
     input: Input<Line>,
@@ -66,11 +66,16 @@ enum Happened {
     Signal,
 }
 
-impl<'a> Talk<'a> {
-    pub(super) fn new(door: &'a Door, wishes: &'a Wishes, show: Show, input: Input<Line>) -> Self {
+impl<'a> ChatLoop<'a> {
+    pub(super) fn new(
+        connection: &'a Connection,
+        wishes: &'a Wishes,
+        show: Show,
+        input: Input<Line>,
+    ) -> Self {
         let above = input.terminal.as_ref().map(Terminal::above);
         Self {
-            door,
+            connection,
             wishes,
             show,
             input,
@@ -111,7 +116,7 @@ impl<'a> Talk<'a> {
             self.say("write what you want done, or /help".to_owned())
                 .await;
         }
-        let is_interrupted = self.talk().await;
+        let is_interrupted = self.run_until_done().await;
         self.abort().await;
         match self.failed {
             _ if is_interrupted => Err(Failure::aborted()),
@@ -124,7 +129,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Whether it was interrupted while something ran.
-    async fn talk(&mut self) -> bool {
+    async fn run_until_done(&mut self) -> bool {
         loop {
             // From a pipe one comes after the other; who sits at a terminal has a queue.
             let waits = !self.is_terminal() && !self.running.is_empty();
@@ -171,7 +176,7 @@ impl<'a> Talk<'a> {
                 }
                 self.abort().await;
             }
-            Line::Status => match self.door.ask().await {
+            Line::Status => match self.connection.ask().await {
                 Ok(status) => {
                     for line in status::lines(&status) {
                         self.note(&line).await;
@@ -199,7 +204,7 @@ impl<'a> Talk<'a> {
     async fn start(&mut self, text: String) {
         match self.request(&text) {
             Ok(request) => {
-                let chat = self.door.start(request).await;
+                let chat = self.connection.start(request).await;
                 self.number += 1;
                 self.running.push_back(Running {
                     chat,
@@ -213,7 +218,7 @@ impl<'a> Talk<'a> {
     }
 
     fn request(&self, text: &str) -> Result<ChatRequest, rpc_core::Refused> {
-        let mut request = self.wishes.request(text, &self.door.status);
+        let mut request = self.wishes.request(text, &self.connection.status);
         request.session_id = Some(self.session.clone());
         for item in &self.said {
             request = request.with_history_item(item)?;

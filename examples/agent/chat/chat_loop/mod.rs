@@ -1,6 +1,6 @@
-//! [`Talk`]: takes lines, hands them to the agent, and shows what it does.
+//! [`ChatLoop`]: takes lines, hands them to the agent, and shows what it does.
 
-mod heard;
+mod events;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::attach::Attachments;
-use super::keep::Keeper;
+use super::last_session::LastSession;
 use super::line::{HELP, Line};
 use super::question::Question;
 use super::show::Show;
@@ -51,13 +51,13 @@ enum Voice {
 }
 
 /// A conversation.
-pub(crate) struct Talk {
+pub(crate) struct ChatLoop {
     agent: Client,
     /// Where it should be.
     url: String,
     events: Events,
     show: Show,
-    keeper: Keeper,
+    keeper: LastSession,
     manner: Manner,
     voice: Voice,
     /// Opened when somebody is to be asked, if there is one prompt only.
@@ -96,12 +96,12 @@ enum Happened {
     Signal,
 }
 
-impl Talk {
+impl ChatLoop {
     pub(crate) fn new(
         (agent, url): (Client, String),
         events: Events,
         show: Show,
-        keeper: Keeper,
+        keeper: LastSession,
         manner: Manner,
         along: Attachments,
     ) -> Result<Self, Failure> {
@@ -170,7 +170,7 @@ impl Talk {
 
     /// Talks until it is enough.
     pub(crate) async fn work(&mut self) -> Result<(), Failure> {
-        let worked = self.talk().await;
+        let worked = self.run_until_done().await;
         if let Err(failure) = &worked
             && self.show.is_json()
         {
@@ -204,7 +204,7 @@ impl Talk {
         }
     }
 
-    async fn talk(&mut self) -> Result<(), Failure> {
+    async fn run_until_done(&mut self) -> Result<(), Failure> {
         let mut is_in = false;
         loop {
             if is_in || self.is_gated {
@@ -344,7 +344,7 @@ impl Talk {
         // What was told before this is shown before it. It may have heard of the new run, too.
         while let Some(Some(Ok(event))) = before.next().now_or_never() {
             if let RunEvent::Step(step) = &event
-                && heard::is_between_runs(&step.event.kind)
+                && events::is_between_runs(&step.event.kind)
             {
                 self.run_event(event).await?;
             }
@@ -414,7 +414,7 @@ impl Talk {
                     .await;
             }
             Err(error) => {
-                self.say(self.show.error(&heard::words(&error))).await;
+                self.say(self.show.error(&events::words(&error))).await;
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! [`Asked`]: what waits for an answer that names nothing but its type.
+//! [`PendingRequests`]: what waits for an answer that names nothing but its type.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -32,12 +32,12 @@ pub(super) struct Pending {
 /// What waits for an answer, of each kind in the order in which it was sent: hosts answer in that
 /// order and say nothing else about what they answer.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingRequests {
     calls: PendingCalls<Pending>,
     orders: [VecDeque<CallId>; Kind::COUNT],
 }
 
-impl Asked {
+impl PendingRequests {
     pub(super) fn new(seed: u64, max: usize, now: Instant) -> Self {
         Self {
             calls: PendingCalls::new(seed, max, now),

@@ -263,7 +263,7 @@ impl Store for Shelf {
 }
 
 /// An engine and what it stands on.
-pub(super) struct Stage {
+pub(super) struct Harness {
     pub(super) engine: Engine,
     pub(super) model: Arc<Model>,
     pub(super) store: Arc<Shelf>,
@@ -272,7 +272,7 @@ pub(super) struct Stage {
     pub(super) heard: mpsc::UnboundedReceiver<&'static str>,
 }
 
-impl Stage {
+impl Harness {
     pub(super) async fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         Self::with(scripts, |_| ()).await
     }
