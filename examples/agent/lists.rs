@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::{fs, io};
 
 use connectonion_proto::auth::Address;
-use connectonion_proto::trust::{AddressList, TrustBook};
+use connectonion_proto::auth::AddressList;
+use connectonion_proto::trust::TrustBook;
 use examples::cli::{Failure, complain};
 
 const CONTACTS: &str = "contacts.txt";

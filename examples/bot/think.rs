@@ -9,8 +9,8 @@ use examples::cli::{self, Failure};
 use examples::model::ChatModel;
 use examples::model::scripted::Scripted;
 use examples::pictures::Pictures;
-use snek_proto::image::ImageFormat;
 use snek_proto::limits::DEFAULT_OPENAI_URL;
+use snek_proto::llm::image::ImageFormat;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Language model")]
@@ -142,7 +142,7 @@ fn openai(args: &ModelArgs) -> Result<Arc<dyn ChatModel>, Failure> {
 
 #[cfg(feature = "fetch")]
 fn pictures(args: &ModelArgs) -> Result<Option<Box<dyn Pictures>>, Failure> {
-    use snek_proto::image::fetch::{FetchConfig, ImageFetcher};
+    use snek_proto::llm::image::fetch::{FetchConfig, ImageFetcher};
     let config = FetchConfig::default().with_allow_private(args.allow_private_images);
     let fetcher = ImageFetcher::new(config).map_err(Failure::new)?;
     Ok(Some(Box::new(fetcher)))

@@ -12,10 +12,10 @@ use futures_util::StreamExt as _;
 use rpc_core::breaker::CircuitBreaker;
 use rpc_core::net::entropy;
 use serde_json::{Map, Value};
-use snek_proto::chat::ChatMessage;
 use snek_proto::error::BotError;
-use snek_proto::image::{Image, ImageFormat};
-use snek_proto::toolloop::{Action, ToolLoop, ToolLoopConfig};
+use snek_proto::llm::chat::ChatMessage;
+use snek_proto::llm::image::{Image, ImageFormat};
+use snek_proto::llm::toolloop::{Action, ToolLoop, ToolLoopConfig};
 use tokio::sync::mpsc;
 
 use crate::conversation::{Conversations, fit};

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use snek_proto::chat::{Block, ChatMessage, Content, Role};
 use snek_proto::limits::{CONTEXT_WINDOW_TOKEN_LIMIT, DEFAULT_OPENAI_LIMIT, MAX_MESSAGE_HISTORY};
+use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 
 /// Most channels that are remembered; the one that was silent longest is forgotten first.
 const MAX_CHANNELS: usize = 1000;
@@ -183,7 +183,7 @@ fn newest<'s, 'a>(
 
 #[cfg(test)]
 mod tests {
-    use snek_proto::chat::ToolCall;
+    use snek_proto::llm::chat::ToolCall;
 
     use super::*;
 

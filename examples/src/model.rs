@@ -14,8 +14,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
-use snek_proto::chat::ChatMessage;
-use snek_proto::tool::ToolDefinition;
+use snek_proto::llm::chat::ChatMessage;
+use snek_proto::llm::tool::ToolDefinition;
 
 use assembler::MAX_CALLS;
 

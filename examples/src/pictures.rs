@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
-use snek_proto::image::{Image, extract_urls};
 use snek_proto::limits::MAX_CONCURRENT_REQUESTS;
+use snek_proto::llm::image::{Image, extract_urls};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -111,7 +111,7 @@ impl Pictures for FromHere {
 
 #[cfg(feature = "fetch")]
 #[async_trait]
-impl Pictures for snek_proto::image::fetch::ImageFetcher {
+impl Pictures for snek_proto::llm::image::fetch::ImageFetcher {
     async fn fetch(&self, url: &str) -> Result<Image, String> {
         let fetched = Self::fetch(self, url).await;
         fetched.map_err(|error| error.to_string())

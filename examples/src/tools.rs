@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
-use snek_proto::chat::{ChatMessage, Role};
-use snek_proto::tool::{Param, ParamType, ToolDefinition};
+use snek_proto::llm::chat::{ChatMessage, Role};
+use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use crate::replies;
 

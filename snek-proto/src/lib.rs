@@ -3,7 +3,6 @@
 #![doc = include_str!("../README.md")]
 
 pub mod bot;
-pub mod chat;
 pub mod client;
 pub mod codec;
 pub mod color;
@@ -13,8 +12,8 @@ pub mod frame;
 pub mod guide {}
 pub mod hub;
 pub mod id;
-pub mod image;
 pub mod limits;
+pub mod llm;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
@@ -25,8 +24,6 @@ pub mod server;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 pub mod stream;
-pub mod tool;
-pub mod toolloop;
 
 // README.md, GUIDE.md and SPEC.md name these without their paths.
 #[cfg(doc)]

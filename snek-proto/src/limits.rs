@@ -60,16 +60,16 @@ pub const STREAMING_UPDATE_INTERVAL: Duration = Duration::ZERO;
 
 // Tool limits
 
-/// Most rounds of tool calls in a row. Enforced by [`ToolLoop`](crate::toolloop::ToolLoop);
+/// Most rounds of tool calls in a row. Enforced by [`ToolLoop`](crate::llm::toolloop::ToolLoop);
 /// configurable.
 pub const MAX_TOOL_CALL_DEPTH: usize = 25;
 /// Most calls of one tool with the same arguments. Enforced by
-/// [`ToolLoop`](crate::toolloop::ToolLoop); configurable.
+/// [`ToolLoop`](crate::llm::toolloop::ToolLoop); configurable.
 pub const MAX_REPEATED_TOOL_CALLS: usize = 5;
 /// A general limit of attempts. Enforced when a bot sends a message.
 pub const MAX_RETRY_ATTEMPTS: u32 = 3;
 /// Errors in a row that end a tool loop; the specification gives no name. Enforced by
-/// [`ToolLoop`](crate::toolloop::ToolLoop); configurable.
+/// [`ToolLoop`](crate::llm::toolloop::ToolLoop); configurable.
 pub const MAX_CONSECUTIVE_TOOL_ERRORS: usize = 3;
 
 // Timing

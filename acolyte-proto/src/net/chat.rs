@@ -11,7 +11,6 @@ use futures_util::Stream;
 use rpc_core::net::{CallStream, Queued, WeakLink};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
-use super::client::unexpected;
 use super::protocol::{CallValue, ClientProtocol};
 #[cfg(feature = "sse")]
 use super::sse::SseStream;
@@ -165,7 +164,7 @@ impl Chat {
         });
         match answer.await? {
             CallValue::Aborted(aborted) => Ok(aborted),
-            other => Err(unexpected(&other)),
+            other => Err(other.unexpected()),
         }
     }
 

@@ -9,10 +9,11 @@ use rpc_core::net::{DrainReport, Link, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::chat::Chat;
+use super::handshake::HandshakeError;
 use super::protocol::{CallValue, ClientProtocol};
 use crate::client::{CallId, ClientConn, RpcError};
 use crate::frame::{ChatRequest, Status};
-use crate::handshake::{Capabilities, Mismatch};
+use crate::handshake::Capabilities;
 use crate::id::TaskId;
 use crate::task::Task;
 
@@ -26,18 +27,6 @@ use crate::task::Task;
 #[derive(Clone)]
 pub struct Client {
     link: Link<ClientProtocol>,
-}
-
-/// Why a [`handshake`](Client::handshake) failed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HandshakeError {
-    /// The server is another than this client needs. Asking again gives the same.
-    #[error(transparent)]
-    Mismatch(#[from] Mismatch),
-    /// The server did not tell its status.
-    #[error(transparent)]
-    Status(#[from] CallError<RpcError>),
 }
 
 impl Client {
@@ -121,7 +110,7 @@ impl Client {
     pub async fn status(&self) -> Result<Box<Status>, CallError<RpcError>> {
         match self.call(ClientConn::status).await? {
             CallValue::Status(status) => Ok(status),
-            other => Err(unexpected(&other)),
+            other => Err(other.unexpected()),
         }
     }
 
@@ -153,7 +142,7 @@ impl Client {
         let ask = move |conn: &mut ClientConn, now| conn.task_status(&task_id, now);
         match self.call(ask).await? {
             CallValue::Task(task) => Ok(task),
-            other => Err(unexpected(&other)),
+            other => Err(other.unexpected()),
         }
     }
 
@@ -239,17 +228,6 @@ impl Client {
     {
         self.link.call(start)
     }
-}
-
-/// A request ends as what it is, so nobody sees this.
-pub(super) fn unexpected(value: &CallValue) -> CallError<RpcError> {
-    let kind = match value {
-        CallValue::Chat(_) => "a chat's end",
-        CallValue::Status(_) => "a status",
-        CallValue::Task(_) => "a task",
-        CallValue::Aborted(_) => "an abort's end",
-    };
-    CallError::Remote(RpcError::Refused(format!("{kind} answers nothing")))
 }
 
 impl fmt::Debug for Client {

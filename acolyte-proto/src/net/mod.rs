@@ -7,6 +7,7 @@
 
 mod chat;
 mod client;
+mod handshake;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
@@ -21,7 +22,8 @@ use std::time::Duration;
 use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig};
 
 pub use chat::Chat;
-pub use client::{Client, HandshakeError};
+pub use client::Client;
+pub use handshake::HandshakeError;
 pub use protocol::{CallValue, ClientProtocol};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]

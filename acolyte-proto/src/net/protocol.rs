@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::CloseFrame;
 use rpc_core::net::{LinkAction, Protocol};
+use rpc_core::{CallError, CloseFrame};
 
 use crate::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, RpcError};
 use crate::frame::Status;
@@ -37,6 +37,19 @@ pub enum CallValue {
     Task(Option<Task>),
     /// An abort: whether there was something to abort.
     Aborted(bool),
+}
+
+impl CallValue {
+    /// The error of a request that ended as another one. The machine never does that.
+    pub(super) fn unexpected(&self) -> CallError<RpcError> {
+        let kind = match self {
+            Self::Chat(_) => "a chat's end",
+            Self::Status(_) => "a status",
+            Self::Task(_) => "a task",
+            Self::Aborted(_) => "an abort's end",
+        };
+        CallError::Remote(RpcError::Refused(format!("{kind} answers nothing")))
+    }
 }
 
 impl Protocol for ClientProtocol {

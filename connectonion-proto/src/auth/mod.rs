@@ -53,6 +53,7 @@ assert_eq!(verifier.verify(&signed, now + 301.0).unwrap_err(), AuthError::Expire
 )]
 
 mod address;
+mod address_list;
 mod canonical;
 mod error;
 mod hex;
@@ -70,6 +71,7 @@ mod used;
 mod verifier;
 
 pub use address::{Address, AddressError};
+pub use address_list::{AddressList, ListFull};
 pub use canonical::{Canonical, canonical_json};
 pub use error::AuthError;
 #[cfg(feature = "auth")]

@@ -6,9 +6,9 @@ use ed25519_dalek::VerifyingKey;
 use rpc_core::Limits;
 
 use super::{Address, AuthError, Canonical, Payload, Signature};
+use crate::auth::AddressList;
 use crate::frame::Signed;
 use crate::limits::{SIGNATURE_WINDOW, server_limits};
-use crate::trust::AddressList;
 
 /// A frame that is known to be of its sender.
 #[derive(Debug)]

@@ -504,7 +504,7 @@ const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static st
     }
 }
 
-fn full(error: super::ListFull) -> Box<ErrorFrame> {
+fn full(error: crate::auth::ListFull) -> Box<ErrorFrame> {
     Box::new(ErrorFrame::new(error.to_string()))
 }
 

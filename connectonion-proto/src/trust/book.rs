@@ -2,7 +2,7 @@
 
 use crate::auth::Address;
 
-use super::{AddressList, ListFull};
+use crate::auth::{AddressList, ListFull};
 
 /// How an address stands with a host. Exhaustive: these are the levels of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

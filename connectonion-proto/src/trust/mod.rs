@@ -20,13 +20,12 @@
 //! book.block(&caller)?;
 //! let denied = Decision::Deny(AuthError::DeniedByRules);
 //! assert_eq!(policy.decide(Some(book.level_of(&caller))), denied);
-//! # Ok::<(), connectonion_proto::trust::ListFull>(())
+//! # Ok::<(), connectonion_proto::auth::ListFull>(())
 //! ```
 
 #[cfg(feature = "auth")]
 mod access;
 mod book;
-mod list;
 mod policy;
 #[cfg(test)]
 mod tests;
@@ -35,5 +34,4 @@ mod tests;
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use access::{AccessControl, Admission, Onboarding, prompt_of};
 pub use book::{ClientLevel, TrustBook};
-pub use list::{AddressList, ListFull};
 pub use policy::{Decision, SignaturePolicy, TrustLevel, TrustLevelError, TrustPolicy};

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::auth::{Address, AuthError};
+use crate::auth::{Address, AddressList, AuthError, ListFull};
 use crate::frame::OnboardMethod;
 use crate::limits::MAX_ADDRESSES;
 

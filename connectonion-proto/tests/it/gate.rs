@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
+use connectonion_proto::auth::AddressList;
 use connectonion_proto::auth::{Address, AuthError, InviteCodes, Verified, Verifier};
 use connectonion_proto::frame::{ClientFrame, Connect, Number, OnboardMethod, OnboardSubmit};
 use connectonion_proto::trust::{
-    AddressList, ClientLevel, Decision, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
+    ClientLevel, Decision, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
 };
 use rpc_core::Limits;
 use serde_json::Value;

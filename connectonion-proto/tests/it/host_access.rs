@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use connectonion_proto::auth::AddressList;
 use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, UsedSignatures, Verifier};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
 use connectonion_proto::net::{Payments, RuntimeOptions};
-use connectonion_proto::trust::{AccessControl, AddressList, TrustBook, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
 use serde_json::json;
 
 use crate::staff::{

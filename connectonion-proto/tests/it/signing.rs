@@ -1,10 +1,10 @@
 //! Signing and verifying: the checks, their order, and what each of them says.
 
+use connectonion_proto::auth::AddressList;
 use connectonion_proto::auth::{
     Address, AuthError, Canonical, Draft, Payload, Signer, UsedSignatures, Verifier,
 };
 use connectonion_proto::frame::Signed;
-use connectonion_proto::trust::AddressList;
 use proptest::prelude::*;
 use rpc_core::{Json, Limits};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use snek_proto::tool::{Param, ParamType, ToolDefinition};
+use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::Folder;
 use super::calculator::calculate;

@@ -18,9 +18,9 @@ use rpc_core::Json;
 use rpc_core::breaker::CircuitBreaker;
 use rpc_core::net::entropy;
 use serde_json::{Map, Value, json};
-use snek_proto::chat::{Block, ChatMessage};
-use snek_proto::tool::ToolDefinition;
-use snek_proto::toolloop::{Action, Call, ToolLoop, ToolLoopConfig};
+use snek_proto::llm::chat::{Block, ChatMessage};
+use snek_proto::llm::tool::ToolDefinition;
+use snek_proto::llm::toolloop::{Action, Call, ToolLoop, ToolLoopConfig};
 
 use super::tools::{ASK_USER, needs_approval};
 use crate::conversation::{ConversationLimits, fit};

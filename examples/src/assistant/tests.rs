@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures_util::stream;
-use snek_proto::chat::Role;
-use snek_proto::tool::ToolDefinition;
+use snek_proto::llm::chat::Role;
+use snek_proto::llm::tool::ToolDefinition;
 
 use super::*;
 use crate::model::scripted::Scripted;

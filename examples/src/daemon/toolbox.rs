@@ -9,7 +9,7 @@ use std::time::Duration;
 use acolyte_proto::event::{Checklist, Part};
 use acolyte_proto::limits::MAX_TOOL_RESULT_CHARS;
 use serde_json::{Map, Value};
-use snek_proto::tool::{Param, ParamType, ToolDefinition};
+use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::command::{Commands, Confinement};
 use super::workspace::{Query, Range, Stop, Workspace};

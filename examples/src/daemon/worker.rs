@@ -15,7 +15,7 @@ use acolyte_proto::limits::MAX_TOOL_CALLS;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
-use snek_proto::chat::{ChatMessage, Role};
+use snek_proto::llm::chat::{ChatMessage, Role};
 
 use super::toolbox::Shown;
 use super::{Code, Problem, Toolbox, Workspace};

@@ -1,6 +1,6 @@
 //! [`Assembler`]: joins the pieces of an answer to a message.
 
-use snek_proto::chat::{ChatMessage, Role, ToolCall};
+use snek_proto::llm::chat::{ChatMessage, Role, ToolCall};
 
 use super::{CallPiece, Delta, Finish, ModelError, Usage};
 

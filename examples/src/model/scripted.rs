@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
-use snek_proto::chat::{Block, ChatMessage, Content, Role};
+use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 
 use self::code::Next;
 use self::commands::Command;

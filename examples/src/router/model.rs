@@ -11,8 +11,8 @@ use futures_util::StreamExt as _;
 use rpc_core::backoff::BackoffPolicy;
 use serde_json::{Map, Value};
 use smarthole_proto::router::{Candidate, Choice, RouteRequest, Router, RouterError};
-use snek_proto::chat::{ChatMessage, ToolCall};
-use snek_proto::tool::{Param, ParamType, ToolDefinition};
+use snek_proto::llm::chat::{ChatMessage, ToolCall};
+use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use crate::model::http::RequestPolicy;
 use crate::model::{Assembler, ChatModel, ChatRequest, ModelError};

@@ -16,7 +16,7 @@ use exoclaw_proto::auth::Auth;
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use serde_json::{Value, json};
-use snek_proto::tool::ToolDefinition;
+use snek_proto::llm::tool::ToolDefinition;
 
 use crate::wire::ask;
 

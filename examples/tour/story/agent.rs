@@ -19,7 +19,7 @@ use exoclaw_proto::net::Client as Gateway;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::{Value, json};
-use snek_proto::tool::{Param, ParamType, ToolDefinition};
+use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

@@ -22,7 +22,7 @@ use exoclaw_proto::net::{
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
 use serde_json::{Map, Value, json};
-use snek_proto::tool::{Param, ParamType, ToolDefinition};
+use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 

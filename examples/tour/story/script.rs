@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use examples::model::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError};
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
-use snek_proto::chat::Role;
+use snek_proto::llm::chat::Role;
 use tokio::sync::Barrier;
 
 /// A call of a tool: its name, and its arguments, made of what was said last.

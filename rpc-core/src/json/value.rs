@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 use super::DecodeError;
 use super::unescape::unescape;
 use super::{Str, serialize_verbatim, token};
-use crate::encode::encode_into;
 use crate::error::Refused;
 use crate::limits::Limits;
 
@@ -51,8 +50,12 @@ impl Json {
     /// [`Refused::Encode`] if it is not JSON.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, Refused> {
         let mut text = String::new();
-        encode_into(value, &mut text)?;
-        Ok(Self(text.into()))
+        match value.serialize(super::Writer::new(&mut text)) {
+            Ok(()) => Ok(Self(text.into())),
+            Err(error) => Err(Refused::Encode {
+                message: error.to_string(),
+            }),
+        }
     }
 
     /// A string with this text.

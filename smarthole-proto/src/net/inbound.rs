@@ -168,7 +168,7 @@ impl fmt::Debug for InboundMessage {
 
 /// No response yet.
 const OPEN: u8 = 0;
-/// A response was left on the left.
+/// A response was left for the connection's task.
 const LEFT: u8 = 1;
 /// A response was sent.
 const SENT: u8 = 2;
@@ -179,7 +179,7 @@ pub(super) struct Ticket {
     pub(super) id: MessageId,
     pub(super) deadline: Instant,
     state: AtomicU8,
-    /// Responses that the connection's task has yet to send or refuse. What was left on the left
+    /// Responses that the connection's task has yet to send or refuse. An answer that was left
     /// waits for them, because it is wanted only if they are refused.
     on_the_way: AtomicUsize,
 }
@@ -318,7 +318,7 @@ impl Responder {
         }
     }
 
-    /// Leaves an answer on the left, if it is the first one.
+    /// Leaves an answer for the connection's task, if it is the first one.
     fn leave(&self, answer: Answer) {
         let state = &self.ticket.state;
         let first = state.compare_exchange(OPEN, LEFT, Ordering::SeqCst, Ordering::SeqCst);

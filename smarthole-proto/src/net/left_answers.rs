@@ -25,7 +25,7 @@ pub(super) struct LeftAnswers {
 impl LeftAnswers {
     /// The link whose task collects what is left here.
     pub(super) fn attach(&self, link: WeakLink<ClientProtocol>) {
-        // There is one link for each left, so it is not attached before.
+        // There is one link for each of these, so none is attached before.
         let _ = self.link.set(link);
     }
 

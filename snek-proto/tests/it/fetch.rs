@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
-use snek_proto::image::fetch::{FetchConfig, FetchError, ImageFetcher, Resolver};
-use snek_proto::image::to_openai;
+use snek_proto::llm::image::fetch::{FetchConfig, FetchError, ImageFetcher, Resolver};
+use snek_proto::llm::image::to_openai;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use rpc_core::{CallError, Refused};
 use snek_proto::bot::BotConfig;
 use snek_proto::error::BotError;
-use snek_proto::image::fetch::FetchConfig;
+use snek_proto::llm::image::fetch::FetchConfig;
+use snek_proto::llm::toolloop::ToolLoopConfig;
 use snek_proto::stream::StreamConfig;
-use snek_proto::toolloop::ToolLoopConfig;
 use snek_proto::{client, limits, server};
 
 #[test]

@@ -16,7 +16,7 @@ use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use tokio::time::timeout;
 
 use super::chat::Chat;
-use super::client::HandshakeError;
+use super::handshake::HandshakeError;
 use super::url::{ConnectError, dialer_with};
 use crate::auth::Offer;
 use crate::client::{ClientConfig, RpcError, check_request};

@@ -2,7 +2,7 @@
 
 use acolyte_proto::frame::ChatRequest;
 use serde::Deserialize;
-use snek_proto::chat::ChatMessage;
+use snek_proto::llm::chat::ChatMessage;
 
 /// An item, as far as it matters here.
 #[derive(Deserialize)]

@@ -11,7 +11,7 @@ use exoclaw_proto::net::{ChatError, Gone};
 use exoclaw_proto::session::SessionKey;
 use futures_util::StreamExt;
 use rpc_core::Json;
-use snek_proto::chat::{ChatMessage, ToolCall};
+use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use tokio::task::JoinSet;
 
 use super::charge::Charge;

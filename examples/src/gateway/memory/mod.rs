@@ -7,7 +7,7 @@ mod soul;
 
 use exoclaw_proto::limits::MAX_FACTS;
 use serde::{Deserialize, Serialize};
-use snek_proto::chat::ChatMessage;
+use snek_proto::llm::chat::ChatMessage;
 
 pub use extract::extract;
 pub use fact::{Fact, learn, select};

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use snek_proto::tool::ToolDefinition;
+use snek_proto::llm::tool::ToolDefinition;
 
 use crate::gateway::tool::ToolOutput;
 

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snek_proto::tool::ToolDefinition;
+use snek_proto::llm::tool::ToolDefinition;
 
 use self::describe::{Description, PluginKind};
 use self::http::Http;

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use snek_proto::tool::{Param, ParamType, ToolDefinition};
+use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::{PluginError, Tool, ToolOutput};
 use crate::replies;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
-use snek_proto::tool::ToolDefinition;
+use snek_proto::llm::tool::ToolDefinition;
 
 pub use self::adapter::{ChannelAdapter, Incoming, Outgoing, PostError};
 pub use self::builtin::{Clock, Echo, builtin};

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use snek_proto::chat::{Block, ChatMessage, Content, Role, ToolCall};
-use snek_proto::tool::ToolDefinition;
+use snek_proto::llm::chat::{Block, ChatMessage, Content, Role, ToolCall};
+use snek_proto::llm::tool::ToolDefinition;
 
 use crate::model::{ChatRequest, ModelError};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use rpc_core::backoff::BackoffPolicy;
-use snek_proto::chat::ChatMessage;
+use snek_proto::llm::chat::ChatMessage;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 

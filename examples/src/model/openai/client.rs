@@ -8,9 +8,9 @@ use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use rpc_core::Secret;
 use serde::Serialize;
-use snek_proto::chat::ChatMessage;
 use snek_proto::limits::DEFAULT_OPENAI_URL;
-use snek_proto::tool::ToolDefinition;
+use snek_proto::llm::chat::ChatMessage;
+use snek_proto::llm::tool::ToolDefinition;
 
 use super::Chunks;
 use crate::model::http::{Asker, HttpClient, RequestPolicy, endpoint, sensitive};

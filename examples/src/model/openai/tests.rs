@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use rpc_core::Secret;
-use snek_proto::chat::{ChatMessage, ToolCall};
-use snek_proto::tool::ToolDefinition;
+use snek_proto::llm::chat::{ChatMessage, ToolCall};
+use snek_proto::llm::tool::ToolDefinition;
 
 use super::{OpenAi, OpenAiConfig};
 use crate::model::http::testing::{Does, OK, Provider, ask, policy};

@@ -119,7 +119,7 @@ fn split_word(text: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use futures_util::{FutureExt as _, StreamExt as _};
-    use snek_proto::chat::ChatMessage;
+    use snek_proto::llm::chat::ChatMessage;
 
     use super::*;
     use crate::model::scripted::{HELP, Scripted};

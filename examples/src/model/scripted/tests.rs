@@ -1,7 +1,7 @@
 //! What the rules say to which words.
 
 use serde_json::json;
-use snek_proto::image::{Image, to_deepseek, to_openai};
+use snek_proto::llm::image::{Image, to_deepseek, to_openai};
 
 use super::*;
 use crate::model::Assembler;

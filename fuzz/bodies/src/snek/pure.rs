@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use regex::Regex;
 use rpc_core::breaker::{BreakerConfig, CircuitBreaker};
 use serde_json::{Value, json};
-use snek_proto::chat::{ChatMessage, Content, Role, ToolCall};
 use snek_proto::error::BotError;
-use snek_proto::image::{Image, ImageFormat, detect_mime, extract_urls};
+use snek_proto::llm::chat::{ChatMessage, Content, Role, ToolCall};
+use snek_proto::llm::image::{Image, ImageFormat, detect_mime, extract_urls};
+use snek_proto::llm::toolloop::{Action, ToolLoop, ToolLoopConfig};
 use snek_proto::sanitize::{DEFAULT_DRIVE_BASE, rewrite_drive_urls, sanitize_names};
-use snek_proto::toolloop::{Action, ToolLoop, ToolLoopConfig};
 
 use crate::script::Script;
 

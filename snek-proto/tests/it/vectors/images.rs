@@ -1,7 +1,7 @@
 //! Vectors of images: addresses in texts, MIME types, messages.
 
 use serde_json::to_value;
-use snek_proto::image::{Image, ImageFormat, detect_mime, extract_urls};
+use snek_proto::llm::image::{Image, ImageFormat, detect_mime, extract_urls};
 
 use super::run;
 

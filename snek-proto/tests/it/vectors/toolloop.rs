@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use rpc_core::breaker::{BreakerConfig, CircuitBreaker, State};
 use serde_json::{Value, json};
-use snek_proto::chat::{ChatMessage, Role, ToolCall};
 use snek_proto::error::BotError;
-use snek_proto::toolloop::{Action, ToolLoop, ToolLoopConfig};
+use snek_proto::llm::chat::{ChatMessage, Role, ToolCall};
+use snek_proto::llm::toolloop::{Action, ToolLoop, ToolLoopConfig};
 
 use super::{Vector, run};
 

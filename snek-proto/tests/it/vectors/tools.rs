@@ -1,6 +1,6 @@
 //! Vectors of tool definitions.
 
-use snek_proto::tool::{Param, ParamType, ToolDefinition};
+use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::run;
 

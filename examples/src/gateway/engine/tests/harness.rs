@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use exoclaw_proto::frame::{ChatSend, StreamEvent};
 use exoclaw_proto::net::{ChatError, Gone};
 use futures_util::StreamExt as _;
-use snek_proto::chat::Role;
-use snek_proto::tool::ToolDefinition;
+use snek_proto::llm::chat::Role;
+use snek_proto::llm::tool::ToolDefinition;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::gateway::config::AgentConfig;

@@ -1,7 +1,7 @@
 //! Conversations as Anthropic wants them.
 
 use serde_json::json;
-use snek_proto::tool::{Param, ParamType};
+use snek_proto::llm::tool::{Param, ParamType};
 
 use super::*;
 

@@ -6,7 +6,7 @@ use rpc_core::breaker::{BreakerConfig, CircuitBreaker, State};
 use serde_json::json;
 
 use super::*;
-use crate::chat::{Content, ToolCall};
+use crate::llm::chat::{Content, ToolCall};
 
 fn asks(calls: &[(&str, &str)]) -> ChatMessage {
     let calls = calls

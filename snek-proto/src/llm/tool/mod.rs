@@ -1,7 +1,7 @@
 //! Tools as a language model is told about them (Snek specification, section 12).
 //!
 //! ```
-//! use snek_proto::tool::{Param, ParamType, ToolDefinition};
+//! use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 //!
 //! let tool = ToolDefinition::new("search", "Searches the web.")
 //!     .param(Param::new("query", ParamType::String))

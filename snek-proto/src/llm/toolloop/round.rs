@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::as_assistant;
-use crate::chat::{ChatMessage, ToolCall};
+use crate::llm::chat::{ChatMessage, ToolCall};
 
 #[derive(Debug)]
 pub(super) struct Round {

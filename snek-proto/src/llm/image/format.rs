@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::Image;
 use super::urls::{find_urls, is_space};
-use crate::chat::{Block, ChatMessage};
+use crate::llm::chat::{Block, ChatMessage};
 
 /// How images are put into a message (Snek specification, section 11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -63,7 +63,7 @@ impl FromStr for ImageFormat {
 /// Bytes as a `data:` URL in base 64.
 ///
 /// ```
-/// assert_eq!(snek_proto::image::data_url("image/gif", b"GIF"), "data:image/gif;base64,R0lG");
+/// assert_eq!(snek_proto::llm::image::data_url("image/gif", b"GIF"), "data:image/gif;base64,R0lG");
 /// ```
 #[must_use]
 pub fn data_url(mime: &str, bytes: &[u8]) -> String {
@@ -157,7 +157,7 @@ fn replace<'i>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::Content;
+    use crate::llm::chat::Content;
 
     fn image(url: &str) -> Image {
         Image::new(url, b"GIF".as_slice())

@@ -36,7 +36,7 @@ const FIRST_ROOM: usize = 64 * 1024;
 /// Fetches images. Cheap to clone; clones share their connections and the bound on requests.
 ///
 /// ```
-/// use snek_proto::image::{self, fetch::{FetchConfig, FetchError, ImageFetcher}};
+/// use snek_proto::llm::image::{self, fetch::{FetchConfig, FetchError, ImageFetcher}};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), FetchError> {

@@ -17,7 +17,7 @@ pub struct ListFull;
 /// be somewhere in the address (`0x3d40*`); a star alone is everybody.
 ///
 /// ```
-/// use connectonion_proto::trust::AddressList;
+/// use connectonion_proto::auth::AddressList;
 ///
 /// let list = AddressList::parse("# friends\n0x0101*\n");
 /// assert!(list.contains(&[1; 32].into()));

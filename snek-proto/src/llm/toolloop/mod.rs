@@ -5,8 +5,8 @@
 //! use std::time::Instant;
 //! use rpc_core::breaker::CircuitBreaker;
 //! use serde_json::json;
-//! use snek_proto::chat::{ChatMessage, Content, ToolCall};
-//! use snek_proto::toolloop::{Action, ToolLoop, ToolLoopConfig};
+//! use snek_proto::llm::chat::{ChatMessage, Content, ToolCall};
+//! use snek_proto::llm::toolloop::{Action, ToolLoop, ToolLoopConfig};
 //!
 //! let mut breaker = CircuitBreaker::default();
 //! let mut conversation = vec![ChatMessage::user("what time is it?")];
@@ -52,8 +52,8 @@ use serde_json::{Map, Value};
 
 pub use config::ToolLoopConfig;
 
-use crate::chat::{ChatMessage, Role, text_of};
 use crate::error::BotError;
+use crate::llm::chat::{ChatMessage, Role, text_of};
 use round::Round;
 
 /// What the driver of a [`ToolLoop`] has to do. Exhaustive: a driver has to know them all.

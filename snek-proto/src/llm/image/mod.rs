@@ -2,7 +2,7 @@
 //! types, and putting them before a language model.
 //!
 //! ```
-//! use snek_proto::image::{self, Image};
+//! use snek_proto::llm::image::{self, Image};
 //!
 //! let text = "what is this? https://example.com/cat.png";
 //! let urls = image::extract_urls(text);

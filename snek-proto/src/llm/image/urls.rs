@@ -14,7 +14,7 @@ const EXTENSIONS: [&str; 7] = ["png", "jpg", "jpeg", "gif", "bmp", "webp", "svg"
 /// ```
 /// let text = r#"see "https://example.com/a.png?s=1" and http://b/c.gif."#;
 /// assert_eq!(
-///     snek_proto::image::extract_urls(text),
+///     snek_proto::llm::image::extract_urls(text),
 ///     ["https://example.com/a.png?s=1", "http://b/c.gif"]
 /// );
 /// ```
