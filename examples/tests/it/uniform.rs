@@ -1,7 +1,7 @@
-//! The protocol crates look alike: features, type names, file sizes, faults.
+//! The protocol crates look alike: features, names, faults.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::tree::{list, read, root, rust_files};
 
@@ -75,9 +75,8 @@ const ITEMS: [&str; 25] = [
     "limits::SHUTDOWN_TIMEOUT",
 ];
 
-/// What every protocol crate's types do, under the same names. A type may have another name behind
-/// an alias, so only the files are looked at: a folder, and what is declared somewhere in it.
-const METHODS: [(&str, &[&str]); 4] = [
+/// What some type of a module does in every protocol crate, under the same names.
+const METHODS: [(&str, &[&str]); 3] = [
     (
         "client",
         &[
@@ -103,11 +102,13 @@ const METHODS: [(&str, &[&str]); 4] = [
     ),
     (
         "net",
-        &["ready", "closed", "state", "close", "drain", "link"],
-    ),
-    (
-        "net/serve",
         &[
+            "ready",
+            "closed",
+            "state",
+            "close",
+            "drain",
+            "link",
             "bind",
             "local_addr",
             "url",
@@ -121,23 +122,8 @@ const METHODS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// What machines do by the core's means, and no machine by its own.
-const OF_THE_CORE: [(&str, &str); 3] = [
-    ("close_emitted", "MachineCore tells the end once"),
-    (
-        "event_bytes +=",
-        "MachineCore counts what waiting events hold",
-    ),
-    (
-        "catch_unwind(AssertUnwindSafe(|| check(",
-        "testing::vectors runs vectors",
-    ),
-];
-
 /// Modules that every protocol crate has, besides those of [`ITEMS`].
 const MODULES: [&str; 3] = ["error", "id", "limits"];
-
-const MAX_LINES: usize = 600;
 
 /// The lines of a section of a manifest, without comments.
 fn section<'a>(manifest: &'a str, name: &str) -> Vec<&'a str> {
@@ -159,41 +145,19 @@ fn features(manifest: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The file of a module, given as `a` or `a::b`; the crate's root if it is empty.
-fn module_file(package: &Path, module: &str) -> Option<PathBuf> {
-    if module.is_empty() {
-        return Some(package.join("src/lib.rs"));
-    }
-    let base = package.join("src").join(module.replace("::", "/"));
-    [base.with_extension("rs"), base.join("mod.rs")]
-        .into_iter()
-        .find(|path| path.is_file())
+/// The public interface of a crate, a line an item, and the path that its items begin with.
+fn interface(folder: &str) -> (String, String) {
+    let items = read(&root().join(format!(".ci/api/{folder}.txt")));
+    (items, folder.replace('-', "_"))
 }
 
-/// Whether this source declares or re-exports a public item of this name.
-fn exports(source: &str, name: &str) -> bool {
-    source.split(';').any(|statement| {
-        let words = |text: &str| -> Vec<String> {
-            text.split(|c: char| !c.is_alphanumeric() && c != '_')
-                .filter(|word| !word.is_empty())
-                .map(str::to_owned)
-                .collect()
-        };
-        // Re-exports end at a semicolon; declarations are looked for line by line.
-        let reexported = statement
-            .rsplit_once("pub use ")
-            .is_some_and(|(_, list)| words(list).iter().any(|word| word == name));
-        let declared = statement.lines().any(|line| {
-            let words = words(line);
-            let kind = |word: &String| {
-                ["struct", "enum", "trait", "type", "fn", "mod", "const"].contains(&word.as_str())
-            };
-            words.first().is_some_and(|word| word == "pub")
-                && words
-                    .windows(2)
-                    .any(|pair| kind(&pair[0]) && pair[1] == name)
-        });
-        reexported || declared
+/// Whether one of these items is declared, or exported, under this path.
+fn exports(items: &str, path: &str) -> bool {
+    items.lines().any(|line| {
+        let (declared, after) = line.split_once(path).unwrap_or_default();
+        let goes_on = |c: char| c.is_alphanumeric() || c == '_';
+        let is_whole = !after.starts_with(goes_on) && !after.starts_with("::");
+        is_whole && declared.contains("pub ") && declared.ends_with(' ') && !declared.contains("::")
     })
 }
 
@@ -269,19 +233,10 @@ fn published_crates_inherit_what_the_workspace_sets() {
 fn protocol_crates_have_the_same_names_at_the_same_paths() {
     let mut problems = Vec::new();
     for krate in FINISHED {
-        let package = root().join(krate.folder);
-        for item in ITEMS.iter().filter(|item| !krate.without.contains(item)) {
-            let (module, name) = item.rsplit_once("::").unwrap_or(("", item));
-            let file = module_file(&package, module);
-            let there = file.is_some_and(|file| exports(&read(&file), name));
-            if !there {
+        let (items, name) = interface(krate.folder);
+        for item in ITEMS.iter().chain(&MODULES) {
+            if !krate.without.contains(item) && !exports(&items, &format!("{name}::{item}")) {
                 problems.push(format!("{}: no {item}", krate.folder));
-            }
-        }
-        let lib = read(&package.join("src/lib.rs"));
-        for module in MODULES.iter().filter(|name| !krate.without.contains(name)) {
-            if !exports(&lib, module) {
-                problems.push(format!("{}: no module {module}", krate.folder));
             }
         }
     }
@@ -292,39 +247,17 @@ fn protocol_crates_have_the_same_names_at_the_same_paths() {
 fn protocol_crates_do_the_same_by_the_same_names() {
     let mut problems = Vec::new();
     for krate in FINISHED {
-        for (folder, methods) in METHODS {
-            let files = rust_files(&root().join(krate.folder).join("src").join(folder));
-            let sources: String = files.iter().map(|file| read(file)).collect();
+        let (items, name) = interface(krate.folder);
+        for (module, methods) in METHODS {
+            let module = format!("fn {name}::{module}::");
             for method in methods {
-                let declared = ["fn", "const fn", "async fn"]
-                    .iter()
-                    .any(|kind| sources.contains(&format!("    pub {kind} {method}(")))
-                    || sources.contains(&format!("    pub fn {method}<"))
-                    // A setter of `config!`.
-                    || [',', '('].iter().any(|end| sources.contains(&format!("=> {method}{end}")));
-                if !declared {
-                    problems.push(format!(
-                        "{}: nothing in {folder} can {method}",
-                        krate.folder
-                    ));
-                }
-            }
-        }
-    }
-    assert_none(&problems);
-}
-
-#[test]
-fn protocol_crates_have_no_copies_of_what_the_core_does() {
-    let mut problems = Vec::new();
-    for krate in FINISHED {
-        for part in ["src", "tests"] {
-            for file in rust_files(&root().join(krate.folder).join(part)) {
-                let text = read(&file);
-                for (copy, instead) in OF_THE_CORE {
-                    if text.contains(copy) {
-                        problems.push(format!("{}: {copy}: {instead}", file.display()));
-                    }
+                let ends = [format!("::{method}("), format!("::{method}<")];
+                let is_there = |line: &str| {
+                    line.contains(&module) && ends.iter().any(|end| line.contains(end))
+                };
+                if !items.lines().any(is_there) {
+                    let folder = krate.folder;
+                    problems.push(format!("{folder}: nothing in {module} can {method}"));
                 }
             }
         }
@@ -457,65 +390,13 @@ fn tests_are_found_in_every_form() {
 }
 
 #[test]
-fn every_rust_file_says_what_it_holds_and_stays_small() {
-    let mut problems = Vec::new();
-    let files = rust_files(&root());
-    assert!(files.len() > 50, "the tree was found");
-    for path in files {
-        let text = read(&path);
-        let lines = text.lines().count();
-        let name = path
-            .strip_prefix(root())
-            .unwrap_or(&path)
-            .display()
-            .to_string();
-        if lines > MAX_LINES {
-            problems.push(format!("{name}: {lines} lines, at most {MAX_LINES}"));
-        }
-        if !text.starts_with("//!") {
-            problems.push(format!("{name}: the first line does not start with `//!`"));
-        }
-    }
-    assert_none(&problems);
-}
-
-/// `config!`, `tagged!`, and what repeats in serializers; words and open objects of one protocol.
-const WITH_MACROS: [&str; 4] = [
-    "rpc-core/src/config.rs",
-    "rpc-core/src/json",
-    "rpc-core/src/words.rs",
-    "acolyte-proto/src/frame/open.rs",
-];
-
-#[test]
-fn libraries_define_few_macros() {
-    let mut problems = Vec::new();
-    let packages = list(&root());
-    for package in packages.iter().filter(|path| path.is_dir()) {
-        let name = package.file_name().unwrap_or_default().to_string_lossy();
-        if name.ends_with("-proto") || name == "rpc-core" {
-            for path in rust_files(&package.join("src")) {
-                let known = WITH_MACROS.iter();
-                let may = known
-                    .into_iter()
-                    .any(|known| path.starts_with(root().join(known)));
-                if !may && read(&path).contains("macro_rules!") {
-                    problems.push(format!("{}: macro_rules!", path.display()));
-                }
-            }
-        }
-    }
-    assert_none(&problems);
-}
-
-#[test]
 fn exports_are_found_in_every_form() {
-    let source = "pub mod a;\npub use b::{C, D as E};\n#[must_use]\npub const fn f() {}\n\
-                  pub(crate) struct G;\nuse h::I;\npub struct J<'a> {\n    k: u8,\n}\n";
-    for name in ["a", "C", "E", "f", "J"] {
-        assert!(exports(source, name), "{name}");
+    let items = "pub mod a\npub const fn a::f()\n#[non_exhaustive] pub struct a::S<T>\n\
+                 pub fn a::S::g(&self) -> a::X\npub type a::Alias = b::C\n";
+    for path in ["a", "a::f", "a::S", "a::S::g", "a::Alias"] {
+        assert!(exports(items, path), "{path}");
     }
-    for name in ["h", "I", "k", "L"] {
-        assert!(!exports(source, name), "{name}");
+    for path in ["a::X", "b::C", "S", "f", "a::Ali"] {
+        assert!(!exports(items, path), "{path}");
     }
 }
