@@ -51,6 +51,20 @@ impl TaskState {
 /// It keeps so many records, and forgets the oldest task that has ended when there is one more.
 /// Tasks that have not ended are never forgotten, because the queues that they stand in are bounded
 /// already; so there may be more of them than the bound.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use acolyte_proto::id::TaskId;
+/// use acolyte_proto::task::{TaskRegistry, TaskState};
+///
+/// let (mut tasks, now) = (TaskRegistry::new(), SystemTime::now());
+/// let id = TaskId::random(7);
+/// tasks.note(&id, TaskState::Accepted, now)?;
+/// tasks.note(&id, TaskState::Running, now)?;
+/// assert_eq!(tasks.load().running, 1);
+/// assert_eq!(tasks.get(&id).map(|task| task.state), Some(TaskState::Running));
+/// # Ok::<(), acolyte_proto::task::BadTransition>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TaskRegistry {
     tasks: HashMap<TaskId, Record>,

@@ -36,6 +36,22 @@ rpc_core::config! {
 ///   file.
 /// - In memory is a small index, not the records. One process may write a file at a time; on Unix
 ///   only its user may read it.
+///
+/// ```
+/// use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Record, Storage};
+///
+/// # let folder = std::env::temp_dir().join(format!("jsonl-{}", std::process::id()));
+/// # let path = folder.join("sessions.jsonl");
+/// let storage = JsonlStorage::open(&path, JsonlOptions::default())?;
+/// let record = Record::running("sess_1", "hello", 1_702_234_567.0);
+/// storage.append(&record)?;
+///
+/// let again = JsonlStorage::open(&path, JsonlOptions::default())?;
+/// assert_eq!(again.len(), 1);
+/// # drop((storage, again));
+/// # std::fs::remove_dir_all(folder).ok();
+/// # Ok::<(), connectonion_proto::storage::StorageError>(())
+/// ```
 pub struct JsonlStorage {
     path: PathBuf,
     options: JsonlOptions,

@@ -13,6 +13,18 @@ use super::{InsertError, Match};
 ///
 /// The same verbs as [`PendingCalls`](super::PendingCalls). A key that has ended is remembered
 /// among the last few, so that it is [`Match::Late`] and not [`Match::Unknown`].
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use rpc_core::{Match, PendingMap};
+///
+/// let start = Instant::now();
+/// let mut calls = PendingMap::new(100, 16, start);
+/// calls.insert("7", "status", Some(start + Duration::from_secs(5))).unwrap();
+/// assert_eq!(calls.pop_expired(start + Duration::from_secs(6)), Some(("7", "status")));
+/// assert_eq!(calls.complete("7"), Match::Late);
+/// assert_eq!(calls.complete("8"), Match::Unknown);
+/// ```
 pub struct PendingMap<K, T> {
     slots: HashMap<K, u32>,
     slab: Slab<(K, T)>,

@@ -24,6 +24,22 @@ pub const DROPPED: &str = "The client dropped the message without a response";
 ///
 /// There may be several responses: an `ack` at once and a notification when the work is done. What
 /// comes minutes later comes through the [`responder`](Self::responder), which may be kept.
+///
+/// ```
+/// use rpc_core::Refused;
+/// use smarthole_proto::frame::Notification;
+/// use smarthole_proto::net::InboundMessage;
+///
+/// async fn answer(message: InboundMessage) -> Result<(), Refused> {
+///     if !message.text.starts_with("note") {
+///         return message.reject("I only take notes").await;
+///     }
+///     message.ack().await?;
+///     let responder = message.responder();
+///     drop(message); // what comes later needs the responder alone
+///     responder.notify(Notification::new("noted")).await
+/// }
+/// ```
 #[must_use = "a message that is dropped without a response is rejected"]
 pub struct InboundMessage {
     message: Message,

@@ -16,6 +16,16 @@ use crate::stream::StreamConfig;
 
 rpc_core::config! {
     /// Who a bot is and how it behaves.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use snek_proto::bot::{BotConfig, RetrySend};
+    ///
+    /// let config = BotConfig::new("greeter", "secret")
+    ///     .with_retry_send(RetrySend::OnlyIfUnsent)
+    ///     .with_shutdown_timeout(Duration::from_secs(3));
+    /// assert!(!format!("{config:?}").contains("secret"));
+    /// ```
     #[derive(Clone)]
     pub struct BotConfig {
         /// Login, timeouts, limits of each connection.

@@ -113,6 +113,24 @@ impl Shared {
 
 /// What a handler works with: the channel that it is about, the bot's own record, the client, and
 /// a signal that says when to finish. Cheap to clone.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use snek_proto::bot::{Context, Handler};
+/// use snek_proto::error::BotError;
+/// use snek_proto::frame::Message;
+///
+/// struct Greeter;
+///
+/// #[async_trait]
+/// impl Handler for Greeter {
+///     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
+///         let _typing = cx.typing();
+///         cx.reply(format!("hi {}", message.user_nick)).await?;
+///         Ok(())
+///     }
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<Shared>,

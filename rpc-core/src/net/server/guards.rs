@@ -16,6 +16,22 @@ crate::config! {
     ///
     /// The checks are plain functions over the request's head, so that a server of another framework
     /// can call them as well.
+    ///
+    /// ```
+    /// use rpc_core::net::server::Guards;
+    ///
+    /// let guards = Guards::default()
+    ///     .with_allowed_origin("https://app.example")?
+    ///     .for_bind("127.0.0.1:7200".parse().unwrap());
+    /// let request = |origin| {
+    ///     let request = http::Request::get("/").header("host", "localhost:7200");
+    ///     request.header("origin", origin).body(()).unwrap().into_parts().0
+    /// };
+    /// let peer = "127.0.0.1:50000".parse().unwrap();
+    /// assert!(guards.check(&request("https://app.example"), peer).is_ok());
+    /// assert!(guards.check(&request("https://elsewhere.example"), peer).is_err());
+    /// # Ok::<(), rpc_core::net::server::BadGuard>(())
+    /// ```
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Guards {
         /// Peers that are served. Default any.
