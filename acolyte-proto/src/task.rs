@@ -10,7 +10,7 @@ use crate::limits::MAX_TASKS;
 /// An invalid transition of a task; its record is unchanged. The known server logs and ignores
 /// these, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a task that is {from:?} does not become {to:?}")]
+#[error("a task cannot change from {from:?} to {to:?}")]
 #[non_exhaustive]
 pub struct BadTransition {
     /// The current state.

@@ -219,8 +219,8 @@ impl fmt::Display for Warning {
             Self::ToolWithoutCall { .. } => {
                 f.write_str("a tool's output or result comes without its call")
             }
-            Self::NoPosition => f.write_str("a place in the queue is 0"),
-            Self::WrongAnswer { answer } => write!(f, "{answer} does not answer what was asked"),
+            Self::NoPosition => f.write_str("a position in the queue is 0"),
+            Self::WrongAnswer { answer } => write!(f, "{answer} does not fit its request"),
         }
     }
 }

@@ -27,7 +27,7 @@ pub enum KeyError {
     #[error("{path}: not a key of 32 bytes", path = .0.display())]
     NotAKey(PathBuf),
     /// The file already exists. Replacing it would lose an identity for ever: move it away first.
-    #[error("{path}: there is a key already", path = .0.display())]
+    #[error("{path}: a key already exists", path = .0.display())]
     Exists(PathBuf),
     /// The system provides no random numbers. Retrying may help.
     #[error("no random numbers: {0}")]

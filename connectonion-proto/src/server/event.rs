@@ -121,7 +121,7 @@ pub enum Warning {
     #[error("an INPUT without a prompt, right after onboarding")]
     EmptyInput,
     /// An `ONBOARD_SUBMIT` of a client that is not in onboarding.
-    #[error("an offer of a client that is not at the gate")]
+    #[error("an ONBOARD_SUBMIT of a client that is not in onboarding")]
     NotGated,
     /// A command without a valid proof, of a client that [signs](Connect::signs_commands) its
     /// commands.

@@ -88,7 +88,7 @@ pub enum StorageError {
     },
     /// A line is no longer where it was: another program has changed the file. Retrying fails
     /// again.
-    #[error("the file was changed by somebody else")]
+    #[error("another program has changed the file")]
     Changed,
 }
 

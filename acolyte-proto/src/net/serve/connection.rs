@@ -99,10 +99,10 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
                 let tasks = self.shared.tasks.lock();
                 let mut tasks = tasks.unwrap_or_else(PoisonError::into_inner);
                 if let Err(error) = tasks.note(&task_id, state, SystemTime::now()) {
-                    tracing::warn!(%task_id, %error, "a task's state was not noted");
+                    tracing::warn!(%task_id, %error, "the state of a task was not recorded");
                 }
             }
-            ServerEvent::Warning(error) => tracing::debug!(%error, "a message was no request"),
+            ServerEvent::Warning(error) => tracing::debug!(%error, "a message was refused"),
             ServerEvent::Writable => self.handle.notify(),
             ServerEvent::Closed(reason) => return Some(reason),
         }

@@ -28,7 +28,7 @@ const TEXT: HeaderValue = HeaderValue::from_static(PLAIN_TEXT);
 
 /// The error for a missing or wrong key: respond with 401 and the text `Unauthorized`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no right API key was shown")]
+#[error("the API key is missing or wrong")]
 pub struct Unauthorized;
 
 /// A server without a socket; [`Server`](super::Server) adds one. Cheap to clone.

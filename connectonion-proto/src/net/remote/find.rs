@@ -52,7 +52,7 @@ pub enum FindError {
         found: Address,
     },
     /// The relay knows no endpoint where the agent answers.
-    #[error("the agent is nowhere to be found")]
+    #[error("the agent answers at no known endpoint")]
     Nowhere,
 }
 

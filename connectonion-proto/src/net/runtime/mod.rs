@@ -194,7 +194,7 @@ impl HostRuntime {
     pub async fn drain(&self, timeout: Duration) {
         if !self.shared.hub.drain(timeout).await {
             let running = self.running();
-            tracing::warn!(running, "agents are still at work at the end");
+            tracing::warn!(running, "agents are still running at shutdown");
         }
     }
 
