@@ -74,7 +74,7 @@ impl ChatError {
 #[serde(remote = "Self")]
 #[non_exhaustive]
 pub struct ErrorDetail {
-    /// As [`ChatError::code`].
+    /// The same as [`ChatError::code`].
     #[serde(default, deserialize_with = "loose::text")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Str>,

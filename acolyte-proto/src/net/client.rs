@@ -71,7 +71,7 @@ impl Client {
         self.start(request, |_, _, _| {}).await
     }
 
-    /// As [`start_chat`](Self::start_chat), with its own limit on how long the chat waits for each
+    /// Like [`start_chat`](Self::start_chat), with its own limit on how long the chat waits for each
     /// next message; `None` is for ever, for a person who can abort.
     ///
     /// # Cancel safety

@@ -106,7 +106,7 @@ impl AddressList {
         true
     }
 
-    /// Returns whether the list is empty, of addresses and of patterns.
+    /// Returns whether the list has neither addresses nor patterns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.patterns.is_empty()

@@ -106,7 +106,7 @@ impl Verifier {
         self.check(signed, now, self.require_to)
     }
 
-    /// As [`verify`](Self::verify), for an `ONBOARD_SUBMIT`: known clients name no recipient there,
+    /// Like [`verify`](Self::verify), for an `ONBOARD_SUBMIT`: known clients name no recipient there,
     /// so `to` is never required.
     ///
     /// # Errors

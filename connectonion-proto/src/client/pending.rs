@@ -73,7 +73,7 @@ impl PendingRequests {
         Some(live.then_some(id))
     }
 
-    /// Removes a prompt whose answer fits the likely kind, or else the other one.
+    /// Removes the oldest prompt of the likely kind, or else of the other one.
     pub(super) fn prompt_answered(&mut self, likely: Kind, else_: Kind) -> Option<Option<CallId>> {
         match self.answered(likely) {
             None => self.answered(else_),

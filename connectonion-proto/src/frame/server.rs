@@ -71,7 +71,7 @@ impl ServerFrame {
         decode(text, limits).map_err(|error| Self::in_frame(error, text))
     }
 
-    /// As [`decode`](Self::decode), with the whole text if `keep` returns `true`.
+    /// Like [`decode`](Self::decode), with the whole text if `keep` returns `true`.
     pub(crate) fn decode_keeping(
         text: &str,
         limits: &Limits,

@@ -126,7 +126,7 @@ impl Session {
         Ok(())
     }
 
-    /// As [`set`](Self::set), with a value as it was sent.
+    /// Like [`set`](Self::set), with a value as it was sent.
     pub(crate) fn set_raw(&mut self, name: &str, value: Json) {
         let mut from_the_end = self.members.iter_mut().rev();
         match from_the_end.find(|(known, _)| known == name) {

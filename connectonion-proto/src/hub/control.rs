@@ -217,7 +217,7 @@ impl Hub {
         Ok(id)
     }
 
-    /// As [`emit`](Self::emit), for events of the hub itself, which are always valid.
+    /// Like [`emit`](Self::emit), for events of the hub itself, which are always valid.
     pub(super) fn emit_own(&mut self, run: RunId, kind: EventKind, id: Option<&str>, now: Now) {
         // A run that is over has nobody to tell.
         let _ = self.emit(run, kind, id, now);

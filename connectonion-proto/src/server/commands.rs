@@ -117,7 +117,7 @@ impl ServerConn {
         self.core.send_json(frame).map(drop)
     }
 
-    /// As [`tell`](Self::tell), for an already encoded frame, sharing its bytes.
+    /// Like [`tell`](Self::tell), for an already encoded frame, sharing its bytes.
     ///
     /// # Errors
     /// As for [`tell`](Self::tell).

@@ -32,7 +32,7 @@ impl SessionRegistry {
         self.input_to(&id, input, now)
     }
 
-    /// As [`input`](Self::input), for a session with or without sockets: for prompts that had to be
+    /// Like [`input`](Self::input), for a session with or without sockets: for prompts that had to be
     /// stored first.
     ///
     /// # Errors

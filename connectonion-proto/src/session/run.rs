@@ -232,7 +232,7 @@ impl Run {
         self.inputs.drain(..).collect()
     }
 
-    /// As [`take_inputs`](Self::take_inputs), for the last time: further inputs are refused. For
+    /// Like [`take_inputs`](Self::take_inputs), for the last time: further inputs are refused. For
     /// agents that have no further step, or never take any.
     pub fn last_call(&mut self) -> Vec<RuntimeInput> {
         self.takes_inputs = false;

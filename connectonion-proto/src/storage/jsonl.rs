@@ -29,7 +29,7 @@ rpc_core::config! {
 }
 
 /// A storage of sessions in a file, in the format of ConnectOnion's own hosts
-/// (`.co/session_results.jsonl`), whose files it reads.
+/// (`.co/session_results.jsonl`), whose files it can read, too.
 ///
 /// - A record is one write at the end of the file. A line that a crash cut short is skipped, and
 ///   the next record starts on a line of its own.

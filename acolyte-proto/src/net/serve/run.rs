@@ -152,7 +152,7 @@ impl Run {
         self.cancellation.clone().cancelled().await;
     }
 
-    /// As [`cancelled`](Self::cancelled), as a value to pass on to what the chat starts.
+    /// Like [`cancelled`](Self::cancelled), as a value to pass on to what the chat starts.
     #[must_use]
     pub fn cancellation(&self) -> Cancellation {
         self.cancellation.clone()

@@ -99,7 +99,7 @@ impl SseClient {
         self.start(request, self.config.clone()).await
     }
 
-    /// As [`start_chat`](Self::start_chat), with its own limit on how long the chat waits for each
+    /// Like [`start_chat`](Self::start_chat), with its own limit on how long the chat waits for each
     /// next frame; `None` is for ever, for a person who can abort.
     ///
     /// # Cancel safety

@@ -29,14 +29,14 @@ pub enum Canonical {
     /// Members sorted by code point at every level; DEL and all non-ASCII characters escaped as
     /// `\uxxxx`; numbers as received. Signed by Python clients.
     Escaped,
-    /// As [`Escaped`](Self::Escaped), but with unescaped characters; only halves of surrogate pairs
+    /// Like [`Escaped`](Self::Escaped), but with unescaped characters; only halves of surrogate pairs
     /// are escaped. Signed by newer JavaScript clients.
     Utf8,
-    /// As [`Utf8`](Self::Utf8), but only the outermost members are sorted, as JavaScript does it
+    /// Like [`Utf8`](Self::Utf8), but only the outermost members are sorted, as JavaScript does it
     /// (whole numbers first, then by UTF-16 unit); inner members keep the order in which they were
     /// received. Signed by older JavaScript clients.
     TopLevel,
-    /// As [`Escaped`](Self::Escaped), but with numbers as Python writes them: `1e5` is `100000.0`.
+    /// Like [`Escaped`](Self::Escaped), but with numbers as Python writes them: `1e5` is `100000.0`.
     /// A Python host derives this form from a text; it equals [`Escaped`](Self::Escaped) if the
     /// text comes from Python. This crate signs it, because every host derives it identically,
     /// whatever happens on the way.
@@ -89,7 +89,7 @@ pub fn canonical_json(text: &str, form: Canonical) -> Result<String, DecodeError
 /// Reads a text that is one JSON value.
 ///
 /// # Errors
-/// As [`canonical_json`], with these limits.
+/// As for [`canonical_json`], with these limits.
 pub(super) fn read<'a>(text: &'a str, limits: &Limits) -> Result<Value<'a>, DecodeError> {
     check_size(text.len(), limits)?;
     Value::read(text, limits)

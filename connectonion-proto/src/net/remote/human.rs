@@ -35,7 +35,7 @@ const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
 /// ```
 #[async_trait]
 pub trait Human: Send + Sync {
-    /// Called for each step of the agent.
+    /// Shows a step of the agent.
     async fn step(&self, step: &Step) {
         let _ = step;
     }

@@ -32,8 +32,8 @@ rpc_core::config! {
         /// The machine's configuration. `session_sync` events are consumed:
         /// [`live_session`](super::Client::live_session) returns the latest.
         pub client: ClientConfig = ClientConfig::new() => with_client(ClientConfig),
-        /// The agent's address, signed into every CONNECT, so that no other host can use it. Newer
-        /// hosts require it. [`find`](super::find) returns it. Default `None`.
+        /// The agent's address, signed into every CONNECT, so that no other host can use the
+        /// signature. Newer hosts require it. [`find`](super::find) returns it. Default `None`.
         pub host: Option<Address> = None => with_host(Address),
         /// The session and the conversation to resume. Default: new ones.
         pub resume: Resume = Resume::default() => with_resume(Resume),

@@ -15,7 +15,7 @@ use crate::upload::UploadLimits;
 /// The number of sessions that a host without a storage of its own remembers.
 const REMEMBERED: usize = 16_384;
 
-/// Checks whether strangers have paid. Their own claims prove nothing.
+/// A service that checks whether strangers have paid. Their own claims prove nothing.
 #[async_trait]
 pub trait Payments: Send + Sync + 'static {
     /// Returns whether this address has paid this amount.

@@ -86,7 +86,7 @@ impl Turn {
             .with(|state, now| state.hub.emit(self.run, event, None, now))
     }
 
-    /// As [`emit`](Self::emit), with the id of an earlier event: the end of a model's call has the
+    /// Like [`emit`](Self::emit), with the id of an earlier event: the end of a model's call has the
     /// id of its start.
     ///
     /// # Errors
