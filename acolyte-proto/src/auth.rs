@@ -8,21 +8,21 @@ use std::sync::Arc;
 use rpc_core::Secret;
 use subtle::ConstantTimeEq;
 
-/// The subprotocol that our client offers first. It is no secret, and a server answers with the
-/// first one that is offered: so the key does not come back in the answer.
+/// The subprotocol that the client offers first. It is not a secret, and a server selects the first
+/// one offered, so the key does not come back in the response.
 pub const SUBPROTOCOL: &str = "acolyte.v1";
-/// Starts the subprotocol that carries the key.
+/// The prefix of the subprotocol that carries the key.
 pub const BEARER_SUBPROTOCOL: &str = "bearer.";
-/// Starts the `Authorization` header. The scheme is compared as it is written here.
+/// The prefix of the `Authorization` header. Upper and lower case matter.
 pub const BEARER_SCHEME: &str = "Bearer ";
-/// The longest key in bytes.
+/// The length of the longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 1_024;
 
-/// A key that cannot be used, or one that is missing where it is needed.
+/// The error for a key that cannot be used, or that is missing where one is required.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// The key is empty: it would let everybody in.
+    /// The key is empty and would admit everyone.
     #[error("the API key is empty")]
     Empty,
     /// The key is longer than [`MAX_KEY_BYTES`].
@@ -34,7 +34,7 @@ pub enum AuthError {
     /// The key holds a control character, which no header can carry.
     #[error("the API key holds a control character")]
     ControlCharacter,
-    /// Other machines could reach a server that asks for no key.
+    /// Other machines could reach a server that requires no key.
     #[error(
         "an API key is needed to listen on an address that other machines can reach; \
          set one, or listen on 127.0.0.1"
@@ -42,7 +42,7 @@ pub enum AuthError {
     KeyRequired,
 }
 
-/// A key. Cheap to clone; it is never printed.
+/// An API key. Cheap to clone; never printed.
 ///
 /// ```
 /// use acolyte_proto::auth::ApiKey;
@@ -71,7 +71,7 @@ fn pad(text: &str) -> Option<Padded> {
 }
 
 impl ApiKey {
-    /// A key, without the white space around it.
+    /// Creates a key, without the white space around `key`.
     ///
     /// # Errors
     /// [`AuthError::Empty`], [`AuthError::TooLong`], [`AuthError::ControlCharacter`]
@@ -91,11 +91,10 @@ impl ApiKey {
         })
     }
 
-    /// Whether this is the key.
+    /// Returns whether this is the key.
     ///
-    /// The time that it takes depends on the length of what is offered, which the peer knows anyway,
-    /// and on nothing else: both are padded to [`MAX_KEY_BYTES`] and compared whole, their lengths
-    /// included.
+    /// The time this takes depends only on the length of `offered`, which the peer knows anyway:
+    /// both are padded to [`MAX_KEY_BYTES`] and compared whole, including their lengths.
     #[must_use]
     pub fn matches(&self, offered: &str) -> bool {
         let Some(padded) = pad(offered) else {
@@ -106,8 +105,8 @@ impl ApiKey {
         (same_length & same_bytes).into()
     }
 
-    /// Whether a subprotocol can carry it: only letters, digits and ``!#$%&'*+-.^_`|~`` (RFC 7230,
-    /// `token`). Most padded base64 is none.
+    /// Returns whether a subprotocol can carry the key: it holds only letters, digits and
+    /// ``!#$%&'*+-.^_`|~`` (RFC 7230, `token`). Most padded base64 does not qualify.
     #[must_use]
     pub fn is_token(&self) -> bool {
         self.text().bytes().all(is_token_byte)
@@ -120,7 +119,7 @@ impl ApiKey {
     }
 }
 
-/// Prints that there is one.
+/// Hides the key.
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ApiKey(..)")
@@ -140,20 +139,20 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// What a client shows when it connects.
+/// The credentials that a client sends when it connects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offer {
-    /// The subprotocols to offer, in this order; [`SUBPROTOCOL`] comes first. None without a key,
-    /// because a server then need not answer with one.
+    /// The subprotocols to offer, in order; [`SUBPROTOCOL`] comes first. Empty without a key,
+    /// because a server then need not select one.
     pub subprotocols: Vec<Secret>,
     /// The value of an `Authorization` header to send.
     pub authorization: Option<Secret>,
 }
 
 impl Offer {
-    /// What to show on a WebSocket: the key in a subprotocol, as the specification wants it, or in
-    /// the header if it is [no token](ApiKey::is_token).
+    /// Returns the offer for a WebSocket: the key in a subprotocol, as the specification requires,
+    /// or in the header if it is [no token](ApiKey::is_token).
     #[must_use]
     pub fn for_websocket(key: Option<&ApiKey>) -> Self {
         match key {
@@ -168,7 +167,7 @@ impl Offer {
         }
     }
 
-    /// What to show to an HTTP endpoint: the header.
+    /// Returns the offer for an HTTP endpoint: the header.
     #[must_use]
     pub fn for_http(key: Option<&ApiKey>) -> Self {
         let header = |key: &ApiKey| Secret::new(format!("{BEARER_SCHEME}{}", key.text()));
@@ -179,8 +178,8 @@ impl Offer {
     }
 }
 
-/// What a request shows, read from its headers. Both ways count on both transports, and either alone
-/// is enough.
+/// The credentials in the headers of a request. A key is accepted in either header on both
+/// transports.
 ///
 /// ```
 /// use acolyte_proto::auth::{ApiKey, Auth, Credentials};
@@ -201,7 +200,7 @@ pub struct Credentials<'a> {
 }
 
 impl<'a> Credentials<'a> {
-    /// Nothing.
+    /// Creates empty credentials.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -210,13 +209,12 @@ impl<'a> Credentials<'a> {
         }
     }
 
-    /// Adds the value of an `Authorization` header. The scheme is `Bearer`, in just this spelling.
+    /// Adds the value of an `Authorization` header. The scheme must be exactly `Bearer`.
     pub fn add_authorization(&mut self, value: &'a str) {
         self.keys.extend(value.strip_prefix(BEARER_SCHEME));
     }
 
-    /// Adds the value of a `Sec-WebSocket-Protocol` header. The prefix is `bearer.`, in just this
-    /// spelling.
+    /// Adds the value of a `Sec-WebSocket-Protocol` header. The prefix must be exactly `bearer.`.
     pub fn add_subprotocols(&mut self, value: &'a str) {
         for name in value.split(',').map(str::trim) {
             if name.is_empty() {
@@ -227,15 +225,15 @@ impl<'a> Credentials<'a> {
         }
     }
 
-    /// The subprotocol to answer an upgrade with: the first that was offered, whatever it is.
-    /// Clients fail if they offered one and get none, or one that they did not offer.
+    /// Returns the subprotocol to select for an upgrade: the first one offered, whatever it is. A
+    /// client that offers one fails if the server selects none, or one that it did not offer.
     #[must_use]
     pub const fn echo(&self) -> Option<&'a str> {
         self.first
     }
 }
 
-/// Prints how many keys there are.
+/// Prints the number of keys only.
 impl fmt::Debug for Credentials<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials")
@@ -244,32 +242,32 @@ impl fmt::Debug for Credentials<'_> {
     }
 }
 
-/// Whether a server asks for a key, and for which.
+/// The key that a server requires, if any.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Auth(Option<ApiKey>);
 
 impl Auth {
-    /// No key: everybody who can connect is let in. Fit for a loopback address only, see
+    /// Requires no key: everyone who can connect is admitted. For loopback addresses only, see
     /// [`check_bind`].
     #[must_use]
     pub const fn open() -> Self {
         Self(None)
     }
 
-    /// This key has to be shown.
+    /// Requires this key.
     #[must_use]
     pub const fn key(key: ApiKey) -> Self {
         Self(Some(key))
     }
 
-    /// Whether no key is asked for.
+    /// Returns whether no key is required.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether whoever shows this may come in. An open server lets everybody in. All keys that are
-    /// shown are compared, in [constant time](ApiKey::matches).
+    /// Returns whether these credentials are accepted. An open server accepts any. Every key in
+    /// them is compared, in [constant time](ApiKey::matches).
     #[must_use]
     pub fn check(&self, shown: &Credentials<'_>) -> bool {
         let Some(key) = &self.0 else {
@@ -280,8 +278,8 @@ impl Auth {
     }
 }
 
-/// Whether a server with this `auth` may listen on `address`: with a key anywhere, without one on a
-/// loopback address only.
+/// Checks whether a server with this `auth` may listen on `address`: with a key on any address,
+/// without one on a loopback address only.
 ///
 /// # Errors
 /// [`AuthError::KeyRequired`]

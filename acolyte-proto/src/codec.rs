@@ -1,3 +1,3 @@
-//! Encoding into a buffer or a shared text; decoding stands on the frames.
+//! Encoding into a buffer or a shared text. Decoding is a method of each frame type.
 
 pub use rpc_core::encode::{encode, encode_into};

@@ -1,8 +1,7 @@
-//! The handshake that the specification speaks of, as far as there is one: [`Capabilities`] and
-//! [`Mismatch`].
+//! The handshake of the specification, as far as it exists: [`Capabilities`] and [`Mismatch`].
 //!
-//! A server tells a version and its capabilities in its [`Status`]; nobody has to ask. All known
-//! servers tell version `1` and the same capabilities, although they differ.
+//! A server reports a version and its capabilities in its [`Status`]; checking them is optional.
+//! All known servers report version `1` and the same capabilities, although they differ.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +9,7 @@ use std::fmt;
 use crate::frame::Status;
 use crate::limits::PROTOCOL_VERSION;
 
-/// The words that known servers tell in [`Status::capabilities`]. The set is open.
+/// The words of [`Status::capabilities`] that known servers use. The set is open.
 pub mod capability {
     /// Errors carry details.
     pub const ERROR_STRUCTURED: &str = "error.structured";
@@ -20,40 +19,40 @@ pub mod capability {
     pub const WORKSPACE_PATH: &str = "workspace.path";
 }
 
-/// What a server can do, by its own words.
+/// The capabilities that a server reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     words: BTreeSet<String>,
 }
 
-/// Why a server does not fit. Asking again gives the same.
+/// Why a server is not compatible. Asking again gives the same result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Mismatch {
     /// It speaks another version.
     #[error("the server speaks version {theirs:?} of the protocol, not {PROTOCOL_VERSION:?}")]
     Version {
-        /// What it tells; empty if it tells none.
+        /// The reported version; empty if there is none.
         theirs: String,
     },
     /// It lacks capabilities.
     #[error("the server lacks {}", .missing.join(", "))]
     Capabilities {
-        /// Which.
+        /// The missing ones.
         missing: Vec<String>,
     },
 }
 
 impl Capabilities {
-    /// What this server can do.
+    /// Returns the capabilities of this server.
     #[must_use]
     pub fn of(status: &Status) -> Self {
         let words = status.capability_words().map(str::to_owned).collect();
         Self { words }
     }
 
-    /// What this server can do, if it speaks [this version](PROTOCOL_VERSION) and can do all that is
-    /// needed.
+    /// Returns the server's capabilities, if it speaks [this version](PROTOCOL_VERSION) and has all
+    /// the needed ones.
     ///
     /// # Errors
     /// [`Mismatch`].
@@ -83,19 +82,19 @@ impl Capabilities {
         }
     }
 
-    /// Whether the server can do this.
+    /// Returns whether the server has this capability.
     #[must_use]
     pub fn contains(&self, word: &str) -> bool {
         self.words.contains(word)
     }
 
-    /// Every word, sorted.
+    /// Returns an iterator over all words, sorted.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(String::as_str)
     }
 }
 
-/// As servers write them.
+/// Prints the capabilities as servers write them.
 impl fmt::Display for Capabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, word) in self.iter().enumerate() {

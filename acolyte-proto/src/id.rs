@@ -1,4 +1,4 @@
-//! Ids: a prefix that says what it names, and lower-case letters and digits.
+//! Ids: a prefix for the kind of thing, then lower-case letters and digits.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -11,16 +11,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::MAX_ID_BYTES;
 
-/// What an [`Id`] names.
+/// The kind of thing that an [`Id`] names.
 pub trait Kind {
-    /// What the id starts with; [`Id::random`] makes the first.
+    /// The possible prefixes; [`Id::random`] uses the first.
     const PREFIXES: &'static [&'static str];
 }
 
 /// An id of the kind `K`: `^prefix_[a-z0-9]+$`, at most [`MAX_ID_BYTES`] long.
 ///
-/// The real peers refuse any other text, so this type cannot hold one. Cheap to clone; an id of
-/// usual length allocates nothing.
+/// Known peers refuse any other text, so this type cannot hold one. Cheap to clone; an id of usual
+/// length allocates nothing.
 ///
 /// ```
 /// use acolyte_proto::id::RpcId;
@@ -33,25 +33,25 @@ pub trait Kind {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id<K>(Str, PhantomData<fn() -> K>);
 
-/// Names a request on one connection; made by the client.
+/// A request on one connection; its id is made by the client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RpcKind {}
-/// Names a chat that was accepted; made by the server.
+/// An accepted chat; its id is made by the server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskKind {}
-/// Names a conversation; made by the client.
+/// A conversation; its id is made by the client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SessionKind {}
-/// Names a failure that was reported; made by the server.
+/// A reported failure; its id is made by the server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureKind {}
-/// Names a message of a history; made by the client.
+/// A message of a history; its id is made by the client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MessageKind {}
-/// Names what memory belongs to: a user or a project; made by the client.
+/// The owner of a memory, a user or a project; its id is made by the client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResourceKind {}
-/// Names a call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolCallKind {}
 
@@ -74,9 +74,9 @@ impl Kind for ResourceKind {
     const PREFIXES: &'static [&'static str] = &["proj_", "user_"];
 }
 
-/// The id of a request, `rpc_…`: every answer to the request carries it.
+/// The id of a request, `rpc_…`: all its answers carry it.
 pub type RpcId = Id<RpcKind>;
-/// The id of a chat that was accepted, `task_…`.
+/// The id of an accepted chat, `task_…`.
 pub type TaskId = Id<TaskKind>;
 /// The id of a conversation, `sess_…`.
 pub type SessionId = Id<SessionKind>;
@@ -84,15 +84,15 @@ pub type SessionId = Id<SessionKind>;
 pub type ErrorId = Id<FailureKind>;
 /// The id of a message in a history, `msg_…`.
 pub type MessageId = Id<MessageKind>;
-/// What memory belongs to, `proj_…` or `user_…`.
+/// The id of a memory's owner, `proj_…` or `user_…`.
 pub type ResourceId = Id<ResourceKind>;
-/// The id of a tool's call: any text, chosen by the model's provider.
+/// The id of a tool call: any text, chosen by the model's provider.
 pub type ToolCallId = rpc_core::Id<ToolCallKind>;
 
-/// The id of an answer to a request whose own id could not be read.
+/// The id in the answer to a request whose own id could not be read.
 pub const UNREADABLE_ID: &str = "rpc_unknown";
 
-/// A text that is no id of the kind that was asked for. Parsing it again fails again.
+/// The error for a text that is not an id of the requested kind. Parsing it again fails again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be an id: `{prefix}` and then lower-case letters and digits")]
 pub struct IdError {
@@ -102,7 +102,7 @@ pub struct IdError {
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
 impl<K: Kind> Id<K> {
-    /// Reads an id.
+    /// Parses an id.
     ///
     /// # Errors
     /// [`IdError`] if the text has another form or is longer than [`MAX_ID_BYTES`].
@@ -124,8 +124,8 @@ impl<K: Kind> Id<K> {
         }
     }
 
-    /// An id of the usual form, its prefix and 8 characters, made of random bits. A resource's id
-    /// starts with `proj_`.
+    /// Creates an id of the usual form: its prefix and 8 characters from random bits. A resource's
+    /// id starts with `proj_`.
     #[must_use]
     pub fn random(entropy: u64) -> Self {
         let mut text = String::with_capacity(24);
@@ -146,7 +146,7 @@ impl<K> Id<K> {
         Self(text.into(), PhantomData)
     }
 
-    /// The text on the wire.
+    /// Returns the text on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -154,18 +154,18 @@ impl<K> Id<K> {
 }
 
 impl RpcId {
-    /// `rpc_unknown`, the id of an answer to a request whose own id could not be read.
+    /// Returns `rpc_unknown`, the id in the answer to a request whose own id could not be read.
     #[must_use]
     pub fn unreadable() -> Self {
         Self::new(UNREADABLE_ID)
     }
 
-    /// An id that is known to have the form: this client's own.
+    /// Creates an id from a text known to have the form: one of this client.
     pub(crate) fn of_call(text: &str) -> Self {
         Self::new(text)
     }
 
-    /// Whether it is `rpc_unknown`.
+    /// Returns whether this is `rpc_unknown`.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         self.as_str() == UNREADABLE_ID

@@ -1,4 +1,4 @@
-//! The numbers and names of the protocol in one place, and which of them this crate enforces.
+//! The numbers and names of the protocol, and which of them this crate enforces.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ pub const SHUTDOWN_PATH: &str = "/v1/admin/shutdown";
 
 // Names
 
-/// The `protocol_version` that every known server tells.
+/// The `protocol_version` that every known server reports.
 pub const PROTOCOL_VERSION: &str = "1";
-/// The `capabilities` that every known server tells.
+/// The `capabilities` that every known server reports.
 pub const CAPABILITIES: &str = "error.structured, stream.sse, workspace.path";
 
 // A chat's request. Enforced by servers on WebSockets, and by clients before they send. Lengths
@@ -50,18 +50,18 @@ pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 pub const MAX_ID_BYTES: usize = 1_024;
 /// Items of a list in an answer. The known client has no such limit. Enforced.
 pub const MAX_ITEMS: usize = 65_536;
-/// Members that an open object keeps though this crate does not know them. Enforced.
+/// Unknown members that an open object keeps. Enforced.
 pub const MAX_EXTRA: usize = 64;
 /// Chats of one connection that wait behind the running one. Enforced by servers; configurable.
 pub const MAX_QUEUED: usize = 25;
-/// Answers to `status.get` and `task.status` that a server may owe a connection. Enforced by
-/// servers; configurable.
+/// Unanswered `status.get` and `task.status` requests of a connection. Enforced by servers;
+/// configurable.
 pub const MAX_UNANSWERED: usize = 64;
 /// Tasks that a server remembers. Enforced by servers; configurable.
 pub const MAX_TASKS: usize = 1_000;
-/// Calls of tools in one chat. For applications; not used here.
+/// Tool calls in one chat. For applications; not used here.
 pub const MAX_TOOL_CALLS: usize = 300;
-/// Characters of a tool's result that the model is told. For applications; not used here.
+/// Characters of a tool's result that the model gets. For applications; not used here.
 pub const MAX_TOOL_RESULT_CHARS: usize = 30_000;
 
 // Times. The specification gives none.
@@ -69,8 +69,7 @@ pub const MAX_TOOL_RESULT_CHARS: usize = 30_000;
 /// How long `status.get` and `task.status` wait for their answer. Enforced by clients;
 /// configurable.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a chat that nobody watches waits for its next message. Enforced by clients that ask
-/// for it; an interactive chat waits for ever.
+/// How long an unattended chat waits for its next message. The default of clients; configurable.
 pub const CHAT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// How often a side pings. The known server waits for about 104 s. Enforced; configurable.
 pub const PING_INTERVAL: Duration = Duration::from_secs(25);
@@ -86,7 +85,7 @@ pub const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a graceful shutdown may take. Enforced on servers; configurable.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The limits of one connection, with this protocol's [`MAX_MESSAGE_BYTES`].
+/// Returns the limits of one connection, with this protocol's [`MAX_MESSAGE_BYTES`].
 #[must_use]
 pub fn defaults() -> Limits {
     Limits::default()
@@ -94,7 +93,7 @@ pub fn defaults() -> Limits {
         .with_max_items(MAX_ITEMS)
 }
 
-/// The length of a text as the protocol counts it.
+/// Returns the length of a text as the protocol counts it.
 ///
 /// ```
 /// assert_eq!(acolyte_proto::limits::utf16_len("aé😀"), 4);
@@ -104,7 +103,7 @@ pub fn utf16_len(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// Whether a text has at most so many UTF-16 code units.
+/// Returns whether a text has at most this many UTF-16 code units.
 #[must_use]
 pub fn fits(text: &str, max: usize) -> bool {
     // No character has more units than bytes.

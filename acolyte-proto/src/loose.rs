@@ -1,4 +1,4 @@
-//! Values that an answer can do without: what is no such value counts as absent. For
+//! Lenient values of optional members: a value of another type counts as absent. For
 //! `deserialize_with`, beside `default`.
 
 use rpc_core::Str;
@@ -6,7 +6,7 @@ use rpc_core::json::lenient::{self, Only};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 
-/// A string.
+/// Reads a string.
 pub(crate) fn text<'de, D: Deserializer<'de>, T: From<Str> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
@@ -14,7 +14,7 @@ pub(crate) fn text<'de, D: Deserializer<'de>, T: From<Str> + Default>(
     Ok(text.map(T::from).unwrap_or_default())
 }
 
-/// A number of things. One that is no whole number from 0 up is made the nearest.
+/// Reads a count. A number that is not a whole number from 0 up becomes the nearest one.
 pub(crate) fn count<'de, D: Deserializer<'de>, T: From<u64> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
@@ -22,13 +22,13 @@ pub(crate) fn count<'de, D: Deserializer<'de>, T: From<u64> + Default>(
     Ok(count.map(|Count(count)| count.into()).unwrap_or_default())
 }
 
-/// A number of things that must be told.
+/// Reads a count that must be present.
 pub(crate) fn some_count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let count: Option<u64> = count(from)?;
     count.ok_or_else(|| D::Error::custom("must be a number"))
 }
 
-/// An object.
+/// Reads an object.
 pub(crate) fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
@@ -36,13 +36,13 @@ pub(crate) fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     Ok(object)
 }
 
-/// An array of strings; other items are left out.
+/// Reads an array of strings, leaving out other items.
 pub(crate) fn strings<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Str>, D::Error> {
     let items = list::<_, Only<b'"', Str>>(from)?;
     Ok(items.into_iter().filter_map(|Only(text)| text).collect())
 }
 
-/// An array.
+/// Reads an array.
 pub(crate) fn list<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     from: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -50,7 +50,7 @@ pub(crate) fn list<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     Ok(list.unwrap_or_default())
 }
 
-/// An object; anything else is none.
+/// An object; any other value counts as absent.
 pub(crate) type Object<T> = Only<b'{', T>;
 
 /// Any number.

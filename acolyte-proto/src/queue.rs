@@ -1,4 +1,4 @@
-//! [`Queue`]: the chats of one connection, of which one runs and the others wait in line.
+//! [`Queue`]: the chats of one connection, of which one runs and the others wait.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use crate::error::{already_running, queue_full};
 use crate::id::RpcId;
 use crate::limits::MAX_QUEUED;
 
-/// The chats of one connection: at most one runs, the others wait in the order in which they came.
-/// Acolyte specification, *Queue semantics*.
+/// The chats of one connection: at most one runs, the others wait in order of arrival. Acolyte
+/// specification, *Queue semantics*.
 ///
-/// It decides and remembers; what is sent when is the business of
-/// [`ServerConn`](crate::server::ServerConn). An id is in use from [`start`](Self::start) until
-/// its chat is [finished](Self::finish) or was [aborted](Self::abort) while it waited. A running
-/// chat that was aborted keeps its place until its work has come to an end.
+/// It only keeps the order; [`ServerConn`](crate::server::ServerConn) decides what to send. An id
+/// is in use from [`start`](Self::start) until its chat is [finished](Self::finish) or, while it
+/// waits, [aborted](Self::abort). A running chat that was aborted keeps its place until its work
+/// has ended.
 ///
-/// Whoever waits is looked up along the line: it is short, and each change makes every position be
-/// told again anyway.
+/// Lookups of waiting chats are linear: the queue is short, and each change sends every position
+/// again anyway.
 ///
 /// ```
 /// use acolyte_proto::id::RpcId;
@@ -43,61 +43,61 @@ struct Running<T> {
     aborted: bool,
 }
 
-/// Where a chat has come to stand.
+/// The place of a chat in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a chat runs or waits")]
 pub enum Place {
-    /// It runs.
+    /// The chat runs.
     Running,
-    /// It waits.
+    /// The chat waits.
     Waiting {
-        /// Its place in the line, from 1. The running chat does not count.
+        /// Its position, from 1. The running chat does not count.
         position: u32,
     },
 }
 
-/// Why a chat has no place in the queue.
+/// Why a chat cannot be added to the queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// A chat with this id runs, waits, or was aborted and has not come to an end yet. The same
-    /// start is fine once that chat has ended.
+    /// A chat with this id runs, waits, or was aborted and has not ended yet. Retrying helps once
+    /// that chat has ended.
     #[error("{}", already_running(id))]
     Busy {
         /// The id.
         id: RpcId,
     },
-    /// As many chats as may wait do wait. Retrying helps once one of them has ended.
+    /// The queue is full. Retrying helps once a chat has ended.
     #[error("{}", queue_full(*max))]
     Full {
-        /// How many may wait.
+        /// The largest number of waiting chats.
         max: usize,
     },
 }
 
-/// What an abort has met.
+/// The effect of an abort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a chat waits, runs, or is unknown")]
 pub enum Aborted<T> {
     /// No chat has this id, or it has ended: nothing was aborted.
     Unknown,
-    /// It waited and is gone. The [positions](Queue::positions) behind it have moved.
+    /// The chat waited and was removed. The [positions](Queue::positions) behind it have changed.
     Waiting(T),
-    /// It runs, and has to be brought to its end: [`finish`](Queue::finish) it then.
+    /// The chat is running: end its work, then call [`finish`](Queue::finish).
     Running {
-        /// It was aborted before and has not come to its end since.
+        /// Whether the chat was already aborted before.
         again: bool,
     },
 }
 
 impl<T> Queue<T> {
-    /// An empty queue, in which at most [`MAX_QUEUED`] chats wait.
+    /// Creates an empty queue with room for [`MAX_QUEUED`] waiting chats.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_max_waiting(MAX_QUEUED)
     }
 
-    /// An empty queue, in which at most this many chats wait beside the one that runs.
+    /// Creates an empty queue with room for this many waiting chats besides the running one.
     #[must_use]
     pub const fn with_max_waiting(max_waiting: usize) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Lets a chat run, or puts it at the end of the line.
+    /// Runs a chat, or puts it at the end of the queue.
     ///
     /// # Errors
     /// [`QueueError`], with nothing changed.
@@ -123,7 +123,7 @@ impl<T> Queue<T> {
         })
     }
 
-    /// Whether [`start`](Self::start) would take a chat with this id.
+    /// Checks whether [`start`](Self::start) would accept a chat with this id.
     ///
     /// # Errors
     /// [`QueueError`]
@@ -139,7 +139,7 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Takes a waiting chat out of the line, or marks the running one as aborted.
+    /// Removes a waiting chat, or marks the running one as aborted.
     pub fn abort(&mut self, id: &RpcId) -> Aborted<T> {
         if let Some(running) = self.running.as_mut().filter(|running| running.id == *id) {
             let again = std::mem::replace(&mut running.aborted, true);
@@ -152,8 +152,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The running chat has come to its end: takes it out, and lets the first of the line
-    /// [run](Self::running). `None` if this is not the running chat.
+    /// Removes the running chat, which has ended, and [runs](Self::running) the first waiting one.
+    /// Returns `None` if `id` is not the running chat.
     pub fn finish(&mut self, id: &RpcId) -> Option<T> {
         let ended = self.running.take_if(|running| running.id == *id)?;
         if let Some((id, chat)) = self.waiting.pop_front() {
@@ -162,7 +162,7 @@ impl<T> Queue<T> {
         Some(ended.chat)
     }
 
-    /// Takes out every chat, the running one first.
+    /// Removes all chats, the running one first.
     pub fn drain(&mut self) -> impl Iterator<Item = (RpcId, T)> {
         let running = self
             .running
@@ -172,51 +172,51 @@ impl<T> Queue<T> {
         running.into_iter().chain(waiting)
     }
 
-    /// The chat that runs, aborted or not.
+    /// Returns the running chat, aborted or not.
     #[must_use]
     pub fn running(&self) -> Option<(&RpcId, &T)> {
         let running = self.running.as_ref()?;
         Some((&running.id, &running.chat))
     }
 
-    /// The chat that runs, to be changed.
+    /// Returns the running chat, for changes.
     #[must_use]
     pub fn running_mut(&mut self) -> Option<(&RpcId, &mut T)> {
         let running = self.running.as_mut()?;
         Some((&running.id, &mut running.chat))
     }
 
-    /// Whether the chat that runs was aborted.
+    /// Returns whether the running chat was aborted.
     #[must_use]
     pub fn is_aborted(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.aborted)
     }
 
-    /// The chats that wait, and where; as they are told after every change of the line.
+    /// Returns the waiting chats and their positions, to be sent after every change of the queue.
     pub fn positions(&self) -> impl ExactSizeIterator<Item = (&RpcId, u32)> {
         let ids = self.waiting.iter().enumerate();
         ids.map(|(ahead, (id, _))| (id, position(ahead + 1)))
     }
 
-    /// How many chats wait.
+    /// Returns the number of waiting chats.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many chats there are.
+    /// Returns the number of all chats.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len() + usize::from(self.running.is_some())
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no chats.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.running.is_none()
     }
 
-    /// Whether this id is in use.
+    /// Returns whether this id is in use.
     #[must_use]
     pub fn contains(&self, id: &RpcId) -> bool {
         self.running

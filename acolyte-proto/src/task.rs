@@ -1,4 +1,4 @@
-//! Tasks: what a server remembers of the chats that it accepted, in a [`TaskRegistry`].
+//! Tasks: a server's records of accepted chats, in a [`TaskRegistry`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
@@ -7,20 +7,20 @@ pub use crate::frame::task::{Task, TaskState};
 use crate::id::TaskId;
 use crate::limits::MAX_TASKS;
 
-/// A step that a task does not take: its record stays as it was. The known server logs and ignores
-/// it as well.
+/// An invalid transition of a task; its record is unchanged. The known server logs and ignores
+/// these, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a task that is {from:?} does not become {to:?}")]
+#[error("a task cannot change from {from:?} to {to:?}")]
 #[non_exhaustive]
 pub struct BadTransition {
-    /// The state that it is in.
+    /// The current state.
     pub from: TaskState,
-    /// The state that it was to take.
+    /// The requested state.
     pub to: TaskState,
 }
 
 impl TaskState {
-    /// The state that follows when a task is told to become `to`. Staying is always fine.
+    /// Returns the state after a transition to `to`. Staying in a state is always valid.
     ///
     /// ```
     /// use acolyte_proto::task::TaskState;
@@ -30,7 +30,7 @@ impl TaskState {
     /// ```
     ///
     /// # Errors
-    /// [`BadTransition`]: a task only goes forward, and one that has ended goes nowhere.
+    /// [`BadTransition`]: a task only goes forward, and a task that has ended does not change.
     pub const fn transition(self, to: Self) -> Result<Self, BadTransition> {
         let is_next = match self {
             Self::Accepted => matches!(to, Self::Queued | Self::Running | Self::Cancelled),
@@ -48,9 +48,9 @@ impl TaskState {
 
 /// The tasks of all connections of a server, in memory: a restart forgets them.
 ///
-/// It keeps so many records, and forgets the oldest task that has ended when there is one more.
-/// Tasks that have not ended are never forgotten, because the queues that they stand in are bounded
-/// already; so there may be more of them than the bound.
+/// When the registry is full, it forgets the oldest task that has ended. Tasks that have not ended
+/// are never forgotten, because their queues are already bounded; so the registry may exceed its
+/// bound.
 ///
 /// ```
 /// use std::time::SystemTime;
@@ -68,7 +68,7 @@ impl TaskState {
 #[derive(Clone, Debug)]
 pub struct TaskRegistry {
     tasks: HashMap<TaskId, Record>,
-    /// Those that have ended, by their age.
+    /// Those that have ended, by age.
     ended: BTreeMap<u64, TaskId>,
     next_age: u64,
     max: usize,
@@ -81,26 +81,26 @@ struct Record {
     age: u64,
 }
 
-/// How much there is to do.
+/// The load of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Load {
-    /// Tasks that are remembered.
+    /// Remembered tasks.
     pub total: usize,
-    /// Tasks that run.
+    /// Running tasks.
     pub running: usize,
-    /// Tasks that wait.
+    /// Waiting tasks.
     pub queued: usize,
 }
 
 impl TaskRegistry {
-    /// An empty registry that keeps [`MAX_TASKS`] records.
+    /// Creates an empty registry that keeps [`MAX_TASKS`] records.
     #[must_use]
     pub fn new() -> Self {
         Self::with_max(MAX_TASKS)
     }
 
-    /// An empty registry that keeps this many records.
+    /// Creates an empty registry that keeps this many records.
     #[must_use]
     pub fn with_max(max: usize) -> Self {
         Self {
@@ -112,8 +112,8 @@ impl TaskRegistry {
         }
     }
 
-    /// Notes that a task is in this state now. [`TaskState::Accepted`] makes a new record; other
-    /// states of a task that is not known are ignored.
+    /// Notes the new state of a task. [`TaskState::Accepted`] creates a record; other states of an
+    /// unknown task are ignored.
     ///
     /// # Errors
     /// [`BadTransition`], with nothing changed.
@@ -145,13 +145,13 @@ impl TaskRegistry {
         Ok(())
     }
 
-    /// The record of a task, of whatever connection.
+    /// Returns the record of a task, of any connection.
     #[must_use]
     pub fn get(&self, id: &TaskId) -> Option<&Task> {
         self.tasks.get(id).map(|record| &record.task)
     }
 
-    /// How much there is to do.
+    /// Returns the load.
     #[must_use]
     pub const fn load(&self) -> Load {
         self.load
@@ -179,7 +179,7 @@ impl TaskRegistry {
         }
     }
 
-    /// Makes room, as far as tasks have ended.
+    /// Makes room by forgetting ended tasks.
     fn forget(&mut self) {
         while self.tasks.len() > self.max {
             let Some((_, oldest)) = self.ended.pop_first() else {

@@ -1,4 +1,4 @@
-//! [`Line`]: what a host writes on its console. ConnectOnion specification, *Server Console Output*.
+//! [`Line`]: the lines on a host's console. ConnectOnion specification, *Server Console Output*.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,89 +6,89 @@ use std::net::IpAddr;
 use crate::frame::SessionState;
 use crate::session::Owner;
 
-/// The target of these lines in `tracing`.
+/// The `tracing` target of these lines.
 pub const TARGET: &str = "connectonion::console";
 
-/// So many characters of a session's id are shown.
+/// The number of characters shown of a session's id.
 const ID: usize = 8;
-/// So many characters of a prompt are shown.
+/// The number of characters shown of a prompt.
 const PROMPT: usize = 50;
-/// So many characters of an error are shown.
+/// The number of characters shown of an error.
 const ERROR: usize = 200;
 
-/// One line on the console of a host. `Display` is the line, as the specification has it.
+/// One line on the console of a host. `Display` is the line, as in the specification.
 ///
-/// Texts of others are cut, and what could move the cursor, colour the line or turn its direction is
-/// left out.
+/// Foreign texts are cut, and characters that could move the cursor, colour the line or change its
+/// direction are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Line {
     /// A socket was opened.
     Opened {
-        /// Where from.
+        /// The peer's address.
         peer: IpAddr,
-        /// How many sessions there are.
+        /// The number of sessions.
         active: usize,
     },
-    /// A socket is gone.
+    /// A socket was closed.
     Gone {
-        /// How many sessions there are.
+        /// The number of sessions.
         active: usize,
     },
-    /// The client has handed over a conversation.
+    /// The client sent a conversation.
     ClientSession {
         /// How many messages it has.
         messages: usize,
     },
     /// The server's conversation was the newer one.
     Merged,
-    /// A client is in.
+    /// A client was admitted.
     Connected {
-        /// Who.
+        /// The caller.
         owner: Owner,
-        /// At which session.
+        /// The session.
         session: String,
-        /// How it stood.
+        /// The session's state.
         status: SessionState,
     },
-    /// The client watches an agent that runs already.
+    /// The client watches a running agent.
     Reattached,
     /// A CONNECT was refused.
     ConnectRefused {
-        /// What the client was told.
+        /// The reason sent to the client.
         why: String,
     },
-    /// A prompt starts a run.
+    /// A prompt started a run.
     Input {
-        /// Who.
+        /// The caller.
         owner: Owner,
-        /// In which session.
+        /// The session.
         session: String,
-        /// What.
+        /// The prompt.
         prompt: String,
     },
-    /// A prompt for an agent that runs already.
+    /// A prompt reached a running agent.
     RuntimeInput {
-        /// In which session.
+        /// The session.
         session: String,
-        /// What.
+        /// The prompt.
         prompt: String,
     },
-    /// What comes with a prompt.
+    /// The attachments of a prompt.
     Attachments {
-        /// How many pictures.
+        /// The number of images.
         images: usize,
-        /// How many files.
+        /// The number of files.
         files: usize,
     },
     /// A prompt was refused.
     InputRefused {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// An agent has failed.
     AgentError {
-        /// In its words.
+        /// The agent's error.
         message: String,
     },
 }
@@ -154,7 +154,7 @@ impl fmt::Display for Identity<'_> {
     }
 }
 
-/// So many characters of somebody else's text, and `...` if there are more.
+/// A foreign text, cut to a number of characters, with `...` if there are more.
 struct Cut<'a>(&'a str, usize);
 
 impl fmt::Display for Cut<'_> {
@@ -170,7 +170,8 @@ impl fmt::Display for Cut<'_> {
     }
 }
 
-/// What may be shown of a letter on a terminal: line breaks as spaces, nothing that controls it.
+/// Returns what may be shown of a character on a terminal: line breaks become spaces, control
+/// characters are dropped.
 fn harmless(letter: char) -> Option<char> {
     match letter {
         '\n' | '\t' => Some(' '),

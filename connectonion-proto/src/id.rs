@@ -1,4 +1,4 @@
-//! Ids: [`SessionId`] and [`EventId`], and how a server makes them.
+//! Ids: [`SessionId`] and [`EventId`], and functions that make them.
 
 use rpc_core::{Id, uuid};
 
@@ -10,27 +10,27 @@ pub enum SessionIdKind {}
 #[derive(Debug)]
 pub enum EventIdKind {}
 
-/// What both sides call a session: any text. Servers make UUIDs.
+/// The id of a session: any text. Servers make UUIDs.
 pub type SessionId = Id<SessionIdKind>;
 
-/// What a server calls an event: any text, and not always unique. Clients send the last one back as
+/// The id of an event: any text, not always unique. Clients send the last one back as
 /// `last_msg_id`.
 pub type EventId = Id<EventIdKind>;
 
-/// The id of a session, from 128 random bits: a UUID of version 4.
+/// Creates the id of a session from 128 random bits: a UUID of version 4.
 #[must_use]
 pub fn session_id(random: u128) -> SessionId {
     SessionId::new(uuid(random))
 }
 
-/// The id of an event, from 128 random bits: `ev-` and a UUID of version 4.
+/// Creates the id of an event from 128 random bits: `ev-` and a UUID of version 4.
 #[must_use]
 pub fn event_id(random: u128) -> EventId {
     EventId::new(format!("ev-{}", uuid(random)))
 }
 
-/// The id of a prompt that comes while the agent is working, from 128 random bits: `runtime-input-`
-/// and a UUID of version 4. The event that says when it is taken in has the same.
+/// Creates the id of a prompt during a run from 128 random bits: `runtime-input-` and a UUID of
+/// version 4. The event that reports that the agent has read it has the same id.
 #[must_use]
 pub fn runtime_input_id(random: u128) -> EventId {
     EventId::new(format!("runtime-input-{}", uuid(random)))

@@ -1,10 +1,10 @@
-//! Which of two copies of a session counts: [`merge`], and the [`Version`] that decides it.
+//! The choice between two copies of a session: [`merge`], and the [`Version`] that decides it.
 //!
-//! A client keeps the conversation and sends it with CONNECT; a server keeps what its agent made of
-//! it. The copy with the later `turn` is the newer one, then the one with the higher `iteration` in
-//! that turn, then the one with the later `updated`. If all three are equal the client's copy is
-//! taken. The newer copy is taken whole, with every member that this crate does not know; nothing
-//! is ever mixed.
+//! A client keeps the conversation and sends it with CONNECT; a server keeps its own copy with the
+//! work of its agent. The copy with the later `turn` is the newer one, then the one with the higher
+//! `iteration` in that turn, then the one with the later `updated`. If all three are equal, the
+//! client's copy is used. The newer copy is used whole, unknown members included; copies are never
+//! mixed.
 //!
 //! ```
 //! use connectonion_proto::merge::merge;
@@ -20,23 +20,23 @@ use std::cmp::Ordering;
 
 use rpc_core::json::each_member;
 
-/// How new a copy of a session is: its members `turn`, `iteration` and `updated`, compared in this
-/// order. A member that is absent, or no number that can be held, counts as 0.
+/// The version of a copy of a session: its members `turn`, `iteration` and `updated`, compared in
+/// this order. A member that is absent, or not a representable number, counts as 0.
 ///
 /// `iteration` counts within a turn and starts again at 1, so it means nothing across turns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Version {
-    /// How many prompts the session has had.
+    /// The number of prompts.
     pub turn: f64,
-    /// How many times the model was called for the last of them.
+    /// The number of calls of the model for the last of them.
     pub iteration: f64,
-    /// When the agent last changed it, in seconds since 1970.
+    /// The time of the agent's last change, in seconds since 1970.
     pub updated: f64,
 }
 
 impl Version {
-    /// The version of a session's text; `None` if the text is no JSON object. Of a member that
-    /// comes twice the last one counts, as for everybody else who reads the text.
+    /// Returns the version of a session's text; `None` if the text is not a JSON object. Of a
+    /// repeated member the last one counts, as for all other readers of the text.
     #[must_use]
     pub fn of(session: &str) -> Option<Self> {
         let mut version = Self::default();
@@ -78,23 +78,23 @@ impl PartialEq for Version {
 
 impl Eq for Version {}
 
-/// The copy that counts.
+/// The chosen copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Merged<'a> {
-    /// Its text, as it came; `None` if there is no copy.
+    /// Its text, as received; `None` if there is no copy.
     pub session: Option<&'a str>,
     /// Whether it is the server's. CONNECTED then says `server_newer` and carries the session.
     pub server_newer: bool,
-    /// How new it is; the lowest version if there is no copy.
+    /// Its version; the lowest one if there is no copy.
     pub version: Version,
 }
 
-/// Decides between the server's copy of a session and the client's. ConnectOnion specification,
-/// *CONNECT*; a server asks before it answers CONNECT, and again with what it has stored before it
+/// Chooses between the server's copy of a session and the client's. ConnectOnion specification,
+/// *CONNECT*; a server calls it before it answers CONNECT, and again with its stored copy before it
 /// runs an INPUT.
 ///
-/// A text that is no JSON object counts as no copy. Whoever has a copy wins against nobody.
+/// A text that is not a JSON object counts as no copy, and loses against any copy.
 #[must_use]
 pub fn merge<'a>(server: Option<&'a str>, client: Option<&'a str>) -> Merged<'a> {
     let with_version = |text: Option<&'a str>| text.and_then(|it| Some((it, Version::of(it)?)));
@@ -111,7 +111,7 @@ pub fn merge<'a>(server: Option<&'a str>, client: Option<&'a str>) -> Merged<'a>
     }
 }
 
-/// A number that a double holds.
+/// Returns a number that a double can hold.
 fn number(json: &str) -> Option<f64> {
     let is_number = json.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
     let number = is_number.then(|| json.parse().ok()).flatten();

@@ -1,10 +1,10 @@
-//! The events of a run, kept for sockets that come back: [`EventLog`].
+//! The events of a run, kept for sockets that reconnect: [`EventLog`].
 //!
-//! Everybody who reads a log has a [`Cursor`] of their own, so that an event is held once however
-//! many sockets watch, and a slow socket costs nothing but its place. A client that comes back says
-//! which event it showed last; reading goes on after the first event with that id, and from the
+//! Each reader of a log has a [`Cursor`] of its own, so that an event is held once for any number
+//! of sockets, and a slow socket only costs its cursor. A client that reconnects names the last
+//! event that it has shown; reading continues after the first event with that id, or from the
 //! beginning of the run if the id is unknown or absent. Ids need not be unique, so a client may see
-//! an event twice, but it misses none without being told: what had to be dropped is a [`Gap`].
+//! an event twice, but it misses none silently: dropped events are a [`Gap`].
 //!
 //! ```
 //! use connectonion_proto::replay::{Entry, EventLog, LogLimits, Next};
@@ -28,7 +28,7 @@ use rpc_core::{Refused, Text};
 
 use crate::frame::{EventKind, StreamEvent};
 
-/// Frames that are answers to one socket, or belong to the connection: they are neither logged nor
+/// Frames that answer one socket, or belong to the connection: they are neither logged nor
 /// replayed.
 const NEVER_LOGGED: [&str; 9] = [
     "CONNECTED",
@@ -42,27 +42,28 @@ const NEVER_LOGGED: [&str; 9] = [
     "ADMIN_RESULT",
 ];
 
-/// Longest id of a dropped event that is remembered, in bytes; the usual ones have 36.
+/// The longest id of a dropped event that is remembered, in bytes; usual ids have 36.
 const MAX_REMEMBERED_ID: usize = 128;
 
-/// Whether frames of this type are logged and replayed: all but those that answer one socket.
+/// Returns whether frames of this type are logged and replayed: all but those for one socket.
 #[must_use]
 pub fn is_logged(frame_type: &str) -> bool {
     !NEVER_LOGGED.contains(&frame_type)
 }
 
 rpc_core::config! {
-    /// Bounds on one log.
+    /// The bounds on one log.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct LogLimits {
-        /// Most bytes of texts and ids. Default 4 MiB; a single larger event is kept alone.
+        /// The largest size of texts and ids in bytes. Default 4 MiB; a single larger event is kept
+        /// alone.
         pub max_bytes: usize = 4 * 1024 * 1024 => with_max_bytes,
-        /// Most events. Default 10,000.
+        /// The largest number of events. Default 10,000.
         pub max_events: usize = 10_000 => with_max_events,
     }
 }
 
-/// One frame for everybody who watches a session.
+/// One frame for all sockets of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     text: Text,
@@ -78,26 +79,28 @@ enum Kind {
 }
 
 impl Entry {
-    /// An event of the agent, encoded.
+    /// Creates an entry from an encoded event of the agent.
     #[must_use]
     pub const fn event(text: Text) -> Self {
         Self::new(text, Kind::Event)
     }
 
-    /// An event that repeats all that the earlier snapshots said, such as `session_sync`. When room
-    /// is needed, earlier snapshots go first, which leaves no gap.
+    /// Creates an entry from an event that supersedes all earlier snapshots, such as
+    /// `session_sync`. When room is needed, superseded snapshots are dropped first, which leaves no
+    /// gap.
     #[must_use]
     pub const fn snapshot(text: Text) -> Self {
         Self::new(text, Kind::Snapshot)
     }
 
-    /// The frame that ends a run, OUTPUT or ERROR: for those who watch, and never replayed.
+    /// Creates an entry from the frame that ends a run, OUTPUT or ERROR: it is sent to current
+    /// sockets, and never replayed.
     #[must_use]
     pub const fn closing(text: Text) -> Self {
         Self::new(text, Kind::Closing)
     }
 
-    /// An event of the agent. A `session_sync` is a snapshot.
+    /// Creates an entry from an event of the agent. A `session_sync` is a snapshot.
     ///
     /// # Errors
     /// [`Refused::Encode`] if it is not JSON.
@@ -113,7 +116,7 @@ impl Entry {
         })
     }
 
-    /// Sets the event's id, which a client can come back with.
+    /// Sets the event's id, from which a client can resume.
     #[must_use]
     pub fn with_id(mut self, id: &str) -> Self {
         self.id = Some(id.into());
@@ -133,64 +136,64 @@ impl Entry {
     }
 }
 
-/// A place in a log: between two frames.
+/// A position in a log, between two frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor(u64);
 
-/// Events that were dropped before they were read. Whoever missed them needs the session as a whole.
+/// Events that were dropped before they were read. The reader needs the whole session instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gap {
-    /// How many, at most: some may be ones that the reader had.
+    /// The largest possible number: the reader may have had some of them.
     pub missed: u64,
 }
 
-/// Where a client goes on reading.
+/// The position from which a client resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// The place.
+    /// The position.
     pub cursor: Cursor,
     /// What is missing before it.
     pub gap: Option<Gap>,
 }
 
-/// What comes next for a reader. Exhaustive: readers have to deal with all of it.
+/// The next item for a reader. Exhaustive: readers must handle all cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// An event.
     Event(Text),
     /// The frame that ended the run.
     Closing(Text),
-    /// Events were dropped while the reader was slow. The next ones follow.
+    /// Events were dropped before the reader took them. The next ones follow.
     Gap(Gap),
 }
 
-/// The events of a session's run, oldest first, and who reads where is up to the readers.
+/// The events of a session's run, oldest first. Readers keep their own positions.
 ///
-/// One log serves a session for all its runs: [`begin`](Self::begin) starts a run, which makes the
-/// earlier ones unreachable for those who come back, while slow readers still get their rest.
+/// One log serves all runs of a session: [`begin`](Self::begin) starts a run, which hides the
+/// earlier ones from clients that reconnect, while slow readers still get the rest of them.
 /// Pushing, reading and resuming take constant time.
 pub struct EventLog {
     limits: LogLimits,
-    /// `None` where a snapshot was and a later one stands for it.
+    /// `None` in place of a superseded snapshot.
     entries: VecDeque<(Option<Text>, Option<Arc<str>>, Kind)>,
-    /// The place before the first entry, counted from the beginning of all.
+    /// The position before the first entry, counted from the start of the log.
     first: u64,
-    /// Where the run began.
+    /// The start of the run.
     run: u64,
-    /// The first event of the run with this id, also if it has been dropped lately: an id may come
-    /// again, and a client that knows only the first event must not go on after the second.
+    /// The first event of the run with this id, even if it was recently dropped: an id may come
+    /// again, and a client that knows only the first event must not resume after the second.
     ids: HashMap<Arc<str>, u64>,
-    /// The ids of those that were dropped, oldest first.
+    /// The ids of dropped events, oldest first.
     dropped: VecDeque<Arc<str>>,
-    /// Snapshots that are still held.
+    /// The snapshots still held.
     snapshots: VecDeque<u64>,
     bytes: usize,
 }
 
 impl EventLog {
-    /// An empty log.
+    /// Creates an empty log.
     #[must_use]
     pub fn new(limits: LogLimits) -> Self {
         Self {
@@ -205,14 +208,14 @@ impl EventLog {
         }
     }
 
-    /// Begins a run: those who come back from now on read from here.
+    /// Starts a run: clients that reconnect from now on read from here.
     pub fn begin(&mut self) {
         self.run = self.end().0;
         self.ids.clear();
         self.dropped.clear();
     }
 
-    /// Adds a frame, and drops the oldest ones for which there is no room any more.
+    /// Adds a frame, and drops the oldest ones that no longer fit.
     pub fn push(&mut self, entry: Entry) {
         let place = self.end().0;
         self.bytes += entry.size();
@@ -230,8 +233,8 @@ impl EventLog {
         self.shrink_to(self.limits.max_bytes);
     }
 
-    /// Drops what is oldest until no more than so many bytes are held: superseded snapshots, then
-    /// events. The newest frame stays.
+    /// Drops the oldest frames until at most this many bytes are held: superseded snapshots first,
+    /// then events. The newest frame stays.
     pub fn shrink_to(&mut self, max_bytes: usize) {
         while self.bytes > max_bytes && self.snapshots.len() > 1 {
             self.drop_snapshot();
@@ -241,8 +244,8 @@ impl EventLog {
         }
     }
 
-    /// Where a client that comes back goes on: after the first event of the run with this id, or at
-    /// the run's beginning if there is none.
+    /// Returns where a client that reconnects resumes: after the first event of the run with this
+    /// id, or at the run's start if there is none.
     #[must_use]
     pub fn resume(&self, last_msg_id: Option<&str>) -> Resumed {
         let shown = last_msg_id.and_then(|id| self.ids.get(id));
@@ -254,19 +257,19 @@ impl EventLog {
         }
     }
 
-    /// The place after the newest frame.
+    /// Returns the position after the newest frame.
     #[must_use]
     pub fn end(&self) -> Cursor {
         Cursor(self.first + self.entries.len() as u64)
     }
 
-    /// Whether nothing comes after a place.
+    /// Returns whether nothing follows a position.
     #[must_use]
     pub fn is_read(&self, cursor: Cursor) -> bool {
         cursor >= self.end()
     }
 
-    /// What comes next; moves the cursor over it. `None` at the end.
+    /// Returns the next item and moves the cursor past it; `None` at the end.
     pub fn next(&self, cursor: &mut Cursor) -> Option<Next> {
         if cursor.0 < self.first {
             let missed = self.first - cursor.0;
@@ -286,7 +289,7 @@ impl EventLog {
         }
     }
 
-    /// Drops everything: everybody has read it.
+    /// Drops everything: all readers have read it.
     pub fn clear(&mut self) {
         self.first = self.end().0;
         self.run = self.first;
@@ -297,19 +300,19 @@ impl EventLog {
         self.ids = HashMap::new();
     }
 
-    /// How many bytes are held.
+    /// Returns the number of bytes held.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many frames are held, those included whose text went when a snapshot replaced them.
+    /// Returns the number of frames held, including superseded snapshots without a text.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nothing is held.
+    /// Returns whether nothing is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -346,7 +349,7 @@ impl EventLog {
         self.first += 1;
     }
 
-    /// Keeps the id of an event that has been dropped, within bounds.
+    /// Keeps the id of a dropped event, within bounds.
     fn remember(&mut self, id: Arc<str>) {
         if id.len() > MAX_REMEMBERED_ID {
             self.ids.remove(&id);
@@ -367,7 +370,7 @@ impl Default for EventLog {
     }
 }
 
-/// Prints numbers only: events carry private text.
+/// Prints numbers only: events are private.
 impl fmt::Debug for EventLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventLog")
@@ -391,7 +394,7 @@ mod tests {
         Entry::event(text.into()).with_id(text)
     }
 
-    /// What a reader gets from here to the end.
+    /// Returns everything that a reader gets from here to the end.
     fn rest(log: &EventLog, mut cursor: Cursor) -> Vec<String> {
         let next = || log.next(&mut cursor);
         std::iter::from_fn(next)

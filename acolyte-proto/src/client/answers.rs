@@ -1,4 +1,4 @@
-//! What the server's answers bring about.
+//! Handles the server's answers.
 
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ impl ClientConn {
         }
     }
 
-    /// An answer to a request whose id the server could not read.
+    /// Handles an answer to a request whose id the server could not read.
     fn on_unmatched(&mut self, answer: Answer, now: Instant) {
         let Answer::Error(refusal) = answer else {
             return self.on_stray(answer);
@@ -43,7 +43,8 @@ impl ClientConn {
         }
     }
 
-    /// Looks through all requests, and ends one of them each time.
+    /// Returns the oldest unanswered request. It searches all requests, but each call ends one of
+    /// them.
     fn oldest_unanswered(&self) -> Option<CallId> {
         if self.unanswered == 0 {
             return None;
@@ -140,7 +141,7 @@ impl ClientConn {
         }
     }
 
-    /// A message that cannot be read is no reason to wait for ever for what it was to say.
+    /// Handles a message that cannot be read: ends what waits for it.
     fn on_unreadable(&mut self, error: &FrameError, now: Instant) {
         let fault = error.decode_error().clone();
         let id = error.id().and_then(|id| CallId::parse(id.as_str()));
@@ -161,7 +162,7 @@ impl ClientConn {
         }
     }
 
-    /// The server refuses a request.
+    /// Ends a request that the server refuses.
     fn refused(&mut self, id: CallId, error: RpcError, now: Instant) {
         let Some(call) = self.take(id) else {
             return;

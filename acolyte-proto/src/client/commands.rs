@@ -1,4 +1,4 @@
-//! The commands of [`ClientConn`]: each is taken whole or refused with nothing changed.
+//! The commands of [`ClientConn`]: each is carried out whole, or refused with nothing changed.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::{CallId, ClientConn};
 use crate::frame::ChatRequest;
 use crate::id::TaskId;
 
-/// A request on its way into the outbox, written from what the caller has.
+/// A request to encode into the outbox, borrowed from the caller.
 #[derive(Serialize)]
 struct Frame<'a, P> {
     id: CallId,
@@ -30,7 +30,7 @@ enum Payload<'a> {
     TaskId(&'a TaskId),
 }
 
-/// Refuses what servers would refuse.
+/// Refuses a request that servers would refuse.
 pub(crate) fn check_request(request: &ChatRequest) -> Result<(), Refused> {
     request.validate().map_err(|fault| Refused::Invalid {
         what: "chat request",
@@ -39,15 +39,15 @@ pub(crate) fn check_request(request: &ChatRequest) -> Result<(), Refused> {
 }
 
 impl ClientConn {
-    /// Starts a chat. [`Chat`](super::ClientEvent::Chat) events follow, the last of which tells how
-    /// it [ended](super::ChatUpdate::Ended), unless the chat is [cancelled](Self::cancel).
+    /// Starts a chat. [`Chat`](super::ClientEvent::Chat) events follow; the last one says how the
+    /// chat [ended](super::ChatUpdate::Ended), unless it is [cancelled](Self::cancel).
     ///
-    /// A server runs one chat of a connection at a time and lets 25 more wait.
+    /// A server runs one chat of a connection at a time and queues up to 25 more.
     ///
     /// # Errors
     /// [`Refused::Invalid`] for a request that breaks a rule of the protocol,
     /// [`Refused::TooManyCalls`], [`Refused::QueueFull`], [`Refused::TooLarge`] and
-    /// [`Refused::Closed`]; [`Refused::is_retryable`] says which of them pass.
+    /// [`Refused::Closed`]; [`Refused::is_retryable`] says which of these are temporary.
     pub fn start_chat(&mut self, request: &ChatRequest, now: Instant) -> Result<CallId, Refused> {
         check_request(request)?;
         let run = Run::new(self.config.chat_idle_timeout, now);
@@ -60,14 +60,14 @@ impl ClientConn {
         Ok(id)
     }
 
-    /// Aborts a chat, be it running or waiting. An
-    /// [`AbortResult`](super::ClientEvent::AbortResult) follows, and the chat ends as
-    /// [aborted](super::Outcome::Aborted), unless its end is on the way already.
+    /// Aborts a running or waiting chat. An [`AbortResult`](super::ClientEvent::AbortResult)
+    /// follows, and the chat ends as [aborted](super::Outcome::Aborted), unless its end is already
+    /// on the way.
     ///
-    /// Known servers stop telling about a running chat, but let it run on in silence.
+    /// Known servers report nothing more about an aborted chat, but let it run on.
     ///
     /// # Errors
-    /// [`Refused::UnknownId`] if this is no chat that goes on; else as for
+    /// [`Refused::UnknownId`] if this is not a chat in flight; otherwise as for
     /// [`start_chat`](Self::start_chat). Safe to repeat.
     pub fn abort(&mut self, chat: CallId, now: Instant) -> Result<CallId, Refused> {
         if !self.is_chat(chat) {
@@ -82,7 +82,7 @@ impl ClientConn {
         Ok(id)
     }
 
-    /// Asks for the server's status. A [`Status`](super::ClientEvent::Status) event follows.
+    /// Requests the server's status. A [`Status`](super::ClientEvent::Status) event follows.
     ///
     /// # Errors
     /// As for [`start_chat`](Self::start_chat). Safe to repeat.
@@ -91,7 +91,7 @@ impl ClientConn {
         self.send("status.get", None, Kind::Status, Some(deadline))
     }
 
-    /// Asks what became of a task, from any connection. A
+    /// Requests the state of a task of any connection. A
     /// [`TaskStatus`](super::ClientEvent::TaskStatus) event follows.
     ///
     /// # Errors
@@ -102,8 +102,8 @@ impl ClientConn {
         self.send("task.status", Some(payload), Kind::Task, Some(deadline))
     }
 
-    /// Lets a chat wait this long for each next message, from now on; `None` for ever. `false` if it
-    /// has ended.
+    /// Sets how long a chat waits for each next message, from now on; `None` is for ever. Returns
+    /// `false` if the chat has ended.
     pub fn set_idle_timeout(&mut self, chat: CallId, idle: Option<Duration>, now: Instant) -> bool {
         if self.core.is_closed() {
             return false;
@@ -119,10 +119,10 @@ impl ClientConn {
         self.calls.extend(chat, deadline)
     }
 
-    /// Forgets a request: no event about it follows. A chat is aborted at the server as well, as
-    /// soon as there is room to say so. `false` if it has ended.
+    /// Forgets a request: no event about it follows. A chat is also aborted at the server, as soon
+    /// as there is room for the request. Returns `false` if the request has ended.
     ///
-    /// Events that were made before are still there to be polled.
+    /// Events produced before can still be polled.
     pub fn cancel(&mut self, id: CallId, now: Instant) -> bool {
         if let Some(call) = self.calls.get_mut(id)
             && let Kind::Abort { quiet, .. } = &mut call.kind
@@ -139,25 +139,25 @@ impl ClientConn {
         true
     }
 
-    /// Closes with code 1000. What is queued is sent first; what is in flight ends at once. A server
-    /// stops the chats of a connection that is gone.
+    /// Closes with code 1000. Queued frames are sent first; requests in flight end at once. A
+    /// server stops the chats of a closed connection.
     pub fn close(&mut self, now: Instant) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
     }
 
-    /// Closes with this frame. What is queued is sent first; what is in flight ends at once.
+    /// Closes with this frame. Queued frames are sent first; requests in flight end at once.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
         self.flush_deferred();
         self.core.close_with(CloseReason::Local, frame);
     }
 
-    /// Whether this is a chat that goes on.
+    /// Returns whether this is a chat in flight.
     fn is_chat(&self, id: CallId) -> bool {
         let call = self.calls.get(id);
         call.is_some_and(|call| matches!(call.kind, Kind::Chat(_)))
     }
 
-    /// Remembers to abort a chat that nobody waits for any more.
+    /// Queues the abort of a chat that the application has given up.
     pub(super) fn defer_abort(&mut self, chat: CallId, now: Instant) {
         if !self.core.is_closed() {
             self.deferred.push_back((chat, now));
@@ -165,7 +165,7 @@ impl ClientConn {
         }
     }
 
-    /// Sends what aborts there is room for.
+    /// Sends the queued aborts for which there is room.
     pub(super) fn flush_deferred(&mut self) {
         while let Some((chat, since)) = self.deferred.front().copied() {
             match self.send_abort(chat, true, since) {

@@ -1,4 +1,4 @@
-//! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
+//! [`ClientEvent`]: what a [`ClientConn`](super::ClientConn) reports to the application.
 
 use std::fmt;
 
@@ -11,38 +11,37 @@ use crate::frame::{Reply, Status};
 use crate::id::TaskId;
 use crate::task::Task;
 
-/// What happened on a connection.
+/// An event on a connection.
 ///
-/// `Ready` is the first event and `Closed` the last; every request and every chat has ended before
-/// it.
+/// `Ready` is the first event and `Closed` the last; every request and every chat ends before it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// The connection is open. The protocol has no opening of its own, so it says nothing about the
-    /// server: for that there is [`ClientConn::status`](super::ClientConn::status).
+    /// The connection is open. The protocol has no opening frame, so this says nothing about the
+    /// server: for that, call [`ClientConn::status`](super::ClientConn::status).
     Ready,
-    /// A chat goes on, or has ended: the last update of every chat is [`ChatUpdate::Ended`].
+    /// An update of a chat; the last one of every chat is [`ChatUpdate::Ended`].
     Chat {
-        /// Which.
+        /// The chat.
         id: CallId,
-        /// How.
+        /// The update.
         update: ChatUpdate,
     },
-    /// A question for the server's status has ended.
+    /// A request for the server's status has ended.
     Status {
-        /// Which.
+        /// The request.
         id: CallId,
-        /// How.
+        /// The result.
         result: Result<Box<Status>, CallError<RpcError>>,
     },
-    /// A question for a task has ended.
+    /// A request for a task has ended.
     TaskStatus {
-        /// Which.
+        /// The request.
         id: CallId,
-        /// How; `None` is a task that the server does not know (any more).
+        /// The result; `None` if the server does not know the task, or has forgotten it.
         result: Result<Option<Task>, CallError<RpcError>>,
     },
-    /// An abort has been answered. What became of the chat is told by the chat itself.
+    /// An abort was answered. The updates of the chat say how it ended.
     AbortResult {
         /// The abort.
         id: CallId,
@@ -51,122 +50,121 @@ pub enum ClientEvent {
         /// Whether the server had such a chat and aborted it.
         result: Result<bool, CallError<RpcError>>,
     },
-    /// The server complains about something that it could match to no request, and nothing is
-    /// unanswered that it could be about. The connection goes on.
+    /// The server reports an error that it could match to no request, and no unanswered request
+    /// that it could belong to. The connection stays open.
     ServerError(RpcError),
-    /// A message of a kind that this crate does not know, and that is about no chat.
+    /// A message of an unknown type that belongs to no chat.
     Unknown {
         /// Its type.
         tag: Str,
-        /// The whole of it.
+        /// The whole message.
         raw: Json,
     },
-    /// A message that could not be taken, and that is about no chat. The connection goes on.
+    /// A message that was skipped and belongs to no chat. The connection stays open.
     Warning(Warning),
     /// The connection has ended.
     Closed(CloseReason),
 }
 
-/// What a chat tells. The same over both transports.
+/// An update of a chat. The same over both transports.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ChatUpdate {
-    /// The server has taken the chat, and its task has this id: ask for it after a lost connection.
-    /// Not over HTTP, where chats are no tasks.
+    /// The server has accepted the chat, as a task with this id: use it after a lost connection.
+    /// Not over HTTP, where chats are not tasks.
     Accepted {
         /// The task.
         task_id: TaskId,
     },
-    /// The chat waits behind others of this connection. Comes again whenever the queue changes, also
+    /// The chat waits behind others of this connection. Repeated whenever the queue changes, also
     /// with the same position.
     Queued {
-        /// Its place, from 1.
+        /// Its position, from 1.
         position: u32,
     },
-    /// The chat runs.
+    /// The chat is running.
     Started,
-    /// Something happened in it.
+    /// A step of the chat.
     Event(Event),
-    /// A message of a kind that this crate does not know.
+    /// A message of an unknown type.
     Unknown {
         /// Its type.
         tag: Str,
-        /// The whole of it.
+        /// The whole message.
         raw: Json,
     },
-    /// Something about the chat is not as the protocol has it. The chat goes on.
+    /// Something about the chat breaks the protocol. The chat goes on.
     Warning(Warning),
-    /// The chat has ended. Comes exactly once, and nothing follows.
+    /// The chat has ended. Comes exactly once, as the last update.
     Ended(Outcome),
 }
 
-/// How a chat has ended.
+/// The outcome of a chat.
 ///
-/// A chat changes files, so before it is repeated ask whether it
-/// [may have run](Self::may_have_run).
+/// A chat changes files, so before repeating one, check whether it [may have
+/// run](Self::may_have_run).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It is done, and the reply tells of no error.
+    /// The chat is done, and its reply carries no error.
     Done(Box<Reply>),
-    /// It has failed.
+    /// The chat has failed.
     Failed(Failure),
-    /// The server did not take it: it is busy with too many, or the request is wrong. Nothing ran,
-    /// unless a proxy on the way over HTTP has lost the answer ([`may_have_run`](Self::may_have_run)
-    /// tells).
+    /// The server refused the chat: it is too busy, or the request is invalid. Nothing ran, unless
+    /// a proxy lost the answer over HTTP: see [`may_have_run`](Self::may_have_run).
     Refused {
-        /// The server's words.
+        /// The server's reason.
         error: RpcError,
     },
-    /// This side has aborted it.
+    /// This client has aborted the chat.
     Aborted {
-        /// What the server said about it, if it said more than that it was aborted.
+        /// What the server reported about it, if more than that it was aborted.
         error: Option<Box<ChatError>>,
     },
-    /// The server said nothing about it for too long, or did not answer an abort. It may still run:
-    /// its task tells.
+    /// The server was silent about the chat for too long, or did not answer an abort. The chat may
+    /// still be running: query its task.
     TimedOut {
         /// Whether it may have reached the server.
         delivery: Delivery,
     },
-    /// The connection ended first. There is no way to take the chat up again: its task tells what
-    /// became of it.
+    /// The connection ended first. A chat cannot be resumed: query its task to learn what became of
+    /// it.
     Closed {
         /// Why the connection ended.
         reason: CloseReason,
         /// Whether the chat may have reached the server.
         delivery: Delivery,
     },
-    /// It was never sent: this side has refused it.
+    /// The chat was never sent: this client refused it.
     NotSent(Refused),
 }
 
-/// How a chat has failed.
+/// A failure of a chat.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The server failed (`chat.error`): it could not run the chat, or not to its end.
+    /// The server failed (`chat.error`): it could not run the chat, or not to the end.
     Server(Box<ChatError>),
     /// The model failed: the chat is "done", but its reply carries an error
-    /// ([`Reply::error`](crate::frame::Reply::error)), as known servers tell it.
+    /// ([`Reply::error`](crate::frame::Reply::error)). Known servers report failures this way.
     Model(Box<Reply>),
-    /// The last message of the chat cannot be read, so nobody knows how it ended.
+    /// The last message of the chat cannot be read, so how the chat ended is unknown.
     Unreadable(DecodeError),
 }
 
-/// A request's refusal: the `error` answer.
+/// The server's refusal of a request: the `error` answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RpcError {
-    /// The server's words.
+    /// The server's reason.
     #[error("{0}")]
     Refused(String),
-    /// The server answered over HTTP with a status that is no success.
+    /// The server answered over HTTP with a status that is not a success.
     #[error("status {status}: {words}")]
     Status {
         /// The status; 401 is a missing or wrong key.
         status: u16,
-        /// The server's words.
+        /// The server's reason.
         words: String,
     },
     /// The answer cannot be read.
@@ -175,8 +173,8 @@ pub enum RpcError {
 }
 
 impl RpcError {
-    /// Whether it says that nothing was done. Other statuses than these may come from a proxy that
-    /// has passed the request on.
+    /// Returns whether this says that nothing was done. Statuses other than these may come from a
+    /// proxy that has passed the request on.
     const fn is_refusal(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(*status, 300..=499 | 503),
@@ -184,7 +182,7 @@ impl RpcError {
         }
     }
 
-    /// The server's words; empty if the answer could not be read.
+    /// Returns the server's reason; empty if the answer could not be read.
     #[must_use]
     pub fn message(&self) -> &str {
         match self {
@@ -194,20 +192,20 @@ impl RpcError {
     }
 }
 
-/// Something that is not as the protocol has it, and that was survived.
+/// A violation of the protocol that a connection survived.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A message, or an event of a chat, that cannot be read. It was skipped.
+    /// A message, or an event of a chat, could not be read. It was skipped.
     BadFrame(DecodeError),
-    /// A tool's output or result belongs to no call before it. The event follows all the same.
+    /// A tool's output or result belongs to no call before it. The event still follows.
     ToolWithoutCall {
-        /// The id of the call that never was.
+        /// The id of the missing call.
         tool_call_id: Str,
     },
-    /// A place in the queue that is none: they count from 1. It was skipped.
+    /// A position in the queue was 0; they count from 1. It was skipped.
     NoPosition,
-    /// An answer that does not fit what was asked. It was skipped.
+    /// An answer does not fit its request. It was skipped.
     WrongAnswer {
         /// Its type.
         answer: Str,
@@ -221,14 +219,14 @@ impl fmt::Display for Warning {
             Self::ToolWithoutCall { .. } => {
                 f.write_str("a tool's output or result comes without its call")
             }
-            Self::NoPosition => f.write_str("a place in the queue is 0"),
-            Self::WrongAnswer { answer } => write!(f, "{answer} does not answer what was asked"),
+            Self::NoPosition => f.write_str("a position in the queue is 0"),
+            Self::WrongAnswer { answer } => write!(f, "{answer} does not fit its request"),
         }
     }
 }
 
 impl Outcome {
-    /// How a chat with this reply has ended.
+    /// Returns how a chat with this reply has ended.
     pub(super) fn of_reply(reply: Box<Reply>) -> Self {
         match reply.error {
             Some(_) => Self::Failed(Failure::Model(reply)),
@@ -236,7 +234,7 @@ impl Outcome {
         }
     }
 
-    /// The reply of a chat that is done without an error.
+    /// Returns the reply of a chat that is done without an error.
     #[must_use]
     pub fn reply(&self) -> Option<&Reply> {
         match self {
@@ -245,14 +243,14 @@ impl Outcome {
         }
     }
 
-    /// Whether the chat is done without an error.
+    /// Returns whether the chat is done without an error.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))
     }
 
-    /// Whether the chat may have begun to run, and so may have changed files: if not, repeating it
-    /// is safe.
+    /// Returns whether the chat may have started, and so may have changed files. If not, repeating
+    /// it is safe.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
         match (self, self.delivery()) {
@@ -261,7 +259,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the chat may have reached the server.
+    /// Returns whether the chat may have reached the server.
     #[must_use]
     pub const fn delivery(&self) -> Delivery {
         match self {
@@ -274,7 +272,7 @@ impl Outcome {
     }
 }
 
-/// One sentence for people.
+/// Prints one sentence for people.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,18 +6,17 @@ use rpc_core::IdForm;
 
 use crate::id::RpcId;
 
-/// What every request id begins with.
+/// The prefix of every request id.
 const PREFIX: &str = "rpc_";
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-/// So many digits hold 64 bits. A number of them that is always the same keeps `rpc_unknown` from
-/// being anybody's id.
+/// The number of digits that hold 64 bits. It is fixed, so that no id is `rpc_unknown`.
 const LENGTH: usize = 13;
 
-/// The id of a request that this client made: `rpc_` and 13 digits of base 36 on the wire. Cheap to
-/// copy and to look up; an [`RpcId`] can be made of it.
+/// The id of a request of this client: `rpc_` and 13 digits of base 36 on the wire. Cheap to copy
+/// and to look up; converts into an [`RpcId`].
 pub type CallId = rpc_core::CallId<RpcForm>;
 
-/// How a [`CallId`] looks on the wire.
+/// The form of a [`CallId`] on the wire.
 #[derive(Clone, Copy, Debug)]
 pub enum RpcForm {}
 

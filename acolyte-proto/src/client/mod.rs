@@ -43,22 +43,23 @@ pub use id::{CallId, RpcForm};
 pub use stream::StreamChat;
 pub use transcript::{ToolRun, Transcript};
 
-/// What the connection waits for.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientState {
-    /// Nothing: commands are taken.
+    /// Open: commands are accepted.
     Ready,
     /// The connection has ended.
     Closed,
 }
 
-/// The client's side of one open connection. It takes commands at once: the protocol has no opening.
+/// The client's side of one open connection. It accepts commands at once: the protocol has no
+/// opening frame.
 ///
 /// Every chat ends with exactly one [`ChatUpdate::Ended`], whatever the server does: a last message
 /// that cannot be read ends it, and so does silence, if
-/// [`chat_idle_timeout`](ClientConfig::with_chat_idle_timeout) is set. An `error` that names no request
-/// (`rpc_unknown`) is taken for the oldest request that is unanswered.
+/// [`chat_idle_timeout`](ClientConfig::with_chat_idle_timeout) is set. An `error` that names no
+/// request (`rpc_unknown`) counts for the oldest unanswered request.
 ///
 /// ```
 /// use std::time::Instant;
@@ -82,18 +83,18 @@ pub struct ClientConn {
     config: Arc<ClientConfig>,
     core: MachineCore<ClientEvent>,
     calls: PendingCalls<Pending, RpcForm>,
-    /// How many of the calls the server has said nothing to.
+    /// How many of the calls the server has not answered at all.
     unanswered: usize,
-    /// What the server does for the chats, of which it runs one after the other.
+    /// The server's progress through the chats, which it runs one at a time.
     progress: Progress,
-    /// Chats that nobody waits for any more, to be aborted as soon as there is room.
+    /// Chats given up by the application, to be aborted as soon as there is room.
     deferred: VecDeque<(CallId, Instant)>,
     stray: u64,
 }
 
 impl ClientConn {
-    /// A connection that was just opened. `seed` makes the request ids of this connection; it
-    /// should be random.
+    /// Creates a connection that was just opened. `seed` determines the request ids of this
+    /// connection and should be random.
     #[must_use]
     pub fn new(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
         let config = config.into();
@@ -111,7 +112,7 @@ impl ClientConn {
         conn
     }
 
-    /// What the connection waits for.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn state(&self) -> ClientState {
         if self.core.is_closed() {
@@ -121,34 +122,35 @@ impl ClientConn {
         }
     }
 
-    /// How many requests and chats are in flight.
+    /// Returns the number of requests and chats in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.calls.len()
     }
 
-    /// How many messages were dropped because they belong to nothing in flight: late ones of chats
-    /// that have ended, answers to what nobody asked.
+    /// Returns how many messages were dropped because they belong to nothing in flight: late
+    /// messages of ended chats, and answers to requests that were never made.
     #[must_use]
     pub const fn stray_frames(&self) -> u64 {
         self.stray
     }
 
-    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         let call = self.core.unless_paused(self.calls.poll_timeout());
         sooner(self.core.next_timeout(), call.map(|at| (at, "call")))
     }
 
-    /// Ends a request that is no chat.
+    /// Ends a request other than a chat.
     fn fail(&mut self, id: CallId, kind: &Kind, error: CallError<RpcError>) {
         if let Some(event) = failed(id, kind, error) {
             self.push(event);
         }
     }
 
-    /// Ends a chat, unless it has ended. `outcome` is told whether this side aborted it.
+    /// Ends a chat that has not ended yet. The argument of `outcome` says whether this client
+    /// aborted it.
     fn end_chat(&mut self, id: CallId, outcome: impl FnOnce(bool) -> Outcome) {
         let is_chat = |call: &Pending| matches!(call.kind, Kind::Chat(_));
         if !self.calls.get(id).is_some_and(is_chat) {
@@ -162,7 +164,7 @@ impl ClientConn {
         }
     }
 
-    /// The server has said something to this request.
+    /// Notes that the server has answered this request.
     fn answered(&mut self, id: CallId) {
         if let Some(call) = self.calls.get_mut(id)
             && !std::mem::replace(&mut call.answered, true)
@@ -171,7 +173,7 @@ impl ClientConn {
         }
     }
 
-    /// Takes a request in flight out.
+    /// Removes a request in flight.
     fn take(&mut self, id: CallId) -> Option<Pending> {
         let call = self.calls.complete(id).live()?;
         self.unanswered -= usize::from(!call.answered);
@@ -192,7 +194,7 @@ impl ClientConn {
         }
     }
 
-    /// The event with which a request ends because the connection has ended.
+    /// Returns the event for a request that ends with the connection.
     fn ended(&self, id: CallId, call: &Pending, reason: CloseReason) -> Option<ClientEvent> {
         let delivery = self.delivery(call);
         if let Kind::Chat(_) = call.kind {
@@ -203,7 +205,7 @@ impl ClientConn {
     }
 }
 
-/// The event with which a request ends that is no chat; `None` if nobody waits for it.
+/// Returns the event for a failed request other than a chat; `None` if the request was cancelled.
 fn failed(id: CallId, kind: &Kind, error: CallError<RpcError>) -> Option<ClientEvent> {
     Some(match *kind {
         Kind::Status => ClientEvent::Status {
@@ -289,7 +291,7 @@ impl Machine for ClientConn {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state, never the contents.
 impl fmt::Debug for ClientConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConn")

@@ -1,4 +1,4 @@
-//! What the machine keeps of a request in flight: [`Pending`], and [`Run`] of a chat.
+//! The machine's record of a request in flight: [`Pending`], and [`Run`] for a chat.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -10,16 +10,16 @@ use rpc_core::timers::later;
 use super::{CallId, Warning};
 use crate::event::Event;
 
-/// So many calls of tools are remembered per chat; known servers allow 300. After more than that,
-/// what belongs to no call is not noticed any more.
+/// The number of tool calls remembered per chat; known servers allow 300. Beyond it, outputs and
+/// results without a call go unnoticed.
 const REMEMBERED_CALLS: usize = 4_096;
 
 /// A request in flight.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// The frame that asked.
+    /// The request's frame.
     pub(super) frame: FrameNumber,
-    /// The server has said something to it.
+    /// Whether the server has answered at all.
     pub(super) answered: bool,
     pub(super) kind: Kind,
 }
@@ -28,7 +28,7 @@ pub(super) struct Pending {
 pub(super) enum Kind {
     Status,
     Task,
-    /// The chat that it is to abort. Nobody waits for a quiet one.
+    /// The chat to abort. A quiet abort reports no result.
     Abort {
         chat: CallId,
         quiet: bool,
@@ -39,16 +39,16 @@ pub(super) enum Kind {
 /// A chat in flight.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// How long it waits for its next message.
+    /// How long the chat waits for its next message.
     pub(super) idle: Option<Duration>,
-    /// When something came for it last; at first when it was sent.
+    /// When the last message for the chat came; initially, when the chat was sent.
     pub(super) heard: Instant,
-    /// When its end must have come, if nothing else comes.
+    /// The time by which the chat must have ended, if nothing else comes.
     pub(super) end_by: Option<Instant>,
-    /// It waits in the server's queue, so silence about it proves nothing while a chat before it gets
-    /// on.
+    /// Whether the chat waits in the server's queue, so that silence about it means nothing while a
+    /// chat before it progresses.
     pub(super) queued: bool,
-    /// This side has sent an abort.
+    /// Whether an abort was sent.
     pub(super) aborting: bool,
     pub(super) tools: ToolCalls,
 }
@@ -65,20 +65,20 @@ impl Run {
         }
     }
 
-    /// When it has waited too long, if it was heard of then.
+    /// Returns when the chat has waited too long, if its last message came at `heard`.
     pub(super) fn deadline(&self, heard: Instant) -> Option<Instant> {
         self.end_by.or_else(|| Some(later(heard, self.idle?)))
     }
 }
 
-/// The calls of tools that a chat has seen, by a hash: a clash hides a warning at worst.
+/// The tool calls that a chat has made, by hash: a collision at worst hides a warning.
 #[derive(Debug, Default)]
 pub(super) struct ToolCalls {
     seen: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
 }
 
 impl ToolCalls {
-    /// Takes note of a call, or says that this event belongs to none.
+    /// Remembers a call, or returns a warning for an event without its call.
     pub(super) fn check(&mut self, event: &Event) -> Option<Warning> {
         let id = match event {
             Event::ToolCall(call) => {

@@ -13,15 +13,15 @@ use super::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError, Warning};
 use crate::event::Event;
 use crate::http::{StreamDecoder, StreamError, StreamFrame};
 
-/// So much of a refusal is read.
+/// The number of bytes of a refusal that are read.
 const MAX_REFUSAL: usize = 4 * 1024;
 
-/// One chat over HTTP, from the head of the answer to the end: what a [`ClientConn`](super::ClientConn)
-/// is for a WebSocket, for a transport that carries one chat and nothing else.
+/// One chat over HTTP, from the head of the response to its end: the counterpart of a
+/// [`ClientConn`](super::ClientConn) for a transport that carries a single chat.
 ///
-/// Give it what comes of the answer and take the updates, the same that a chat over a WebSocket
-/// has. After [`ChatUpdate::Ended`] nothing follows, and the connection can be closed. Closing it
-/// earlier is the only abort there is: servers of this crate stop the work then, others go on.
+/// Feed it the response and take the updates, which are those of a chat over a WebSocket.
+/// [`ChatUpdate::Ended`] is the last; the connection can be closed then. Closing it earlier is the
+/// only way to abort: servers of this crate then stop the work, others go on.
 ///
 /// ```
 /// use std::time::Instant;
@@ -42,7 +42,7 @@ pub struct StreamChat {
     idle: Option<Duration>,
     /// When the chat has waited too long for its next frame.
     idle_until: Option<Instant>,
-    /// A server that lives sends a comment at least, about every 15 s.
+    /// The longest silence of a live server, which sends at least a comment about every 15 s.
     silence: Option<Duration>,
     silent_until: Option<Instant>,
 }
@@ -56,7 +56,7 @@ enum Phase {
 }
 
 impl StreamChat {
-    /// A chat whose request was just sent.
+    /// Creates a chat whose request was just sent.
     #[must_use]
     pub fn new(config: &ClientConfig, now: Instant) -> Self {
         let keep_alive = config.keep_alive;
@@ -76,8 +76,8 @@ impl StreamChat {
         chat
     }
 
-    /// The head of the answer: its status, and whether what follows is a stream of events. The chat
-    /// runs from then on, unless it is refused.
+    /// Handles the head of the response: its status, and whether an event stream follows. The chat
+    /// then runs, unless it is refused.
     pub fn handle_head(&mut self, status: u16, is_stream: bool, now: Instant) {
         if !matches!(self.phase, Phase::Head) {
             return;
@@ -92,7 +92,7 @@ impl StreamChat {
         }
     }
 
-    /// More of the answer's body, in any chunks.
+    /// Handles more of the response's body, in any chunks.
     pub fn handle_bytes(&mut self, mut bytes: &[u8], now: Instant) {
         self.heard(now);
         match &mut self.phase {
@@ -118,7 +118,7 @@ impl StreamChat {
         }
     }
 
-    /// The answer has ended: in order, or for a reason.
+    /// Handles the end of the response: regular, or for a reason.
     pub fn handle_end(&mut self, why: Option<CloseReason>) {
         let outcome = match &self.phase {
             Phase::Ended => return,
@@ -141,7 +141,7 @@ impl StreamChat {
         self.end(outcome);
     }
 
-    /// This side gives the chat up: close the connection.
+    /// Gives the chat up: close the connection.
     pub fn abort(&mut self) {
         self.end(Outcome::Aborted { error: None });
     }
@@ -159,19 +159,19 @@ impl StreamChat {
         }
     }
 
-    /// The next update, in order.
+    /// Returns the next update, in order.
     pub fn poll_update(&mut self) -> Option<ChatUpdate> {
         self.updates.pop_front()
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is wanted next.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let deadlines = [self.silent_until, self.idle_until];
         deadlines.into_iter().flatten().min()
     }
 
-    /// Whether the chat has ended. What is left may be polled out.
+    /// Returns whether the chat has ended. Updates may still be queued.
     #[must_use]
     pub const fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended)
@@ -232,20 +232,20 @@ impl StreamChat {
         }
     }
 
-    /// Bytes came, be they a comment.
+    /// Notes that bytes came, even a mere comment.
     fn heard(&mut self, now: Instant) {
         if !self.has_ended() {
             self.silent_until = self.silence.map(|silence| later(now, silence));
         }
     }
 
-    /// The chat itself goes on.
+    /// Notes that the chat itself has progressed.
     fn lives(&mut self, now: Instant) {
         self.idle_until = self.idle.map(|idle| later(now, idle));
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state, never the contents.
 impl fmt::Debug for StreamChat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamChat")

@@ -1,4 +1,4 @@
-//! How long requests wait, and chats in the server's queue.
+//! The timeouts of requests, and of chats in the server's queue.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use super::run::{Kind, Pending};
 use super::{CallId, ChatUpdate, ClientConn, ClientEvent, Outcome};
 
 impl ClientConn {
-    /// Something came for a chat that goes on.
+    /// Notes that a message came for a chat in flight.
     pub(super) fn chat_lives(&mut self, id: CallId, queued: bool, now: Instant) {
         self.answered(id);
         if let Some(call) = self.calls.get_mut(id)
@@ -22,7 +22,7 @@ impl ClientConn {
         }
     }
 
-    /// The deadline of a request has passed: it ends, unless something has come for it meanwhile.
+    /// Ends a request at its deadline, unless something has come for it meanwhile.
     pub(super) fn on_deadline(&mut self, id: CallId, now: Instant) {
         if let Some(call) = self.calls.get(id)
             && let Kind::Chat(run) = &call.kind
@@ -57,14 +57,14 @@ impl ClientConn {
         }
     }
 
-    /// A chat that was taken out has waited too long: the server need not go on with it.
+    /// Ends a chat that was removed because it waited too long, and aborts it at the server.
     fn chat_timed_out(&mut self, id: CallId, delivery: Delivery, now: Instant) {
         let update = ChatUpdate::Ended(Outcome::TimedOut { delivery });
         self.push(ClientEvent::Chat { id, update });
         self.defer_abort(id, now);
     }
 
-    /// The end of a chat has come already or comes now.
+    /// Expects the end of a chat within the call timeout.
     pub(super) fn expect_end(&mut self, chat: CallId, now: Instant) {
         let end_by = later(now, self.config.call_timeout);
         if let Some(call) = self.calls.get_mut(chat)

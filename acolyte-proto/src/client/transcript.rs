@@ -1,4 +1,4 @@
-//! [`Transcript`]: what the updates of a chat come to.
+//! [`Transcript`]: the updates of a chat, folded into its current state.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use crate::event::{Checklist, Event, Notice, Part, ToolCall, ToolResult, Usage};
 use crate::frame::Reply;
 use crate::id::TaskId;
 
-/// How much a transcript keeps by default, in bytes.
+/// The bytes that a transcript keeps by default.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// What a chat has come to so far: for a screen, or for a summary at its end. Feed it every update.
+/// The current state of a chat, for a screen or for a summary at its end. Feed it every update.
 ///
-/// Numbers are never added up: of the usage the last is kept, and the reply's is better. A checklist
-/// replaces the one of its group.
+/// Numbers are never added up: the last usage is kept, and the reply's takes precedence. A
+/// checklist replaces the one of its group.
 ///
 /// ```
 /// use acolyte_proto::client::{ChatUpdate, Transcript};
@@ -56,13 +56,13 @@ pub struct Transcript {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolRun {
-    /// The call; `None` if what the tool put out came without one.
+    /// The call; `None` if the tool's output came without one.
     pub call: Option<ToolCall>,
     /// The tool.
     pub name: Str,
-    /// What it has put out.
+    /// The tool's output.
     pub output: Vec<Part>,
-    /// How it ended; `None` while it runs.
+    /// The tool's result; `None` while it runs.
     pub result: Option<ToolResult>,
 }
 
@@ -73,7 +73,7 @@ impl Default for Transcript {
 }
 
 impl Transcript {
-    /// Nothing has come yet. At most 16 MiB are kept.
+    /// Creates an empty transcript, which keeps at most 16 MiB.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -94,14 +94,14 @@ impl Transcript {
         }
     }
 
-    /// Sets how much is kept, in bytes. What comes after that is left out, but for the outcome.
+    /// Sets how many bytes are kept. Everything beyond is left out, except the outcome.
     #[must_use]
     pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Takes the next update.
+    /// Applies the next update.
     pub fn apply(&mut self, update: &ChatUpdate) {
         match update {
             ChatUpdate::Accepted { task_id } => self.task_id = Some(task_id.clone()),
@@ -119,7 +119,7 @@ impl Transcript {
         }
     }
 
-    /// Takes the next event, of any transport.
+    /// Applies the next event, of any transport.
     pub fn apply_event(&mut self, event: &Event) {
         match event {
             Event::TextDelta(text) if self.take(text.len()) => self.text.push_str(text),
@@ -172,7 +172,8 @@ impl Transcript {
         }
     }
 
-    /// The run of this call, also of one that was never told; `None` if there is no room.
+    /// Returns the run of this call, created if the call was never reported; `None` if there is no
+    /// room.
     fn tool(&mut self, id: &Str, name: &Str, size: usize) -> Option<&mut ToolRun> {
         let known = self.tool_of.get(id).copied();
         let more = match known {
@@ -195,7 +196,7 @@ impl Transcript {
         self.tools.get_mut(at)
     }
 
-    /// Takes room, or notes that something is left out.
+    /// Reserves room, or notes that something is left out.
     const fn take(&mut self, bytes: usize) -> bool {
         let sum = self.bytes.saturating_add(bytes);
         let fits = sum <= self.max_bytes;
@@ -207,20 +208,20 @@ impl Transcript {
         fits
     }
 
-    /// What the model has said so far, also beside calls of tools.
+    /// Returns the model's text so far, including text beside tool calls.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What the model has thought aloud so far.
+    /// Returns the model's reasoning so far.
     #[must_use]
     pub fn reasoning(&self) -> &str {
         &self.reasoning
     }
 
-    /// What is to be shown in the end and was not: the reply's output, if the server says that it
-    /// was not streamed, or nothing was.
+    /// Returns the output that remains to be shown at the end: the reply's, if the server says that
+    /// it was not streamed, or if nothing was.
     #[must_use]
     pub fn unseen_output(&self) -> Option<&str> {
         let reply = self.reply()?;
@@ -228,7 +229,7 @@ impl Transcript {
         (!streamed && !reply.output.is_empty()).then_some(&*reply.output)
     }
 
-    /// The last usage: the reply's, if there is one, else the last estimate.
+    /// Returns the last usage: the reply's, or else the last estimate.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         let reply = self.reply().and_then(|reply| reply.usage.as_ref());
@@ -236,43 +237,43 @@ impl Transcript {
         total.or(self.usage)
     }
 
-    /// The calls of tools, in order.
+    /// Returns the tool calls, in order.
     #[must_use]
     pub fn tools(&self) -> &[ToolRun] {
         &self.tools
     }
 
-    /// The checklists, each as it was sent last, in the order in which they came up.
+    /// Returns the latest version of each checklist, in order of first appearance.
     #[must_use]
     pub fn checklists(&self) -> &[Checklist] {
         &self.checklists
     }
 
-    /// The notices, in order.
+    /// Returns the notices, in order.
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// The task, once the chat is accepted.
+    /// Returns the id of the task, once the chat is accepted.
     #[must_use]
     pub const fn task_id(&self) -> Option<&TaskId> {
         self.task_id.as_ref()
     }
 
-    /// The place in the server's queue, while the chat waits there.
+    /// Returns the position in the server's queue, while the chat waits there.
     #[must_use]
     pub const fn position(&self) -> Option<u32> {
         self.position
     }
 
-    /// How the chat has ended; `None` while it goes on.
+    /// Returns how the chat has ended; `None` while it goes on.
     #[must_use]
     pub const fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// The last reply, also of a chat in which the model failed.
+    /// Returns the last reply, also of a chat whose model failed.
     #[must_use]
     pub fn reply(&self) -> Option<&Reply> {
         match self.outcome.as_ref()? {
@@ -281,7 +282,7 @@ impl Transcript {
         }
     }
 
-    /// Whether something was left out for want of room.
+    /// Returns whether something was left out for lack of room.
     #[must_use]
     pub const fn is_truncated(&self) -> bool {
         self.truncated

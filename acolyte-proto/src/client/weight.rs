@@ -1,4 +1,4 @@
-//! About how many bytes events hold, for the bounds of queues.
+//! The approximate sizes of events in bytes, for the bounds of queues.
 
 use rpc_core::{Json, Str};
 
@@ -10,7 +10,7 @@ use crate::frame::{Extra, Reply, Skill, Status};
 type Text<'a> = Option<&'a str>;
 
 impl ClientEvent {
-    /// About how many bytes it holds.
+    /// Returns the approximate size in bytes.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
@@ -27,7 +27,7 @@ impl ClientEvent {
 }
 
 impl ChatUpdate {
-    /// About how many bytes it holds.
+    /// Returns the approximate size in bytes.
     #[cfg(feature = "tokio")]
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>() + self.inner_weight()
@@ -72,7 +72,7 @@ impl Warning {
     }
 }
 
-/// About how many bytes an event holds beside its own size.
+/// Returns the approximate size of an event's contents in bytes, beside its own size.
 pub(super) fn of_event(event: &Event) -> usize {
     match event {
         Event::Reasoning(text) | Event::TextDelta(text) | Event::SkillDeactivated(text) => {

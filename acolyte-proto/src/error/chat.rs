@@ -9,34 +9,34 @@ use crate::frame::{Extra, keep_extra};
 use crate::id::ErrorId;
 use crate::loose;
 
-/// The words of a failure that comes without.
+/// The message of a failure that comes without one.
 const WORDLESS: Str = Str::from_static("unknown error");
 
-/// How a chat failed: `chat.error`, the event `error`, and the end of a failed stream over HTTP.
+/// A failure of a chat: `chat.error`, the event `error`, and the end of a failed stream over HTTP.
 /// Acolyte specification, *Event model* and *Invariants*.
 ///
-/// Whether repeating the chat is safe is not told: its tools may have done their work.
+/// It does not say whether repeating the chat is safe: its tools may have done their work.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(from = "ErrorMembers")]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct ChatError {
-    /// What to show people.
+    /// The message for people.
     #[serde(rename = "errorMessage")]
     pub message: Str,
-    /// Names the failure in the server's log. One of another form is left out.
+    /// The id of the failure in the server's log. An id of another form is left out.
     #[serde(rename = "errorId", skip_serializing_if = "Option::is_none")]
     pub id: Option<ErrorId>,
-    /// What kind of failure: see [`error::code`](crate::error::code), an open set.
+    /// The kind of failure: see [`error::code`](crate::error::code), an open set.
     #[serde(rename = "errorCode", skip_serializing_if = "Option::is_none")]
     pub code: Option<Str>,
-    /// More about it.
+    /// Details.
     #[serde(rename = "error", skip_serializing_if = "Option::is_none")]
     pub detail: Option<Box<ErrorDetail>>,
 }
 
 impl ChatError {
-    /// An error with these words.
+    /// Creates an error with this message.
     pub fn new(message: impl Into<Str>) -> Self {
         Self {
             message: message.into(),
@@ -68,13 +68,13 @@ impl ChatError {
     }
 }
 
-/// More about an error. Every value is of an open set, and `kind` and `category` of known servers
-/// are often wrong: show them, do not decide by them.
+/// The details of an error. All values are open sets, and `kind` and `category` of known servers
+/// are often wrong: show them, but do not rely on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 #[non_exhaustive]
 pub struct ErrorDetail {
-    /// As [`ChatError::code`].
+    /// The same as [`ChatError::code`].
     #[serde(default, deserialize_with = "loose::text")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Str>,
@@ -102,7 +102,7 @@ pub struct ErrorDetail {
 keep_extra!(ErrorDetail);
 
 impl ErrorDetail {
-    /// A detail that says nothing yet.
+    /// Creates an empty detail.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -144,7 +144,7 @@ impl ErrorDetail {
     }
 }
 
-/// An error as it is read. It may be the end of a chat, so anything passes for one.
+/// An error as received. It may be the end of a chat, so anything is accepted.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ErrorMembers {
@@ -158,7 +158,7 @@ struct ErrorMembers {
     error: ErrorValue,
 }
 
-/// The member `error`: details, or the words, where another peer puts them there.
+/// The member `error`: the details, or the message, where another peer puts it there.
 #[derive(Default)]
 enum ErrorValue {
     #[default]

@@ -1,4 +1,4 @@
-//! [`FrameError`]: a text that is no frame.
+//! [`FrameError`]: why a text is not a frame.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use serde::Deserialize;
 use crate::id::RpcId;
 use crate::loose;
 
-/// A text that is no frame, and what of it could be read all the same. Decoding it again fails
-/// again.
+/// The error for a text that is not a frame, with the parts that could be read. Decoding it again
+/// fails again.
 ///
-/// A server answers a bad request with [`reply_to`](Self::reply_to); a client ends what waits for
-/// a bad answer, so that nothing waits for ever.
+/// A server answers an invalid request with [`reply_to`](Self::reply_to); a client ends the request
+/// that an invalid answer belongs to, so that nothing waits for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameError {
     id: Option<RpcId>,
@@ -22,8 +22,8 @@ pub struct FrameError {
 }
 
 impl FrameError {
-    /// What can be read of a text that is no frame, all of it or nothing: whoever takes a piece of
-    /// a broken text answers a request that nobody finished.
+    /// Reads the id and type of a text that is not a frame, or neither: a part of a broken text
+    /// could belong to a request that was never finished.
     #[cold]
     pub(crate) fn of<T: Tagged>(frame: &str, limits: &Limits, error: DecodeError) -> Self {
         let head: Head = json::decode_js(frame, limits).unwrap_or_default();
@@ -35,25 +35,25 @@ impl FrameError {
         }
     }
 
-    /// The id of the request that the text belongs to.
+    /// Returns the id of the request that the text belongs to.
     #[must_use]
     pub const fn id(&self) -> Option<&RpcId> {
         self.id.as_ref()
     }
 
-    /// The frame's type, if it is one that this crate knows.
+    /// Returns the frame's type, if this crate knows it.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
-    /// What is wrong.
+    /// Returns what is wrong.
     #[must_use]
     pub const fn decode_error(&self) -> &DecodeError {
         &self.error
     }
 
-    /// The id that the answer to a bad request carries: its own, or `rpc_unknown`.
+    /// Returns the id for the answer to an invalid request: its own, or `rpc_unknown`.
     #[must_use]
     pub fn reply_to(&self) -> RpcId {
         self.id.clone().unwrap_or_else(RpcId::unreadable)

@@ -1,4 +1,5 @@
-//! [`ChatError`] and [`ErrorDetail`], how a chat fails; [`FrameError`]; the words of a refusal.
+//! [`ChatError`] and [`ErrorDetail`], the failure of a chat; [`FrameError`]; the reasons of a
+//! refusal.
 
 mod chat;
 mod frame;
@@ -8,30 +9,30 @@ pub use frame::FrameError;
 
 use crate::id::RpcId;
 
-/// The `error` of a request that is not one: bad JSON, a bad id, an unknown type, a wrong payload.
+/// The `error` for an invalid request: bad JSON, a bad id, an unknown type, a wrong payload.
 pub const INVALID_MESSAGE: &str = "Invalid RPC message";
-/// Starts the `error` of a chat whose id is in use.
+/// The start of the `error` for a chat whose id is in use.
 pub const ALREADY_RUNNING: &str = "Chat request already running for id: ";
-/// Starts the `error` of a chat that finds no place to wait.
+/// The start of the `error` for a chat that does not fit into the queue.
 pub const QUEUE_FULL: &str = "RPC queue is full (";
 
-/// The `error` of a chat whose id is in use.
+/// Returns the `error` for a chat whose id is in use.
 #[must_use]
 pub fn already_running(id: &RpcId) -> String {
     format!("{ALREADY_RUNNING}{id}")
 }
 
-/// The `error` of a chat that finds no place among so many that wait.
+/// Returns the `error` for a chat that does not fit into the queue.
 #[must_use]
 pub fn queue_full(queued: usize) -> String {
     format!("{QUEUE_FULL}{queued} queued). Try again shortly.")
 }
 
-/// What a refusal is about, by its words: the protocol has no codes for it.
+/// The kind of a refusal, recognized by its text: the protocol has no codes for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalKind {
-    /// The request was not one. Repeating it fails again.
+    /// The request was invalid. Repeating it fails again.
     InvalidMessage,
     /// The request's id is in use. Safe to repeat with another id.
     AlreadyRunning,
@@ -42,7 +43,7 @@ pub enum RefusalKind {
 }
 
 impl RefusalKind {
-    /// What these words are about.
+    /// Returns the kind of a refusal with this text.
     #[must_use]
     pub fn of(error: &str) -> Self {
         if error == INVALID_MESSAGE {
@@ -60,9 +61,9 @@ impl RefusalKind {
 /// Codes that known servers use in `errorCode` and [`ErrorDetail::code`]. The set is open: expect
 /// others, also those of an operating system such as `ENOENT`.
 pub mod code {
-    /// The chat was aborted. Servers of this crate only.
+    /// The chat was aborted. Sent by servers of this crate only.
     pub const ABORTED: &str = "E_ABORTED";
-    /// By far the most common.
+    /// The most common code by far.
     pub const UNKNOWN: &str = "E_UNKNOWN";
     /// Something took too long.
     pub const TIMEOUT: &str = "E_TIMEOUT";

@@ -1,4 +1,4 @@
-//! [`Checklist`]: what is to be done in a chat.
+//! [`Checklist`]: the list of steps of a chat.
 
 use rpc_core::json::lenient;
 use rpc_core::{Str, words};
@@ -7,15 +7,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::Event;
 use crate::loose;
 
-/// A list of what is to be done.
+/// A list of things to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Checklist {
-    /// Which list.
+    /// The id of the list.
     #[serde(deserialize_with = "lenient::id")]
     pub group_id: Str,
-    /// What the list is called.
+    /// The title of the list.
     #[serde(default, deserialize_with = "loose::text")]
     pub group_title: Str,
     /// Its items, as they were sent; see [`ChecklistItem::order`].
@@ -27,56 +27,56 @@ pub struct Checklist {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChecklistItem {
-    /// Which item.
+    /// The id of the item.
     #[serde(deserialize_with = "lenient::id")]
     pub id: Str,
     /// What is to be done.
     pub label: Str,
-    /// How far it is.
+    /// Its progress.
     #[serde(default, deserialize_with = "loose::text")]
     pub status: ItemStatus,
-    /// Where it stands in the list.
+    /// Its position in the list.
     #[serde(default, deserialize_with = "loose::count")]
     pub order: u64,
 }
 
 words! {
-    /// How far an item is.
+    /// The progress of an item.
     #[derive(Default)]
     pub enum ItemStatus {
-        /// Nothing was done yet.
+        /// Not started.
         #[default]
         "pending" => Pending,
-        /// It is being done.
+        /// In progress.
         "in_progress" => InProgress,
-        /// It is done.
+        /// Done.
         "done" => Done,
-        /// It could not be done.
+        /// Failed.
         "failed" => Failed,
         .. => Other,
     }
 }
 
 words! {
-    /// The two names of a checklist's event. Exhaustive: an event of another name is another event.
+    /// The two names of the checklist event. Exhaustive: any other name is another event.
     #[derive(Default)]
     pub enum ChecklistTag {
-        /// The specification, and all releases.
+        /// The name in the specification and in all releases.
         #[default]
         "checklist" => Checklist,
-        /// Servers after 0.22.
+        /// The name in servers after 0.22.
         "tasklist" => Tasklist,
     }
 }
 
-/// Items that are null are left out.
+/// Reads the items, leaving out null.
 fn items<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ChecklistItem>, D::Error> {
     let items = Vec::<Option<ChecklistItem>>::deserialize(from)?;
     Ok(items.into_iter().flatten().collect())
 }
 
 impl Checklist {
-    /// A list without items.
+    /// Creates a list without items.
     pub fn new(group_id: impl Into<Str>, group_title: impl Into<Str>) -> Self {
         Self {
             group_id: group_id.into(),
@@ -85,7 +85,7 @@ impl Checklist {
         }
     }
 
-    /// Adds an item behind the others.
+    /// Adds an item at the end.
     #[must_use]
     pub fn with_item(mut self, item: ChecklistItem) -> Self {
         self.items.push(item);
@@ -94,7 +94,7 @@ impl Checklist {
 }
 
 impl ChecklistTag {
-    /// The event by this name, if it is a list that has the other one.
+    /// Returns the event under this name, if it is a list under the other one.
     pub(crate) fn rename(self, event: &Event) -> Option<Event> {
         match (self, event) {
             (Self::Checklist, Event::Tasklist(list)) => Some(Event::Checklist(list.clone())),
@@ -105,7 +105,7 @@ impl ChecklistTag {
 }
 
 impl ChecklistItem {
-    /// An item that nothing was done for yet.
+    /// Creates an item that is not started.
     pub fn new(id: impl Into<Str>, label: impl Into<Str>, order: u64) -> Self {
         Self {
             id: id.into(),

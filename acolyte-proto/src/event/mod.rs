@@ -24,31 +24,31 @@ tagged! {
     /// One step of a chat. Acolyte specification, *Event model*.
     #[derive(Clone, Debug, PartialEq)]
     pub enum Event by "type" {
-        /// What the chat does now. Servers send [`RunState::RUNNING`] once, when it starts.
+        /// What the chat is doing. Servers send [`RunState::RUNNING`] once, when it starts.
         "status" => Status(RunState) in "state" or Unknown,
-        /// What the model thinks aloud.
+        /// The model's reasoning.
         "reasoning" => Reasoning(Str) in "text",
-        /// More of the model's text. All of it together is not the reply's output: there is also
-        /// what the model says beside calls of tools.
+        /// More of the model's text. Together, these are not the reply's output: they include what
+        /// the model says beside tool calls.
         "text-delta" => TextDelta(Str) in "text",
         /// The model calls a tool.
         "tool-call" => ToolCall(ToolCall),
-        /// A tool puts something out.
+        /// A tool has output.
         "tool-output" => ToolOutput(ToolOutput),
         /// A tool has run.
         "tool-result" => ToolResult(ToolResult),
-        /// What the chat costs, estimated while it runs. It goes up and down: keep the last, never
-        /// add them up, and trust the reply's.
+        /// The tokens used so far, an estimate that goes up and down: keep the last one, never add
+        /// them up, and trust the reply's.
         "usage" => Usage(Usage),
-        /// A list of what is to be done, whole each time. Replace the one of the same group. The
-        /// name of the specification, and of all releases.
+        /// A whole checklist, which replaces the one of its group. The name in the specification
+        /// and in all releases.
         "checklist" => Checklist(Checklist),
-        /// The same by the name that servers after 0.22 have for it:
-        /// [`checklist`](Self::checklist) is either.
+        /// The same under the name that servers after 0.22 use: [`checklist`](Self::checklist)
+        /// returns either.
         "tasklist" => Tasklist(Checklist),
-        /// The chat has failed. Over HTTP it is the end; on a WebSocket it is not, `chat.error` is.
+        /// The chat has failed. This ends a chat over HTTP; on a WebSocket, `chat.error` does.
         "error" => Error(ChatError),
-        /// Something that does not end the chat.
+        /// A message that does not end the chat.
         "notice" => Notice(Notice),
         /// A skill was switched on.
         "skill-activated" => SkillActivated(Skill) in "skill",
@@ -57,14 +57,14 @@ tagged! {
     }
 }
 
-/// What a chat does.
+/// What a chat is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct RunState {
-    /// What.
+    /// The kind of activity.
     pub kind: RunKind,
-    /// How many tools it has called.
+    /// How many tools the chat has called.
     #[serde(default, deserialize_with = "loose::count")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
@@ -75,7 +75,7 @@ pub struct RunState {
 }
 
 words! {
-    /// What a chat does. Known servers send `running` only.
+    /// The activity of a chat. Known servers send `running` only.
     #[non_exhaustive]
     pub enum RunKind {
         /// It runs.
@@ -89,24 +89,24 @@ words! {
     }
 }
 
-/// What a chat costs, in tokens: an estimate while it runs.
+/// The tokens that a chat uses: an estimate while it runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Tokens that were read.
+    /// Input tokens.
     #[serde(deserialize_with = "loose::count")]
     pub input_tokens: u64,
-    /// Tokens that were written.
+    /// Output tokens.
     #[serde(deserialize_with = "loose::count")]
     pub output_tokens: u64,
 }
 
 impl RunState {
-    /// It runs.
+    /// The state of a running chat.
     pub const RUNNING: Self = Self::new(RunKind::Running);
 
-    /// Nothing more than this.
+    /// Creates a state of this kind, without further members.
     #[must_use]
     pub const fn new(kind: RunKind) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl RunState {
 }
 
 impl Usage {
-    /// So many tokens read and written.
+    /// Creates a usage of this many input and output tokens.
     #[must_use]
     pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
         Self {
@@ -129,12 +129,12 @@ impl Usage {
 }
 
 impl Event {
-    /// More of the model's text.
+    /// Creates a [`TextDelta`](Self::TextDelta).
     pub fn text(text: impl Into<Str>) -> Self {
         Self::TextDelta(text.into())
     }
 
-    /// A list of what is to be done, by either name.
+    /// Returns the checklist, under either name.
     #[must_use]
     pub const fn checklist(&self) -> Option<&Checklist> {
         match self {
@@ -143,12 +143,12 @@ impl Event {
         }
     }
 
-    /// Decodes an event that stands for itself, as in a stream over HTTP. One that this crate does
-    /// not know is [`Event::Unknown`].
+    /// Decodes an event on its own, as in a stream over HTTP. An event of an unknown type is
+    /// [`Event::Unknown`].
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no object with a `type`, or a known event without what makes
-    /// it one. Decoding it again fails again.
+    /// [`DecodeError`] if the text is not an object with a `type`, or if a known event lacks a
+    /// required member. Decoding it again fails again.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         json::decode_js(text, limits)
     }

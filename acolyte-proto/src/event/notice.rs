@@ -1,18 +1,18 @@
-//! [`Notice`]: something that people should know.
+//! [`Notice`]: a message for people.
 
 use rpc_core::{Str, words};
 use serde::{Deserialize, Serialize};
 
 use crate::loose;
 
-/// Something that people should know and that does not end the chat. Servers from 0.22.
+/// A message for people that does not end the chat. Sent by servers from 0.22.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Notice {
-    /// How bad it is.
+    /// Its severity.
     #[serde(default, deserialize_with = "loose::text")]
     pub level: NoticeLevel,
-    /// What to show.
+    /// The message to show.
     pub message: Str,
     /// Where it comes from.
     #[serde(default, deserialize_with = "loose::text")]
@@ -21,7 +21,7 @@ pub struct Notice {
 }
 
 words! {
-    /// How bad a notice is.
+    /// The severity of a notice.
     #[derive(Default)]
     pub enum NoticeLevel {
         /// Something may be wrong.
@@ -34,7 +34,7 @@ words! {
 }
 
 impl Notice {
-    /// A warning with these words.
+    /// Creates a warning with this message.
     pub fn warn(message: impl Into<Str>) -> Self {
         Self {
             level: NoticeLevel::Warn,
@@ -43,7 +43,7 @@ impl Notice {
         }
     }
 
-    /// An error with these words, which does not end the chat.
+    /// Creates an error with this message, which does not end the chat.
     pub fn error(message: impl Into<Str>) -> Self {
         Self {
             level: NoticeLevel::Error,

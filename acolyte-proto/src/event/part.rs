@@ -1,4 +1,4 @@
-//! [`Part`]: a piece of what a tool puts out.
+//! [`Part`]: a piece of a tool's output.
 #![expect(clippy::exhaustive_structs, reason = "made of all their members")]
 
 use rpc_core::{Str, tagged, words};
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::loose;
 
 tagged! {
-    /// A piece of what a tool puts out, for people to read: the `content` of a
-    /// [`ToolOutput`](super::ToolOutput). The `label_key` of a header is a key of a translation,
+    /// A piece of a tool's output, for people to read: the `content` of a
+    /// [`ToolOutput`](super::ToolOutput). The `label_key` of a header is the key of a translation,
     /// such as `tool.label.file_read`.
     #[derive(Clone, Debug, PartialEq)]
     pub enum Part by "kind" {
         /// What the tool does.
         "tool-header" => ToolHeader(ToolHeader),
-        /// Text. A `content` that is a mere string is read as this.
+        /// Text. A bare string as `content` is read as this.
         "text" => Text(Str) in "text",
         /// Files that are read.
         "file-header" => FileHeader(FileHeader),
@@ -22,7 +22,7 @@ tagged! {
         "scope-header" => ScopeHeader(ScopeHeader),
         /// A file that is changed; [`Diff`](Self::Diff) lines follow.
         "edit-header" => EditHeader(EditHeader),
-        /// A line of a change.
+        /// A line of a diff.
         "diff" => Diff(Diff) or Unknown,
         /// Output of a program, sent when it has ended.
         "shell-output" => ShellOutput(ShellOutput) or Unknown,
@@ -37,9 +37,9 @@ tagged! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolHeader {
-    /// What it is called.
+    /// The name of the action.
     pub label_key: Str,
-    /// To what.
+    /// The object of the action.
     #[serde(default, deserialize_with = "loose::text")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Str>,
@@ -53,12 +53,12 @@ pub struct ToolHeader {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileHeader {
-    /// What is done.
+    /// The name of the action.
     pub label_key: Str,
     /// How many files.
     #[serde(default, deserialize_with = "loose::count")]
     pub count: u64,
-    /// Their paths, perhaps not all.
+    /// Their paths, possibly not all.
     #[serde(default, deserialize_with = "loose::strings")]
     pub targets: Vec<Str>,
 }
@@ -67,14 +67,14 @@ pub struct FileHeader {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScopeHeader {
-    /// What is done.
+    /// The name of the action.
     pub label_key: Str,
-    /// Where is searched.
+    /// Where the search looks.
     pub scope: Str,
-    /// What is searched.
+    /// The search patterns.
     #[serde(default, deserialize_with = "loose::strings")]
     pub patterns: Vec<Str>,
-    /// How often it was found.
+    /// The number of matches.
     #[serde(default, deserialize_with = "loose::count")]
     pub matches: u64,
 }
@@ -83,27 +83,27 @@ pub struct ScopeHeader {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EditHeader {
-    /// What is done.
+    /// The name of the action.
     pub label_key: Str,
     /// The file.
     pub path: Str,
-    /// How many files. Servers up to 0.21 only.
+    /// The number of files. Servers up to 0.21 only.
     #[serde(default, deserialize_with = "loose::count")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<u64>,
-    /// Lines that are new.
+    /// The number of added lines.
     #[serde(default, deserialize_with = "loose::count")]
     pub added: u64,
-    /// Lines that are gone.
+    /// The number of removed lines.
     #[serde(default, deserialize_with = "loose::count")]
     pub removed: u64,
 }
 
-/// A line of a change.
+/// A line of a diff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diff {
-    /// What became of the line.
+    /// Whether the line is new, gone or unchanged.
     pub marker: DiffMarker,
     /// The line's number, from 1.
     #[serde(deserialize_with = "loose::some_count")]
@@ -116,13 +116,13 @@ pub struct Diff {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShellOutput {
-    /// Where it was written.
+    /// The output stream.
     pub stream: ShellStream,
     /// The output.
     pub text: Str,
 }
 
-/// Something was left out.
+/// A note that something was left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Truncated {
@@ -130,26 +130,26 @@ pub struct Truncated {
     #[serde(default, deserialize_with = "loose::count")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Of what, such as `lines`.
+    /// The unit, such as `lines`.
     #[serde(default, deserialize_with = "loose::text")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<Str>,
 }
 
 words! {
-    /// What became of a line. Exhaustive: a line with another mark is a part that is not known.
+    /// The marker of a line. Exhaustive: a line with another marker is an unknown part.
     pub enum DiffMarker {
-        /// It is new.
+        /// The line is new.
         "add" => Add,
-        /// It is gone.
+        /// The line is gone.
         "remove" => Remove,
-        /// It stayed.
+        /// The line is unchanged.
         "context" => Context,
     }
 }
 
 words! {
-    /// Where a program wrote. Exhaustive: programs have two outputs.
+    /// An output stream of a program. Exhaustive: there are two.
     pub enum ShellStream {
         /// The standard output.
         "stdout" => Stdout,
@@ -159,7 +159,7 @@ words! {
 }
 
 impl Part {
-    /// Text.
+    /// Creates a text part.
     pub fn text(text: impl Into<Str>) -> Self {
         Self::Text(text.into())
     }

@@ -1,4 +1,4 @@
-//! What is told of a tool: [`ToolCall`], [`ToolOutput`] and [`ToolResult`].
+//! The events of a tool: [`ToolCall`], [`ToolOutput`] and [`ToolResult`].
 
 use rpc_core::json::lenient::{self, ByType};
 use rpc_core::{Json, Str};
@@ -13,33 +13,34 @@ use crate::loose;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// What the tool's outputs and its result will carry.
+    /// The id that the tool's outputs and its result refer to.
     #[serde(rename = "toolCallId", deserialize_with = "lenient::id")]
     pub id: Str,
     /// The tool.
     #[serde(rename = "toolName")]
     pub name: Str,
-    /// What the tool gets, an object; `{}` if it is absent.
+    /// The tool's arguments, an object; `{}` if absent.
     #[serde(default = "no_args", deserialize_with = "args")]
     pub args: Json,
 }
 
-/// A tool puts something out. A result that a server had stored has no output.
+/// A tool has output. Results that a server has stored come without output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolOutput {
-    /// The call. Of a tool that gives none, known servers send the tool's name.
+    /// The id of the call. For a tool without one, known servers send the tool's name.
     #[serde(rename = "toolCallId", deserialize_with = "lenient::id")]
     pub id: Str,
     /// The tool.
     #[serde(rename = "toolName")]
     pub name: Str,
-    /// What it puts out.
+    /// The output.
     #[serde(deserialize_with = "content")]
     pub content: Part,
 }
 
-/// A tool has run. What it says to the model is not told. If it failed, the model is told, and goes on.
+/// A tool has run. The result that the model sees is not included. If the tool failed, the model is
+/// told and continues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 #[non_exhaustive]
@@ -50,14 +51,14 @@ pub struct ToolResult {
     /// The tool.
     #[serde(rename = "toolName")]
     pub name: Str,
-    /// `true` or nothing: see [`told`](Self::told).
+    /// `true` or absent: see [`told`](Self::told).
     #[serde(rename = "isError", skip_serializing_if = "Option::is_none")]
     is_error: Option<bool>,
-    /// What kind of failure: see [`code`](crate::error::code), an open set.
+    /// The kind of failure: see [`code`](crate::error::code), an open set.
     #[serde(rename = "errorCode", default, deserialize_with = "loose::text")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Str>,
-    /// More about the failure.
+    /// Details of the failure.
     #[serde(rename = "error", default, deserialize_with = "loose::object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Box<ErrorDetail>>,
@@ -90,7 +91,7 @@ fn content<'de, D: Deserializer<'de>>(from: D) -> Result<Part, D::Error> {
 }
 
 impl ToolCall {
-    /// A call of the tool `name`, with what it gets as JSON.
+    /// Creates a call of the tool `name` with JSON arguments.
     pub fn new(id: impl Into<Str>, name: impl Into<Str>, args: impl Into<Json>) -> Self {
         Self {
             id: id.into(),
@@ -101,7 +102,7 @@ impl ToolCall {
 }
 
 impl ToolOutput {
-    /// Output of the call `id` of the tool `name`.
+    /// Creates an output of the call `id` of the tool `name`.
     pub fn new(id: impl Into<Str>, name: impl Into<Str>, content: Part) -> Self {
         Self {
             id: id.into(),
@@ -112,7 +113,7 @@ impl ToolOutput {
 }
 
 impl ToolResult {
-    /// The call `id` of the tool `name` has succeeded.
+    /// Creates a successful result of the call `id` of the tool `name`.
     pub fn ok(id: impl Into<Str>, name: impl Into<Str>) -> Self {
         Self {
             id: id.into(),
@@ -124,7 +125,7 @@ impl ToolResult {
         }
     }
 
-    /// The call `id` of the tool `name` has failed.
+    /// Creates a failed result of the call `id` of the tool `name`.
     pub fn failed(id: impl Into<Str>, name: impl Into<Str>) -> Self {
         Self {
             is_error: Some(true),
@@ -146,13 +147,14 @@ impl ToolResult {
         self
     }
 
-    /// Whether the tool failed.
+    /// Returns whether the tool failed.
     #[must_use]
     pub const fn is_error(&self) -> bool {
         self.is_error.is_some()
     }
 
-    /// A failure may be told by its code or detail alone; of none there are none.
+    /// Treats a result with a code or a detail as failed, unless it says otherwise, and removes
+    /// both from a successful one.
     fn told(mut self) -> Self {
         let says_more = self.code.is_some() || self.detail.is_some();
         self.is_error = self.is_error.unwrap_or(says_more).then_some(true);

@@ -1,4 +1,4 @@
-//! [`ChatRequest`]: what a client says, and with which history.
+//! [`ChatRequest`]: the user's message, with its history and options.
 
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::json::lenient;
@@ -13,44 +13,44 @@ use crate::limits::{
 };
 use crate::loose;
 
-/// What a client says. Acolyte specification, *Contract shape*; these are all the members there
-/// are: a server refuses others, and null.
+/// The payload of a `chat.start`. Acolyte specification, *Contract shape*. The list of members is
+/// complete: a server refuses any other, and null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ChatRequest {
-    /// What the user says; may be empty.
+    /// The user's message; may be empty.
     pub message: Str,
-    /// What was said before, oldest first: [`HistoryItem`]s, but servers do not check that.
+    /// The conversation so far, oldest first: [`HistoryItem`]s, but servers do not check that.
     pub history: Vec<Json>,
-    /// The model that is to answer.
+    /// The model to use.
     pub model: Str,
-    /// The conversation; without it nothing is remembered.
+    /// The conversation; without it the server remembers nothing.
     #[serde(default, deserialize_with = "some")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// What the memory belongs to.
+    /// The owner of the memory.
     #[serde(default, deserialize_with = "some")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_id: Option<ResourceId>,
-    /// Skills that are on.
+    /// The active skills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub active_skills: Vec<Skill>,
     /// Hints for the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<Str>,
-    /// The folder that tools work in.
+    /// The folder in which tools work.
     #[serde(default, deserialize_with = "some")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Str>,
 }
 
-/// A member that may be absent, which is not the same as null.
+/// Reads a member that may be absent, but not null.
 fn some<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
-/// As a [`ChatRequest`] is read over HTTP.
+/// A [`ChatRequest`] as read over HTTP.
 #[derive(Deserialize)]
 #[serde(remote = "ChatRequest", rename_all = "camelCase")]
 struct LaxRequest {
@@ -68,7 +68,7 @@ struct LaxRequest {
     workspace: Option<Str>,
 }
 
-/// An id; one of another form is left out.
+/// Reads an id; one of another form is left out.
 fn lax_id<'de, D: Deserializer<'de>, K: Kind>(from: D) -> Result<Option<Id<K>>, D::Error> {
     let text: Str = loose::text(from)?;
     Ok(Id::parse(&text).ok())
@@ -80,7 +80,7 @@ fn lax_id<'de, D: Deserializer<'de>, K: Kind>(from: D) -> Result<Option<Id<K>>, 
 pub struct Skill {
     /// The name; not empty.
     pub name: Str,
-    /// What the model is told; not empty.
+    /// The instructions for the model; not empty.
     pub instructions: Str,
 }
 
@@ -113,7 +113,7 @@ pub enum RequestFault {
 }
 
 impl ChatRequest {
-    /// This message to this model, without a history.
+    /// Creates a request with this message and model, without a history.
     pub fn new(message: impl Into<Str>, model: impl Into<Str>) -> Self {
         Self {
             message: message.into(),
@@ -127,10 +127,10 @@ impl ChatRequest {
         }
     }
 
-    /// Adds a message behind the history.
+    /// Adds a message at the end of the history.
     ///
     /// # Errors
-    /// If the item is not JSON, which no item is.
+    /// [`Refused::Encode`] if the item is not JSON, which does not happen.
     pub fn with_history_item(mut self, item: &HistoryItem) -> Result<Self, Refused> {
         self.history.push(Json::of(item)?);
         Ok(self)
@@ -174,8 +174,8 @@ impl ChatRequest {
         text("workspace", workspace, MAX_WORKSPACE_UNITS)
     }
 
-    /// Decodes a request that stands for itself, as strictly as servers read it on a WebSocket: no
-    /// other members, no null, ids of their form, and within the [limits](Self::validate).
+    /// Decodes a request on its own, as strictly as servers read it on a WebSocket: no other
+    /// members, no null, well-formed ids, and within the [limits](Self::validate).
     ///
     /// # Errors
     /// [`DecodeError`]; decoding it again fails again.
@@ -185,7 +185,7 @@ impl ChatRequest {
     }
 
     /// Decodes the body of a chat over HTTP, where known servers are not strict: other members are
-    /// ignored, null counts as absent, an id of another form is left out, and texts may be long.
+    /// ignored, null counts as absent, a malformed id is left out, and texts may be long.
     ///
     /// # Errors
     /// [`DecodeError`] if `message`, `model` or the array `history` is absent, or a member has
@@ -209,7 +209,7 @@ impl From<RequestFault> for DecodeError {
 }
 
 impl Skill {
-    /// A skill.
+    /// Creates a skill.
     pub fn new(name: impl Into<Str>, instructions: impl Into<Str>) -> Self {
         Self {
             name: name.into(),

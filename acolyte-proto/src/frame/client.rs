@@ -7,7 +7,7 @@ use crate::error::FrameError;
 use crate::id::{RpcId, TaskId};
 
 tagged! {
-    /// One frame of the client: `{"id", "type", "payload"}`. Acolyte specification, *RPC baseline*.
+    /// One frame of a client: `{"id", "type", "payload"}`. Acolyte specification, *RPC baseline*.
     ///
     /// ```
     /// use acolyte_proto::frame::{ClientFrame, Request};
@@ -29,29 +29,29 @@ tagged! {
 }
 
 tagged! {
-    /// What a client asks for. Acolyte specification, *RPC baseline*.
+    /// A request of a client. Acolyte specification, *RPC baseline*.
     #[derive(Clone, Debug, PartialEq)]
     pub enum Request by "type" in "payload" {
-        /// The server's status.
+        /// Requests the server's status.
         "status.get" => StatusGet,
-        /// Start a chat, or let it wait for its turn.
+        /// Starts a chat, or queues it.
         "chat.start" => ChatStart(Box<ChatRequest>) in "request",
-        /// End a chat of this connection, by its request's id, before its time.
+        /// Aborts a chat of this connection, by the id of its request.
         "chat.abort" => ChatAbort(RpcId) in "requestId",
-        /// What has become of a chat, also of another connection's.
+        /// Requests the state of a task, of any connection.
         "task.status" => TaskStatus(TaskId) in "taskId",
     }
 }
 
 impl ClientFrame {
-    /// This request with this id.
+    /// Creates a frame from a request and its id.
     #[must_use]
     pub const fn new(id: RpcId, request: Request) -> Self {
         Self { id, request }
     }
 
-    /// Decodes a request, strictly: what [`ChatRequest::decode`] refuses is refused, and a type that
-    /// is not known. Other members of the frame and of its payload are ignored.
+    /// Decodes a request, strictly: a request that [`ChatRequest::decode`] refuses is refused, and
+    /// so is an unknown type. Other members of the frame and of its payload are ignored.
     ///
     /// # Errors
     /// [`FrameError`], which knows the id to [reply to](FrameError::reply_to).

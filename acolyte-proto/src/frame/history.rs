@@ -13,20 +13,20 @@ use crate::id::MessageId;
 pub struct HistoryItem {
     /// Its id.
     pub id: MessageId,
-    /// Who said it.
+    /// The author.
     pub role: Role,
-    /// What was said.
+    /// The text.
     pub content: Str,
-    /// What it is.
+    /// The kind of message.
     #[serde(default)]
     pub kind: HistoryKind,
-    /// When it was said.
+    /// The time of the message.
     #[serde(with = "super::time")]
     pub timestamp: SystemTime,
 }
 
 words! {
-    /// Who said something. Exhaustive: the protocol has no other.
+    /// The author of a message. Exhaustive: the protocol has no other.
     pub enum Role {
         /// The program.
         "system" => System,
@@ -38,22 +38,22 @@ words! {
 }
 
 words! {
-    /// What a message of a history is.
+    /// The kind of a message in a history.
     #[derive(Default)]
     #[non_exhaustive]
     pub enum HistoryKind {
-        /// Something that was said.
+        /// An ordinary message.
         #[default]
         "text" => Text,
-        /// Something about a tool.
+        /// A message about a tool.
         "tool_payload" => ToolPayload,
-        /// Something that the program showed.
+        /// A status that the program showed.
         "status" => Status,
     }
 }
 
 impl HistoryItem {
-    /// Something that was said.
+    /// Creates an ordinary message.
     pub fn new(id: MessageId, role: Role, content: impl Into<Str>, timestamp: SystemTime) -> Self {
         Self {
             id,

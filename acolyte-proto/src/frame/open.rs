@@ -1,4 +1,4 @@
-//! [`Extra`]: members that peers of other versions send.
+//! [`Extra`]: unknown members, from peers of other versions.
 
 use std::fmt;
 
@@ -7,32 +7,32 @@ use serde::{Serialize, Serializer};
 
 use crate::limits::MAX_EXTRA;
 
-/// Members of an open object that this crate does not know, in their order: at most [`MAX_EXTRA`].
+/// The unknown members of an open object, in order: at most [`MAX_EXTRA`].
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Extra {
     members: Vec<(Str, Json)>,
 }
 
 impl Extra {
-    /// The member of this name.
+    /// Returns the member of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.iter().find(|it| it.0 == name).map(|it| it.1)
     }
 
-    /// Every member.
+    /// Returns an iterator over all members.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.members.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no members.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Adds a member, in place of one of the same name. One too many is left out, and null, which
-    /// is as good as nothing.
+    /// Sets a member, replacing one of the same name. A member beyond the limit is left out, and so
+    /// is null, which counts as absent.
     pub fn set(&mut self, name: impl Into<Str>, value: Json) {
         let name = name.into();
         self.members.retain(|it| it.0 != name);
@@ -55,8 +55,8 @@ impl fmt::Debug for Extra {
     }
 }
 
-/// Lets a type of `#[serde(remote = "Self")]` keep the members that it does not have in `extra`. What
-/// was read goes through a function, if there is one.
+/// Lets a type of `#[serde(remote = "Self")]` keep unknown members in `extra`. An optional function
+/// adjusts the value after reading.
 macro_rules! keep_extra {
     ($Name:ty $(, $then:path)?) => {
         #[automatically_derived]

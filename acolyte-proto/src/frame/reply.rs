@@ -1,4 +1,4 @@
-//! [`Reply`]: how a chat ends.
+//! [`Reply`]: the end of a chat.
 
 use rpc_core::{DecodeError, Json, Limits, Str, json};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::chat::Skill;
 use crate::loose;
 
-/// How a chat ends. Acolyte specification, *Contract shape*.
+/// The end of a chat. Acolyte specification, *Contract shape*.
 ///
-/// A chat whose model failed ends with a reply too: look at [`error`](Self::error) first. Lists are
-/// always written, and so are `outputStreamed` and a name of the model: without them known clients
+/// A chat whose model failed ends with a reply too: check [`error`](Self::error) first. Lists are
+/// always written, and so are `outputStreamed` and the name of a model: without them known clients
 /// wait for ever.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,51 +19,51 @@ pub struct Reply {
     #[serde(default, deserialize_with = "loose::text")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Str>,
-    /// The model that answered. Empty if a server does not tell it; written as `unknown` then.
+    /// The model that answered. Empty if a server leaves it out; then written as `unknown`.
     #[serde(default, deserialize_with = "loose::text", serialize_with = "named")]
     pub model: Str,
     /// The assistant's last answer.
     pub output: Str,
     /// Whether the output was already sent as deltas; if not, show it now. `None` from servers
-    /// before 0.22; written as `false`, so that nothing is lost.
+    /// before 0.22, and then written as `false`, so that no output is lost.
     #[serde(serialize_with = "told")]
     pub output_streamed: Option<bool>,
-    /// Why the model failed: then the chat has failed, whatever the output says.
+    /// Why the model failed: the chat has then failed, whatever the output says.
     #[serde(default, deserialize_with = "words")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Str>,
-    /// The names of the tools that were called, in their order.
+    /// The names of the tools called, in order.
     #[serde(default, deserialize_with = "loose::strings")]
     pub tool_calls: Vec<Str>,
     /// How often the model was called.
     #[serde(default, deserialize_with = "loose::count")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_calls: Option<u64>,
-    /// The skills that are on.
+    /// The active skills.
     #[serde(default, deserialize_with = "skills")]
     pub active_skills: Vec<Skill>,
-    /// What the chat cost.
+    /// The tokens that the chat used.
     #[serde(default, deserialize_with = "loose::object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ReplyUsage>,
-    /// What the prompt was made of.
+    /// The parts of the prompt.
     #[serde(default, deserialize_with = "loose::object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_breakdown: Option<PromptBreakdown>,
 }
 
-/// What a chat cost, in tokens.
+/// The tokens that a chat used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", from = "UsageMembers")]
 #[non_exhaustive]
 pub struct ReplyUsage {
-    /// Tokens that were read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens that were written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Tokens of both kinds. The sum of the two, where a server does not tell it.
+    /// All tokens; the sum of the two if a server leaves it out.
     pub total_tokens: u64,
-    /// Tokens that may be read.
+    /// The budget of input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_budget_tokens: Option<u64>,
 }
@@ -81,18 +81,18 @@ struct UsageMembers {
     input_budget_tokens: Option<u64>,
 }
 
-/// What a prompt was made of, in tokens.
+/// The parts of a prompt, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct PromptBreakdown {
-    /// Tokens that it may have.
+    /// The budget.
     #[serde(deserialize_with = "loose::count")]
     pub budget_tokens: u64,
-    /// Tokens that it has.
+    /// The tokens used.
     #[serde(deserialize_with = "loose::count")]
     pub used_tokens: u64,
-    /// Tokens of the server's own words.
+    /// Tokens of the server's own instructions.
     #[serde(deserialize_with = "loose::count")]
     pub system_tokens: u64,
     /// Tokens of the tools' descriptions.
@@ -101,7 +101,7 @@ pub struct PromptBreakdown {
     /// Tokens of skills.
     #[serde(deserialize_with = "loose::count")]
     pub skill_tokens: u64,
-    /// Tokens of what is remembered.
+    /// Tokens of the memory.
     #[serde(deserialize_with = "loose::count")]
     pub memory_tokens: u64,
     /// Tokens of the conversation.
@@ -120,7 +120,7 @@ impl From<UsageMembers> for ReplyUsage {
     }
 }
 
-/// A model without a name gets one.
+/// Writes the name of a model, `unknown` if it is empty.
 fn named<S: Serializer>(model: &Str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(if model.is_empty() { "unknown" } else { model })
 }
@@ -129,7 +129,7 @@ fn told<S: Serializer>(streamed: &Option<bool>, to: S) -> Result<S::Ok, S::Error
     to.serialize_bool(streamed.unwrap_or(false))
 }
 
-/// The words of an error. One that is no text is an error all the same.
+/// Reads an error message. Any value other than null and a text is an error, too.
 fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
     let error: Option<Json> = Deserialize::deserialize(from)?;
     Ok(error.map(|error| match error.as_str() {
@@ -138,7 +138,7 @@ fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
     }))
 }
 
-/// An array of skills; what is none is left out.
+/// Reads an array of skills, leaving out invalid ones.
 fn skills<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Skill>, D::Error> {
     #[derive(Deserialize)]
     struct Maybe {
@@ -155,7 +155,7 @@ fn skills<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Skill>, D::Error> {
 }
 
 impl Reply {
-    /// A reply whose output was not sent as deltas.
+    /// Creates a reply whose output was not sent as deltas.
     pub fn new(output: impl Into<Str>, model: impl Into<Str>) -> Self {
         Self {
             output: output.into(),
@@ -172,18 +172,18 @@ impl Reply {
         self
     }
 
-    /// Decodes a reply that stands for itself. What it can do without may be absent or null.
+    /// Decodes a reply on its own. Optional members may be absent or null.
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no object, has no `output`, or an `outputStreamed` that is
-    /// neither true nor false. Decoding it again fails again.
+    /// [`DecodeError`] if the text is not an object, has no `output`, or has an `outputStreamed`
+    /// that is neither true nor false. Decoding it again fails again.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         json::decode_js(text, limits)
     }
 }
 
 impl ReplyUsage {
-    /// So many tokens read and written.
+    /// Creates a usage of this many input and output tokens.
     #[must_use]
     pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
         Self {

@@ -12,7 +12,7 @@ use crate::id::{RpcId, TaskId};
 use crate::loose;
 
 tagged! {
-    /// One frame of the server: `{"id", "type", ...}`. Acolyte specification, *RPC baseline*.
+    /// One frame of a server: `{"id", "type", ...}`. Acolyte specification, *RPC baseline*.
     ///
     /// ```
     /// use acolyte_proto::event::Event;
@@ -35,17 +35,17 @@ tagged! {
 }
 
 tagged! {
-    /// What a server answers. Acolyte specification, *RPC baseline* and *Queue semantics*.
+    /// An answer of a server. Acolyte specification, *RPC baseline* and *Queue semantics*.
     #[derive(Clone, Debug, PartialEq)]
     pub enum Answer by "type" {
-        /// To `status.get`.
+        /// Answers `status.get`.
         "status.result" => Status(Box<Status>) in "status",
-        /// A chat was accepted, as this task; first of its answers.
+        /// A chat was accepted, as this task; the first answer to a chat.
         "chat.accepted" => Accepted(TaskId) in "taskId",
-        /// A chat waits at this place, from 1; the running chat is not counted. Sent again whenever
-        /// the queue changes, perhaps with the same position.
+        /// A chat waits at this position, from 1; the running chat does not count. Repeated
+        /// whenever the queue changes, possibly with the same position.
         "chat.queued" => Queued(u32) in #[serde(deserialize_with = "position")] "position",
-        /// A chat runs.
+        /// A chat is running.
         "chat.started" => Started,
         /// A step of a chat.
         "chat.event" => Event(Event) in "event",
@@ -53,36 +53,36 @@ tagged! {
         "chat.done" => Done(Box<Reply>) in "reply",
         /// A chat has failed.
         "chat.error" => Failed(Box<ChatError>),
-        /// To `chat.abort`.
+        /// Answers `chat.abort`.
         "chat.abort.result" => AbortResult(AbortResult),
-        /// To `task.status`; `None` if the server does not know the task.
+        /// Answers `task.status`; `None` if the server does not know the task.
         "task.status.result" => TaskStatus(Option<Task>) in "task",
         /// The request was refused.
         "error" => Error(Refusal),
     }
 }
 
-/// What has become of an abort.
+/// The result of an abort.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AbortResult {
-    /// The chat's request.
+    /// The id of the chat's request.
     pub request_id: RpcId,
-    /// Whether there was such a chat to abort.
+    /// Whether there was a chat to abort.
     pub aborted: bool,
 }
 
-/// Why a request was refused.
+/// The refusal of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "ChatError")]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The server's words; [`RefusalKind::of`](crate::error::RefusalKind::of) tells them apart.
+    /// The reason; [`RefusalKind::of`](crate::error::RefusalKind::of) recognizes the known ones.
     pub error: Str,
 }
 
-/// Other peers put the words where an error of a chat has them.
+/// For peers that put the reason where an error of a chat has its message.
 impl From<ChatError> for Refusal {
     fn from(error: ChatError) -> Self {
         let error = error.message;
@@ -90,36 +90,36 @@ impl From<ChatError> for Refusal {
     }
 }
 
-/// A number that is no place is made the nearest.
+/// Reads a position; a number out of range becomes the nearest one in it.
 fn position<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     Ok(u32::try_from(loose::some_count(from)?).unwrap_or(u32::MAX))
 }
 
 impl ServerFrame {
-    /// This answer to the request with this id.
+    /// Creates the answer to the request with this id.
     #[must_use]
     pub const fn new(id: RpcId, answer: Answer) -> Self {
         Self { id, answer }
     }
 
-    /// The refusal of the request with this id.
+    /// Creates the refusal of the request with this id.
     pub fn error(id: RpcId, error: impl Into<Str>) -> Self {
         Self::new(id, Answer::error(error))
     }
 
-    /// Decodes an answer, forgivingly: null counts as absent, what an answer can do without may be
-    /// anything, and a type that is not known is [`Answer::Unknown`]. Members that wrap others in a
-    /// `payload` are not read.
+    /// Decodes an answer, leniently: null counts as absent, optional members may have any value,
+    /// and an answer of an unknown type is [`Answer::Unknown`]. Answers wrapped in a `payload` are
+    /// not read.
     ///
     /// # Errors
-    /// [`FrameError`], which knows what of the text could be read all the same.
+    /// [`FrameError`], which has the parts of the text that could be read.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, FrameError> {
         json::decode_js(text, limits).map_err(|error| FrameError::of::<Answer>(text, limits, error))
     }
 }
 
 impl Answer {
-    /// The request was refused, with these words.
+    /// Creates a refusal with this reason.
     pub fn error(error: impl Into<Str>) -> Self {
         let error = error.into();
         Self::Error(Refusal { error })
@@ -127,7 +127,7 @@ impl Answer {
 }
 
 impl AbortResult {
-    /// What has become of the abort of the chat with this request.
+    /// Creates the result of aborting the chat with this request.
     #[must_use]
     pub const fn new(request_id: RpcId, aborted: bool) -> Self {
         Self {

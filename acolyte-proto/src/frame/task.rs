@@ -1,4 +1,4 @@
-//! [`Task`]: what a server remembers of a chat.
+//! [`Task`]: a server's record of a chat.
 
 use std::time::SystemTime;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 
-/// What a server remembers of a chat that it accepted, until it restarts or forgets it.
+/// A server's record of an accepted chat, kept until the server restarts or forgets it.
 ///
 /// Times are written in milliseconds and with `Z`: known clients refuse an offset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,26 +16,26 @@ use crate::id::TaskId;
 pub struct Task {
     /// Its id.
     pub id: TaskId,
-    /// How far it is.
+    /// Its state.
     pub state: TaskState,
     /// When the chat was accepted.
     #[serde(with = "super::time")]
     pub created_at: SystemTime,
-    /// When the state changed last.
+    /// When the state last changed.
     #[serde(with = "super::time")]
     pub updated_at: SystemTime,
 }
 
 words! {
-    /// How far a chat is. Exhaustive: the states of the protocol's machine.
+    /// The state of a chat. Exhaustive: these are the states of the protocol.
     pub enum TaskState {
         /// It was accepted.
         "accepted" => Accepted,
-        /// It waits for its turn.
+        /// It is waiting.
         "queued" => Queued,
-        /// It runs.
+        /// It is running.
         "running" => Running,
-        /// It has ended with a reply, perhaps one that tells of an error.
+        /// It has ended with a reply, possibly one with an error.
         "completed" => Completed,
         /// It has failed.
         "failed" => Failed,
@@ -45,7 +45,7 @@ words! {
 }
 
 impl Task {
-    /// A chat that was accepted now.
+    /// Creates the record of a chat that is accepted now.
     #[must_use]
     pub const fn new(id: TaskId, now: SystemTime) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Task {
 }
 
 impl TaskState {
-    /// Whether the chat has ended.
+    /// Returns whether the chat has ended.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)

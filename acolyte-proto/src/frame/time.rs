@@ -1,4 +1,4 @@
-//! A time as text: in UTC, in milliseconds, with `Z`.
+//! Times as text: in UTC, in milliseconds, with `Z`.
 
 use std::time::SystemTime;
 

@@ -6,26 +6,26 @@ use rpc_core::{DecodeError, Json};
 
 use crate::frame::ChatRequest;
 
-/// Why a body is no chat. The display text is the body of the `400` answer, as known servers put it.
+/// Why a body is not a chat. `Display` is the body of the `400` response, as known servers send it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// It is no JSON.
+    /// The body is not JSON.
     #[error("Invalid JSON body")]
     NotJson(DecodeError),
-    /// It is JSON, but no chat.
+    /// The body is JSON, but not a chat.
     #[error("Invalid request shape")]
     Shape(DecodeError),
 }
 
 /// Reads the body of `POST /v1/chat/stream`: the chat itself, without an envelope.
 ///
-/// Known servers check it less strictly than over a WebSocket, and so does this: unknown members are
-/// ignored, ids of another form are left out, and no text is too long but for the whole, which may
-/// have [`Limits::max_message_bytes`].
+/// Known servers check it less strictly than over a WebSocket, and so does this function: unknown
+/// members are ignored, malformed ids are left out, and only the size of the whole body is limited,
+/// to [`Limits::max_message_bytes`].
 ///
 /// # Errors
-/// [`BodyError`]; the same body would be refused again.
+/// [`BodyError`]; the same body fails again.
 pub fn read_body(body: &[u8], limits: &Limits) -> Result<ChatRequest, BodyError> {
     let text = std::str::from_utf8(body)
         .map_err(|_| BodyError::NotJson(DecodeError::new(DecodeErrorKind::Binary)))?;

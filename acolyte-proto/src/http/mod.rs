@@ -1,8 +1,9 @@
-//! HTTP and server-sent events, as far as they need no socket: where the endpoints are, the body of a
-//! chat, and the frames of its stream.
+//! HTTP and server-sent events, without sockets: the URLs of the endpoints, the body of a chat, and
+//! the frames of its stream.
 //!
-//! A chat over HTTP is `POST /v1/chat/stream` with a [`ChatRequest`](crate::frame::ChatRequest) as its body,
-//! and the stream of [`StreamFrame`]s that answers it: no queue, no task, no abort but hanging up.
+//! A chat over HTTP is `POST /v1/chat/stream` with a [`ChatRequest`](crate::frame::ChatRequest) as
+//! its body, and a stream of [`StreamFrame`]s as its response. It has no queue and no task; hanging
+//! up aborts it.
 
 mod body;
 mod stream;
@@ -19,11 +20,11 @@ pub use url::{rpc_url, status_url, stream_url};
 
 /// The content type of a stream.
 pub const EVENT_STREAM: &str = "text/event-stream";
-/// The body of the `401` answer to a missing or wrong key.
+/// The body of the `401` response to a missing or wrong key.
 pub const UNAUTHORIZED: &str = "Unauthorized";
-/// The body of the `404` answer, also to a wrong method.
+/// The body of the `404` response, also to a wrong method.
 pub const NOT_FOUND: &str = "Not Found";
-/// The body of the `400` answer to a `GET` of the WebSocket's path that is no upgrade.
+/// The body of the `400` response to a `GET` of the WebSocket's path that is not an upgrade.
 pub const UPGRADE_FAILED: &str = "WebSocket upgrade failed";
-/// The content type of those answers.
+/// The content type of those responses.
 pub const PLAIN_TEXT: &str = "text/plain;charset=utf-8";

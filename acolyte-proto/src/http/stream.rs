@@ -1,4 +1,5 @@
-//! The frames of a chat over HTTP: [`StreamFrame`], [`StreamDecoder`], and how they are written.
+//! The frames of a chat over HTTP: [`StreamFrame`], [`StreamDecoder`], and functions that write
+//! them.
 
 use std::fmt;
 
@@ -11,14 +12,14 @@ use crate::error::ChatError;
 use crate::event::Event;
 use crate::frame::Reply;
 
-/// The comment that keeps a stream alive: nothing but a colon, and the blank line after it.
+/// The comment that keeps a stream alive: a colon and a blank line.
 pub const KEEP_ALIVE: &str = ":\n\n";
 
-/// The type of a stream's last frame, if the chat is done.
+/// The type of the last frame of a chat that is done.
 const DONE: &str = "done";
 
 /// One frame of a chat over HTTP. The stream ends with the first [`Done`](Self::Done) or
-/// [`Error`](Self::Error); there is no way to take it up again.
+/// [`Error`](Self::Error) and cannot be resumed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StreamFrame {
@@ -31,10 +32,10 @@ pub enum StreamFrame {
 }
 
 impl StreamFrame {
-    /// Reads the data of one server-sent event.
+    /// Decodes the data of one server-sent event.
     ///
     /// # Errors
-    /// [`DecodeError`]; the same text would fail again.
+    /// [`DecodeError`]; the same text fails again.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         #[derive(Deserialize)]
         struct End {
@@ -50,7 +51,7 @@ impl StreamFrame {
         })
     }
 
-    /// Whether the stream ends with it.
+    /// Returns whether the stream ends with this frame.
     #[must_use]
     pub const fn is_terminal(&self) -> bool {
         !matches!(self, Self::Event(_))
@@ -111,8 +112,8 @@ fn write(frame: &impl Serialize, out: &mut String) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Appends JSON as the data of an event, on one line: what breaks its lines is white space between
-/// its tokens, which pieces that were kept raw may bring along.
+/// Appends JSON as the data of an event, on one line. Line breaks can only be white space between
+/// tokens, from raw values.
 pub(crate) fn push_data(json: &str, out: &mut String) {
     out.reserve(json.len() + "data: \n\n".len());
     out.push_str("data: ");
@@ -125,8 +126,8 @@ pub(crate) fn push_data(json: &str, out: &mut String) {
     out.push_str("\n\n");
 }
 
-/// Reads the frames of a stream from bytes in any chunking, within [`Limits::max_message_bytes`]
-/// each. What cannot be read is told and skipped; the stream goes on.
+/// A decoder for the frames of a stream, from bytes in any chunks. Each frame may have up to
+/// [`Limits::max_message_bytes`]. An unreadable frame is reported and skipped; the stream goes on.
 ///
 /// ```
 /// use acolyte_proto::http::{StreamDecoder, StreamFrame};
@@ -144,7 +145,7 @@ pub struct StreamDecoder {
 }
 
 impl StreamDecoder {
-    /// A decoder at the beginning of a stream.
+    /// Creates a decoder at the beginning of a stream.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         Self {
@@ -153,8 +154,9 @@ impl StreamDecoder {
         }
     }
 
-    /// Takes bytes off the front of `bytes` up to the end of a frame and returns it. `None` means
-    /// that all bytes are taken and more are needed. Call it until `None`, then with the next chunk.
+    /// Removes bytes from the front of `bytes` up to the end of a frame and returns the frame.
+    /// `None` means that all bytes are consumed and more are needed. Call it until `None`, then
+    /// again with the next chunk.
     pub fn decode(&mut self, bytes: &mut &[u8]) -> Option<Result<StreamFrame, StreamError>> {
         let Ok(event) = self.events.decode(bytes)? else {
             let max = self.limits.max_message_bytes;
@@ -173,7 +175,7 @@ impl StreamDecoder {
         }))
     }
 
-    /// The stream has ended. Whether a part of a frame was lost.
+    /// Ends the stream. Returns whether part of a frame was lost.
     pub fn end(&mut self) -> bool {
         self.events.end()
     }
@@ -185,19 +187,19 @@ impl fmt::Debug for StreamDecoder {
     }
 }
 
-/// Why a frame of a stream could not be read. It is skipped, and the stream goes on.
+/// Why a frame of a stream could not be read. The frame is skipped, and the stream goes on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// Its data are no frame.
+    /// The data is not a frame.
     #[error("{error}")]
     Frame {
         /// What is wrong.
         error: DecodeError,
-        /// Whether it calls itself the last frame, so that nothing follows.
+        /// Whether the frame claims to be the last one, so that nothing follows.
         terminal: bool,
     },
-    /// It is too large.
+    /// The frame is too large.
     #[error("a frame of the stream is larger than {max} bytes")]
     TooLarge {
         /// The limit in bytes.

@@ -1,9 +1,9 @@
-//! Where the endpoints are: [`rpc_url`], [`stream_url`], [`status_url`].
+//! The URLs of the endpoints: [`rpc_url`], [`stream_url`], [`status_url`].
 
 use super::{RPC_PATH, STATUS_PATH, STREAM_PATH};
 
-/// The URL of the WebSocket, from the URL of a server: `http` becomes `ws` and `https` becomes `wss`,
-/// a base path is kept, query and fragment are dropped.
+/// Returns the URL of the WebSocket for the URL of a server: `http` becomes `ws` and `https`
+/// becomes `wss`, a base path is kept, and query and fragment are dropped.
 ///
 /// ```
 /// use acolyte_proto::http::rpc_url;
@@ -17,14 +17,14 @@ pub fn rpc_url(server: &str) -> String {
     endpoint(server, ["ws", "wss"], RPC_PATH)
 }
 
-/// The URL of the event stream, by the same rule the other way round: `ws` becomes `http`. A URL of
-/// the WebSocket names its server as well.
+/// Returns the URL of the event stream for the URL of a server or of its WebSocket, by the reverse
+/// rule: `ws` becomes `http`.
 #[must_use]
 pub fn stream_url(server: &str) -> String {
     endpoint(server, ["http", "https"], STREAM_PATH)
 }
 
-/// The URL of the status document, by the same rule.
+/// Returns the URL of the status document, by the same rule.
 #[must_use]
 pub fn status_url(server: &str) -> String {
     endpoint(server, ["http", "https"], STATUS_PATH)

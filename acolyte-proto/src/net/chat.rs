@@ -1,4 +1,4 @@
-//! [`Chat`]: a chat that runs, over any transport.
+//! [`Chat`]: a chat in progress, over any transport.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,16 +17,16 @@ use super::sse::SseStream;
 use crate::client::{CallId, ChatUpdate, ClientConn, Outcome, RpcError};
 use crate::id::TaskId;
 
-/// A chat that runs: a stream of [`ChatUpdate`]s, the same over every transport. The last one is
-/// [`ChatUpdate::Ended`], always.
+/// A chat in progress: a stream of [`ChatUpdate`]s, the same over every transport.
+/// [`ChatUpdate::Ended`] is always the last one.
 ///
-/// Updates that are not taken wait, in the bounds of the link's configuration
+/// Unread updates wait, within the bounds of the link's configuration
 /// ([`link_config`](super::link_config)). A chat that stays full for too long holds up its whole
-/// connection and then ends with [`CloseReason::SlowConsumer`], and so does one from which the policy
-/// drops updates: a chat with holes is none. Over HTTP nothing but this chat waits.
+/// connection and then ends with [`CloseReason::SlowConsumer`], and so does one whose updates the
+/// policy drops, because a chat with gaps is useless. Over HTTP only this chat waits.
 ///
-/// Dropping it aborts the chat at the server. Servers of this crate stop the work then; known ones
-/// let it go on in silence.
+/// Dropping it aborts the chat at the server. Servers of this crate then stop the work; known ones
+/// let it run on silently.
 ///
 /// ```
 /// # use acolyte_proto::frame::ChatRequest;
@@ -67,15 +67,15 @@ struct Linked {
     aside: Aside,
 }
 
-/// Updates that came while an abort waited for its answer, which stands behind them on the line.
+/// Updates that came before the answer to an abort.
 struct Aside {
     updates: VecDeque<ChatUpdate>,
     bytes: usize,
 }
 
-/// So many bytes of updates are set aside; of a chat that is to end, more are not worth it.
+/// The bytes of updates that are set aside; a chat that is about to end needs no more.
 const MAX_ASIDE: usize = 16 * 1024 * 1024;
-/// So many are set aside before others may run.
+/// How many updates are set aside before other tasks may run.
 const ASIDE_PER_TURN: usize = 256;
 
 impl Chat {
@@ -106,7 +106,7 @@ impl Chat {
         }
     }
 
-    /// The next update; `None` after [`ChatUpdate::Ended`].
+    /// Returns the next update; `None` after [`ChatUpdate::Ended`].
     ///
     /// # Cancel safety
     /// Cancel-safe: an update is either returned or stays queued.
@@ -114,10 +114,10 @@ impl Chat {
         poll_fn(|cx| self.poll_update(cx)).await
     }
 
-    /// Reads to the end and returns how the chat ended; updates on the way are dropped.
+    /// Reads to the end and returns how the chat ended. The updates before are dropped.
     ///
     /// # Cancel safety
-    /// Cancel-safe, but updates that were read are gone.
+    /// Cancel-safe, but updates already read are lost.
     pub async fn finish(&mut self) -> Outcome {
         while self.next().await.is_some() {}
         self.outcome
@@ -125,11 +125,11 @@ impl Chat {
             .unwrap_or_else(|| gone(Delivery::Unknown))
     }
 
-    /// Aborts the chat, be it running or waiting, and says whether there was something to abort. Go
-    /// on with [`next`](Self::next): the chat ends as
-    /// [aborted](crate::client::Outcome::Aborted), unless its end was on the way already. Updates
-    /// that come meanwhile are kept for it, up to 16 MiB; steps beyond that are dropped, so that no
-    /// flood of them holds up the abort.
+    /// Aborts the chat, running or waiting, and returns whether there was something to abort.
+    /// Continue with [`next`](Self::next): the chat ends as
+    /// [aborted](crate::client::Outcome::Aborted), unless its end was already on the way. Up to 16
+    /// MiB of updates that come meanwhile are kept for it; steps beyond that are dropped, so that
+    /// they cannot hold up the abort.
     ///
     /// # Errors
     /// Every [`CallError`]; [`Refused::UnknownId`] if the chat has ended. Safe to repeat.
@@ -168,19 +168,20 @@ impl Chat {
         }
     }
 
-    /// How the chat ended; `None` until its end was read.
+    /// Returns how the chat ended; `None` until its end was read.
     #[must_use]
     pub const fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// The task, once [`ChatUpdate::Accepted`] was read. Over HTTP there is none.
+    /// Returns the task's id, once [`ChatUpdate::Accepted`] was read. Over HTTP there is no task.
     #[must_use]
     pub const fn task_id(&self) -> Option<&TaskId> {
         self.task_id.as_ref()
     }
 
-    /// The request's id; `None` while it waits to be sent, if it was refused, and over HTTP.
+    /// Returns the request's id; `None` while the request waits to be sent, if it was refused, and
+    /// over HTTP.
     #[must_use]
     pub fn id(&self) -> Option<CallId> {
         match &self.source {
@@ -189,7 +190,7 @@ impl Chat {
         }
     }
 
-    /// Poll form of [`next`](Self::next).
+    /// The poll form of [`next`](Self::next).
     pub fn poll_update(&mut self, cx: &mut Context<'_>) -> Poll<Option<ChatUpdate>> {
         let update = match &mut self.source {
             Source::Link(linked) => ready!(linked.poll_update(cx)),
@@ -233,7 +234,7 @@ impl Aside {
 }
 
 impl Linked {
-    /// Makes room on the line. The end of the chat is not among what is set aside.
+    /// Makes room on the connection. The end of the chat is never set aside.
     fn set_aside(&mut self, cx: &mut Context<'_>) {
         for _ in 0..ASIDE_PER_TURN {
             match self.stream.poll_queued(cx) {
@@ -264,7 +265,7 @@ impl Linked {
     }
 }
 
-/// How a chat ended that did not come to its machine, or not to its end.
+/// Returns the outcome of a chat that did not reach its machine, or did not end there.
 fn ended(error: CallError<RpcError>) -> Outcome {
     match error {
         CallError::Refused(refused) => Outcome::NotSent(refused),
@@ -275,7 +276,7 @@ fn ended(error: CallError<RpcError>) -> Outcome {
     }
 }
 
-/// Updates were dropped, because nobody took them.
+/// Returns the outcome of a chat whose unread updates were dropped.
 const fn too_slow() -> Outcome {
     Outcome::Closed {
         reason: CloseReason::SlowConsumer,
@@ -296,7 +297,7 @@ impl Stream for Chat {
     }
 }
 
-/// Prints where it stands, nothing of what was said.
+/// Prints the state, never the contents.
 impl fmt::Debug for Chat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chat")

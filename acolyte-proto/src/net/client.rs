@@ -1,4 +1,4 @@
-//! [`Client`]: chats and questions over a connection that comes back.
+//! [`Client`]: chats and questions over a connection that reconnects.
 
 use std::fmt;
 use std::future::Future;
@@ -21,9 +21,9 @@ use crate::task::Task;
 /// which ends its chats.
 ///
 /// While there is no connection, everything fails at once with [`Refused::NotConnected`];
-/// [`ready`](Self::ready) waits. Nothing runs twice by itself, and no chat outlives its connection:
-/// it ends with [`Outcome::Closed`](crate::client::Outcome::Closed), and
-/// [`task_status`](Self::task_status) tells over the next connection what became of it.
+/// [`ready`](Self::ready) waits. Nothing is repeated automatically, and no chat outlives its
+/// connection: it ends with [`Outcome::Closed`](crate::client::Outcome::Closed), and
+/// [`task_status`](Self::task_status) reports over the next connection what became of it.
 #[derive(Clone)]
 pub struct Client {
     link: Link<ClientProtocol>,
@@ -34,7 +34,7 @@ impl Client {
         Self { link }
     }
 
-    /// Starts a chat. The server runs one chat of a connection at a time and lets 25 more wait.
+    /// Starts a chat. The server runs one chat of a connection at a time and queues up to 25 more.
     ///
     /// ```
     /// use acolyte_proto::frame::ChatRequest;
@@ -61,17 +61,18 @@ impl Client {
     /// # }
     /// ```
     ///
-    /// A chat that cannot be sent says so in its only update,
+    /// A chat that cannot be sent reports so in its only update,
     /// [`Outcome::NotSent`](crate::client::Outcome::NotSent).
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: nothing is sent. Dropping the [`Chat`] aborts it.
+    /// If the future is dropped before it is ready, nothing is sent. Dropping the [`Chat`] aborts
+    /// it.
     pub async fn start_chat(&self, request: ChatRequest) -> Chat {
         self.start(request, |_, _, _| {}).await
     }
 
-    /// As [`start_chat`](Self::start_chat), with a time of its own that the chat waits for each next
-    /// message; `None` is for ever, which suits a person who can abort.
+    /// Like [`start_chat`](Self::start_chat), with its own limit on how long the chat waits for each
+    /// next message; `None` is for ever, for a person who can abort.
     ///
     /// # Cancel safety
     /// As for [`start_chat`](Self::start_chat).
@@ -100,7 +101,7 @@ impl Client {
         Chat::over_link(stream, id, self.link.downgrade())
     }
 
-    /// The server's status. Safe to repeat.
+    /// Requests the server's status. Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -114,10 +115,9 @@ impl Client {
         }
     }
 
-    /// Asks the server who it is, and whether it is one that this client can work with: of this
-    /// protocol's version, and with these [capabilities](crate::handshake::capability). Nobody has
-    /// to; a server of another version may work all the same, and known ones of the same version
-    /// differ. Safe to repeat.
+    /// Checks that the server has this protocol's version and these
+    /// [capabilities](crate::handshake::capability). Optional: a server of another version may
+    /// still work, and known servers of the same version differ. Safe to repeat.
     ///
     /// # Errors
     /// [`HandshakeError`].
@@ -129,8 +129,8 @@ impl Client {
         Ok(Capabilities::agree(&status, needed)?)
     }
 
-    /// What became of a task, also of another connection's; `None` if the server does not know it
-    /// (any more). Safe to repeat.
+    /// Requests the state of a task, of any connection; `None` if the server does not know it, or
+    /// has forgotten it. Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -146,14 +146,14 @@ impl Client {
         }
     }
 
-    /// Waits until a task has ended, also over lost connections, and asks for it every so often. A
-    /// task that the server does not know (any more) is `None`: after a restart it knows none.
+    /// Waits until a task has ended, also over lost connections, by polling. Returns `None` if the
+    /// server does not know the task, as after its restart.
     ///
     /// # Errors
-    /// A [`CallError`] that does not pass. Safe to repeat.
+    /// A permanent [`CallError`]. Safe to repeat.
     ///
     /// # Cancel safety
-    /// Cancel-safe. It has no deadline of its own: put [`timeout`](tokio::time::timeout) around it.
+    /// Cancel-safe. It has no deadline of its own: wrap it in [`timeout`](tokio::time::timeout).
     pub async fn wait_for_task(
         &self,
         task_id: &TaskId,
@@ -178,7 +178,7 @@ impl Client {
     /// Waits for a connection and returns its number, from 1.
     ///
     /// # Errors
-    /// The reason, if there will be no connection any more; a refused key for one.
+    /// The reason, if there will be no further connection, for example because the key was refused.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -186,7 +186,7 @@ impl Client {
         self.link.ready().await
     }
 
-    /// Waits until there will be no connection any more.
+    /// Waits until there will be no further connection.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -194,18 +194,18 @@ impl Client {
         self.link.closed().await
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.link.state()
     }
 
-    /// Closes with code 1000; what is in flight fails, and servers stop the chats.
+    /// Closes with code 1000; requests in flight fail, and servers stop the chats.
     pub fn close(&self) {
         self.link.close();
     }
 
-    /// Takes nothing new, waits up to `deadline` for what is in flight, then closes.
+    /// Accepts nothing new, waits up to `deadline` for requests in flight, then closes.
     ///
     /// # Cancel safety
     /// The drain goes on if the future is dropped.
@@ -213,7 +213,7 @@ impl Client {
         self.link.drain(deadline).await
     }
 
-    /// The link below, for what this type does not offer.
+    /// Returns the underlying link, for what this type does not offer.
     #[must_use]
     pub const fn link(&self) -> &Link<ClientProtocol> {
         &self.link

@@ -1,4 +1,4 @@
-//! [`HandshakeError`]: why a client and a server do not suit each other.
+//! [`HandshakeError`]: why a handshake failed.
 
 use rpc_core::CallError;
 
@@ -9,10 +9,10 @@ use crate::handshake::Mismatch;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// The server is another than this client needs. Asking again gives the same.
+    /// The server is not compatible. Asking again gives the same result.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
-    /// The server did not tell its status.
+    /// The server's status could not be read.
     #[error(transparent)]
     Status(#[from] CallError<RpcError>),
 }

@@ -1,9 +1,9 @@
 //! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), over HTTP and
 //! server-sent events (`sse`), and the server (`server`).
 //!
-//! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for chats and questions, the
-//! [`Events`], and the [`Connection`], whose [`run`](Connection::run) *you* spawn. `SseClient` needs
-//! none of that, and its chats are the same [`Chat`]s. Nothing is ever sent twice.
+//! [`connect_with`], over WebSockets `connect`, returns a [`Client`] for chats and questions, the
+//! [`Events`], and the [`Connection`], whose [`run`](Connection::run) *you* spawn. `SseClient`
+//! needs none of that, and its chats are the same [`Chat`]s. Nothing is ever sent twice.
 
 mod chat;
 mod client;
@@ -40,22 +40,22 @@ pub use url::{ConnectError, connect, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
-/// What a client's application receives besides chats and answers: [`ClientEvent`]s and changes of
-/// the link's state, in order and bounded. Chats and answers go to who asked.
+/// A client's events besides chats and answers: [`ClientEvent`]s and changes of the link's state,
+/// in order and bounded. Chats and answers go to their callers.
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
 /// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
 pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
-/// Updates of one chat that may wait to be taken: the longest chats of known servers fit.
+/// Unread updates of one chat: enough for the longest chats of known servers.
 const CHAT_UPDATES: usize = 65_536;
 /// How long the connection waits for a full chat.
 const CHAT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A [`LinkConfig`] with this crate's [reconnects](crate::client::reconnect_policy) and a connect
-/// timeout of 10 s. Of each chat 65,536 updates and 16 MiB may wait to be taken; a chat that stays
-/// full for 30 s is ended. Meanwhile nothing of the connection is handed out, so that bound is chosen
-/// large enough for a whole chat.
+/// Returns a [`LinkConfig`] with this crate's [reconnects](crate::client::reconnect_policy) and a
+/// connect timeout of 10 s. Each chat holds up to 65,536 unread updates and 16 MiB, enough for a
+/// whole chat; a chat that stays full for 30 s is ended, and until then its connection delivers
+/// nothing.
 #[must_use]
 pub fn link_config() -> LinkConfig {
     let chats = QueueConfig::default()
@@ -68,8 +68,8 @@ pub fn link_config() -> LinkConfig {
         .with_streams(chats)
 }
 
-/// Connects through any dialer: in memory, through a proxy, with your own TLS. Showing the key of
-/// `config` is the dialer's to do.
+/// Connects through any dialer: in memory, through a proxy, with your own TLS. The dialer must send
+/// the key of `config`.
 #[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,

@@ -1,4 +1,4 @@
-//! How the client's machine rides on a [`Link`](rpc_core::net::Link).
+//! The client's machine on a [`Link`](rpc_core::net::Link).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,14 +10,14 @@ use crate::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, O
 use crate::frame::Status;
 use crate::task::Task;
 
-/// The client's side: every connection opens with the same configuration.
+/// The client's protocol: every connection starts with the same configuration.
 #[derive(Clone, Debug)]
 pub struct ClientProtocol {
     config: Arc<ClientConfig>,
 }
 
 impl ClientProtocol {
-    /// Connections with this configuration.
+    /// Creates the protocol with this configuration.
     #[must_use]
     pub fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
         let config = config.into();
@@ -25,22 +25,22 @@ impl ClientProtocol {
     }
 }
 
-/// How a request ends.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CallValue {
-    /// A chat, well or not.
+    /// A chat, whatever its outcome.
     Chat(Outcome),
-    /// A question for the status.
+    /// The status.
     Status(Box<Status>),
-    /// A question for a task.
+    /// A task.
     Task(Option<Task>),
     /// An abort: whether there was something to abort.
     Aborted(bool),
 }
 
 impl CallValue {
-    /// The error of a request that ended as another one. The machine never does that.
+    /// Returns the error for a request with a result of another kind, which does not happen.
     pub(super) fn unexpected(&self) -> CallError<RpcError> {
         let kind = match self {
             Self::Chat(_) => "a chat's end",

@@ -1,4 +1,4 @@
-//! Connecting over WebSockets: [`connect`], [`dialer`], and what they refuse.
+//! Connecting over WebSockets: [`connect`] and [`dialer`], and their errors.
 
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer};
@@ -8,7 +8,7 @@ use crate::auth::Offer;
 use crate::client::ClientConfig;
 use crate::http::rpc_url;
 
-/// Why no connection was even tried. No retry will help.
+/// Why no connection was attempted. Retrying does not help.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -33,8 +33,8 @@ impl From<BadHeader> for ConnectError {
     }
 }
 
-/// Connects to a server, and again whenever the line is lost. The URL is the server's, by the rule of
-/// [`rpc_url`].
+/// Connects to a server, and reconnects whenever the connection is lost. The URL is the server's,
+/// by the rule of [`rpc_url`].
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///
@@ -67,21 +67,21 @@ pub fn connect(
     Ok(connect_with(dialer(url, &config)?, config, link_config()))
 }
 
-/// A WebSocket dialer for a server, with the message limit and the key of `config`.
+/// Creates a WebSocket dialer for a server, with the message limit and the key of `config`.
 ///
-/// A key goes in a subprotocol, behind a neutral one that servers answer with, if they select one
-/// at all; a key that no subprotocol can carry goes in a header, which servers take as well.
+/// The key goes in a subprotocol, behind a neutral one for servers to select; a key that no
+/// subprotocol can hold goes in a header, which servers accept as well.
 ///
 /// # Errors
-/// [`ConnectError::Dial`] if the URL is none; [`ConnectError::Key`] if no header can carry the key;
-/// [`ConnectError::InsecureKey`] if `config` has a key, the URL is not encrypted and its host is not
-/// this machine.
+/// [`ConnectError::Dial`] if the URL is invalid; [`ConnectError::Key`] if no header can carry the
+/// key; [`ConnectError::InsecureKey`] if `config` has a key, the URL is not encrypted and its host
+/// is not this machine.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
     let offer = Offer::for_websocket(config.api_key.as_ref());
     dialer_with(&rpc_url(url), config, offer)
 }
 
-/// A dialer of this very URL that shows this.
+/// Creates a dialer for exactly this URL, with these credentials.
 pub(super) fn dialer_with(
     url: &str,
     config: &ClientConfig,

@@ -1,4 +1,4 @@
-//! What a [`ServerConn`] does with its chats: starts, aborts, ends, and who is next.
+//! How a [`ServerConn`] starts, aborts and ends its chats, and which one is next.
 
 use std::time::Instant;
 
@@ -13,18 +13,19 @@ use crate::id::{RpcId, TaskId};
 use crate::queue::{Aborted, Place, QueueError};
 use crate::task::TaskState;
 
-/// A chat that runs or waits.
+/// A running or waiting chat.
 #[derive(Debug)]
 pub(super) struct Chat {
     pub(super) task_id: TaskId,
-    /// Until it starts.
+    /// The request; `None` once the chat has started.
     pub(super) request: Option<Box<ChatRequest>>,
     /// The size of its frame.
     pub(super) bytes: usize,
 }
 
 impl ServerConn {
-    /// The chat of a request that is refused for its strictness only, if that is to pass.
+    /// Returns the chat of a request that only breaks the strict rules, if the configuration allows
+    /// it.
     pub(super) fn lax_start(
         &self,
         text: &str,
@@ -70,7 +71,7 @@ impl ServerConn {
         }
     }
 
-    /// Whether there is a place for a chat, also by the bytes that chats may hold.
+    /// Checks whether there is room for a chat, in number and in bytes.
     fn check_place(&self, id: &RpcId, bytes: usize) -> Result<(), QueueError> {
         self.queue.check(id)?;
         let is_too_much = self.chat_bytes + bytes > self.config.limits.max_event_bytes;
@@ -82,7 +83,7 @@ impl ServerConn {
         Ok(())
     }
 
-    /// The chat at the head has become the running one.
+    /// Starts the chat at the head of the queue.
     fn begin(&mut self) {
         let Some((id, chat)) = self.queue.running_mut() else {
             return;
@@ -100,7 +101,7 @@ impl ServerConn {
         }
     }
 
-    /// Takes the running chat out, tells those behind it where they stand now, and starts the next.
+    /// Removes the running chat, sends the others their new positions, and starts the next.
     pub(super) fn finish(&mut self, id: &RpcId, state: Option<TaskState>) {
         self.core.stop_timer();
         let Some(chat) = self.queue.finish(id) else {
@@ -134,7 +135,7 @@ impl ServerConn {
         }
     }
 
-    /// The running chat was aborted: asks for its end, and sets a term for it.
+    /// Asks the application to stop the running chat, which was aborted, and sets a deadline.
     fn stop_running(&mut self, id: RpcId, now: Instant) {
         let task_id = self.queue.running().map(|(_, chat)| chat.task_id.clone());
         if let Some(task_id) = task_id {
@@ -152,7 +153,7 @@ impl ServerConn {
         }
     }
 
-    /// The work on an aborted chat has not stopped in time.
+    /// Gives up an aborted chat whose work has not stopped in time.
     pub(super) fn give_up(&mut self) {
         let Some(id) = self.queue.running().map(|(id, _)| id.clone()) else {
             return;

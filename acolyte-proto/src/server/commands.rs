@@ -1,4 +1,4 @@
-//! What an application tells a [`ServerConn`]: steps and ends of chats, answers, the end.
+//! The commands of a [`ServerConn`]: steps and ends of chats, answers, closing.
 
 use std::time::Instant;
 
@@ -15,14 +15,14 @@ use crate::id::TaskId;
 use crate::task::{Task, TaskState};
 
 impl ServerConn {
-    /// Sends one step of the running chat. A checklist is sent by the
+    /// Sends one step of the running chat. A checklist is sent under the
     /// [configured](super::ServerConfig::with_checklist) name.
     ///
     /// # Errors
-    /// [`Refused::UnknownId`] if the chat does not run or was aborted, [`Refused::Invalid`] for the
-    /// event `error`, which ends chats over HTTP only ([`fail`](Self::fail) does it here),
-    /// [`Refused::QueueFull`] (retry after [`Writable`](super::ServerEvent::Writable); of the room
-    /// for frames that wait, steps get a quarter), [`Refused::TooLarge`], [`Refused::Encode`],
+    /// [`Refused::UnknownId`] if the chat is not running or was aborted, [`Refused::Invalid`] for
+    /// the event `error`, which ends chats over HTTP only (use [`fail`](Self::fail) here),
+    /// [`Refused::QueueFull`] (retry after [`Writable`](super::ServerEvent::Writable); steps may
+    /// use a quarter of the room for waiting frames), [`Refused::TooLarge`], [`Refused::Encode`],
     /// [`Refused::Closed`]. Nothing is sent then.
     pub fn event(&mut self, id: &RpcId, event: &Event) -> Result<(), Refused> {
         if matches!(event, Event::Error(_)) {
@@ -48,7 +48,7 @@ impl ServerConn {
         sent.map(drop)
     }
 
-    /// Whether this chat runs, of all that had the same id, and was not aborted.
+    /// Returns whether this chat, of all with the same id, is running and was not aborted.
     #[cfg(feature = "server")]
     pub(crate) fn is_running(&self, id: &RpcId, task_id: &TaskId) -> bool {
         let chat = self.queue.running().map(|(_, chat)| chat);
@@ -56,12 +56,12 @@ impl ServerConn {
     }
 
     /// Ends the running chat with its reply, and starts the next one. A reply with an
-    /// [`error`](Reply::error) says that the model has failed.
+    /// [`error`](Reply::error) says that the model failed.
     ///
-    /// For an aborted chat it says that the work has stopped; nothing is sent then.
+    /// For an aborted chat this reports that the work has stopped; nothing is sent then.
     ///
     /// # Errors
-    /// As for [`event`](Self::event), but with all the room there is. The chat goes on then, unless
+    /// As for [`event`](Self::event), but all the room may be used. The chat then goes on, unless
     /// it is unknown.
     pub fn done(&mut self, id: &RpcId, reply: &Reply) -> Result<(), Refused> {
         self.conclude(id, TaskState::Completed, |_| {
@@ -69,10 +69,10 @@ impl ServerConn {
         })
     }
 
-    /// Ends the running chat with an error, and starts the next one. What is missing of id, code and
-    /// detail is added.
+    /// Ends the running chat with an error, and starts the next one. Missing id, code and detail
+    /// are added.
     ///
-    /// For an aborted chat it says that the work has stopped; nothing is sent then.
+    /// For an aborted chat this reports that the work has stopped; nothing is sent then.
     ///
     /// # Errors
     /// As for [`done`](Self::done).
@@ -85,14 +85,15 @@ impl ServerConn {
     /// Answers `status.get`.
     ///
     /// # Errors
-    /// [`Refused::UnknownId`] if no answer is owed, otherwise as for [`done`](Self::done).
+    /// [`Refused::UnknownId`] if no such request is unanswered, otherwise as for
+    /// [`done`](Self::done).
     pub fn status(&mut self, id: &RpcId, status: &Status) -> Result<(), Refused> {
         self.reply(id, Question::Status, || {
             Answer::Status(Box::new(status.clone()))
         })
     }
 
-    /// Answers `task.status`; `None` is a task that nobody knows.
+    /// Answers `task.status`; `None` is an unknown task.
     ///
     /// # Errors
     /// As for [`status`](Self::status).
@@ -100,8 +101,8 @@ impl ServerConn {
         self.reply(id, Question::Task, || Answer::TaskStatus(task.cloned()))
     }
 
-    /// Takes no more chats: those that wait end with `chat.error`, the running one may go on. What
-    /// comes is refused with `error`.
+    /// Accepts no more chats: waiting ones end with `chat.error`, and new ones are refused with
+    /// `error`. The running chat may go on.
     pub fn stop_taking(&mut self) {
         if self.is_closed() || self.draining {
             return;
@@ -117,12 +118,12 @@ impl ServerConn {
         }
     }
 
-    /// Closes with code 1000. What is queued is sent first.
+    /// Closes with code 1000. Queued frames are sent first.
     pub fn close(&mut self, now: Instant) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
     }
 
-    /// Closes with this frame (1001 when the server goes away). What is queued is sent first, then
+    /// Closes with this frame (1001 when the server shuts down). Queued frames are sent first, then
     /// every chat is ended with `chat.error`, as far as there is room.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
         if self.is_closed() {
@@ -141,7 +142,7 @@ impl ServerConn {
         self.core.close_with(CloseReason::Local, frame);
     }
 
-    /// Ends the running chat with an answer, which an aborted one does not get.
+    /// Ends the running chat, with an answer unless it was aborted.
     fn conclude(
         &mut self,
         id: &RpcId,

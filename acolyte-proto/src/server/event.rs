@@ -1,4 +1,4 @@
-//! [`ServerEvent`]: what happened on a connection.
+//! [`ServerEvent`]: what a connection reports to the application.
 
 use rpc_core::CloseReason;
 
@@ -7,11 +7,11 @@ use crate::frame::ChatRequest;
 use crate::id::{RpcId, TaskId};
 use crate::task::TaskState;
 
-/// What happened on a connection.
+/// An event on a connection.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerEvent {
-    /// A chat's task is in this state now; `accepted` is the first. For the
+    /// The new state of a chat's task; `accepted` is the first. Pass it to the
     /// [registry](crate::task::TaskRegistry) of all connections.
     Task {
         /// The task.
@@ -19,46 +19,47 @@ pub enum ServerEvent {
         /// Its state.
         state: TaskState,
     },
-    /// A chat starts: work on it, one at a time. Bring it to its end with
-    /// [`done`](super::ServerConn::done) or [`fail`](super::ServerConn::fail).
+    /// A chat starts: work on it, one at a time. End it with [`done`](super::ServerConn::done) or
+    /// [`fail`](super::ServerConn::fail).
     Start {
         /// The chat.
         id: RpcId,
         /// Its task.
         task_id: TaskId,
-        /// What is asked for.
+        /// The request.
         request: Box<ChatRequest>,
     },
-    /// The running chat was aborted: stop the work on it *now*. Nothing more is sent for it. Say
-    /// when the work has stopped, with [`done`](super::ServerConn::done) or
-    /// [`fail`](super::ServerConn::fail): then the next chat starts.
+    /// The running chat was aborted: stop the work on it *now*. Nothing more is sent for it. Call
+    /// [`done`](super::ServerConn::done) or [`fail`](super::ServerConn::fail) when the work has
+    /// stopped: then the next chat starts.
     Abort {
         /// The chat.
         id: RpcId,
     },
-    /// The work on an aborted chat has not stopped in time, and the next chat starts: drop it.
+    /// The work on an aborted chat has not stopped in time, and the next chat starts: drop the
+    /// work.
     GivenUp {
         /// The chat.
         id: RpcId,
     },
-    /// The client asks how the server is: [`status`](super::ServerConn::status) answers.
+    /// The client requests the status: answer with [`status`](super::ServerConn::status).
     StatusGet {
         /// The request.
         id: RpcId,
     },
-    /// The client asks for a task, of whatever connection:
-    /// [`task_status`](super::ServerConn::task_status) answers.
+    /// The client requests a task, of any connection: answer with
+    /// [`task_status`](super::ServerConn::task_status).
     TaskStatus {
         /// The request.
         id: RpcId,
         /// The task.
         task_id: TaskId,
     },
-    /// A message was no request, and was answered so.
+    /// A message was not a valid request; it was answered with an error.
     Warning(FrameError),
     /// A command was refused with [`Refused::QueueFull`](rpc_core::Refused::QueueFull), and frames
-    /// have left since: try again.
+    /// have left since: retry.
     Writable,
-    /// The connection has ended, and with it its chats. The last event.
+    /// The connection has ended, with all its chats. The last event.
     Closed(CloseReason),
 }

@@ -1,8 +1,7 @@
 //! The server's side of one connection: [`ServerConn`].
 //!
-//! The machine knows the protocol: what a request is, which chat runs and which wait, what is sent
-//! when one of them ends or is aborted, when a client is gone. What a chat does is the application's
-//! business.
+//! The machine handles the protocol: it reads requests, decides which chat runs and which wait, and
+//! sends what the end or the abort of a chat requires. The application does the work of the chats.
 
 mod chats;
 mod commands;
@@ -32,12 +31,12 @@ use chats::Chat;
 pub use config::ServerConfig;
 pub use event::ServerEvent;
 
-/// The `error` of a chat that comes while the server ends.
+/// The `error` for a chat that arrives during the shutdown.
 pub const SHUTTING_DOWN: &str = "The server is shutting down.";
-/// The `errorMessage` of a chat that was aborted.
+/// The `errorMessage` of an aborted chat.
 pub const ABORTED: &str = "The chat was aborted.";
 
-/// A request that is owed one answer.
+/// A request that awaits its answer.
 #[derive(Debug)]
 struct Query {
     id: RpcId,
@@ -53,11 +52,10 @@ enum Question {
 /// The server's side of one open connection. Acolyte specification, *RPC baseline* and *Queue
 /// semantics*.
 ///
-/// One chat runs at a time, others wait in a [queue](Queue). The machine answers starts and
-/// aborts by itself; it asks the application to work on a chat, to stop, and for answers about
-/// status and tasks. Every chat that was accepted ends with `chat.done` or `chat.error`, aborted
-/// ones too, unless [the configuration](ServerConfig::with_silent_aborts) or the end of the line says
-/// otherwise.
+/// One chat runs at a time, others wait in a [queue](Queue). The machine answers starts and aborts
+/// itself; it asks the application to work on a chat, to stop, and for answers about status and
+/// tasks. Every accepted chat ends with `chat.done` or `chat.error`, aborted ones too, unless [the
+/// configuration](ServerConfig::with_silent_aborts) or the end of the connection prevents it.
 ///
 /// ```
 /// use std::time::Instant;
@@ -82,13 +80,13 @@ pub struct ServerConn {
     queue: Queue<Chat>,
     chat_bytes: usize,
     queries: VecDeque<Query>,
-    /// For ids of tasks and errors.
+    /// For the ids of tasks and errors.
     bits: UniqueBits,
 }
 
 impl ServerConn {
-    /// A connection that a client has just opened. `entropy` is fresh randomness: the ids of tasks
-    /// are made of it.
+    /// Creates a connection that a client has just opened. `entropy` is fresh randomness for the
+    /// ids of tasks.
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, entropy: u64, now: Instant) -> Self {
         let config = config.into();
@@ -105,26 +103,26 @@ impl ServerConn {
         }
     }
 
-    /// How many chats run and wait, and how many answers are owed.
+    /// Returns the number of running and waiting chats and of unanswered requests.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.queue.len() + self.queries.len()
     }
 
-    /// The chat that runs, if there is one and it was not aborted.
+    /// Returns the running chat, unless it was aborted.
     #[must_use]
     pub fn running(&self) -> Option<&RpcId> {
         let (id, _) = self.queue.running()?;
         (!self.queue.is_aborted()).then_some(id)
     }
 
-    /// How many chats wait. A running chat that sees one wait may come to an early end.
+    /// Returns the number of waiting chats. A running chat may end early if one waits.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
     }
 
-    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         self.core.next_timeout()
@@ -174,7 +172,7 @@ impl ServerConn {
         self.core.push_event(event, 0);
     }
 
-    /// Queues an answer of the machine's own.
+    /// Queues an answer of the machine itself.
     fn send(&mut self, id: &RpcId, answer: Answer) {
         if send(&mut self.core, id, answer).is_err() {
             // The client asks and does not read the answers.
@@ -191,7 +189,7 @@ impl ServerConn {
         self.send(id, Answer::Failed(Box::new(error)));
     }
 
-    /// The error with all that known servers always tell.
+    /// Returns the error with everything that known servers always send.
     fn completed(&mut self, error: &ChatError) -> ChatError {
         complete(error, self.entropy())
     }
@@ -213,7 +211,7 @@ impl ServerConn {
         self.core.close(reason, code);
     }
 
-    /// Everything ends with the connection.
+    /// Cancels all tasks at the end of the connection.
     fn cancel_tasks(&mut self) {
         let was_aborted = self.queue.is_aborted();
         let tasks: Vec<_> = self.queue.drain().map(|(_, chat)| chat.task_id).collect();
@@ -235,7 +233,8 @@ fn send<E>(core: &mut MachineCore<E>, id: &RpcId, answer: Answer) -> Result<(), 
         .map(drop)
 }
 
-/// The error with all that known servers always tell: an id for the log, a code and a detail.
+/// Returns the error with everything that known servers always send: an id for the log, a code and
+/// a detail.
 pub(crate) fn complete(error: &ChatError, entropy: u64) -> ChatError {
     let mut error = error.clone();
     error.id.get_or_insert_with(|| ErrorId::random(entropy));
@@ -318,7 +317,7 @@ impl Machine for ServerConn {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state, never the contents.
 impl fmt::Debug for ServerConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConn")

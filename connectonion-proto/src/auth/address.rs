@@ -7,37 +7,36 @@ use super::hex;
 
 /// A public key, which is the identity of a client or an agent.
 ///
-/// Peers write it in several ways, with and without `0x`, in lower and upper case. As identities
-/// are compared, in lists too, they have to be compared as this type and never as text. It is
-/// written as `0x` and 64 digits in lower case.
+/// Peers write it with and without `0x`, in lower and upper case, so compare addresses, also in
+/// lists, as this type and never as text. It is written as `0x` and 64 lower-case digits.
 ///
-/// That the 32 bytes are a key at all is found out when a signature is verified.
+/// Whether the 32 bytes are a valid key is only checked when a signature is verified.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address([u8; 32]);
 
-/// A text is no [`Address`]: it needs 64 hexadecimal digits, with or without `0x`.
+/// The error for a text that is not an [`Address`]: 64 hexadecimal digits, with or without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an address is 0x and 64 hexadecimal digits")]
 #[non_exhaustive]
 pub struct AddressError;
 
 impl Address {
-    /// How many characters [`short`](Self::short) keeps.
+    /// The number of characters that [`short`](Self::short) keeps.
     const SHORT: usize = 16;
 
-    /// The address of a public key.
+    /// Creates the address of a public key.
     #[must_use]
     pub const fn from_bytes(key: [u8; 32]) -> Self {
         Self(key)
     }
 
-    /// The public key.
+    /// Returns the public key.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Reads 64 hexadecimal digits in any case, with or without `0x`.
+    /// Parses 64 hexadecimal digits in any case, with or without `0x`.
     ///
     /// # Errors
     /// [`AddressError`]
@@ -45,7 +44,7 @@ impl Address {
         hex::parse(text).map(Self).ok_or(AddressError)
     }
 
-    /// The first 16 characters and `...`, for log lines. Never compare by it.
+    /// Returns the first 16 characters and `...`, for log lines. Never compare by it.
     #[must_use]
     pub fn short(&self) -> String {
         let mut text = self.to_string();

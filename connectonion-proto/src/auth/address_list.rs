@@ -6,15 +6,15 @@ use std::fmt;
 use crate::auth::Address;
 use crate::limits::MAX_ADDRESSES;
 
-/// A list has [`MAX_ADDRESSES`] addresses. Nothing was changed.
+/// The error for a list that already has [`MAX_ADDRESSES`] addresses. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a list of addresses is full")]
 #[non_exhaustive]
 pub struct ListFull;
 
 /// A list of addresses, as the known hosts keep it in a file: one address per line, in any
-/// spelling; what follows a `#` is a comment. In a line with `*`, everything but the stars has to
-/// be somewhere in the address (`0x3d40*`); a star alone is everybody.
+/// spelling, and comments after a `#`. A line with `*` is a pattern: it matches addresses that
+/// contain everything but the stars (`0x3d40*`); a star alone matches every address.
 ///
 /// ```
 /// use connectonion_proto::auth::AddressList;
@@ -27,11 +27,11 @@ pub struct ListFull;
 pub struct AddressList {
     lines: Vec<Line>,
     addresses: HashSet<Address>,
-    /// What has to be in an address, in lower case.
+    /// The parts that an address must contain, in lower case.
     patterns: Vec<String>,
 }
 
-/// Kept, so that a list can be written as it was read.
+/// A line, kept so that a list can be written as it was read.
 #[derive(Clone)]
 enum Line {
     Address(Address),
@@ -39,8 +39,8 @@ enum Line {
 }
 
 impl AddressList {
-    /// Reads a list. A line that is neither an address nor a pattern nor a comment is kept and
-    /// fits nobody: see [`unknown_lines`](Self::unknown_lines).
+    /// Parses a list. A line that is neither an address nor a pattern nor a comment is kept and
+    /// matches nothing: see [`unknown_lines`](Self::unknown_lines).
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut list = Self::default();
@@ -65,7 +65,7 @@ impl AddressList {
         list
     }
 
-    /// Whether an address is in the list, by itself or by a pattern.
+    /// Returns whether an address is in the list, itself or by a pattern.
     #[must_use]
     pub fn contains(&self, address: &Address) -> bool {
         if self.addresses.contains(address) {
@@ -78,7 +78,7 @@ impl AddressList {
         self.patterns.iter().any(|pattern| text.contains(pattern))
     }
 
-    /// Adds an address. `false` if it is in the list already, maybe by a pattern.
+    /// Adds an address. Returns `false` if it is already in the list, itself or by a pattern.
     ///
     /// # Errors
     /// [`ListFull`]
@@ -94,7 +94,7 @@ impl AddressList {
         Ok(true)
     }
 
-    /// Removes an address. `false` if it was not there. It may still be in the list by a pattern.
+    /// Removes an address. Returns `false` if it was not there. A pattern may still match it.
     pub fn remove(&mut self, address: &Address) -> bool {
         if !self.addresses.remove(address) {
             return false;
@@ -106,19 +106,21 @@ impl AddressList {
         true
     }
 
-    /// Whether no address can be in the list, neither by itself nor by a pattern.
+    /// Returns whether the list has neither addresses nor patterns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.patterns.is_empty()
     }
 
-    /// The addresses in the list, without those of patterns, in no order.
+    /// Returns the addresses in the list in no particular order, without those that only a pattern
+    /// matches.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.addresses.iter()
     }
 
-    /// The lines that fit nobody, with their numbers, counted from 1: neither an address nor a
-    /// pattern nor a comment. Tell the operator, who expects them to do something.
+    /// Returns the lines that match nothing, because they are neither an address nor a pattern nor
+    /// a comment, with their numbers from 1. Report them to the operator, who expects them to have
+    /// an effect.
     pub fn unknown_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.lines.iter().enumerate().filter_map(|(at, line)| {
             let Line::Other(text) = line else { return None };
@@ -129,7 +131,7 @@ impl AddressList {
     }
 }
 
-/// What stands in a line before a comment.
+/// Returns the part of a line before its comment.
 fn without_comment(line: &str) -> &str {
     line.split('#').next().unwrap_or_default().trim()
 }
@@ -146,7 +148,8 @@ impl FromIterator<Address> for AddressList {
     }
 }
 
-/// The text of the list, to be read again: with its comments, addresses in their usual spelling.
+/// Prints the list so that it can be read again: with its comments, and addresses in their usual
+/// spelling.
 impl fmt::Display for AddressList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.lines {
@@ -159,7 +162,7 @@ impl fmt::Display for AddressList {
     }
 }
 
-/// Prints how long the list is.
+/// Prints the size of the list.
 impl fmt::Debug for AddressList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (addresses, patterns) = (self.addresses.len(), self.patterns.len());

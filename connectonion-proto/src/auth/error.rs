@@ -1,75 +1,75 @@
-//! [`AuthError`]: why somebody is not let in, in the words that every host uses.
+//! [`AuthError`]: why a caller is refused, in the words that every host uses.
 
 use rpc_core::DecodeError;
 
-/// Why somebody is not let in. `Display` is the `message` of the ERROR frame, word for word what
-/// the known hosts send; a client gets the variant back with [`parse`](Self::parse).
+/// Why a caller is refused. `Display` is the `message` of the ERROR frame, word for word as the
+/// known hosts send it; a client restores the variant with [`parse`](Self::parse).
 ///
 /// The connection stays open. The same frame is refused again, except after
-/// [`ReplayProtectionUnavailable`](Self::ReplayProtectionUnavailable); a new one may pass.
+/// [`ReplayProtectionUnavailable`](Self::ReplayProtectionUnavailable); a new one may be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// There is no payload or no signature, and both are needed here.
+    /// The payload or the signature is missing, and both are required here.
     #[error("unauthorized: signed request required")]
     SignedRequestRequired,
-    /// A signed frame does not say whose it is.
+    /// A signed frame does not name its sender.
     #[error("unauthorized: 'from' field required")]
     FromRequired,
     /// The signature is empty.
     #[error("unauthorized: signature required")]
     SignatureRequired,
-    /// The payload is no JSON object, or too large. Known hosts drop the connection in that case.
+    /// The payload is not a JSON object, or too large. Known hosts drop the connection in that
+    /// case.
     #[error("unauthorized: invalid payload: {0}")]
     InvalidPayload(DecodeError),
     /// The payload has no `timestamp`, or one that is 0, null, false or empty.
     #[error("unauthorized: timestamp required in payload")]
     TimestampRequired,
-    /// The payload's `timestamp` is no number.
+    /// The payload's `timestamp` is not a number.
     #[error("unauthorized: timestamp must be numeric")]
     TimestampNotNumeric,
     /// The payload is more than five minutes old, or as far in the future.
     #[error("unauthorized: signature expired")]
     Expired,
-    /// The payload is for somebody else, or for nobody where that is not allowed.
+    /// The payload is for another recipient, or has none where that is not allowed.
     #[error("unauthorized: wrong recipient")]
     WrongRecipient,
-    /// It was not this key that signed this payload; or what claims to be a key or a signature is
-    /// none.
+    /// The payload was not signed by this key, or the key or the signature is malformed.
     #[error("unauthorized: invalid signature")]
     InvalidSignature,
     /// The payload names another command than the frame.
     #[error("unauthorized: signed command type mismatch")]
     WrongCommand,
-    /// A signature counts once, and this one did.
+    /// The signature was used before; each counts once.
     #[error("unauthorized: this CONNECT was already used")]
     AlreadyUsed,
-    /// An ADMIN_* frame on a connection that is not let in, so that nobody answers for it.
+    /// An ADMIN_* frame on a connection that is not authenticated.
     #[error("unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)")]
     CommandWithoutConnection,
-    /// A command without payload or signature, on a connection whose commands have to be signed.
+    /// A command without payload or signature, on a connection whose commands must be signed.
     #[error("unauthorized: signed command required")]
     SignedCommandRequired,
-    /// A command that another key has signed than the one that the connection belongs to.
+    /// A command signed by another key than that of the connection.
     #[error("unauthorized: command signer does not own this connection")]
     NotTheOwner,
-    /// A signed command without a `nonce`, on a connection whose commands have to be signed.
+    /// A signed command without a `nonce`, on a connection whose commands must be signed.
     #[error("unauthorized: signed command nonce required")]
     NonceRequired,
-    /// A signed command counts once, and this one did.
+    /// The signed command was used before; each counts once.
     #[error("unauthorized: signed command already used")]
     CommandAlreadyUsed,
-    /// So many signatures are remembered that no further one fits, and forgetting one would let it
-    /// count twice. Passes with time.
+    /// The memory of used signatures is full, and forgetting one would let it count twice.
+    /// Temporary.
     #[error("misconfigured: replay protection unavailable")]
     ReplayProtectionUnavailable,
-    /// The address is on the host's own list of addresses that are never let in.
+    /// The address is on the host's own blacklist.
     #[error("forbidden: blacklisted")]
     Blacklisted,
-    /// The trust level does not let this caller in.
+    /// The trust level does not admit this caller.
     #[error("forbidden: Denied by fast rules")]
     DeniedByRules,
-    /// The caller has to go through onboarding. Over WebSockets, `ONBOARD_REQUIRED` says so instead.
+    /// The caller must go through onboarding. Over WebSockets, `ONBOARD_REQUIRED` says so instead.
     #[error("forbidden: Onboard required")]
     OnboardRequired,
     /// A blocked caller tried to go through onboarding.
@@ -84,7 +84,7 @@ pub enum AuthError {
     /// An `ONBOARD_SUBMIT` has neither a code nor a payment.
     #[error("invite_code or payment required")]
     InviteOrPaymentRequired,
-    /// An ADMIN_* frame of somebody who is no administrator.
+    /// An ADMIN_* frame of a caller who is not an administrator.
     #[error("forbidden: admin only")]
     AdminOnly,
     /// A frame that only the host's own key may send.
@@ -93,7 +93,7 @@ pub enum AuthError {
 }
 
 impl AuthError {
-    /// Every variant that is nothing but its words.
+    /// All variants without contents.
     const PLAIN: [Self; 25] = [
         Self::SignedRequestRequired,
         Self::FromRequired,
@@ -122,7 +122,7 @@ impl AuthError {
         Self::SuperAdminOnly,
     ];
 
-    /// The error with this message; `None` if it is no message of this list.
+    /// Returns the error with this message; `None` if there is none.
     #[must_use]
     pub fn parse(message: &str) -> Option<Self> {
         let mut plain = Self::PLAIN.into_iter();

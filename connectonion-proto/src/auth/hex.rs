@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Bytes from twice as many digits in any case; `0x` before them is allowed. `None` if it is
+/// Parses bytes from twice as many digits in any case, with or without `0x`. `None` if the text is
 /// anything else.
 pub(super) fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text

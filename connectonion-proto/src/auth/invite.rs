@@ -1,4 +1,4 @@
-//! [`InviteCodes`]: the codes that make a contact of a stranger.
+//! [`InviteCodes`]: the codes that turn a stranger into a contact.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use subtle::{Choice, ConstantTimeEq};
 
 use crate::limits::{MAX_INVITE_CODE_BYTES, MAX_INVITE_CODES};
 
-/// Invite codes that cannot be used.
+/// Why invite codes cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InviteError {
-    /// A code is empty: a frame with an empty code is one without.
+    /// A code is empty; in a frame an empty code counts as none.
     #[error("an invite code is empty")]
     EmptyCode,
     /// A code is longer than [`MAX_INVITE_CODE_BYTES`].
@@ -23,8 +23,8 @@ pub enum InviteError {
     TooMany,
 }
 
-/// The codes that make a contact of a stranger. There are none by default; the known host's
-/// default code is published, so that everybody knows it.
+/// The codes that turn a stranger into a contact. There are none by default, because the known
+/// host's default code is published.
 ///
 /// ```
 /// use connectonion_proto::auth::InviteCodes;
@@ -55,7 +55,7 @@ fn pad(text: &str) -> Option<Padded> {
 }
 
 impl InviteCodes {
-    /// Takes codes.
+    /// Creates the set of these codes.
     ///
     /// # Errors
     /// [`InviteError`]
@@ -78,16 +78,16 @@ impl InviteCodes {
         Ok(Self(list.into()))
     }
 
-    /// Whether there is no code, so that nobody can get in by one.
+    /// Returns whether there are no codes, so that none admits anyone.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this is one of the codes, to the letter.
+    /// Returns whether this is exactly one of the codes.
     ///
-    /// All codes are compared, each as a whole: the time that it takes tells neither how much of an
-    /// offer was right nor how long a code is.
+    /// All codes are compared, each as a whole: the time this takes reveals neither how much of the
+    /// offer was right nor the length of a code.
     #[must_use]
     pub fn check(&self, offered: &str) -> bool {
         let Some(padded) = pad(offered) else {
@@ -101,7 +101,7 @@ impl InviteCodes {
     }
 }
 
-/// Prints how many codes there are, not which.
+/// Prints the number of codes only.
 impl fmt::Debug for InviteCodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "InviteCodes({})", self.0.len())

@@ -8,35 +8,35 @@ use zeroize::Zeroizing;
 
 use super::{Signer, hex};
 
-/// Longer than every spelling of a key.
+/// A size above that of every form of a key.
 const MAX_FILE: u64 = 256;
 
-/// Why a key was not made, loaded or saved. Never holds anything of a key.
+/// Why a key was not generated, loaded or saved. Contains nothing of a key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The file cannot be read or written. Trying again may help.
+    /// The file cannot be read or written. Retrying may help.
     #[error("{path}: {source}", path = path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file holds something that is no key. Trying again fails again.
+    /// The file does not hold a key. Retrying fails again.
     #[error("{path}: not a key of 32 bytes", path = .0.display())]
     NotAKey(PathBuf),
-    /// There is a key already. Replacing it would lose an identity for ever: move it away first.
-    #[error("{path}: there is a key already", path = .0.display())]
+    /// The file already exists. Replacing it would lose an identity for ever: move it away first.
+    #[error("{path}: a key already exists", path = .0.display())]
     Exists(PathBuf),
-    /// The system gives no random numbers. Trying again may help.
+    /// The system provides no random numbers. Retrying may help.
     #[error("no random numbers: {0}")]
     NoEntropy(String),
 }
 
 impl Signer {
-    /// Makes a new key from the system's random numbers. (Not in browsers: use
-    /// [`from_seed`](Self::from_seed).)
+    /// Generates a key from the system's random numbers. Not available in browsers: use
+    /// [`from_seed`](Self::from_seed) there.
     ///
     /// # Errors
     /// [`KeyError::NoEntropy`]
@@ -64,9 +64,9 @@ impl Signer {
         Ok(Self::from_seed(&seed))
     }
 
-    /// Saves the key to a file that does not exist, in the form of the known SDKs. Only its owner
-    /// may read it (where systems know such a thing), and it is there as a whole or not at all.
-    /// Folders on the way are made.
+    /// Saves the key to a new file, in the form of the known SDKs. Only its owner may read it (on
+    /// systems with file permissions), and it is written as a whole or not at all. Missing folders
+    /// are created.
     ///
     /// # Errors
     /// [`KeyError::Exists`], [`KeyError::File`].
@@ -90,8 +90,8 @@ impl Signer {
         })
     }
 
-    /// Loads a key; if there is no file, makes a key and saves it. Of several programs that do this
-    /// at the same time, all get the same key.
+    /// Loads a key; if the file does not exist, generates a key and saves it. Programs that do this
+    /// at the same time all get the same key.
     ///
     /// # Errors
     /// [`KeyError`]
@@ -115,7 +115,7 @@ fn failed(path: &Path, source: io::Error) -> KeyError {
     KeyError::File { path, source }
 }
 
-/// The seed in the contents of a file.
+/// Returns the seed in the contents of a file.
 fn seed(contents: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
     if let Ok(seed) = <[u8; 32]>::try_from(contents) {
         return Some(Zeroizing::new(seed));
@@ -124,7 +124,7 @@ fn seed(contents: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
     hex::parse(digits).map(Zeroizing::new)
 }
 
-/// Makes a folder that others cannot look into, if there is none.
+/// Creates a folder that others cannot read, unless it exists.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -133,7 +133,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// A new file beside `path` that only its owner may read.
+/// Creates a file beside `path` that only its owner may read.
 fn open_draft(path: &Path) -> io::Result<(PathBuf, File)> {
     const ATTEMPTS: u32 = 100;
     let mut options = OpenOptions::new();
@@ -154,7 +154,7 @@ fn open_draft(path: &Path) -> io::Result<(PathBuf, File)> {
     Err(failure)
 }
 
-/// Gives a finished file its name, unless something has that name.
+/// Renames a finished file, unless the name is taken.
 fn publish(draft: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(draft, path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -169,7 +169,7 @@ fn publish(draft: &Path, path: &Path) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// Sees to it that the name survives a power cut.
+/// Syncs the folder, so that the name survives a power cut.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     if cfg!(unix) {

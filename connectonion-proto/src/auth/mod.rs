@@ -1,34 +1,33 @@
-//! Who somebody is: addresses, canonical JSON, and with the feature `auth` keys and signatures.
-//! ConnectOnion specification, *Authentication*.
+//! The identity of callers: addresses, canonical JSON, and with the feature `auth` keys and
+//! signatures. ConnectOnion specification, *Authentication*.
 //!
 //! An [`Address`] is a public key. A [`Signer`] holds the private one and signs payloads; a
-//! [`Verifier`] says whose a signed frame is, or with which [`AuthError`] it is refused. Whether
-//! that somebody may come in is decided by [`trust`](crate::trust).
+//! [`Verifier`] returns the signer of a frame, or the [`AuthError`] with which it is refused.
+//! [`trust`](crate::trust) decides who is admitted.
 //!
 //! A client signs in the one form that every host accepts, and a host accepts every form that a
 //! known client signs: see [`Canonical`].
 //!
 //! # Deviations
 //!
-//! What the specification leaves open is done as the known hosts do it (Python, 1.2.1 and 1.9.2),
-//! except for this:
+//! What the specification leaves open follows the known hosts (Python, 1.2.1 and 1.9.2), except:
 //!
-//! - Numbers of a payload may be signed as they were sent, and JavaScript's order of members is the
-//!   one that JavaScript has. Hosts write numbers anew and sort by code point, and so refuse some
-//!   signatures of JavaScript clients that are right.
-//! - An address is compared in one spelling. Hosts compare texts, so that a blocked caller comes in
-//!   who writes it in upper case.
-//! - A payload for another recipient is refused, as in 1.9.2; 1.2.1 does not look. One without a
-//!   recipient is accepted, as in 1.2.1; 1.9.2 refuses it, and so does
+//! - Numbers of a payload may be signed as they were sent, and the order of members may be
+//!   JavaScript's. Known hosts write numbers anew and sort by code point, and so refuse some valid
+//!   signatures of JavaScript clients.
+//! - Addresses are compared in one spelling. Known hosts compare texts, so a blocked caller gets in
+//!   by writing its address in upper case.
+//! - A payload for another recipient is refused, as in 1.9.2; 1.2.1 does not check it. A payload
+//!   without a recipient is accepted, as in 1.2.1; 1.9.2 refuses it, and so does
 //!   [`Verifier::with_required_to`](crate::auth::Verifier::with_required_to).
-//! - A payload that is no object, or a signature that is no text, is answered. Hosts drop the
-//!   connection.
+//! - A payload that is not an object, or a signature that is not a text, gets an ERROR. Known hosts
+//!   drop the connection.
 //! - The signature of a CONNECT can be used more than once, as in 1.2.1. 1.9.2 refuses that, and so
-//!   does [`UsedSignatures`], with its words. A command counts once, as in 1.9.2.
-//! - Callers that are blocked are refused, and are not offered onboarding.
-//! - Where somebody is blocked or whitelisted, or strangers have to go through onboarding, a caller
-//!   without a signature is refused, though the specification's table lets open and careful hosts
-//!   accept it: else whoever is kept out would come in by leaving the signature out. See
+//!   does [`UsedSignatures`], with the same words. A command counts once, as in 1.9.2.
+//! - Blocked callers are refused, and are not offered onboarding.
+//! - Where callers are blocked or whitelisted, or strangers must go through onboarding, a caller
+//!   without a signature is refused, although the specification's table lets open and careful hosts
+//!   accept it: a blocked caller could otherwise get in by leaving its signature out. See
 //!   [`SignaturePolicy`](crate::trust::SignaturePolicy).
 //!
 #![cfg_attr(

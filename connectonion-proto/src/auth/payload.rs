@@ -11,20 +11,20 @@ use serde_json::{Map, Number, Value};
 use super::Address;
 use super::canonical::{self, Canonical, Tree, same_name};
 
-/// The signed part of a frame as it was received: a JSON object. Members are read here and not
-/// from the frame once more, so that what is read is what was signed: of members with the same
-/// name the last one counts.
+/// The signed part of a frame as it was received: a JSON object. Read members here and not from the
+/// frame, so that what is read is what was signed: of members with the same name the last one
+/// counts.
 pub struct Payload<'a> {
     value: Tree<'a>,
     size: usize,
 }
 
 impl<'a> Payload<'a> {
-    /// Reads a payload: at most [`Limits::max_message_bytes`], [`Limits::max_depth`] levels (128 at
-    /// the most) and [`Limits::max_items`] values in all.
+    /// Parses a payload: at most [`Limits::max_message_bytes`], [`Limits::max_depth`] levels (no
+    /// more than 128) and [`Limits::max_items`] values in all.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is no JSON object or beyond the limits. Trying again fails again.
+    /// [`DecodeError`] if it is not a JSON object or exceeds the limits. Retrying fails again.
     pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
         let value = canonical::read(text, limits)?;
         if !matches!(value, Tree::Object(_)) {
@@ -34,13 +34,13 @@ impl<'a> Payload<'a> {
         Ok(Self { value, size })
     }
 
-    /// The payload in one of the forms in which it can be signed.
+    /// Returns the payload in one of the forms in which it can be signed.
     #[must_use]
     pub fn canonical(&self, form: Canonical) -> String {
         self.value.canonical(form, self.size)
     }
 
-    /// A member as it was sent, `null` too.
+    /// Returns a member as it was sent, including `null`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Json> {
         let Tree::Object(members) = &self.value else {
@@ -50,13 +50,14 @@ impl<'a> Payload<'a> {
         Json::new(member.text).ok()
     }
 
-    /// A member that is a string. `None` for one that no text can hold (a lone surrogate), too.
+    /// Returns a member that is a string; `None` also if it holds a lone surrogate.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<Str> {
         self.get(name)?.as_str().map(Str::from)
     }
 
-    /// A member that is a number, the nearest that there is: beyond the largest one, infinity.
+    /// Returns a member that is a number, rounded to the nearest double; infinity if it is too
+    /// large.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<f64> {
         let raw = self.get(name)?;
@@ -72,11 +73,11 @@ impl fmt::Debug for Payload<'_> {
     }
 }
 
-/// A payload to be signed: `timestamp`, and what else is said.
+/// A payload to sign: `timestamp`, and any other members.
 ///
-/// Hosts may accept a signature only once, and the same payload always has the same one. The known
-/// SDKs send whole seconds and nothing random, so that two connections in one second fail there:
-/// use [`with_nonce`](Self::with_nonce) or [`exact`](Self::exact).
+/// Hosts may accept a signature only once, and the same payload always has the same signature. The
+/// known SDKs send whole seconds and nothing random, so that two connections in one second fail
+/// there: use [`with_nonce`](Self::with_nonce) or [`exact`](Self::exact).
 ///
 /// ```
 /// use connectonion_proto::auth::Draft;
@@ -91,13 +92,13 @@ impl fmt::Debug for Payload<'_> {
 pub struct Draft(Map<String, Value>);
 
 impl Draft {
-    /// A payload of this time, in seconds since 1970; a fraction is left out.
+    /// Creates a payload of this time, in seconds since 1970, without the fraction.
     #[must_use]
     pub fn new(now: f64) -> Self {
         Self::at(&format!("{:.0}", now.floor()))
     }
 
-    /// A payload of this time, in seconds since 1970, exact to the millisecond.
+    /// Creates a payload of this time, in seconds since 1970, exact to the millisecond.
     #[must_use]
     pub fn exact(now: f64) -> Self {
         // Without zeros at the end, which a host would not write.
@@ -110,13 +111,13 @@ impl Draft {
         Self(Map::new()).with("timestamp", time)
     }
 
-    /// For whom it is: a host refuses what is for another one.
+    /// Sets the recipient: a host refuses a payload for another one.
     #[must_use]
     pub fn with_to(self, host: &Address) -> Self {
         self.with("to", host.to_string())
     }
 
-    /// A random number, so that this payload is like no other. Entropy is an argument.
+    /// Adds a random number, so that this payload is unique.
     #[must_use]
     pub fn with_nonce(self, entropy: u128) -> Self {
         self.with("nonce", format!("{entropy:032x}"))
@@ -137,7 +138,7 @@ impl fmt::Debug for Draft {
     }
 }
 
-/// A wall clock's time in seconds since 1970, as payloads carry it; 0 before 1970.
+/// Returns a wall-clock time in seconds since 1970, as in payloads; 0 before 1970.
 #[must_use]
 pub fn unix_seconds(now: SystemTime) -> f64 {
     let since = now.duration_since(UNIX_EPOCH);

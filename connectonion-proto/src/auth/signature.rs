@@ -5,32 +5,32 @@ use std::str::FromStr;
 
 use super::hex;
 
-/// An Ed25519 signature. It is written as 128 digits in lower case without `0x`, as the SDKs send
-/// it and all hosts accept; with `0x` (as the specification shows it) and in upper case it is read
-/// as well.
+/// An Ed25519 signature. It is written as 128 lower-case digits without `0x`, which the SDKs send
+/// and all hosts accept; the form with `0x` (as in the specification) and upper case are read as
+/// well.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature([u8; 64]);
 
-/// A text is no [`Signature`]: it needs 128 hexadecimal digits, with or without `0x`.
+/// The error for a text that is not a [`Signature`]: 128 hexadecimal digits, with or without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a signature is 128 hexadecimal digits")]
 #[non_exhaustive]
 pub struct SignatureError;
 
 impl Signature {
-    /// A signature from its bytes. Whether it is one of anything is found out when it is verified.
+    /// Creates a signature from its bytes. They are only checked when the signature is verified.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 64]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 64] {
         &self.0
     }
 
-    /// Reads 128 hexadecimal digits in any case, with or without `0x`.
+    /// Parses 128 hexadecimal digits in any case, with or without `0x`.
     ///
     /// # Errors
     /// [`SignatureError`]
@@ -53,7 +53,7 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Prints nothing of the signature: until it expires, whoever has it can open a connection.
+/// Hides the signature: until it expires, anyone who has it can open a connection.
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Signature(..)")

@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::{Address, Canonical, Payload, Signature};
 use crate::frame::Signed;
 
-/// A private key. It is never printed, wiped from memory when the last clone goes, and written to
-/// nothing but a [file](Self::save).
+/// A private key. It is never printed, is wiped from memory with its last clone, and is written
+/// only to a [file](Self::save).
 ///
 /// ```
 /// use connectonion_proto::auth::{Signer, Verifier, unix_seconds};
@@ -33,8 +33,8 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// The key that belongs to a seed of 32 random bytes. Whoever knows the seed has the key: take
-    /// it from a good source, and wipe it.
+    /// Creates the key of a seed of 32 random bytes. The seed reveals the key: take it from a good
+    /// source, and wipe it.
     #[must_use]
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         let key = SigningKey::from_bytes(seed);
@@ -43,19 +43,19 @@ impl Signer {
         Self { key, address }
     }
 
-    /// The public key.
+    /// Returns the public key.
     #[must_use]
     pub const fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Signs a payload: a [`Draft`](super::Draft), or any other value that is a JSON object. What
-    /// comes back goes into a frame. It holds the payload in the very form that is signed, the one
-    /// that every known host accepts: [`Canonical::Python`].
+    /// Signs a payload: a [`Draft`](super::Draft), or any other value that is a JSON object. The
+    /// result goes into a frame. It holds the payload in exactly the form that is signed, which
+    /// every known host accepts: [`Canonical::Python`].
     ///
     /// # Errors
-    /// [`Refused::Encode`] if the payload is no JSON object, nests more than 128 levels deep, has
-    /// more than 65,536 values or a number that is too large. Trying again fails again.
+    /// [`Refused::Encode`] if the payload is not a JSON object, nests more than 128 levels deep,
+    /// has more than 65,536 values or a number that is too large. Retrying fails again.
     pub fn sign_payload(&self, payload: &(impl Serialize + ?Sized)) -> Result<Signed, Refused> {
         let mut text = String::new();
         encode_into(payload, &mut text)?;

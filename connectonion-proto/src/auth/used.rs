@@ -1,30 +1,30 @@
-//! [`UsedSignatures`]: a signature counts once.
+//! [`UsedSignatures`]: a memory that lets each signature count once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Address, AuthError, Signature, Verified};
 use crate::limits::{MAX_USED_SIGNATURES, SIGNATURE_WINDOW};
 
-/// One signer may fill one of so many parts of the memory.
+/// The share of the memory that one signer may fill, as a divisor.
 const SHARES: usize = 16;
-/// And at least so much of it.
+/// The smallest such share.
 const MIN_SHARE: usize = 64;
 
-/// Signatures that have been used and have not expired, so that none counts twice. Optional: peers
-/// of the specification repeat a signature when they connect twice within one second.
+/// The used signatures that have not expired, so that none counts twice. Optional: peers of the
+/// specification repeat a signature when they connect twice within one second.
 ///
-/// Ask after everything else has been checked: whoever has a key can make as many signatures as
-/// they like, so what is not let in should not be remembered.
+/// Call it after all other checks: anyone with a key can make any number of signatures, so
+/// signatures of refused callers should not be remembered.
 ///
-/// The number is bounded, and a signature that is still valid is never forgotten for another one:
-/// beyond the bound, everybody is refused until some have expired. One signer may fill a sixteenth of
-/// it (but at least 64), so that nobody alone keeps the others out.
+/// The number is bounded, and a valid signature is never forgotten for another one: beyond the
+/// bound, everything is refused until some have expired. One signer may fill a sixteenth of it (but
+/// at least 64), so that no single signer blocks the others.
 #[derive(Clone, Debug)]
 pub struct UsedSignatures {
     used: HashSet<Signature>,
     /// The same, by the second after which they are no longer valid.
     by_end: BTreeMap<u64, Vec<(Address, Signature)>>,
-    /// How many each signer has.
+    /// The number of signatures of each signer.
     by_signer: HashMap<Address, usize>,
     max: usize,
 }
@@ -36,7 +36,7 @@ impl Default for UsedSignatures {
 }
 
 impl UsedSignatures {
-    /// Remembers up to `max` signatures. Each takes about 200 bytes while it is valid.
+    /// Creates a memory of up to `max` signatures. Each takes about 200 bytes while it is valid.
     #[must_use]
     pub fn new(max: usize) -> Self {
         Self {
@@ -50,9 +50,9 @@ impl UsedSignatures {
     /// Uses up the signature of a frame. `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`] if there is no room, or no
-    /// more for this signer.
-    /// Nothing has changed then, except that what has expired is forgotten.
+    /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`] if there is no room,
+    /// or no more for this signer. Nothing has changed then, except that expired signatures are
+    /// forgotten.
     pub fn spend(&mut self, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
         self.forget_expired(now);
         let (signer, signature) = (verified.address, verified.signature);
@@ -71,13 +71,13 @@ impl UsedSignatures {
         Ok(())
     }
 
-    /// How many signatures are remembered.
+    /// Returns the number of remembered signatures.
     #[must_use]
     pub fn len(&self) -> usize {
         self.used.len()
     }
 
-    /// Whether none is remembered.
+    /// Returns whether no signature is remembered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.used.is_empty()
@@ -98,7 +98,7 @@ impl UsedSignatures {
     }
 }
 
-/// Whole seconds; 0 before 1970.
+/// Returns whole seconds; 0 before 1970.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

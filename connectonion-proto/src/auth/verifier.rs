@@ -1,4 +1,4 @@
-//! [`Verifier`]: whose a signed frame is. ConnectOnion specification, *Authentication*.
+//! [`Verifier`]: finds the signer of a frame. ConnectOnion specification, *Authentication*.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -10,13 +10,13 @@ use crate::auth::AddressList;
 use crate::frame::Signed;
 use crate::limits::{SIGNATURE_WINDOW, server_limits};
 
-/// A frame that is known to be of its sender.
+/// A frame whose sender is verified.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Verified<'a> {
-    /// Who signed it.
+    /// The signer.
     pub address: Address,
-    /// What was signed. Read prompts and invite codes here: the frame's other members are not
+    /// The signed payload. Read prompts and invite codes here: the frame's other members are not
     /// signed.
     pub payload: Payload<'a>,
     /// The payload's time, in seconds since 1970.
@@ -25,15 +25,15 @@ pub struct Verified<'a> {
     pub signature: Signature,
 }
 
-/// Says whose a signed frame is, or why that is not known.
+/// A verifier of signed frames.
 ///
-/// The checks and their order are those of the known hosts: payload and signature are there, the
-/// blacklist, `from`, `signature`, `timestamp`, its age, `to`, and the signature itself, strictly:
-/// no key and no half of a signature that would fit several payloads, no second spelling of a
-/// signature. What is different from there stands in the documentation of [`auth`](super).
+/// The checks and their order are those of the known hosts: presence of payload and signature, the
+/// blacklist, `from`, `signature`, `timestamp`, its age, `to`, and the signature itself. It is
+/// checked strictly: no key and no half of a signature that would fit several payloads, no second
+/// spelling of a signature. The documentation of [`auth`](super) lists the differences.
 ///
-/// A signature counts as often as it comes, until it expires. [`UsedSignatures`](super::UsedSignatures)
-/// changes that.
+/// A signature counts any number of times until it expires, unless
+/// [`UsedSignatures`](super::UsedSignatures) is used.
 #[derive(Clone, Debug)]
 pub struct Verifier {
     recipient: Option<Address>,
@@ -54,20 +54,20 @@ impl Default for Verifier {
 }
 
 impl Verifier {
-    /// Accepts what is signed, for whomever.
+    /// Creates a verifier that accepts any recipient.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The host's own address: a payload that is `to` another one is refused.
+    /// Sets the host's own address: a payload with another `to` is refused.
     #[must_use]
     pub const fn with_recipient(mut self, host: Address) -> Self {
         self.recipient = Some(host);
         self
     }
 
-    /// Whether a payload without `to` is refused as well, if there is a
+    /// Sets whether a payload without `to` is refused as well, if there is a
     /// [recipient](Self::with_recipient). Off by default. A payload without `to` can be used at
     /// every host.
     #[must_use]
@@ -76,42 +76,41 @@ impl Verifier {
         self
     }
 
-    /// Addresses that are refused before anything else is looked at.
+    /// Sets the addresses that are refused before any other check.
     #[must_use]
     pub fn with_blacklist(mut self, blacklist: AddressList) -> Self {
         self.blacklist = blacklist;
         self
     }
 
-    /// Addresses that are refused before anything else is looked at.
+    /// Returns the addresses that are refused before any other check.
     #[must_use]
     pub const fn blacklist(&self) -> &AddressList {
         &self.blacklist
     }
 
-    /// The bounds of a payload. Default: those of [`canonical_json`](super::canonical_json).
+    /// Sets the bounds of a payload. Default: those of [`canonical_json`](super::canonical_json).
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Says whose a frame is. `now` is in seconds since 1970: see
+    /// Verifies a frame and returns its signer. `now` is in seconds since 1970: see
     /// [`unix_seconds`](super::unix_seconds).
     ///
     /// # Errors
-    /// [`AuthError`], which is what the peer is told. [`AuthError::SignedRequestRequired`] is an
-    /// unsigned frame: whether that is allowed is up to a
-    /// [`TrustPolicy`](crate::trust::TrustPolicy).
+    /// [`AuthError`], the reply to the peer. [`AuthError::SignedRequestRequired`] is an unsigned
+    /// frame: a [`TrustPolicy`](crate::trust::TrustPolicy) decides whether that is allowed.
     pub fn verify<'a>(&self, signed: &'a Signed, now: f64) -> Result<Verified<'a>, AuthError> {
         self.check(signed, now, self.require_to)
     }
 
-    /// As [`verify`](Self::verify), for an `ONBOARD_SUBMIT`: no known client says there for whom it
-    /// is, so `to` is never required.
+    /// Like [`verify`](Self::verify), for an `ONBOARD_SUBMIT`: known clients name no recipient there,
+    /// so `to` is never required.
     ///
     /// # Errors
-    /// [`AuthError`], which is what the peer is told.
+    /// [`AuthError`], the reply to the peer.
     pub fn verify_onboarding<'a>(
         &self,
         signed: &'a Signed,
@@ -179,7 +178,7 @@ impl Verifier {
     }
 }
 
-/// Whether this key signed this payload in one of these forms, strictly.
+/// Returns whether this key signed this payload in one of these forms, strictly.
 ///
 /// ```
 /// use connectonion_proto::auth::{Canonical, Payload, Signer, verify_signature};
@@ -217,7 +216,7 @@ pub fn verify_signature(
     })
 }
 
-/// The payload's time in seconds since 1970.
+/// Returns the payload's time in seconds since 1970.
 fn timestamp(payload: &Payload<'_>) -> Result<f64, AuthError> {
     let raw = payload
         .get("timestamp")
@@ -230,8 +229,8 @@ fn timestamp(payload: &Payload<'_>) -> Result<f64, AuthError> {
     }
 }
 
-/// Whether Python takes a value for nothing: then it counts as absent. (A number can be zero in
-/// many ways; that is not looked at here.)
+/// Returns whether Python considers a value false, so that it counts as absent. (Numbers, which can
+/// be zero in many spellings, are not checked here.)
 fn is_falsy(json: &str) -> bool {
     let is_empty = |open, close| {
         let inside = json

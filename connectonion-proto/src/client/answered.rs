@@ -1,4 +1,4 @@
-//! [`Answered`]: answers to questions of the agent that the host may not have.
+//! [`Answered`]: answers to the agent's questions that the host may not have.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use rpc_core::{CallId, FrameNumber};
 
 use crate::frame::Response;
 
-/// Most answers that are remembered; the oldest are forgotten first. Agents ask one after the other.
+/// The number of answers remembered; the oldest are forgotten first. Agents ask one at a time.
 pub(super) const MAX_ANSWERS: usize = 64;
 
-/// The answers of this connection, oldest first, until the host is known to have them. Hosts confirm
-/// none, but they handle frames in order: the reply to a query that was sent behind an answer is its
-/// receipt.
+/// The answers of this connection, oldest first, until the host is known to have them. Hosts
+/// confirm no answer, but they handle frames in order: the reply to a query sent after an answer is
+/// its receipt.
 #[derive(Debug, Default)]
 pub(super) struct Answered {
     answers: VecDeque<Sent>,
@@ -20,7 +20,7 @@ pub(super) struct Answered {
 #[derive(Debug)]
 struct Sent {
     frame: FrameNumber,
-    /// The query behind it.
+    /// The query after it.
     receipt: Option<CallId>,
     response: Response,
 }
@@ -37,7 +37,7 @@ impl Answered {
         });
     }
 
-    /// The reply to this query has come: the host has what was sent before it.
+    /// Handles the reply to this query: the host has every answer sent before it.
     pub(super) fn confirm(&mut self, query: CallId) {
         let is_its = |sent: &Sent| sent.receipt == Some(query);
         if let Some(at) = self.answers.iter().position(is_its) {
@@ -45,13 +45,13 @@ impl Answered {
         }
     }
 
-    /// The oldest answer that was not confirmed.
+    /// Removes the oldest unconfirmed answer.
     pub(super) fn pop(&mut self) -> Option<(FrameNumber, Response)> {
         let sent = self.answers.pop_front()?;
         Some((sent.frame, sent.response))
     }
 
-    /// No question is open any more.
+    /// Forgets all answers, when no question is open any more.
     pub(super) fn clear(&mut self) {
         self.answers.clear();
     }

@@ -1,4 +1,4 @@
-//! The commands of [`ClientConn`]: each is taken whole or refused with nothing changed.
+//! The commands of [`ClientConn`]: each is carried out whole, or refused with nothing changed.
 
 use std::time::Instant;
 
@@ -15,11 +15,11 @@ use crate::frame::{
 };
 
 impl ClientConn {
-    /// Sends another CONNECT, freshly signed: after [`ConnectWanted`](super::ClientEvent), or at the
-    /// gate in the place of the one that waits there.
+    /// Sends another CONNECT, freshly signed: after [`ConnectWanted`](super::ClientEvent), or
+    /// during onboarding, where it replaces the waiting one.
     ///
     /// # Errors
-    /// [`Refused::Invalid`] if the client is let in already, or its CONNECT is being answered;
+    /// [`Refused::Invalid`] if the client is already admitted, or its CONNECT has no answer yet;
     /// [`Refused::Closed`], [`Refused::QueueFull`], [`Refused::TooLarge`].
     pub fn connect(&mut self, connect: &Connect, now: Instant) -> Result<(), Refused> {
         match self.state() {
@@ -40,8 +40,8 @@ impl ClientConn {
         Ok(())
     }
 
-    /// Offers what a stranger has to offer. A [`Reply`](super::ClientEvent::Reply) follows; after a
-    /// refusal another try is allowed, and after a success CONNECTED comes by itself.
+    /// Submits a stranger's onboarding. A [`Reply`](super::ClientEvent::Reply) follows; after a
+    /// refusal another try is allowed, and after a success CONNECTED follows by itself.
     ///
     /// # Errors
     /// [`Refused::NotReady`] unless the host has asked for it, [`Refused::Closed`],
@@ -55,11 +55,11 @@ impl ClientConn {
         self.ask(submit, Kind::Onboarding, self.answer_deadline(now))
     }
 
-    /// Sends a prompt. With no agent at work a run begins with it: its steps follow and then
-    /// [`RunEnded`](super::ClientEvent::RunEnded). While one works, the prompt is an interjection:
-    /// it is queued, and images and files of it are dropped by the known hosts. Which of the two it
-    /// was, says the [`Reply`](super::ClientEvent::Reply); it can be another one than it was meant to
-    /// be, because both sides act at the same time.
+    /// Sends a prompt. If no agent is running, it starts a run: its steps follow and then
+    /// [`RunEnded`](super::ClientEvent::RunEnded). While an agent runs, the prompt is an
+    /// interjection: it is queued, and known hosts drop its images and files. The
+    /// [`Reply`](super::ClientEvent::Reply) says which of the two it was; that can differ from what
+    /// was intended, because both sides act at the same time.
     ///
     /// # Errors
     /// [`Refused::Invalid`] for an empty prompt, [`Refused::TooLarge`] beyond
@@ -83,16 +83,16 @@ impl ClientConn {
         Ok(id)
     }
 
-    /// Answers a question of the agent. Hosts confirm nothing, so a `SESSION_STATUS` query follows
-    /// whose reply says that the answer has arrived; if the line is lost before it, the answer comes
-    /// back as [`Unsent`](super::ClientEvent::Unsent) or
-    /// [`Unconfirmed`](super::ClientEvent::Unconfirmed). An answer that comes too late is an
-    /// [`AnswerRefused`](super::ClientEvent::AnswerRefused) at newer hosts. The question may be one of
-    /// an earlier connection.
+    /// Answers a question of the agent. Hosts confirm no answer, so a `SESSION_STATUS` query
+    /// follows, whose reply shows that the answer has arrived; if the connection is lost before it,
+    /// the answer comes back as [`Unsent`](super::ClientEvent::Unsent) or
+    /// [`Unconfirmed`](super::ClientEvent::Unconfirmed). Newer hosts refuse a late answer with
+    /// [`AnswerRefused`](super::ClientEvent::AnswerRefused). The question may be one of an earlier
+    /// connection.
     ///
     /// # Errors
     /// [`Refused::NotReady`] before CONNECTED, [`Refused::Closed`], [`Refused::QueueFull`],
-    /// [`Refused::TooLarge`]. Old hosts take a second answer for that to their next question.
+    /// [`Refused::TooLarge`]. Old hosts take a second answer as the answer to their next question.
     pub fn respond(&mut self, response: &Response, _: Instant) -> Result<(), Refused> {
         self.check_ready()?;
         let frame = self.core.send_json(response)?;
@@ -101,8 +101,8 @@ impl ClientConn {
         Ok(())
     }
 
-    /// A query behind an answer, whose reply nobody but [`Answered`](super::answered::Answered) waits
-    /// for. `None` if there is no room, or if this host answers no queries.
+    /// Sends a query after an answer, for [`Answered`](super::answered::Answered) only. Returns
+    /// `None` if there is no room, or if this host answers no queries.
     fn ask_for_receipt(&mut self) -> Option<CallId> {
         if !self.answers_queries || self.pending.count(Kind::Status) >= MAX_ANSWERS {
             return None;
@@ -113,7 +113,7 @@ impl ClientConn {
         Some(id)
     }
 
-    /// Lets the agent work in another mode. Newer hosts confirm with an event `mode_changed`.
+    /// Changes the agent's mode. Newer hosts confirm with an event `mode_changed`.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
@@ -121,7 +121,7 @@ impl ClientConn {
         self.send_ready(change)
     }
 
-    /// Gives the mode `ulw` another goal.
+    /// Changes the goal of the mode `ulw`.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
@@ -129,7 +129,7 @@ impl ClientConn {
         self.send_ready(update)
     }
 
-    /// Lets the agent stop after what it is doing; the run ends with an OUTPUT.
+    /// Stops the agent after its current step; the run ends with an OUTPUT.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
@@ -137,7 +137,7 @@ impl ClientConn {
         self.send_ready(&ClientFrame::Interrupt)
     }
 
-    /// Asks how a session stands. A [`Reply`](super::ClientEvent::Reply) follows.
+    /// Requests the status of a session. A [`Reply`](super::ClientEvent::Reply) follows.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond), and [`Refused::TooManyCalls`]. Safe to repeat.
@@ -147,7 +147,7 @@ impl ClientConn {
         self.ask(&query, Kind::Status, self.answer_deadline(now))
     }
 
-    /// Asks for what only administrators may. A [`Reply`](super::ClientEvent::Reply) follows.
+    /// Sends an administrator's command. A [`Reply`](super::ClientEvent::Reply) follows.
     ///
     /// # Errors
     /// As for [`query`](Self::query). Safe to repeat.
@@ -156,14 +156,15 @@ impl ClientConn {
         self.ask(request, Kind::Admin, self.answer_deadline(now))
     }
 
-    /// Forgets something that was asked: no [`Reply`](super::ClientEvent::Reply) to it follows. The
-    /// host is not told, because the protocol has no way to. `false` if it has been answered.
+    /// Forgets a request: no [`Reply`](super::ClientEvent::Reply) to it follows. The host is not
+    /// informed, because the protocol has no way to. Returns `false` if the request was already
+    /// answered.
     pub fn cancel(&mut self, id: CallId) -> bool {
         self.pending.cancel(id)
     }
 
-    /// Closes with code 1000. What is queued is sent first; what was asked ends at once, and a run
-    /// goes on at the host.
+    /// Closes with code 1000. Queued frames are sent first; requests end at once, and a run goes on
+    /// at the host.
     pub fn close(&mut self, now: Instant) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
     }

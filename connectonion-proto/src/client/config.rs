@@ -1,4 +1,4 @@
-//! [`ClientConfig`], and when to connect again.
+//! [`ClientConfig`], and the reconnect policy.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::limits::{
 
 /// The delay before the first reconnect.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
-/// No reconnect waits longer.
+/// The longest delay before a reconnect.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
-/// How long a question to the host waits for its answer.
+/// How long a request waits for its answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// When to connect again after a line was lost: after about 1 s, then twice as long each time up to
-/// 30 s, with jitter so that the clients of a host that restarts do not come back all at once, without
-/// end. A CONNECTED starts the delays anew. The specification says nothing about it.
+/// Returns when to reconnect after a lost connection: after about 1 s, then twice as long each time
+/// up to 30 s, without end, with jitter so that the clients of a restarted host do not reconnect
+/// all at once. A CONNECTED resets the delays. The specification says nothing about this.
 #[must_use]
 pub const fn reconnect_policy() -> ReconnectPolicy {
     let backoff = BackoffPolicy::new(FIRST_DELAY, 2.0)
@@ -29,7 +29,7 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 }
 
 rpc_core::config! {
-    /// How long a client waits, and how much it takes.
+    /// The timeouts and limits of a client.
     ///
     /// ```
     /// use std::time::Duration;
@@ -41,33 +41,33 @@ rpc_core::config! {
     /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
-        /// How long the host may take to answer a CONNECT; `None` is for ever. At its gate there is no
-        /// deadline. Default 30 s.
+        /// How long the host may take to answer a CONNECT; `None` is for ever. During onboarding
+        /// there is no deadline. Default 30 s.
         pub connect_timeout: Option<Duration> = Some(CONNECT_TIMEOUT) => with_connect_timeout,
-        /// How long the host may take to finish the CONNECT after it has let a stranger in. Hosts before
-        /// the specification's version never do: they want another CONNECT. Default 3 s.
+        /// How long the host may take to finish the CONNECT after onboarding. Hosts before the
+        /// specification's version never do: they require another CONNECT. Default 3 s.
         pub onboarded_timeout: Duration = ONBOARDED_TIMEOUT => with_onboarded_timeout,
-        /// How long nothing at all may come before the line counts as dead; `None` is for ever. Hosts
-        /// send a PING every 30 s, also while a human thinks. Default 60 s.
+        /// The silence after which the connection counts as dead; `None` is never. Hosts send a
+        /// PING every 30 s, also while a human thinks. Default 60 s.
         pub silence_timeout: Option<Duration> = Some(SILENCE_TIMEOUT) => with_silence_timeout,
-        /// How long a question to the host (an onboarding, a `SESSION_STATUS`, an administrator's request)
-        /// waits for its answer; `None` is for ever. Prompts have no deadline. Default 30 s.
+        /// How long a request (an onboarding, a `SESSION_STATUS`, an administrator's command) waits
+        /// for its answer; `None` is for ever. Prompts have no deadline. Default 30 s.
         pub answer_timeout: Option<Duration> = Some(ANSWER_TIMEOUT) => with_answer_timeout,
-        /// Whether `session_sync` events are passed on: known hosts send the whole conversation after
-        /// every step. Default yes.
+        /// Whether `session_sync` events are delivered: known hosts send the whole conversation
+        /// after every step. Default `true`.
         pub session_sync: bool = true => with_session_sync,
-        /// Largest frame that is sent, in bytes; a larger one is refused at once. Hosts close on it. A
-        /// `Client` whose conversation is too large for its CONNECT connects without it.
-        /// Default 16 MiB, the known hosts' limit.
+        /// The largest frame to send, in bytes; a larger one is refused at once, because hosts
+        /// would close the connection. A `Client` whose conversation is too large for its CONNECT
+        /// connects without it. Default 16 MiB, the known hosts' limit.
         pub max_sent_bytes: usize = MAX_SERVER_MESSAGE => with_max_sent_bytes,
-        /// Bounds on size and number of what is received. Default
+        /// Bounds on size and number of received data. Default
         /// [`client_limits`](crate::limits::client_limits): 64 MiB for a message.
         pub limits: Limits = client_limits() => with_limits,
     }
 }
 
 impl ClientConfig {
-    /// Everything by default.
+    /// Returns the default configuration.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -1,4 +1,4 @@
-//! What an ERROR of a connected host is about: the frames do not say.
+//! What an ERROR of a connected host refers to, which the frames do not say.
 
 use rpc_core::CloseReason;
 
@@ -8,15 +8,15 @@ use crate::limits::{
     NOTHING_TO_INTERRUPT, PROMPT_REQUIRED, RUNTIME_INPUT_REJECTED, STALE_ANSWER,
 };
 
-/// How hosts begin when they refuse who somebody is.
+/// The start of a host's refusal of an identity.
 const UNAUTHORIZED: &str = "unauthorized: ";
 const REFUSALS: [&str; 2] = ["unauthorized:", "forbidden:"];
-/// How newer hosts end when a signature has been used before: another one helps.
+/// The end of a newer host's refusal of a used signature: a new signature helps.
 const USED_BEFORE: &str = "already used";
-/// How hosts answer a frame whose type they do not know.
+/// The start of a host's reply to an unknown type of frame.
 const UNKNOWN_TYPE: &str = "unknown message type: ";
 const SESSION_STATUS: &str = "SESSION_STATUS";
-/// What hosts say to an administrator's request.
+/// A host's replies to administrators' commands.
 const ADMIN: [&str; 5] = [
     "forbidden: admin only",
     "forbidden: super admin only",
@@ -24,7 +24,7 @@ const ADMIN: [&str; 5] = [
     "admin_id required",
     "Unknown admin action: ",
 ];
-/// What hosts say to other frames than prompts. The run, if there is one, goes on.
+/// A host's replies to frames other than prompts. The run, if there is one, goes on.
 const COMPLAINTS: [&str; 9] = [
     UNKNOWN_TYPE,
     "Invalid JSON: ",
@@ -37,28 +37,28 @@ const COMPLAINTS: [&str; 9] = [
     "Session is busy",
 ];
 
-/// What an ERROR may be about.
+/// What an ERROR may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorTarget {
-    /// A prompt, not the run. Known hosts begin a run in silence and refuse what comes behind it.
+    /// A prompt, not the run. Known hosts start a run silently and refuse what follows it.
     Input,
-    /// The oldest prompt: of a host that answers in order, or that has removed the session.
+    /// The oldest prompt, of a host that answers in order or has removed the session.
     OldestInput,
-    /// The answer to a question of the agent.
+    /// An answer to a question of the agent.
     Answer,
-    /// A question about a session.
+    /// A query about a session.
     Status,
-    /// An administrator's request.
+    /// An administrator's command.
     Admin,
-    /// A signed request, if one waits: newer hosts want more in it than older ones.
+    /// A signed request, if one waits: newer hosts require more members in it than older ones.
     Signed,
-    /// Anything else that was sent.
+    /// Any other frame.
     Other,
-    /// The run if there is one: agents fail in any words.
+    /// The run, if there is one: agents fail with arbitrary messages.
     Run,
 }
 
-/// `awaits_status`: a query about a session has no reply yet.
+/// Returns what an ERROR refers to. `awaits_status`: a query about a session has no reply yet.
 pub(super) fn error_target(error: &ErrorFrame, awaits_status: bool) -> ErrorTarget {
     let words = error.message.as_str();
     let starts = |begin: &&str| words.starts_with(*begin);
@@ -103,7 +103,7 @@ pub(super) fn error_target(error: &ErrorFrame, awaits_status: bool) -> ErrorTarg
     ErrorTarget::Run
 }
 
-/// Why the connection ends whose CONNECT was refused like this.
+/// Returns why the connection ends after this refusal of its CONNECT.
 pub(super) fn refusal(error: &ErrorFrame) -> CloseReason {
     let message = error.message.to_string();
     let retryable = message.ends_with(USED_BEFORE) || error.retryable == Some(true);

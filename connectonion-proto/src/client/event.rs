@@ -1,4 +1,4 @@
-//! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
+//! [`ClientEvent`]: what a [`ClientConn`](super::ClientConn) reports to the application.
 
 use rpc_core::{CallError, CallId, CloseReason};
 use rpc_core::{DecodeError, Json, Str};
@@ -8,59 +8,58 @@ use crate::frame::{
     SessionStatus, StreamEvent,
 };
 
-/// What happened on a connection.
+/// An event on a connection.
 ///
 /// The answer to the CONNECT comes first: `Connected`, `OnboardRequired` (and `Connected` later) or
-/// `Refused`. `Closed` is the last event; everything that was asked and every run has ended before it.
+/// `Refused`. `Closed` is the last event; all requests and every run end before it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// The client is let in. Use the session id of this event: it may be another than the one that
-    /// was asked for. If the session is running, the events of its run follow.
+    /// The client is admitted. Use the session id of this event: it may differ from the requested
+    /// one. If the session is running, the events of its run follow.
     Connected(Connected),
-    /// The client is a stranger here. [`onboard`](super::ClientConn::onboard) answers; a human may
-    /// take as long as it takes.
+    /// The client is a stranger here and must call [`onboard`](super::ClientConn::onboard). There
+    /// is no deadline.
     OnboardRequired(OnboardRequired),
-    /// The stranger was let in, but the host has not finished the CONNECT: it wants another one,
-    /// freshly signed. Hand it to [`connect`](super::ClientConn::connect).
+    /// The stranger was admitted, but the host has not finished the CONNECT and requires another
+    /// one, freshly signed: pass it to [`connect`](super::ClientConn::connect).
     ConnectWanted,
     /// The CONNECT was refused; the connection closes.
     Refused(ErrorFrame),
     /// One step of the agent's work, or a change between two runs.
     Step(Step),
-    /// Something that was asked has its answer.
+    /// A request has ended.
     Reply {
-        /// What was asked.
+        /// The request.
         id: CallId,
-        /// The answer.
+        /// The result.
         result: Result<Reply, CallError<ErrorFrame>>,
     },
     /// The run has ended, whoever started it. [`CallError::Remote`] is the agent's or the host's
-    /// error; the session can be used again after it. If the connection ended first, the run goes on
-    /// without it.
+    /// error; the session can be used again after it. If the connection ended first, the run goes
+    /// on at the host.
     RunEnded(Result<Output, CallError<ErrorFrame>>),
-    /// An answer came too late, or to nothing; the run goes on.
+    /// An answer came too late, or to no question; the run goes on.
     AnswerRefused {
-        /// The event that was answered.
+        /// The event that it answered.
         request_id: Option<Str>,
-        /// The host's words.
+        /// The host's error.
         error: ErrorFrame,
     },
-    /// An answer that was taken had not left when the line was lost. Sent on the next connection, it
-    /// is sent once.
+    /// An accepted answer was not sent before the connection was lost. Sending it on the next
+    /// connection sends it once.
     Unsent(Response),
-    /// An answer was sent, and the line was lost before the host was known to have it. If the host
-    /// asks the same question again and nothing has happened since, it is still open.
+    /// An answer was sent, and the connection was lost before the host was known to have it. If the
+    /// host repeats the question and nothing after it, the question is still open.
     Unconfirmed(Response),
-    /// A run goes on whose events the host has sent again, and nothing has followed for a second: the
-    /// last questions among them are open.
+    /// The host has repeated the events of a running session, and nothing has followed for a
+    /// second: the last questions among them are open.
     CaughtUp,
-    /// The host complains about something else that was sent. The connection goes on, and so does
-    /// the run.
+    /// The host reports an error about another frame. The connection and the run go on.
     Complaint(ErrorFrame),
-    /// A frame that this crate does not know: newer hosts have more. Ignore it, or read it yourself.
+    /// An unknown frame of a newer host. Ignore it, or read it yourself.
     Unknown(OtherFrame),
-    /// Something odd that the connection survived.
+    /// A violation of the protocol that the connection survived.
     Warning(Warning),
     /// The connection has ended.
     Closed(CloseReason),
@@ -76,11 +75,11 @@ pub struct Step {
     pub frame: Json,
 }
 
-/// The answer to something that was asked.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// To an [`input`](super::ClientConn::input): the host has it.
+    /// To [`input`](super::ClientConn::input): the host has the prompt.
     Input(Taken),
     /// To [`onboard`](super::ClientConn::onboard): the stranger is a contact now.
     Onboarded(OnboardSuccess),
@@ -90,20 +89,20 @@ pub enum Reply {
     Admin(AdminResult),
 }
 
-/// What became of a prompt. It can be nothing else, so the enum is exhaustive.
+/// What became of a prompt. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// A run has begun with it.
+    /// It started a run.
     Started,
-    /// The agent was working: the prompt is queued, and an event `user_input` with this id says when
-    /// the agent takes it in. The end of that run answers both.
+    /// An agent was running: the prompt is queued, and an event `user_input` with this id says when
+    /// the agent reads it. The end of that run answers both.
     Queued {
-        /// What the host calls it.
+        /// The host's id for it.
         id: Str,
     },
 }
 
-/// A frame that this crate does not know.
+/// A frame of an unknown type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OtherFrame {
@@ -113,14 +112,14 @@ pub struct OtherFrame {
     pub frame: Json,
 }
 
-/// Something odd that a connection survived.
+/// A violation of the protocol that a connection survived.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
     /// A frame could not be read and was skipped.
     #[error("a frame was skipped: {0}")]
     BadFrame(DecodeError),
-    /// A frame came where none of its type is expected, and was skipped.
+    /// A frame of this type was not expected here, and was skipped.
     #[error("a frame {name} came at the wrong time")]
     Unexpected {
         /// Its type.

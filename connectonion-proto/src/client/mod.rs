@@ -47,29 +47,29 @@ pub use resume::{Found, Resume, find_answer};
 pub use seen::Seen;
 pub use sign::Sign;
 
-/// What the connection waits for.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientState {
-    /// The answer to the CONNECT.
+    /// Waits for the answer to the CONNECT.
     AwaitConnected,
-    /// What a stranger offers to be let in: the host has asked for it.
+    /// Waits for onboarding: the host has asked for it.
     AwaitOnboarding,
-    /// A prompt.
+    /// Open, without a run.
     Ready,
-    /// The end of a run, or the host's word about a prompt. Prompts are interjections now.
+    /// Waits for the end of a run, or for the reply to a prompt. Prompts are interjections now.
     Running,
     /// The connection has ended.
     Closed,
 }
 
-/// The client's side of one open connection. It sends the CONNECT that it is given at once, answers
-/// PINGs, and takes prompts once it is let in.
+/// The client's side of one open connection. It sends the given CONNECT at once, answers PINGs, and
+/// accepts prompts once it is admitted.
 ///
 /// It signs nothing and reads no clock: CONNECT and `ONBOARD_SUBMIT` come signed
-/// ([`auth`](crate::auth)). A connection that was lost is followed by a new machine with a CONNECT
-/// that names the session and the last event; the host then sends what was missed, and maybe some of
-/// it twice ([`Seen`]). The machine sends nothing twice.
+/// ([`auth`](crate::auth)). After a lost connection, create a new machine with a CONNECT that names
+/// the session and the last event; the host then sends the missed events, and possibly repeats some
+/// ([`Seen`]). The machine sends nothing twice.
 ///
 /// ```
 /// use std::time::Instant;
@@ -93,27 +93,27 @@ pub enum ClientState {
 pub struct ClientConn {
     config: Arc<ClientConfig>,
     core: MachineCore<ClientEvent>,
-    /// Where the connection stands while it is open.
+    /// The state while the connection is open.
     state: ClientState,
-    /// The stranger was let in, and CONNECTED has not come.
+    /// The stranger was admitted, and CONNECTED has not come.
     onboarded: bool,
-    /// And the application was asked for another CONNECT.
+    /// The application was asked for another CONNECT.
     connect_wanted: bool,
     session_id: Option<Str>,
-    /// A run is going on, as far as the host's frames say.
+    /// A run is in progress, as far as the host's frames show.
     run: bool,
     pending: PendingRequests,
-    /// The answers of the user that the host may not have.
+    /// The user's answers that the host may not have.
     answered: Answered,
     /// The host has refused no query about a session.
     answers_queries: bool,
-    /// When a run that was found going on has told what was missed.
+    /// When the replay of a run in progress counts as complete.
     caught_up_at: Option<Instant>,
 }
 
 impl ClientConn {
-    /// A connection that was just opened. It sends this CONNECT at once. `seed` makes the ids of
-    /// what is asked; they never leave this side.
+    /// Creates a connection that was just opened and sends this CONNECT at once. `seed` determines
+    /// the ids of requests, which never leave this side.
     #[must_use]
     pub fn new(
         config: impl Into<Arc<ClientConfig>>,
@@ -128,8 +128,8 @@ impl ClientConn {
         conn
     }
 
-    /// A connection that ends at once, because no CONNECT could be made for it: a key that cannot
-    /// sign. Another attempt would end the same way.
+    /// Creates a connection that ends at once, because no CONNECT could be made for it: the key
+    /// cannot sign. Retrying ends the same way.
     #[must_use]
     pub fn without_connect(config: impl Into<Arc<ClientConfig>>, why: &str, now: Instant) -> Self {
         let mut conn = Self::open(config.into(), 0, now);
@@ -157,7 +157,7 @@ impl ClientConn {
         conn
     }
 
-    /// What the connection waits for.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn state(&self) -> ClientState {
         if self.core.is_closed() {
@@ -167,25 +167,25 @@ impl ClientConn {
         }
     }
 
-    /// The session, once the client is let in.
+    /// Returns the session, once the client is admitted.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 
-    /// Whether an agent is at work, as far as the host's frames say.
+    /// Returns whether an agent is running, as far as the host's frames show.
     #[must_use]
     pub const fn is_running(&self) -> bool {
         self.run
     }
 
-    /// How much is under way: prompts and questions without an answer, and the run.
+    /// Returns the number of unanswered prompts and requests, plus the run.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.pending.len() + usize::from(self.run)
     }
 
-    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         if self.is_closed() {
@@ -202,7 +202,7 @@ impl ClientConn {
         self.core.start_timer("connect", timeout, now);
     }
 
-    /// How silence counts: hosts ping, clients do not.
+    /// Returns the deadline for silence: hosts ping, clients do not.
     fn keep_alive(&self) -> Option<KeepAlive> {
         let timeout = self.config.silence_timeout?;
         Some(KeepAlive::off().with_pong_timeout(timeout))
@@ -232,7 +232,7 @@ impl ClientConn {
         self.core.push_event(event, bytes);
     }
 
-    /// An event of a run that was found going on: others may follow at once.
+    /// Handles an event of a run in progress at CONNECTED: others may follow at once.
     fn await_replay(&mut self, now: Instant) {
         self.caught_up_at = Some(later(now, REPLAY_PAUSE));
     }
@@ -244,7 +244,7 @@ impl ClientConn {
         self.settle_state();
     }
 
-    /// No CONNECT could be sent, and another attempt would end the same way.
+    /// Ends a connection for which no CONNECT could be sent; retrying ends the same way.
     fn fail(&mut self, why: &str) {
         let message = format!("the CONNECT could not be sent: {why}");
         let retryable = false;
@@ -258,7 +258,7 @@ impl ClientConn {
         self.core.close(reason, code);
     }
 
-    /// The next of the events with which everything ends that was under way.
+    /// Returns the next of the events that end everything in flight.
     fn last_event(&mut self) -> Option<ClientEvent> {
         let reason = self.core.close_reason()?;
         if let Some((id, pending)) = self.pending.pop_any() {
@@ -364,7 +364,7 @@ impl Machine for ClientConn {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state, never the contents.
 impl fmt::Debug for ClientConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConn")

@@ -1,16 +1,16 @@
-//! [`PendingRequests`]: what waits for an answer that names nothing but its type.
+//! [`PendingRequests`]: requests whose answers name nothing but their type.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use rpc_core::{CallId, FrameNumber, Match, PendingCalls, Refused};
 
-/// What kind of answer is awaited.
+/// The kind of an awaited answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A prompt that was sent while no agent was working, as far as this side knew.
+    /// A prompt sent while no agent was running, as far as this side knew.
     Prompt,
-    /// A prompt that was sent while an agent was working.
+    /// A prompt sent while an agent was running.
     Interjection,
     Onboarding,
     Status,
@@ -21,16 +21,16 @@ impl Kind {
     const COUNT: usize = 5;
 }
 
-/// Something that waits for an answer.
+/// An unanswered request.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// The frame that asked.
+    /// The request's frame.
     pub(super) frame: FrameNumber,
     kind: Kind,
 }
 
-/// What waits for an answer, of each kind in the order in which it was sent: hosts answer in that
-/// order and say nothing else about what they answer.
+/// The unanswered requests, of each kind in the order in which they were sent: hosts answer in that
+/// order and do not say which one they answer.
 #[derive(Debug)]
 pub(super) struct PendingRequests {
     calls: PendingCalls<Pending>,
@@ -45,7 +45,7 @@ impl PendingRequests {
         }
     }
 
-    /// Whether there is room for another.
+    /// Checks whether there is room for another.
     pub(super) fn check_room(&self) -> Result<(), Refused> {
         let max = self.calls.capacity_limit();
         match self.calls.next_id() {
@@ -65,15 +65,15 @@ impl PendingRequests {
         Ok(id)
     }
 
-    /// The answer of this kind has come: what was asked first. `None` if nothing was asked; an
-    /// empty one if whoever asked has gone.
+    /// Removes the oldest request of this kind, whose answer has come. `None` if there is none; an
+    /// empty one if the request was cancelled.
     pub(super) fn answered(&mut self, kind: Kind) -> Option<Option<CallId>> {
         let id = self.order(kind).pop_front()?;
         let live = matches!(self.calls.complete(id), Match::Live(_));
         Some(live.then_some(id))
     }
 
-    /// A prompt was answered with what only interjections get, or only prompts.
+    /// Removes the oldest prompt of the likely kind, or else of the other one.
     pub(super) fn prompt_answered(&mut self, likely: Kind, else_: Kind) -> Option<Option<CallId>> {
         match self.answered(likely) {
             None => self.answered(else_),
@@ -81,44 +81,45 @@ impl PendingRequests {
         }
     }
 
-    /// Whether something of this kind has no answer yet.
+    /// Returns whether a request of this kind is unanswered.
     pub(super) fn awaits(&self, kind: Kind) -> bool {
         !self.waiting(kind).is_empty()
     }
 
-    /// How many of this kind have no answer yet.
+    /// Returns the number of unanswered requests of this kind.
     pub(super) fn count(&self, kind: Kind) -> usize {
         self.waiting(kind).len()
     }
 
-    /// What the next answer of this kind is for.
+    /// Returns the request that the next answer of this kind is for.
     pub(super) fn first(&self, kind: Kind) -> Option<CallId> {
         self.waiting(kind).front().copied()
     }
 
-    /// Whether a prompt has no answer yet.
+    /// Returns whether a prompt is unanswered.
     pub(super) fn awaits_prompt(&self) -> bool {
         self.awaits(Kind::Prompt) || self.awaits(Kind::Interjection)
     }
 
-    /// Whether a prompt that should start a run has not yet.
+    /// Returns whether a prompt that should start a run has not started it yet.
     pub(super) fn awaits_start(&self) -> bool {
         self.awaits(Kind::Prompt)
     }
 
-    /// Forgets who asked. The answer is still awaited, so that it is not taken for another's.
+    /// Cancels a request. Its answer is still awaited, so that it is not taken for another's.
     pub(super) fn cancel(&mut self, id: CallId) -> bool {
         matches!(self.calls.complete(id), Match::Live(_))
     }
 
-    /// What has waited too long; hosts ignore what they do not know, so no answer is awaited.
+    /// Removes a request that has waited too long. Hosts ignore what they do not know, so its
+    /// answer is no longer awaited.
     pub(super) fn pop_expired(&mut self, now: Instant) -> Option<(CallId, Pending)> {
         let (id, pending) = self.calls.pop_expired(now)?;
         self.order(pending.kind).retain(|other| *other != id);
         Some((id, pending))
     }
 
-    /// What is left when the connection has ended.
+    /// Removes any request, after the end of the connection.
     pub(super) fn pop_any(&mut self) -> Option<(CallId, Pending)> {
         self.calls.pop_any()
     }

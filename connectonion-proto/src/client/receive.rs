@@ -1,4 +1,4 @@
-//! What the host says, and what it means where the connection stands.
+//! Handles the host's frames, depending on the state of the connection.
 
 use std::time::Instant;
 
@@ -120,7 +120,7 @@ impl ClientConn {
         self.push(ClientEvent::Step(Step { event, frame }), size);
     }
 
-    /// Whether this is the first event of a run. Hosts say some things between two runs, too.
+    /// Returns whether this is the first event of a run. Hosts send some events between runs, too.
     fn begins_run(&self, kind: &EventKind) -> bool {
         match kind {
             EventKind::UserInput(input) => !self.run && !input.runtime_input,
@@ -212,7 +212,7 @@ impl ClientConn {
         }
     }
 
-    /// A reply to a query has come: the host has what was sent before it.
+    /// Handles the reply to a query: the host has everything sent before it.
     fn status_answered(&mut self) -> Option<Option<CallId>> {
         if let Some(query) = self.pending.first(Kind::Status) {
             self.answered.confirm(query);
@@ -220,7 +220,7 @@ impl ClientConn {
         self.pending.answered(Kind::Status)
     }
 
-    /// What was asked is refused; if nothing was asked, it is a complaint about something else.
+    /// Refuses a request; without one, reports the error as a complaint.
     fn refuse(&mut self, asked: Option<Option<CallId>>, error: ErrorFrame, bytes: usize) {
         match asked {
             None => self.push(ClientEvent::Complaint(error), bytes),
@@ -232,7 +232,7 @@ impl ClientConn {
         }
     }
 
-    /// What was asked is answered, unless whoever asked has gone.
+    /// Answers a request, unless it was cancelled.
     fn reply(
         &mut self,
         name: &'static str,
@@ -247,7 +247,7 @@ impl ClientConn {
         }
     }
 
-    /// An agent is at work, or may be.
+    /// Sets the state to running while an agent is running or may be, otherwise to ready.
     pub(super) fn settle_state(&mut self) {
         if matches!(self.state, ClientState::Ready | ClientState::Running) {
             let working = self.run || self.pending.awaits_prompt();

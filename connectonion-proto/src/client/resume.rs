@@ -1,4 +1,4 @@
-//! [`Resume`]: what a client keeps between two connections, and between two programs.
+//! [`Resume`]: the state that a client keeps between connections and between programs.
 
 use rpc_core::json::{find_member, parse};
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use crate::codec;
 use crate::frame::{Connect, Session, Signed};
 
-/// Where a client goes on: its session, the last event that it has shown, and the conversation, which
-/// is the client's own. ConnectOnion specification, *Client Reconnect*.
+/// The state from which a client resumes: its session, the last event shown, and the conversation,
+/// which the client owns. ConnectOnion specification, *Client Reconnect*.
 ///
 /// ```
 /// use connectonion_proto::client::Resume;
@@ -25,16 +25,16 @@ pub struct Resume {
     /// The session; `None` for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Str>,
-    /// The id of the last event that was shown. The host sends again what came after it.
+    /// The id of the last event shown. The host replays the events after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_msg_id: Option<Str>,
-    /// The conversation: a [`Session`], as the host has sent it last.
+    /// The conversation: a [`Session`], as the host last sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Json>,
 }
 
 impl Resume {
-    /// The CONNECT that goes on here.
+    /// Creates the CONNECT that resumes here.
     #[must_use]
     pub fn connect(&self, signed: Signed) -> Connect {
         let mut connect = Connect::new(signed);
@@ -44,20 +44,20 @@ impl Resume {
         connect
     }
 
-    /// As JSON, to be kept.
+    /// Encodes this as JSON, to be stored.
     ///
     /// # Errors
-    /// None in practice: what it holds is JSON.
+    /// None in practice: the contents are JSON.
     pub fn to_json(&self) -> Result<String, Refused> {
         let mut text = String::new();
         codec::encode_into(self, &mut text)?;
         Ok(text)
     }
 
-    /// Reads what [`to_json`](Self::to_json) wrote.
+    /// Parses the output of [`to_json`](Self::to_json).
     ///
     /// # Errors
-    /// [`DecodeError`] if it is no JSON object.
+    /// [`DecodeError`] if the text is not a JSON object.
     pub fn parse(json: &str) -> Result<Self, DecodeError> {
         // A member alone is found in much that is no object.
         Session::parse(json, &Limits::default())?;
@@ -68,16 +68,17 @@ impl Resume {
         })
     }
 
-    /// How many prompts the conversation had, if it says so.
+    /// Returns the number of prompts in the conversation, if it says so.
     #[must_use]
     pub fn turn(&self) -> Option<u64> {
         let session = self.session.as_ref()?;
         find_member(session.get(), "turn").and_then(|turn| turn.get().parse().ok())
     }
 
-    /// The conversation, so that one of the host that goes as far or further wins over it: what to
-    /// send when the host may have run a prompt since. Hosts up to 1.2.1 compare the iterations of the
-    /// last turn first, and take an old turn that had more of them for the newer one.
+    /// Returns the conversation in a form that loses against any conversation of the host that is
+    /// at least as long: send it when the host may have run a prompt since. Hosts up to 1.2.1
+    /// compare the iterations of the last turn first, and consider an old turn with more of them
+    /// the newer one.
     #[must_use]
     pub fn session_before_a_run(&self, limits: &Limits) -> Option<Json> {
         let kept = self.session.as_ref()?;
@@ -93,21 +94,20 @@ impl Resume {
     }
 }
 
-/// What a conversation says about a prompt. There is nothing else that it could say, so the enum is
-/// exhaustive.
+/// What a conversation says about a prompt. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The prompt was answered.
     Answer(Str),
     /// The prompt arrived and has no answer.
     Prompt,
-    /// The prompt is not there.
+    /// The prompt is not in the conversation.
     Nothing,
 }
 
-/// Looks for a prompt and its answer in a conversation: after a reconnect, the way to know whether a
-/// prompt arrived whose line was lost. Hosts add to a prompt that came with files, so its beginning is
-/// enough. `turn` is how many prompts there were before it ([`Resume::turn`]).
+/// Looks for a prompt and its answer in a conversation. After a reconnect, this shows whether a
+/// prompt arrived whose connection was lost. Hosts append to a prompt with files, so its beginning
+/// is enough to match. `turn` is the number of prompts before it ([`Resume::turn`]).
 #[must_use]
 pub fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
     let Ok(session) = Session::parse(session.get(), max) else {
@@ -143,12 +143,12 @@ pub fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: &Limits
     found
 }
 
-/// A member that is a text.
+/// Returns a member that is a string.
 fn text_of(object: &str, name: &str) -> Option<Str> {
     find_member(object, name)?.as_str().map(Str::from)
 }
 
-/// Whether the model goes on after this message.
+/// Returns whether the model continues after this message.
 fn uses_tools(message: &str) -> bool {
     let calls = find_member(message, "tool_calls").filter(|calls| calls.first_byte() == b'[');
     calls.is_some_and(|calls| {
@@ -158,7 +158,8 @@ fn uses_tools(message: &str) -> bool {
     })
 }
 
-/// Whether a message begins with this prompt: as a text, or as the first text of several parts.
+/// Returns whether a message begins with this prompt: as a text, or as the first text of several
+/// parts.
 fn says(message: &str, prompt: &str) -> bool {
     let Some(content) = find_member(message, "content") else {
         return false;

@@ -1,19 +1,19 @@
-//! [`Seen`]: which events of a run have been shown.
+//! [`Seen`]: the events of a run that were already shown.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::frame::{EventKind, Phase, StreamEvent, ToolStatus};
 
-/// Most events that are remembered: as many as a host keeps of a run.
+/// The number of events remembered: as many as a host keeps of a run.
 const MAX_SEEN: usize = 65_536;
 
-/// Which events of a run have been shown, so that those that a host sends again after a reconnect
-/// are shown once.
+/// The events of a run that were already shown, so that events repeated after a reconnect are shown
+/// once.
 ///
-/// A host goes on after the *first* event with the id that it was given, and the start and the end of
-/// one thing share an id, so what tells events apart is id, type and status together. Events without
-/// an id are always new. The newest 65,536 are remembered.
+/// A host resumes after the *first* event with the given id, and the start and the end of one
+/// operation share an id, so events are distinguished by id, type and status together. Events
+/// without an id are always new. The newest 65,536 are remembered.
 ///
 /// ```
 /// use connectonion_proto::client::Seen;
@@ -26,19 +26,19 @@ const MAX_SEEN: usize = 65_536;
 /// ```
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Hashes, which are enough: two that collide cost one event of some 2⁶⁴.
+    /// Hashes suffice: a collision costs one event in about 2⁶⁴.
     known: HashSet<u64>,
     order: VecDeque<u64>,
 }
 
 impl Seen {
-    /// Whether the event has been shown.
+    /// Returns whether the event was already shown.
     #[must_use]
     pub fn contains(&self, event: &StreamEvent) -> bool {
         key(event).is_some_and(|key| self.known.contains(&key))
     }
 
-    /// Whether the event is new, and remembers it.
+    /// Returns whether the event is new, and remembers it.
     pub fn is_new(&mut self, event: &StreamEvent) -> bool {
         let Some(key) = key(event) else {
             return true;
@@ -55,13 +55,13 @@ impl Seen {
         true
     }
 
-    /// Forgets all: another run has other events.
+    /// Forgets all events: another run has other ones.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
-/// What tells an event apart; `None` without an id.
+/// Returns what distinguishes an event; `None` without an id.
 fn key(event: &StreamEvent) -> Option<u64> {
     let id = event.id.as_ref()?;
     let mut hasher = DefaultHasher::new();
@@ -69,7 +69,7 @@ fn key(event: &StreamEvent) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// How far the thing is that the event is about.
+/// Returns the progress of the operation that the event is about.
 fn status(kind: &EventKind) -> Option<&str> {
     match kind {
         EventKind::LlmCall(it) => it.status.as_ref().map(Phase::name),

@@ -1,14 +1,14 @@
-//! [`Sign`]: whoever signs for a client.
+//! [`Sign`]: signs for a client.
 
 use rpc_core::Refused;
 
 use crate::auth::{Address, Draft};
 use crate::frame::Signed;
 
-/// Whoever signs for a client: a key in memory (`auth::Signer`, with the feature `auth`), or one that
-/// lies somewhere else.
+/// A signer for a client: a key in memory (`auth::Signer`, with the feature `auth`), or one that is
+/// kept elsewhere.
 pub trait Sign: Send + Sync + 'static {
-    /// The client's address.
+    /// Returns the client's address.
     fn address(&self) -> Address;
 
     /// Signs a payload, in the form that every known host accepts

@@ -1,5 +1,5 @@
-//! Encoding into a buffer or a shared text, and frames as they may be logged; decoding stands on the
-//! frames.
+//! Encoding into a buffer or a shared text, and redacted frames for logs. Decoding is a method of
+//! the frame types.
 
 mod redact;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 pub use redact::redact;
 pub use rpc_core::encode::{encode, encode_into};
 
-/// Makes the JSON value that frames hold: arguments of a tool, a conversation, a list of items.
+/// Encodes a value as the raw JSON that frames hold: arguments of a tool, a conversation, a list.
 ///
 /// # Errors
 /// [`Refused::Encode`] if the value is not JSON.

@@ -1,4 +1,4 @@
-//! [`redact`]: a frame as it may be logged.
+//! [`redact`]: frames without their secrets, for logs.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use rpc_core::{Json, Limits};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Members whose values are nobody's business: a signature is good for five minutes, an invite code
-/// for ever; and what could not be read may be half of a frame that holds them.
+/// Members with secret values: a signature is valid for five minutes, an invite code for ever, and
+/// unreadable text may be half of a frame with either.
 const SECRETS: [&str; 4] = ["signature", "invite_code", "payment", "received"];
 
 /// The member of a file that holds its contents.
@@ -20,9 +20,9 @@ const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 /// Contents and data URLs up to this many bytes are shown.
 const SHORT: usize = 64;
 
-/// A frame as it may be logged: without what the members `signature`, `invite_code`, `payment` and
-/// `received` hold, however deep they stand, and with data URLs and contents of files cut to their
-/// beginning. A text that is no frame is not shown at all: it may be half of one.
+/// Redacts a frame for a log: hides the values of `signature`, `invite_code`, `payment` and
+/// `received` at any depth, and cuts data URLs and contents of files to their beginning. A text
+/// that is not a frame is not shown at all, because it may be half of one.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
     if first_byte(text) != Some(b'{') || Json::new(text).is_err() {
@@ -37,10 +37,10 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     shown.finish()
 }
 
-/// Goes over a text that is known to be JSON, from string to string.
+/// A scan of a text that is known to be JSON, from string to string.
 struct Shown<'t> {
     text: &'t str,
-    /// What is in `out`, or was left out.
+    /// The part of the text that is in `out` or was left out.
     done: usize,
     out: String,
 }
@@ -63,7 +63,7 @@ impl<'t> Shown<'t> {
         }
     }
 
-    /// A member of this name, whose colon is there. Returns where to go on.
+    /// Handles a member of this name, whose colon was found. Returns where to continue.
     fn member(&mut self, name: &str, colon: usize) -> usize {
         let name = Json::new(name).unwrap_or_default();
         let name = name.as_str().unwrap_or_default();
@@ -87,7 +87,7 @@ impl<'t> Shown<'t> {
         end
     }
 
-    /// A string that is no name.
+    /// Handles a string that is not a name.
     fn string(&mut self, start: usize, string: &str) {
         let is_url = string
             .get(1..6)
@@ -97,7 +97,7 @@ impl<'t> Shown<'t> {
         }
     }
 
-    /// Shows the beginning of a long string: of a data URL what it is.
+    /// Shows the beginning of a long string; of a data URL, its type.
     fn cut(&mut self, start: usize, json: &str) {
         let head = json.get(1..SHORT / 2).unwrap_or_default();
         let head = match head.split_once([',', '\\']) {
@@ -126,7 +126,7 @@ impl<'t> Shown<'t> {
         Some(value.get())
     }
 
-    /// The colon behind a string, which makes it a name.
+    /// Returns the colon after a string, which makes it a name.
     fn colon_after(&self, end: usize) -> Option<usize> {
         let rest = self.text.get(end..)?;
         let colon = rest.trim_start_matches(SPACE);

@@ -1,11 +1,11 @@
-//! [`InvalidJson`]: where and why a text is no JSON, in the words of Python's reader.
+//! [`InvalidJson`]: where and why a text is not JSON, in the words of Python's parser.
 
 use std::fmt;
 
 use rpc_core::DecodeError;
 
-/// Where and why a text is no JSON. Prints what the known hosts answer: `Invalid JSON: Expecting
-/// value at line 2 col 10 (pos 11)`.
+/// Where and why a text is not JSON. `Display` is the reply of the known hosts: `Invalid JSON:
+/// Expecting value at line 2 col 10 (pos 11)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidJson {
@@ -20,8 +20,8 @@ pub struct InvalidJson {
 }
 
 impl InvalidJson {
-    /// Reads a text as Python's `json` module does, which takes a little more than JSON (`NaN`,
-    /// `Infinity`, halves of surrogates). `None` if it finds nothing wrong.
+    /// Parses a text as Python's `json` module does, which accepts slightly more than JSON (`NaN`,
+    /// `Infinity`, halves of surrogates). Returns `None` if it finds no error.
     #[must_use]
     pub fn find(text: &str) -> Option<Self> {
         let mut scan = Scan {
@@ -35,7 +35,7 @@ impl InvalidJson {
         fault.err().map(|Fault(what, at)| Self::new(what, text, at))
     }
 
-    /// At the place where this crate's reader has stopped.
+    /// Creates the error at the place where this crate's parser stopped.
     pub(super) fn at(text: &str, error: &DecodeError) -> Self {
         let lines = text.split_inclusive('\n').take(error.line() - 1);
         let start: usize = lines.map(str::len).sum();
@@ -76,12 +76,12 @@ const CONTROL: &str = "Invalid control character at";
 const ESCAPE: &str = "Invalid \\escape";
 const UNICODE: &str = "Invalid \\uXXXX escape";
 
-/// What is wrong, and the byte.
+/// What is wrong, and at which byte.
 struct Fault(&'static str, usize);
 
 type Scanned = Result<(), Fault>;
 
-/// What is open around a value.
+/// An open container around a value.
 #[derive(Clone, Copy, PartialEq)]
 enum Open {
     Object,
@@ -104,7 +104,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A value of any depth, without recursion.
+    /// Parses a value of any depth, without recursion.
     fn value(&mut self) -> Scanned {
         let mut open = Vec::new();
         loop {
@@ -156,7 +156,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A member's name, and all before its value.
+    /// Parses a member's name, up to its value.
     fn name(&mut self) -> Scanned {
         if self.peek() != Some(b'"') {
             return Err(Fault(EXPECTING_NAME, self.at));
@@ -190,7 +190,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// A string, from its opening quotation mark on.
+    /// Parses a string, from its opening quotation mark on.
     fn string(&mut self) -> Scanned {
         let start = self.at;
         self.at += 1;
@@ -244,8 +244,8 @@ impl Scan<'_> {
     }
 }
 
-/// The length of the number that `rest` starts with. A fraction or an exponent without digits does
-/// not belong to it.
+/// Returns the length of the number at the start of `rest`. A fraction or an exponent without
+/// digits does not belong to it.
 fn number(rest: &[u8]) -> Option<usize> {
     let digits = |from: usize| {
         let rest = rest.get(from..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a server answers to a text that is no frame: [`refusal`], [`unknown_type`], [`InvalidJson`].
+//! A server's reply to a text that is not a frame: [`refusal`], [`unknown_type`], [`InvalidJson`].
 
 mod invalid_json;
 mod repr;
@@ -11,10 +11,10 @@ use crate::limits::{MAX_RECEIVED, TRUNCATED};
 
 pub use invalid_json::InvalidJson;
 
-/// The ERROR for a text that [`ClientFrame::decode`](crate::frame::ClientFrame::decode) has refused, in the
-/// words of the known hosts where they have some. Those hang up on several of these texts; the
-/// connection may stay open. Exception: a message over the size limit
-/// ([`DecodeErrorKind::TooLarge`]) has to be closed with 1009.
+/// Returns the ERROR for a text that [`ClientFrame::decode`](crate::frame::ClientFrame::decode) has
+/// refused, in the words of the known hosts where they have any. Known hosts hang up on several of
+/// these texts; the connection may stay open. Exception: close the connection with 1009 after a
+/// message over the size limit ([`DecodeErrorKind::TooLarge`]).
 ///
 /// ConnectOnion specification, *ERROR*.
 #[must_use]
@@ -33,14 +33,14 @@ pub fn refusal(text: &str, error: &DecodeError) -> ErrorFrame {
     }
 }
 
-/// The ERROR for a binary message, which the known hosts read as an object without a type.
+/// Returns the ERROR for a binary message, which the known hosts read as an object without a type.
 #[must_use]
 pub fn binary() -> ErrorFrame {
     unknown("None")
 }
 
-/// The ERROR for a frame of a type that this crate does not know. Clients of the protocol before
-/// CONNECT are told what to send.
+/// Returns the ERROR for a frame of an unknown type. Clients of the protocol before CONNECT get a
+/// hint what to send.
 #[must_use]
 pub fn unknown_type(tag: &str) -> ErrorFrame {
     let words = repr::text(tag);
@@ -52,7 +52,7 @@ pub fn unknown_type(tag: &str) -> ErrorFrame {
     }
 }
 
-/// The ERROR for a mode that the protocol does not know, in the words of newer hosts.
+/// Returns the ERROR for an unknown mode, in the words of newer hosts.
 pub(crate) fn unsupported_mode(word: &str) -> ErrorFrame {
     ErrorFrame::new(format!("Unsupported mode: {}", repr::text(word)))
 }
@@ -79,7 +79,7 @@ fn malformed(text: &str, error: &DecodeError) -> ErrorFrame {
     frame
 }
 
-/// As much of a text as goes back to its sender.
+/// Returns the part of a text that is sent back to its sender.
 fn received(text: &str) -> String {
     match text.char_indices().nth(MAX_RECEIVED) {
         Some((end, _)) => {

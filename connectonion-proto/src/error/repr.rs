@@ -1,13 +1,13 @@
-//! Values as Python shows them: the known hosts name an unknown type like this.
+//! Values as Python prints them, for the words of the known hosts about unknown types.
 
 use std::fmt::Write;
 
 use rpc_core::Json;
 
-/// Most characters that are shown of a peer's word.
+/// The number of characters shown of a peer's text.
 const MOST: usize = 64;
 
-/// A text in quotation marks. What cannot be seen is escaped, and a long text cut.
+/// Returns a text in quotation marks. Invisible characters are escaped, and a long text is cut.
 pub(super) fn text(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
@@ -36,8 +36,8 @@ pub(super) fn text(text: &str) -> String {
     shown
 }
 
-/// Whether a letter must not reach a terminal as it is: it changes what others look like, or looks
-/// like nothing.
+/// Returns whether a character must not reach a terminal: it changes the look of others, or is
+/// invisible.
 fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || letter.is_whitespace() && letter != ' '
@@ -56,7 +56,7 @@ fn escape(to: &mut String, letter: char) {
     };
 }
 
-/// A value: Python's word for it, or its JSON, and of a long one the beginning.
+/// Returns a value as Python prints it, or as JSON; a long one is cut.
 pub(super) fn value(value: &Json) -> String {
     match value.get() {
         "null" => "None".to_owned(),

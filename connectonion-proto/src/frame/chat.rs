@@ -1,4 +1,4 @@
-//! [`ChatItem`]: a session as people see it.
+//! [`ChatItem`]: an item of a session for display.
 
 use rpc_core::json::parse;
 use rpc_core::{DecodeError, Id, Json, Limits, Str, tagged};
@@ -10,52 +10,52 @@ use super::number::Number;
 use super::words::ToolStatus;
 
 tagged! {
-    /// One item of a session as people see it, in CONNECTED and OUTPUT (`chat_items`).
+    /// One item of a session for display, in CONNECTED and OUTPUT (`chat_items`).
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct ChatItem {
-        /// What names it: `msg-0`, a tool's id.
+        /// Its id: `msg-0`, or a tool's id.
         "id" => pub id: Option<Id<ChatItem>>,
-        /// What it is.
+        /// Its kind.
         .. => pub kind: ChatItemKind,
     }
 }
 
 tagged! {
-    /// What a [`ChatItem`] is.
+    /// The kind of a [`ChatItem`].
     #[derive(Clone, Debug, PartialEq)]
     pub enum ChatItemKind by "type" {
-        /// What the user said: a text, or a list of parts if there were images.
+        /// The user's words: a text, or a list of parts if there were images.
         "user" => User(Json) in "content",
-        /// What the agent said: a text as a rule.
+        /// The agent's words, usually a text.
         "agent" => Agent(Json) in "content",
-        /// A tool and how it ended.
+        /// A tool and its result.
         "tool_call" => ToolCall(ToolItem),
-        /// What the agent thought.
+        /// The agent's thoughts.
         "thinking" => Thinking(Thinking),
-        /// What the agent took a prompt for.
+        /// How the agent understood a prompt.
         "intent" => Intent(Intent),
-        /// How the agent judged what it had done.
+        /// How the agent judged its work.
         "eval" => Eval(Eval),
         /// Files that came with a prompt.
         "files_received" => FilesReceived(FilesReceived),
     }
 }
 
-/// A tool and how it ended.
+/// A tool and its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolItem {
     /// The tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Str>,
-    /// What it got, as it was sent.
+    /// Its arguments, as they were sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Json>,
-    /// How it stands: `running`, `done` or `error`.
+    /// Its status: `running`, `done` or `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolStatus>,
-    /// What it said; of another value than a text its JSON.
+    /// Its result; a value other than a text as JSON.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub result: Option<Str>,
     /// How long it took, in milliseconds.
@@ -64,7 +64,7 @@ pub struct ToolItem {
 }
 
 impl ToolItem {
-    /// A tool that stands like this.
+    /// Creates a tool with this status.
     pub fn new(name: impl Into<Str>, status: ToolStatus) -> Self {
         Self {
             name: Some(name.into()),
@@ -75,7 +75,7 @@ impl ToolItem {
 }
 
 impl ChatItem {
-    /// An item of this name.
+    /// Creates an item with this id.
     pub fn new(id: impl Into<Id<Self>>, kind: ChatItemKind) -> Self {
         Self {
             id: Some(id.into()),
@@ -83,17 +83,17 @@ impl ChatItem {
         }
     }
 
-    /// A text of the user.
+    /// Creates a text of the user.
     pub fn user(id: impl Into<Id<Self>>, text: &str) -> Self {
         Self::new(id, ChatItemKind::User(Json::string(text)))
     }
 
-    /// A text of the agent.
+    /// Creates a text of the agent.
     pub fn agent(id: impl Into<Id<Self>>, text: &str) -> Self {
         Self::new(id, ChatItemKind::Agent(Json::string(text)))
     }
 
-    /// The text of the user or the agent; of a list of parts the first text.
+    /// Returns the text of the user or the agent; of a list of parts, the first text.
     #[must_use]
     pub fn text(&self) -> Option<Str> {
         /// A text, or an image.
@@ -111,11 +111,11 @@ impl ChatItem {
         parts.into_iter().find_map(|part| part.text)
     }
 
-    /// Reads the items of a list. At most [`Limits::max_items`].
+    /// Parses the items of a list. At most [`Limits::max_items`].
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no array of objects, if there are too many, or if one is of a
-    /// known type with a member of the wrong type.
+    /// [`DecodeError`] if the text is not an array of objects, if there are too many, or if one of
+    /// a known type has a member of the wrong type.
     pub fn list(json: &str, limits: &Limits) -> Result<Vec<Self>, DecodeError> {
         let items: Vec<Json> = parse(json, limits)?;
         items

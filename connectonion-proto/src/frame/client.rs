@@ -1,4 +1,4 @@
-//! [`ClientFrame`]: what a client sends.
+//! [`ClientFrame`]: the frames of a client.
 
 use std::fmt;
 
@@ -28,29 +28,29 @@ use super::response::{Answer, ModeChange, PromptUpdate, Response};
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum ClientFrame {
-    /// The client says who it is, and which session it wants.
+    /// Identifies the client and requests a session.
     Connect(Connect),
     /// A prompt.
     Input(Input),
-    /// The answer to a PING.
+    /// Answers a PING.
     #[serde(serialize_with = "pong")]
     Pong,
-    /// The user's answer to a question of the agent.
+    /// Answers a question of the agent.
     Response(Response),
-    /// Another mode.
+    /// Changes the mode.
     ModeChange(ModeChange),
-    /// Another goal.
+    /// Changes the goal.
     PromptUpdate(PromptUpdate),
-    /// The agent is to stop after what it is doing. Not in the specification.
+    /// Stops the agent after its current step. Not in the specification.
     #[serde(serialize_with = "interrupt")]
     Interrupt,
-    /// How does a session stand?
+    /// Requests the status of a session.
     SessionQuery(SessionQuery),
-    /// What a stranger offers.
+    /// A stranger's onboarding.
     OnboardSubmit(OnboardSubmit),
-    /// What an administrator wants.
+    /// An administrator's command.
     Admin(AdminRequest),
-    /// A frame of any other type. A server answers an ERROR.
+    /// A frame of any other type. A server replies with an ERROR.
     #[serde(serialize_with = "verbatim")]
     Unknown {
         /// Its type.
@@ -61,19 +61,19 @@ pub enum ClientFrame {
 }
 
 impl ClientFrame {
-    /// Decodes a frame. What a server answers to a text that is none, says
-    /// [`error::refusal`](crate::error::refusal).
+    /// Decodes a frame. [`error::refusal`](crate::error::refusal) is a server's reply to text that
+    /// does not decode.
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no object, has no string `type`, or is of a known type with a
-    /// member of the wrong type. Members whose absence has an answer of its own (`prompt`,
+    /// [`DecodeError`] if the text is not an object, has no string `type`, or is of a known type
+    /// with a member of the wrong type. Members whose absence has a reply of its own (`prompt`,
     /// `payload`, `from`, `signature`) may be absent.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         decode(text, limits)
             .map_err(|error| in_frame(error, text, Self::TAGS.iter().chain(Answer::TAGS)))
     }
 
-    /// The type on the wire.
+    /// Returns the type on the wire.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -95,7 +95,7 @@ impl ClientFrame {
 impl Tagged for ClientFrame {
     const TAG: &'static str = "type";
     const CONTENT: Option<&'static str> = None;
-    /// Without those of answers. `ADMIN` is what those of administrators begin with.
+    /// Without those of answers. `ADMIN` is the start of administrators' types.
     const TAGS: &'static [&'static str] = &[
         "CONNECT",
         "INPUT",
@@ -160,7 +160,7 @@ fn interrupt<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
     type_alone("INTERRUPT", to)
 }
 
-/// Prints the type only: the rest is private.
+/// Prints the type only: the contents are private.
 impl fmt::Debug for ClientFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ClientFrame({:?})", self.name())

@@ -1,4 +1,4 @@
-//! Who the client is and what it may do: [`Connect`], [`OnboardSubmit`], [`AdminRequest`],
+//! The client's identity and its requests: [`Connect`], [`OnboardSubmit`], [`AdminRequest`],
 //! [`SessionQuery`].
 
 use std::fmt;
@@ -12,25 +12,25 @@ use super::json::filled_id;
 use super::signed::Signed;
 use super::words::AdminAction;
 
-/// The first frame of a client: it says who it is and which session it wants, and hands over the
-/// conversation. ConnectOnion specification, *CONNECT*.
+/// The first frame of a client: its identity, the requested session, and the conversation.
+/// ConnectOnion specification, *CONNECT*.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "CONNECT", from = "ConnectMembers")]
 #[non_exhaustive]
 pub struct Connect {
-    /// The session to go on with; `None` (and an empty text, which is read as that) for a new one.
+    /// The session to resume; `None` for a new one. An empty text is read as `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Str>,
-    /// The id of the last event that the client has shown. What came after it is sent again.
+    /// The id of the last event that the client has shown. The events after it are replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_msg_id: Option<Str>,
     /// The conversation as the client has it: a [`Session`](super::Session), as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Json>,
-    /// Who it is, and the proof.
+    /// The client's identity, with proof.
     #[serde(flatten)]
     pub signed: Signed,
-    /// What a newer client says about itself, as it was sent.
+    /// A newer client's description of itself, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Json>,
 }
@@ -68,7 +68,7 @@ impl From<ConnectMembers> for Connect {
 }
 
 impl Connect {
-    /// A CONNECT for a new session.
+    /// Creates a CONNECT for a new session.
     #[must_use]
     pub fn new(signed: Signed) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Connect {
         self
     }
 
-    /// Whether the client signs each of its commands, and wants no others to be taken:
+    /// Returns whether the client signs all its commands, so that unsigned ones must be refused:
     /// `signed_commands` of a signed payload is 1.
     #[must_use]
     pub fn signs_commands(&self) -> bool {
@@ -107,13 +107,13 @@ impl Connect {
     }
 }
 
-/// What a stranger offers to become a contact: `invite_code` or `payment` in the signed payload.
+/// A stranger's offer to become a contact: `invite_code` or `payment` in the signed payload.
 /// ConnectOnion specification, *Trust Gate*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "ONBOARD_SUBMIT", from = "Signed")]
 #[non_exhaustive]
 pub struct OnboardSubmit {
-    /// What is offered, by whom, and the proof.
+    /// The offer, its sender, and the proof.
     #[serde(flatten)]
     pub signed: Signed,
 }
@@ -125,41 +125,41 @@ impl From<Signed> for OnboardSubmit {
 }
 
 impl OnboardSubmit {
-    /// An offer.
+    /// Creates an offer.
     #[must_use]
     pub const fn new(signed: Signed) -> Self {
         Self { signed }
     }
 }
 
-/// What an administrator asks for: a frame ADMIN_*, whose payload says whom it is about. Not in the
-/// specification.
+/// An administrator's command: a frame ADMIN_*, whose payload names the client that it is about.
+/// Not in the specification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AdminRequest {
-    /// What to do: the frame's type.
+    /// The command: the frame's type.
     #[serde(rename = "type")]
     pub action: AdminAction,
-    /// With whom, by whom, and the proof.
+    /// The client that it is about, its sender, and the proof.
     #[serde(flatten)]
     pub signed: Signed,
 }
 
 impl AdminRequest {
-    /// A request.
+    /// Creates a command.
     #[must_use]
     pub const fn new(action: AdminAction, signed: Signed) -> Self {
         Self { action, signed }
     }
 }
 
-/// A client asks how a session stands, before or after its CONNECT. Not in the specification; both
+/// A request for the status of a session, before or after CONNECT. Not in the specification; both
 /// known clients send it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "SESSION_STATUS")]
 #[non_exhaustive]
 pub struct SessionQuery {
-    /// Which session. On the wire `session`, an object with this member.
+    /// The session. On the wire `session`, an object with this member.
     #[serde(
         default,
         rename = "session",
@@ -171,7 +171,7 @@ pub struct SessionQuery {
 }
 
 impl SessionQuery {
-    /// A question about this session.
+    /// Creates a query about this session.
     pub fn new(session_id: impl Into<Str>) -> Self {
         Self {
             session_id: Some(session_id.into()),

@@ -1,4 +1,4 @@
-//! [`Input`]: a prompt, with what comes along with it.
+//! [`Input`]: a prompt with its attachments.
 
 use rpc_core::json::lenient::{optional_array, optional_id, optional_object};
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
@@ -12,7 +12,7 @@ use super::signed::Signed;
 #[serde(tag = "type", rename = "INPUT", from = "InputMembers")]
 #[non_exhaustive]
 pub struct Input {
-    /// What the user says. Absent in broken frames only: a server answers `prompt required`.
+    /// The user's words. Absent in malformed frames only: a server replies `prompt required`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Str>,
     /// Images for the model: an array of data URLs, as it was sent.
@@ -21,13 +21,13 @@ pub struct Input {
     /// Files for the agent's tools: an array of [`Attachment`]s, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Json>,
-    /// What the client calls it. The known clients send one; it is never answered to.
+    /// The client's id for it. The known clients send one; no reply mentions it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_id: Option<Str>,
-    /// The conversation, from clients before the specification's version, which hand it over here.
+    /// The conversation, from clients before the specification's version, which send it here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Json>,
-    /// A signature of its own, which newer clients send; it needs none.
+    /// A signature, which newer clients send; it is not required.
     #[serde(flatten)]
     pub signed: Signed,
 }
@@ -68,7 +68,7 @@ impl From<InputMembers> for Input {
 }
 
 impl Input {
-    /// A prompt.
+    /// Creates a prompt.
     pub fn new(prompt: impl Into<Str>) -> Self {
         Self {
             prompt: Some(prompt.into()),
@@ -95,15 +95,15 @@ impl Input {
         Ok(self)
     }
 
-    /// The images, as data URLs. At most [`Limits::max_items`].
+    /// Returns the images, as data URLs. At most [`Limits::max_items`].
     ///
     /// # Errors
-    /// [`DecodeError`] if one is no string, or there are too many.
+    /// [`DecodeError`] if one is not a string, or there are too many.
     pub fn images(&self, limits: &Limits) -> Result<Vec<Str>, DecodeError> {
         list(self.images.as_ref(), limits).map_err(|error| error.under("images"))
     }
 
-    /// The files. At most [`Limits::max_items`].
+    /// Returns the files. At most [`Limits::max_items`].
     ///
     /// # Errors
     /// [`DecodeError`] if one has no name or no data, or there are too many.
@@ -112,18 +112,18 @@ impl Input {
     }
 }
 
-/// A file that comes along with a prompt. ConnectOnion specification, *File Upload Protocol*.
+/// A file attached to a prompt. ConnectOnion specification, *File Upload Protocol*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Attachment {
-    /// What the client calls it. Never a path to write to.
+    /// The client's name for it. Never a path to write to.
     pub name: Str,
-    /// What is in it: a base64 data URL, or base64 alone.
+    /// Its contents: a base64 data URL, or base64 alone.
     pub data: Str,
 }
 
 impl Attachment {
-    /// A file.
+    /// Creates an attachment.
     pub fn new(name: impl Into<Str>, data: impl Into<Str>) -> Self {
         Self {
             name: name.into(),

@@ -1,12 +1,12 @@
-//! How members are read that have more than one form, and what client and server frames share.
+//! Readers of members that have more than one form, and parts shared by client and server frames.
 
 use rpc_core::json::{self, DecodeErrorKind, lenient};
 use rpc_core::{DecodeError, Json, Limits, Str};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A member of an object, as it was sent; `None` if it is absent or null, or if this is no object. Of
-/// several the last: that is the one that the known peers read, and sign.
+/// Returns a member of an object, as it was sent; `None` if it is absent or null, or if this is not
+/// an object. Of several members of that name the last counts, which the known peers read and sign.
 pub(super) fn last_member(object: &Json, name: &str) -> Option<Json> {
     let mut found = None;
     let read = json::each_member(object.get(), |known, value| {
@@ -18,7 +18,7 @@ pub(super) fn last_member(object: &Json, name: &str) -> Option<Json> {
     Json::new(found?).ok().filter(|json| !json.is_null())
 }
 
-/// The items of a list; none is an empty list.
+/// Reads the items of a list; an absent list is empty.
 pub(super) fn list<'j, T: Deserialize<'j>>(
     list: Option<&'j Json>,
     limits: &Limits,
@@ -26,17 +26,17 @@ pub(super) fn list<'j, T: Deserialize<'j>>(
     list.map_or_else(|| Ok(Vec::new()), |list| json::parse(list.get(), limits))
 }
 
-/// A string, or the JSON of any other value; null is an empty text.
+/// Reads a string, or the JSON of any other value; null is an empty text.
 pub(super) fn text_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
     Ok(lenient::optional_loose(from)?.unwrap_or_default())
 }
 
-/// An id. An empty one is none.
+/// Reads an id. An empty one counts as absent.
 pub(super) fn filled_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
     Ok(lenient::optional_id(from)?.filter(|id: &Str| !id.is_empty()))
 }
 
-/// Members that may be absent or null, for `with`: each module has the way that it is read by.
+/// Readers of members that may be absent or null, for `with`: one module for each type.
 pub(super) mod opt {
     use serde::{Serialize, Serializer};
 
@@ -73,17 +73,17 @@ pub(super) const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// A frame that is nothing but its type.
+/// Writes a frame that only has a type.
 pub(super) fn type_alone<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
     to.collect_map([("type", name)])
 }
 
-/// A frame of an unknown type, as it was sent.
+/// Writes a frame of an unknown type, as it was sent.
 pub(super) fn verbatim<S: Serializer>(_: &Str, raw: &Json, to: S) -> Result<S::Ok, S::Error> {
     raw.serialize(to)
 }
 
-/// What is wrong with a frame of one of these types: that it is no JSON, before anything else.
+/// Returns the error of a frame of one of these types. Invalid JSON takes precedence.
 #[cold]
 pub(super) fn in_frame<'n>(
     error: DecodeError,

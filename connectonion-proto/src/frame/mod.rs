@@ -1,10 +1,10 @@
 //! The frames of the wire, typed: [`ClientFrame`] from client to server, [`ServerFrame`] back.
 //!
-//! Every type is a plain `serde` type that owns what it holds; texts are [`Str`](rpc_core::Str),
-//! cheap to clone, and what is not looked at is [`Json`](rpc_core::Json), as it was sent.
+//! Every type is a plain `serde` type that owns its contents; texts are [`Str`](rpc_core::Str),
+//! cheap to clone, and values that stay unread are [`Json`](rpc_core::Json), as they were sent.
 //!
-//! Conversations, payloads and lists stay raw: a [`Session`] of megabytes that is passed on is not
-//! read, and what was signed is there as it was sent. What has a type of its own says how it is read.
+//! Conversations, payloads and lists stay raw: a [`Session`] of megabytes that is only passed on is
+//! not parsed, and what was signed stays as it was sent. Types with a reader of their own say so.
 
 mod chat;
 mod client;

@@ -1,12 +1,12 @@
-//! [`Number`]: a number that is written as it was read, whole or not.
+//! [`Number`]: a number that is written as it was read, whole or fractional.
 
 use std::fmt;
 
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A JSON number. Peers write the same member now as `0`, now as `0.25`, and the session that a
-/// client hands back should be the one that it got, so whether there was a fraction is kept.
+/// A JSON number. Peers write the same member as `0` or as `0.25`. A client should return a session
+/// exactly as it got it, so this type remembers whether there was a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Number(Kind);
 
@@ -19,7 +19,7 @@ enum Kind {
 }
 
 impl Number {
-    /// The number, the nearest that a double holds.
+    /// Returns the number as the nearest double.
     #[must_use]
     pub const fn as_f64(self) -> f64 {
         match self.0 {
@@ -29,7 +29,7 @@ impl Number {
         }
     }
 
-    /// The number if it was written as a whole one from 0 up.
+    /// Returns the number if it was written as a whole number from 0 up.
     #[must_use]
     pub fn as_u64(self) -> Option<u64> {
         match self.0 {
@@ -62,7 +62,7 @@ impl From<u64> for Number {
     }
 }
 
-/// What is no number (infinite, or not a number) becomes 0: JSON has no way to write it.
+/// Infinite values and NaN become 0, because JSON cannot represent them.
 impl From<f64> for Number {
     fn from(number: f64) -> Self {
         if number.is_finite() {

@@ -1,4 +1,5 @@
-//! What a server says at its gate: [`OnboardRequired`], [`OnboardSuccess`], [`AdminResult`].
+//! A server's replies to strangers and administrators: [`OnboardRequired`], [`OnboardSuccess`],
+//! [`AdminResult`].
 
 use rpc_core::json::lenient::array;
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
@@ -17,19 +18,19 @@ pub struct OnboardRequired {
     /// The client's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<Str>,
-    /// The ways in: an array of words, as it was sent.
+    /// The methods: an array of words, as it was sent.
     #[serde(deserialize_with = "array")]
     pub methods: Json,
-    /// What a payment has to be.
+    /// The required payment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payment_amount: Option<Number>,
-    /// Where a payment goes to.
+    /// The address for payments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payment_address: Option<Str>,
 }
 
 impl OnboardRequired {
-    /// A stranger may come in by these ways.
+    /// Creates a frame that offers a stranger these methods.
     ///
     /// # Errors
     /// None in practice: words are JSON.
@@ -42,7 +43,7 @@ impl OnboardRequired {
         })
     }
 
-    /// Sets [`payment_amount`](Self::payment_amount) and, if it is known,
+    /// Sets [`payment_amount`](Self::payment_amount) and, if known,
     /// [`payment_address`](Self::payment_address).
     #[must_use]
     pub fn with_payment(mut self, amount: impl Into<Number>, address: Option<Str>) -> Self {
@@ -51,10 +52,10 @@ impl OnboardRequired {
         self
     }
 
-    /// The ways in. At most [`Limits::max_items`].
+    /// Returns the methods. At most [`Limits::max_items`].
     ///
     /// # Errors
-    /// [`DecodeError`] if one is no string, or there are too many.
+    /// [`DecodeError`] if one is not a string, or there are too many.
     pub fn methods(&self, limits: &Limits) -> Result<Vec<OnboardMethod>, DecodeError> {
         list(Some(&self.methods), limits).map_err(|error| error.under("methods"))
     }
@@ -68,7 +69,7 @@ pub struct OnboardSuccess {
     /// The client's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<Str>,
-    /// The client's level, `contact` as a rule.
+    /// The client's level, usually `contact`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<Str>,
     /// For people.
@@ -77,7 +78,7 @@ pub struct OnboardSuccess {
 }
 
 impl OnboardSuccess {
-    /// A stranger has come in.
+    /// Creates a frame for a stranger who has become a contact.
     pub fn new(identity: impl Into<Str>, level: impl Into<Str>, message: impl Into<Str>) -> Self {
         Self {
             identity: Some(identity.into()),
@@ -87,20 +88,20 @@ impl OnboardSuccess {
     }
 }
 
-/// What has become of an [`AdminRequest`](super::AdminRequest). Not in the specification.
+/// The result of an [`AdminRequest`](super::AdminRequest). Not in the specification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "ADMIN_RESULT")]
 #[non_exhaustive]
 pub struct AdminResult {
-    /// What was asked for: `promote`, `add_admin` and so on.
+    /// The command: `promote`, `add_admin` and so on.
     pub action: Str,
-    /// Whether it was done.
+    /// Whether it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success: Option<bool>,
     /// For people.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub message: Option<Str>,
-    /// What was wrong, for people.
+    /// The error, for people.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub error: Option<Str>,
     /// The client's level.
@@ -112,7 +113,7 @@ pub struct AdminResult {
 }
 
 impl AdminResult {
-    /// What was asked for was done, or not.
+    /// Creates a result.
     pub fn new(action: impl Into<Str>, success: bool) -> Self {
         Self {
             action: action.into(),

@@ -1,4 +1,4 @@
-//! What a server answers: [`Connected`], [`Output`], [`RuntimeInputAck`], [`ErrorFrame`],
+//! A server's replies: [`Connected`], [`Output`], [`RuntimeInputAck`], [`ErrorFrame`],
 //! [`SessionStatus`].
 
 use std::borrow::Cow;
@@ -13,21 +13,21 @@ use super::json::{is_false, opt, text_or_null};
 use super::number::Number;
 use super::words::Standing;
 
-/// How a session stood when its client connected. ConnectOnion specification, *CONNECTED*. The
-/// specification has these three, so the enum is exhaustive.
+/// The state of a session when its client connected. ConnectOnion specification, *CONNECTED*.
+/// Exhaustive: these are the states of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "Str", rename_all = "lowercase")]
 pub enum SessionState {
-    /// It is new.
+    /// The session is new.
     New,
-    /// It was there, and idle.
+    /// The session existed and was idle.
     Connected,
-    /// Its agent is working.
+    /// The session's agent is running.
     Running,
 }
 
 impl SessionState {
-    /// The word on the wire.
+    /// Returns the word on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,8 +37,8 @@ impl SessionState {
         }
     }
 
-    /// The state of this name. `executing` is what old hosts call running; a word that nobody knows
-    /// is a session that is there.
+    /// Returns the state with this name. `executing` is the old name of running; an unknown word
+    /// counts as connected.
     #[must_use]
     pub fn parse(word: &str) -> Self {
         match word {
@@ -55,36 +55,36 @@ impl From<Str> for SessionState {
     }
 }
 
-/// The client is let in. ConnectOnion specification, *CONNECTED*.
+/// The client is admitted. ConnectOnion specification, *CONNECTED*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "CONNECTED")]
 #[non_exhaustive]
 pub struct Connected {
-    /// The session that it has now, which may be another than it asked for.
+    /// The client's session, which may differ from the requested one.
     #[serde(deserialize_with = "id")]
     pub session_id: Str,
-    /// How the session stood.
+    /// The state of the session.
     pub status: SessionState,
     /// Whether a conversation follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_newer: Option<bool>,
-    /// The server's conversation if it is newer than the one that the client handed over: a
-    /// [`Session`](super::Session), as it was sent.
+    /// The server's conversation, if it is newer than the client's: a [`Session`](super::Session),
+    /// as it was sent.
     #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
     pub session: Option<Json>,
-    /// The same for people: an array of [`ChatItem`](super::ChatItem)s, as it was sent; empty if a
+    /// The same for display: an array of [`ChatItem`](super::ChatItem)s, as it was sent; empty if a
     /// server has left it out.
     #[serde(default, with = "opt::array", skip_serializing_if = "Option::is_none")]
     pub chat_items: Option<Json>,
-    /// What a newer host says about itself, as it was sent.
+    /// A newer host's description of itself, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Json>,
     /// The modes of a newer host, as they were sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_modes: Option<Json>,
-    /// Whether the host takes every answer only for the question that it names, and refuses one that
-    /// comes too late, so that an answer may safely be sent twice. Not in the specification; this
-    /// crate's host says so when a run goes on.
+    /// Whether the host applies every answer only to the question that it names, and refuses late
+    /// ones, so that an answer may safely be sent twice. Not in the specification; this crate's
+    /// host sets it when a run goes on.
     #[serde(
         default,
         deserialize_with = "or_default",
@@ -94,7 +94,7 @@ pub struct Connected {
 }
 
 impl Connected {
-    /// A client is let in.
+    /// Creates a frame that admits a client.
     pub fn new(session_id: impl Into<Str>, status: SessionState) -> Self {
         Self {
             session_id: session_id.into(),
@@ -108,7 +108,8 @@ impl Connected {
         }
     }
 
-    /// Sets [`session`](Self::session) and [`chat_items`](Self::chat_items), and says so; or neither.
+    /// Sets [`session`](Self::session), [`chat_items`](Self::chat_items) and the flag; or none of
+    /// them.
     #[must_use]
     pub fn with_newer(mut self, newer: Option<(Json, Json)>) -> Self {
         self.server_newer = newer.is_some().then_some(true);
@@ -116,7 +117,7 @@ impl Connected {
         self
     }
 
-    /// Whoever sends a session has a newer one; the flag alone says nothing.
+    /// Treats a session as newer unless the flag denies it. The flag alone means nothing.
     pub(super) fn read(mut self) -> Self {
         let session = self
             .session
@@ -132,7 +133,7 @@ impl Connected {
 #[serde(tag = "type", rename = "OUTPUT")]
 #[non_exhaustive]
 pub struct Output {
-    /// What the agent says; of another value than a text its JSON, and of null nothing.
+    /// The agent's result; a value other than a text as JSON, and null as an empty text.
     #[serde(deserialize_with = "text_or_null")]
     pub result: Str,
     /// The session.
@@ -144,14 +145,14 @@ pub struct Output {
     /// The conversation: a [`Session`](super::Session), as it was sent.
     #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
     pub session: Option<Json>,
-    /// The same for people: an array of [`ChatItem`](super::ChatItem)s, as it was sent. Not in the
+    /// The same for display: an array of [`ChatItem`](super::ChatItem)s, as it was sent. Not in the
     /// specification; hosts always send it.
     #[serde(default, with = "opt::array", skip_serializing_if = "Option::is_none")]
     pub chat_items: Option<Json>,
 }
 
 impl Output {
-    /// The agent is done with this result.
+    /// Creates the end of a run with this result.
     pub fn new(result: impl Into<Str>, session_id: impl Into<Str>, duration_ms: u64) -> Self {
         Self {
             result: result.into(),
@@ -170,7 +171,7 @@ impl Output {
     }
 }
 
-/// A prompt that came while the agent was working is queued. ConnectOnion specification,
+/// A prompt that came while the agent was running is queued. ConnectOnion specification,
 /// *`RUNTIME_INPUT_ACK`*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "RUNTIME_INPUT_ACK")]
@@ -179,13 +180,13 @@ pub struct RuntimeInputAck {
     /// The session.
     #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Str>,
-    /// The id of the `user_input` event that will say when it was taken in.
+    /// The id of the later `user_input` event, sent when the agent reads the prompt.
     #[serde(deserialize_with = "id")]
     pub id: Str,
 }
 
 impl RuntimeInputAck {
-    /// A prompt is queued.
+    /// Creates the acknowledgement of a queued prompt.
     pub fn new(session_id: impl Into<Str>, id: impl Into<Str>) -> Self {
         Self {
             session_id: Some(session_id.into()),
@@ -194,36 +195,35 @@ impl RuntimeInputAck {
     }
 }
 
-/// Something was wrong; the connection stays open. ConnectOnion specification, *ERROR*.
+/// An error; the connection stays open. ConnectOnion specification, *ERROR*.
 #[derive(Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "ERROR")]
 #[non_exhaustive]
 pub struct ErrorFrame {
-    /// What was wrong, for people. Read from `error` too, and of another value than a text its
-    /// JSON.
+    /// The error message, for people. Also read from `error`; a value other than a text as JSON.
     pub message: Str,
-    /// The beginning of what could not be read.
+    /// The beginning of the unreadable text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<Str>,
-    /// For programs: a number or a word, as it was sent. Newer hosts only.
+    /// The code, for programs: a number or a word, as it was sent. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Json>,
-    /// Why, for programs. Newer hosts only.
+    /// The reason, for programs. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Str>,
     /// The id of the event that was answered too late. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Str>,
-    /// The session, where it matters.
+    /// The session, where relevant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Str>,
-    /// Whether the same may work later. Newer hosts only.
+    /// Whether the same frame may succeed later. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
 }
 
 impl ErrorFrame {
-    /// An error in these words.
+    /// Creates an error with this message.
     pub fn new(message: impl Into<Str>) -> Self {
         Self {
             message: message.into(),
@@ -252,7 +252,7 @@ impl ErrorFrame {
         self
     }
 
-    /// The [`code`](Self::code) if it is a word.
+    /// Returns the [`code`](Self::code) if it is a word.
     #[must_use]
     pub fn code_word(&self) -> Option<Cow<'_, str>> {
         self.code.as_ref()?.as_str()
@@ -292,7 +292,7 @@ impl<'de> Deserialize<'de> for ErrorFrame {
     }
 }
 
-/// The words of the host.
+/// Prints the host's message.
 impl fmt::Display for ErrorFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
@@ -301,7 +301,7 @@ impl fmt::Display for ErrorFrame {
 
 impl std::error::Error for ErrorFrame {}
 
-/// Prints nothing of what could not be read: it may be half a CONNECT.
+/// Hides the unreadable text: it may be half a CONNECT.
 impl fmt::Debug for ErrorFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ErrorFrame")
@@ -311,20 +311,21 @@ impl fmt::Debug for ErrorFrame {
     }
 }
 
-/// How a session stands, asked by a [`SessionQuery`](super::SessionQuery). Not in the specification.
+/// The status of a session, in reply to a [`SessionQuery`](super::SessionQuery). Not in the
+/// specification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "SESSION_STATUS")]
 #[non_exhaustive]
 pub struct SessionStatus {
-    /// The session; null if the question named none.
+    /// The session; null if the query named none.
     #[serde(default, deserialize_with = "optional_id")]
     pub session_id: Option<Str>,
-    /// How it stands.
+    /// Its status.
     pub status: Standing,
 }
 
 impl SessionStatus {
-    /// A session stands like this.
+    /// Creates the status of a session.
     #[must_use]
     pub const fn new(session_id: Option<Str>, status: Standing) -> Self {
         Self { session_id, status }

@@ -1,5 +1,4 @@
-//! What the user answers and wants while the agent works: [`Response`], [`ModeChange`],
-//! [`PromptUpdate`].
+//! The user's answers and requests during a run: [`Response`], [`ModeChange`], [`PromptUpdate`].
 
 use std::borrow::Cow;
 
@@ -14,23 +13,23 @@ tagged! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub struct Response {
-        /// What is answered.
+        /// The answer.
         .. => pub answer: Answer,
         /// The id of the event that asked. The specification's clients do not send it; this crate's
-        /// do.
+        /// client does.
         "request_id" => pub request_id: Option<EventId>,
     }
 }
 
 tagged! {
-    /// What is answered, by the type of the frame.
+    /// An answer, by the type of its frame.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Answer by "type" {
         /// To `ask_user`: a text, or any other value. ConnectOnion specification, *`ASK_USER_RESPONSE`*.
         "ASK_USER_RESPONSE" => AskUser(Json) in "answer",
         /// To `approval_needed`. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
         "APPROVAL_RESPONSE" => Approval(Approval),
-        /// To `plan_review`: what the tool that asked returns. Not in the specification.
+        /// To `plan_review`: the return value of the tool that asked. Not in the specification.
         "PLAN_REVIEW_RESPONSE" => PlanReview(Str) in "message",
         /// To `ulw_turns_reached`. Not in the specification.
         "ULW_RESPONSE" => Ulw(Ulw),
@@ -43,33 +42,33 @@ tagged! {
 pub struct Approval {
     /// Whether it may.
     pub approved: bool,
-    /// How long that holds; once, if it does not say.
+    /// How long that holds; once, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
-    /// What follows when it may not; the agent stops, if it does not say. Not in the specification.
+    /// What follows a refusal; the agent stops, if absent. Not in the specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Rejection>,
-    /// Why it may not, for the agent. Not in the specification.
+    /// The reason for a refusal, for the agent. Not in the specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Str>,
 }
 
-/// How to go on when the turns of the mode `ulw` are used up.
+/// How to continue when the turns of the mode `ulw` are used up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ulw {
-    /// What to do; an unknown word stops the agent.
+    /// The action; an unknown word stops the agent.
     pub action: UlwAction,
-    /// How many turns more.
+    /// The number of additional turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
-    /// Which mode.
+    /// The new mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
 }
 
 impl Approval {
-    /// The tool may run, so long.
+    /// Approves the tool in this scope.
     #[must_use]
     pub fn granted(scope: Scope) -> Self {
         Self {
@@ -79,7 +78,7 @@ impl Approval {
         }
     }
 
-    /// The tool may not run, and this follows.
+    /// Refuses the tool, with this consequence.
     #[must_use]
     pub fn refused(mode: Rejection) -> Self {
         Self {
@@ -97,7 +96,7 @@ impl Approval {
 }
 
 impl Ulw {
-    /// Go on for so many turns.
+    /// Continues for this many turns.
     #[must_use]
     pub const fn go_on(turns: u64) -> Self {
         Self {
@@ -107,7 +106,7 @@ impl Ulw {
         }
     }
 
-    /// Go on in another mode.
+    /// Continues in another mode.
     #[must_use]
     pub const fn switch_mode(mode: Mode) -> Self {
         Self {
@@ -119,7 +118,7 @@ impl Ulw {
 }
 
 impl Response {
-    /// An answer to the event of this id.
+    /// Creates an answer to the event with this id.
     pub fn new(request_id: impl Into<EventId>, answer: Answer) -> Self {
         Self {
             request_id: Some(request_id.into()),
@@ -129,7 +128,7 @@ impl Response {
 }
 
 impl Answer {
-    /// The text of an answer to `ask_user` or `plan_review`; of another value its JSON.
+    /// Returns the text of an answer to `ask_user` or `plan_review`; of another value, its JSON.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self {
@@ -140,27 +139,27 @@ impl Answer {
     }
 }
 
-/// The agent is to work in another mode. Not in the specification.
+/// A change of the agent's mode. Not in the specification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "mode_change")]
 #[non_exhaustive]
 pub struct ModeChange {
-    /// Which.
+    /// The new mode.
     pub mode: Mode,
-    /// For how many turns, in the mode `ulw`.
+    /// The number of turns, in the mode `ulw`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
 }
 
 impl ModeChange {
-    /// Work in this mode.
+    /// Creates a change to this mode.
     #[must_use]
     pub const fn new(mode: Mode) -> Self {
         Self { mode, turns: None }
     }
 }
 
-/// The mode `ulw` has another goal. Not in the specification.
+/// A change of the goal of the mode `ulw`. Not in the specification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "prompt_update")]
 #[non_exhaustive]
@@ -170,7 +169,7 @@ pub struct PromptUpdate {
 }
 
 impl PromptUpdate {
-    /// This goal.
+    /// Creates a change to this goal.
     pub fn new(prompt: impl Into<Str>) -> Self {
         Self {
             prompt: prompt.into(),

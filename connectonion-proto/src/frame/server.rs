@@ -1,4 +1,4 @@
-//! [`ServerFrame`]: what a server sends.
+//! [`ServerFrame`]: the frames of a server.
 
 use std::fmt;
 
@@ -29,28 +29,28 @@ use super::reply::{Connected, ErrorFrame, Output, RuntimeInputAck, SessionStatus
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum ServerFrame {
-    /// The client is let in.
+    /// The client is admitted.
     Connected(Connected),
-    /// The agent is done.
+    /// The run has ended.
     Output(Output),
-    /// The server wants a PONG.
+    /// Asks for a PONG.
     #[serde(serialize_with = "ping")]
     Ping,
     /// One step of the agent's work.
     Event(StreamEvent),
     /// A prompt is queued.
     RuntimeInputAck(RuntimeInputAck),
-    /// Something was wrong.
+    /// An error.
     Error(ErrorFrame),
-    /// How a session stands.
+    /// The status of a session.
     SessionStatus(SessionStatus),
     /// The client is a stranger.
     OnboardRequired(OnboardRequired),
     /// The client is a contact now.
     OnboardSuccess(OnboardSuccess),
-    /// What has become of an administrator's request.
+    /// The result of an administrator's command.
     AdminResult(AdminResult),
-    /// A frame of any other type that is no event. A client ignores it.
+    /// A frame of any other type that is not an event. A client ignores it.
     #[serde(serialize_with = "verbatim")]
     Unknown {
         /// Its type.
@@ -61,18 +61,17 @@ pub enum ServerFrame {
 }
 
 impl ServerFrame {
-    /// Decodes a frame. One of a type that this crate does not know is an event
-    /// ([`EventKind::Unknown`]) if it has an `id` and a `ts`, as all events have, and
-    /// [`Unknown`](Self::Unknown) if not.
+    /// Decodes a frame. A frame of an unknown type is an event ([`EventKind::Unknown`]) if it has
+    /// an `id` and a `ts`, as all events have, and otherwise [`Unknown`](Self::Unknown).
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no object, has no string `type`, or is of a known type with a
-    /// member of the wrong type or without one that it cannot do without.
+    /// [`DecodeError`] if the text is not an object, has no string `type`, or is of a known type
+    /// with a member of the wrong type or without a required one.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         decode(text, limits).map_err(|error| Self::in_frame(error, text))
     }
 
-    /// As [`decode`](Self::decode), with the whole text if `keep` says so.
+    /// Like [`decode`](Self::decode), with the whole text if `keep` returns `true`.
     pub(crate) fn decode_keeping(
         text: &str,
         limits: &Limits,
@@ -86,7 +85,7 @@ impl ServerFrame {
         in_frame(error, text, Self::TAGS.iter().chain(EventKind::TAGS))
     }
 
-    /// The type on the wire.
+    /// Returns the type on the wire.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -177,7 +176,7 @@ fn ping<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
     type_alone("PING", to)
 }
 
-/// Prints the type only: the rest is private.
+/// Prints the type only: the contents are private.
 impl fmt::Debug for ServerFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ServerFrame({:?})", self.name())

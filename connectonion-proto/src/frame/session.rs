@@ -1,4 +1,4 @@
-//! [`Session`]: the conversation that both sides keep, with every member that anybody put into it.
+//! [`Session`]: the conversation that both sides keep, with all its members.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use serde::{Serialize, Serializer};
 use super::number::Number;
 use super::words::Mode;
 
-/// A session as it travels in CONNECT, CONNECTED, OUTPUT and `session_sync`: an object whose members
-/// are kept in order and as they were sent, known or not. ConnectOnion specification, *CONNECT*.
+/// A session as sent in CONNECT, CONNECTED, OUTPUT and `session_sync`: an object whose members,
+/// known or not, are kept in order and as they were sent. ConnectOnion specification, *CONNECT*.
 ///
 /// Frames hold it raw, so that a session of megabytes that is only passed on costs nothing; read it
-/// with [`parse`](Self::parse). The messages and the trace stay raw in here too.
+/// with [`parse`](Self::parse). The messages and the trace stay raw in this type, too.
 ///
 /// ```
 /// # use connectonion_proto::frame::{Mode, Session};
@@ -36,7 +36,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// An empty session: `{}`.
+    /// Creates an empty session: `{}`.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -44,10 +44,10 @@ impl Session {
         }
     }
 
-    /// Reads the members of a session, whatever they are.
+    /// Parses the members of a session, of any type.
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no JSON object, or has more than [`Limits::max_items`]
+    /// [`DecodeError`] if the text is not a JSON object, or has more than [`Limits::max_items`]
     /// members.
     pub fn parse(json: &str, limits: &Limits) -> Result<Self, DecodeError> {
         let max = limits.max_items;
@@ -67,13 +67,13 @@ impl Session {
         Ok(Self { members })
     }
 
-    /// The members in order, as they were sent.
+    /// Returns the members in order, as they were sent.
     pub fn members(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.members.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// A member as it was sent; `None` if it is absent or null. Of several the last, as the known
-    /// peers read it.
+    /// Returns a member as it was sent; `None` if it is absent or null. Of several members of that
+    /// name the last counts, as for the known peers.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Json> {
         let mut from_the_end = self.members.iter().rev();
@@ -81,43 +81,43 @@ impl Session {
         Some(value).filter(|value| !value.is_null())
     }
 
-    /// A member that is a string.
+    /// Returns a member that is a string.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<Str> {
         self.get(name)?.as_str().map(Str::from)
     }
 
-    /// A member that is a number.
+    /// Returns a member that is a number.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<Number> {
         self.get(name)?.parse().ok()
     }
 
-    /// What was said to the model and by it, in OpenAI's form: an array, raw.
+    /// Returns the messages to and from the model, in OpenAI's form: an array, raw.
     #[must_use]
     pub fn messages(&self) -> Option<&Json> {
         self.get("messages")
     }
 
-    /// What the agent did: an array of stream events, raw.
+    /// Returns the agent's actions: an array of stream events, raw.
     #[must_use]
     pub fn trace(&self) -> Option<&Json> {
         self.get("trace")
     }
 
-    /// How many prompts there were.
+    /// Returns the number of prompts.
     #[must_use]
     pub fn turn(&self) -> Option<Number> {
         self.number("turn")
     }
 
-    /// What the agent may do without asking.
+    /// Returns the agent's mode.
     #[must_use]
     pub fn mode(&self) -> Option<Mode> {
         self.text("mode").map(|mode| Str::from(&*mode).into())
     }
 
-    /// Sets a member: where it is, or at the end. The others stay as they were sent.
+    /// Sets a member in its place, or at the end. The others stay as they were sent.
     ///
     /// # Errors
     /// [`Refused::Encode`] if the value is not JSON. Nothing has changed then.
@@ -126,7 +126,7 @@ impl Session {
         Ok(())
     }
 
-    /// As [`set`](Self::set), with a value as it was sent.
+    /// Like [`set`](Self::set), with a value as it was sent.
     pub(crate) fn set_raw(&mut self, name: &str, value: Json) {
         let mut from_the_end = self.members.iter_mut().rev();
         match from_the_end.find(|(known, _)| known == name) {
@@ -135,13 +135,13 @@ impl Session {
         }
     }
 
-    /// Takes a member out, and others of its name.
+    /// Removes all members of this name.
     pub fn remove(&mut self, name: &str) {
         self.members.retain(|(known, _)| known != name);
     }
 
-    /// Adds items to the end of a member that is an array (`messages`, `trace`), or makes it one. A
-    /// member that is none is replaced.
+    /// Appends items to a member that is an array (`messages`, `trace`), or creates it. Any other
+    /// value is replaced.
     ///
     /// # Errors
     /// [`Refused::Encode`] if an item is not JSON. Nothing has changed then.
@@ -174,7 +174,7 @@ impl Session {
     }
 }
 
-/// Prints the names only: the rest is private text.
+/// Prints the names only: the contents are private.
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Session ")?;

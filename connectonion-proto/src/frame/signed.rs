@@ -1,4 +1,4 @@
-//! [`Signed`]: the payload, the address and the signature of a frame that somebody answers for.
+//! [`Signed`]: the payload, the sender and the signature of a signed frame.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use super::json::{last_member, opt};
 use super::number::Number;
 
-/// Who sends a frame, and the proof: `payload`, `from` and `signature`. ConnectOnion specification,
-/// *Authentication*.
+/// The sender of a frame, with proof: `payload`, `from` and `signature`. ConnectOnion
+/// specification, *Authentication*.
 ///
-/// Each may be absent: what is missing is for the server to say, with the words that clients know.
-/// The payload stays as it was sent, because the signature is over its text.
+/// Each may be absent: the server reports what is missing, in the words that clients know. The
+/// payload stays as it was sent, because the signature covers its text.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Signed {
-    /// What is signed: a JSON object, as it was sent.
+    /// The signed payload: a JSON object, as it was sent.
     #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
     /// The sender's address, as it was sent.
@@ -28,7 +28,7 @@ pub struct Signed {
 }
 
 impl Signed {
-    /// A payload with its proof.
+    /// Creates a payload with its proof.
     pub fn new(payload: Json, from: impl Into<Str>, signature: impl Into<Str>) -> Self {
         Self {
             payload: Some(payload),
@@ -37,7 +37,7 @@ impl Signed {
         }
     }
 
-    /// No payload and no proof.
+    /// Creates an unsigned value.
     #[must_use]
     pub const fn none() -> Self {
         Self {
@@ -47,33 +47,33 @@ impl Signed {
         }
     }
 
-    /// Whether there is nothing of it: the frame is not signed.
+    /// Returns whether nothing is present: the frame is not signed.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.payload.is_none() && self.from.is_none() && self.signature.is_none()
     }
 
-    /// A member of the payload, as it was sent; of several the last. Nobody has checked the
-    /// signature here.
+    /// Returns a member of the payload, as it was sent; of several members of that name, the last.
+    /// The signature is not verified here.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Json> {
         last_member(self.payload.as_ref()?, name)
     }
 
-    /// A member of the payload that is a string.
+    /// Returns a member of the payload that is a string.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<Str> {
         self.member(name)?.as_str().map(Str::from)
     }
 
-    /// A member of the payload that is a number.
+    /// Returns a member of the payload that is a number.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<Number> {
         self.member(name)?.parse().ok()
     }
 }
 
-/// Prints the address only: the payload may hold an invite code, and a signature is good for five
+/// Prints the address only: the payload may hold an invite code, and a signature is valid for five
 /// minutes.
 impl fmt::Debug for Signed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,22 +1,22 @@
-//! The words of the protocol: enums with `Other` for those that this crate does not know, because peers are
-//! newer and agents have their own.
+//! The words of the protocol: enums with `Other` for unknown ones, because peers may be newer and
+//! agents have words of their own.
 
 use rpc_core::words;
 
 words! {
     /// What an agent may do without asking. ConnectOnion specification, *CONNECT* (`session.mode`).
     pub enum Mode {
-        /// It asks before anything that changes something.
+        /// It asks before it changes anything.
         "safe" => Safe,
         /// It only makes a plan.
         "plan" => Plan,
         /// It may change files.
         "accept_edits" => AcceptEdits,
-        /// It goes on by itself for a number of turns.
+        /// It works on its own for a number of turns.
         "ulw" => Ulw,
-        /// What newer hosts call [`Safe`](Self::Safe).
+        /// The newer name of [`Safe`](Self::Safe).
         "read-only" => ReadOnly,
-        /// What newer hosts call [`AcceptEdits`](Self::AcceptEdits).
+        /// The newer name of [`AcceptEdits`](Self::AcceptEdits).
         "auto" => Auto,
         /// It may do everything. Newer hosts only.
         "full-access" => FullAccess,
@@ -25,7 +25,7 @@ words! {
 }
 
 words! {
-    /// Who has changed the mode.
+    /// The trigger of a change of mode.
     pub enum Trigger {
         /// The agent itself.
         "agent" => Agent,
@@ -49,12 +49,12 @@ words! {
 }
 
 words! {
-    /// What follows when a tool is not approved. Not in the specification.
+    /// The consequence of a refused approval. Not in the specification.
     #[derive(Default)]
     pub enum Rejection {
         /// The agent goes on without the tool.
         "reject_soft" => Soft,
-        /// The agent stops. What a response without a mode means.
+        /// The agent stops. The default of a response without a mode.
         #[default]
         "reject_hard" => Hard,
         /// The agent explains what it wanted.
@@ -64,7 +64,8 @@ words! {
 }
 
 words! {
-    /// What to do when the turns of the mode `ulw` are used up. Any other word stops the agent.
+    /// How to continue when the turns of the mode `ulw` are used up. Any other word stops the
+    /// agent.
     pub enum UlwAction {
         /// Go on for some more turns.
         "continue" => Continue,
@@ -75,30 +76,30 @@ words! {
 }
 
 words! {
-    /// How a tool stands, in events and chat items.
+    /// The status of a tool, in events and chat items.
     pub enum ToolStatus {
-        /// It runs. In chat items.
+        /// It is running. In chat items.
         "running" => Running,
-        /// It has run. In chat items.
+        /// It succeeded. In chat items.
         "done" => Done,
-        /// It has run.
+        /// It succeeded.
         "success" => Success,
-        /// It has failed.
+        /// It failed.
         "error" => Error,
-        /// There is no such tool.
+        /// The tool does not exist.
         "not_found" => NotFound,
-        /// It runs. Newer hosts.
+        /// It is running. Newer hosts.
         "in_progress" => InProgress,
-        /// It has run. Newer hosts.
+        /// It succeeded. Newer hosts.
         "completed" => Completed,
-        /// It has failed. Newer hosts.
+        /// It failed. Newer hosts.
         "failed" => Failed,
         .. => Other,
     }
 }
 
 impl ToolStatus {
-    /// Whether the tool has ended badly.
+    /// Returns whether the tool has failed.
     #[must_use]
     pub const fn is_error(&self) -> bool {
         matches!(self, Self::Error | Self::NotFound | Self::Failed)
@@ -106,20 +107,20 @@ impl ToolStatus {
 }
 
 words! {
-    /// How far something is that starts and ends with events of one type: a model's call, compacting,
-    /// understanding what is meant, judging what was done.
+    /// The phase of an operation that starts and ends with events of one type: a model's call,
+    /// compacting, understanding a prompt, judging a result.
     pub enum Phase {
         /// A model is working.
         "running" => Running,
         /// A model has answered.
         "success" => Success,
-        /// The conversation is being made shorter.
+        /// The conversation is being compacted.
         "compacting" => Compacting,
-        /// The agent finds out what is meant.
+        /// The agent analyzes the prompt.
         "analyzing" => Analyzing,
-        /// The agent knows what is meant.
+        /// The agent has understood the prompt.
         "understood" => Understood,
-        /// The agent judges what it has done.
+        /// The agent judges its work.
         "evaluating" => Evaluating,
         /// It has ended.
         "done" => Done,
@@ -141,34 +142,34 @@ words! {
 }
 
 words! {
-    /// How a session stands, in the answer to a `SESSION_STATUS`.
+    /// The status of a session, in the reply to a `SESSION_STATUS`.
     pub enum Standing {
-        /// Its agent is working.
+        /// Its agent is running.
         "running" => Running,
-        /// It is there and idle.
+        /// It is idle.
         "connected" => Connected,
-        /// There is none, or it is not the caller's.
+        /// It does not exist, or is not the caller's.
         "not_found" => NotFound,
         .. => Other,
     }
 }
 
 words! {
-    /// What an administrator wants: the types of the frames ADMIN_*. Not in the specification.
+    /// An administrator's command: the types of the frames ADMIN_*. Not in the specification.
     pub enum AdminAction {
-        /// Raise a client's level.
+        /// Raises a client's level.
         "ADMIN_PROMOTE" => Promote,
-        /// Lower a client's level.
+        /// Lowers a client's level.
         "ADMIN_DEMOTE" => Demote,
-        /// Block a client.
+        /// Blocks a client.
         "ADMIN_BLOCK" => Block,
-        /// Unblock a client.
+        /// Unblocks a client.
         "ADMIN_UNBLOCK" => Unblock,
-        /// Tell a client's level.
+        /// Returns a client's level.
         "ADMIN_GET_LEVEL" => GetLevel,
-        /// Make somebody an administrator.
+        /// Adds an administrator.
         "ADMIN_ADD" => Add,
-        /// Make an administrator none.
+        /// Removes an administrator.
         "ADMIN_REMOVE" => Remove,
         .. => Other,
     }

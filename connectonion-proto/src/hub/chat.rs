@@ -1,4 +1,4 @@
-//! [`chat_items`]: a session as people see it.
+//! [`chat_items`]: a session for display.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use serde_json::value::RawValue;
 use super::run_state::no_limits;
 use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus};
 
-/// The `chat_items` of a session, from its messages and its trace: for each prompt the user's words,
-/// what happened, and the agent's words. What cannot be read is left out.
+/// Returns the `chat_items` of a session, from its messages and its trace: for each prompt the
+/// user's words, the events, and the agent's words. Unreadable parts are left out.
 ///
-/// Ids are those of the known hosts: `msg-N` for the message at that place, the id of a tool's call,
-/// and for other events their type and their place in the trace.
+/// Ids are those of the known hosts: `msg-N` for the message at that place, the id of a tool's
+/// call, and for other events their type and their place in the trace.
 #[must_use]
 pub fn chat_items(session: &str) -> Json {
     let limits = no_limits();
@@ -38,7 +38,7 @@ pub fn chat_items(session: &str) -> Json {
     Json::of(&items).unwrap_or(Json::EMPTY_ARRAY)
 }
 
-/// The items of a list within an object, which may be long: they are not copied.
+/// Returns the items of a list within an object, without copying them, because they may be long.
 fn list<'a>(object: &'a str, name: &str, limits: &Limits) -> Vec<&'a RawValue> {
     let mut list = None;
     let read = each_member(object, |known, value| {
@@ -51,7 +51,7 @@ fn list<'a>(object: &'a str, name: &str, limits: &Limits) -> Vec<&'a RawValue> {
         .unwrap_or_default()
 }
 
-/// What was said, and whether the user said it.
+/// Returns the messages, and whether each is the user's.
 fn messages_of(messages: Vec<&RawValue>) -> Vec<(bool, ChatItem)> {
     let said = messages
         .into_iter()
@@ -76,7 +76,7 @@ fn messages_of(messages: Vec<&RawValue>) -> Vec<(bool, ChatItem)> {
     said.collect()
 }
 
-/// What happened after each prompt.
+/// Returns the events after each prompt.
 fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
     let mut turns: Vec<Vec<ChatItem>> = Vec::new();
     // Where each tool's item stands: in which turn, and where there.

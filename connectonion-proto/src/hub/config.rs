@@ -6,20 +6,21 @@ use crate::limits::{MAX_CLIENT_MESSAGE, RESULT_TTL};
 use crate::session::RegistryConfig;
 
 rpc_core::config! {
-    /// How a [`Hub`](super::Hub) behaves.
+    /// The configuration of a [`Hub`](super::Hub).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct HubConfig {
-        /// How long sessions live, how many there may be, and what they may hold.
+        /// The lifetimes, the number and the limits of sessions.
         pub registry: RegistryConfig = RegistryConfig::default() => with_registry,
-        /// Largest event or OUTPUT in bytes: no more than a connection
-        /// [sends](crate::server::ServerConfig::max_sent_bytes). A larger OUTPUT is sent without the
-        /// session's trace, then without the session. Default 64 MiB.
+        /// The largest event or OUTPUT in bytes: no more than a connection
+        /// [sends](crate::server::ServerConfig::max_sent_bytes). A larger OUTPUT is sent without
+        /// the session's trace, then without the session. Default 64 MiB.
         pub max_output_bytes: usize = MAX_CLIENT_MESSAGE => with_max_output_bytes,
-        /// Bytes of events that a session's trace keeps of one run; the oldest go first. Default 1 MiB.
+        /// Bytes of events that a session's trace keeps of one run; the oldest are dropped first.
+        /// Default 1 MiB.
         pub max_trace_bytes: usize = 1024 * 1024 => with_max_trace_bytes,
         /// How long a stored session is kept after its last run. Default 24 h.
         pub result_ttl: Duration = RESULT_TTL => with_result_ttl,
-        /// Most prompts of one session that wait to be stored. Default 64.
+        /// The largest number of prompts of one session that wait to be stored. Default 64.
         pub max_intake: usize = 64 => with_max_intake,
     }
 }

@@ -1,4 +1,4 @@
-//! What users want of a running agent, and what agents tell and ask.
+//! Requests of users during a run, and events and questions of agents.
 
 use rpc_core::Text;
 use rpc_core::encode::encode;
@@ -21,12 +21,12 @@ use crate::replay::{Entry, is_logged};
 use crate::session::{AgentError, ConnId, RequestKind, RunId, RunOver, RuntimeInput};
 use crate::storage::{RecordStatus, StorageError};
 
-/// Longest type of an agent's own event, in bytes.
+/// The longest type of an agent's own event, in bytes.
 const MAX_EVENT_NAME: usize = 128;
 
 impl Hub {
-    /// The user answers a question of the agent. An answer that comes too late, or to nothing, gets
-    /// an ERROR.
+    /// Handles the user's answer to a question of the agent. An answer that comes too late, or to
+    /// no question, gets an ERROR.
     pub fn respond(&mut self, conn: ConnId, response: Response) {
         if let Answer::Ulw(ulw) = &response.answer
             && let Some(error) = ulw.mode.as_ref().and_then(unsupported)
@@ -58,7 +58,7 @@ impl Hub {
         }
     }
 
-    /// The agent is to stop after what it is doing. ERROR if none works.
+    /// Stops the agent after its current step. Replies with an ERROR if none is running.
     pub fn interrupt(&mut self, conn: ConnId) {
         match self.registry.interrupt(conn) {
             Ok(run) => self.events.push_back(HubEvent::Interrupt { run }),
@@ -66,9 +66,9 @@ impl Hub {
         }
     }
 
-    /// The user wants another mode. It holds at once, for the agent that works or for the next run,
-    /// and everybody who watches the session is told `mode_changed`. A mode that the protocol does not
-    /// know gets an ERROR. How many turns the user allows in the mode `ulw` is the member
+    /// Changes the mode. The change applies at once, to the running agent or to the next run, and
+    /// all connections of the session get `mode_changed`. An unknown mode gets an ERROR. The number
+    /// of turns that the user allows in the mode `ulw` is the member
     /// [`ULW_TURNS`](crate::limits::ULW_TURNS) of the session.
     pub fn mode_change(&mut self, conn: ConnId, change: ModeChange, now: Now) {
         let session_id = self.registry.session_of(conn).cloned();
@@ -112,8 +112,8 @@ impl Hub {
         self.save(&session_id, now);
     }
 
-    /// Stores what was changed between runs: one job at a time, however often it is changed. A run
-    /// stores it with its prompt.
+    /// Stores changes between runs: one job at a time, however many changes there are. A run stores
+    /// them with its prompt.
     pub(super) fn save(&mut self, session_id: &SessionId, now: Now) {
         let Some(entry) = self.entries.get_mut(session_id) else {
             return;
@@ -158,7 +158,7 @@ impl Hub {
         self.forget_if_left(session_id);
     }
 
-    /// The user has another goal for the agent that works. ERROR if none does.
+    /// Changes the goal of the running agent. Replies with an ERROR if none is running.
     pub fn prompt_update(&mut self, conn: ConnId, update: PromptUpdate) {
         let session_id = self.registry.session_of(conn);
         let entry = session_id.and_then(|id| self.entries.get(id));
@@ -174,9 +174,9 @@ impl Hub {
         }
     }
 
-    /// An agent tells what it does: for everybody who watches, and for those who come back. Returns
-    /// the event's id, which is a new one unless the agent brings its own (the end of a model's call
-    /// has that of its start).
+    /// Sends an event of an agent to all connections, and keeps it for those that reconnect.
+    /// Returns the event's id, a new one unless the agent passes its own (the end of a model's call
+    /// has the id of its start).
     ///
     /// # Errors
     /// [`EmitError`].
@@ -217,14 +217,15 @@ impl Hub {
         Ok(id)
     }
 
-    /// As [`emit`](Self::emit), for events of the hub's own, which are always right.
+    /// Like [`emit`](Self::emit), for events of the hub itself, which are always valid.
     pub(super) fn emit_own(&mut self, run: RunId, kind: EventKind, id: Option<&str>, now: Now) {
         // A run that is over has nobody to tell.
         let _ = self.emit(run, kind, id, now);
     }
 
-    /// An agent asks: `ask_user`, `approval_needed`, `plan_review`, `ulw_turns_reached`. Returns the
-    /// question's id, with which the [answer](HubEvent::Answer) comes.
+    /// Asks a question of an agent: `ask_user`, `approval_needed`, `plan_review`,
+    /// `ulw_turns_reached`. Returns the question's id, which comes with the
+    /// [answer](HubEvent::Answer).
     ///
     /// # Errors
     /// [`AskError`].
@@ -245,15 +246,15 @@ impl Hub {
         }
     }
 
-    /// An agent wants no answer any more.
+    /// Withdraws a question.
     pub fn withdraw(&mut self, run: RunId, request_id: &str) {
         if let Ok(state) = self.registry.run_mut(run) {
             state.withdraw(request_id);
         }
     }
 
-    /// An agent begins a step, and takes what was said meanwhile. Each input is a message of the
-    /// conversation now, and everybody is told that it was read.
+    /// Starts a step of an agent, and returns the inputs that came meanwhile. Each becomes a
+    /// message of the conversation, and all connections are told that it was read.
     ///
     /// # Errors
     /// [`RunOver`].
@@ -283,7 +284,7 @@ impl Hub {
         Ok(())
     }
 
-    /// A member of the session as it is now, other than `messages` and `trace`.
+    /// Returns a current member of the session, other than `messages` and `trace`.
     ///
     /// # Errors
     /// [`RunOver`].
@@ -291,7 +292,7 @@ impl Hub {
         Ok(self.working(run)?.get(name))
     }
 
-    /// The agent changes its mode itself.
+    /// Changes the mode on the agent's behalf.
     ///
     /// # Errors
     /// [`EmitError`].
@@ -303,7 +304,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The conversation as it is now.
+    /// Returns the current conversation.
     ///
     /// # Errors
     /// [`RunOver`].
@@ -313,21 +314,21 @@ impl Hub {
         Ok(work.render(session_id.as_str(), None, now.unix))
     }
 
-    /// Whether the user wants the agent to stop; not in a run that is over.
+    /// Returns whether the user wants the agent to stop; `false` for a run that is over.
     #[must_use]
     pub fn is_interrupted(&mut self, run: RunId) -> bool {
         let state = self.registry.run_mut(run);
         state.is_ok_and(|state| state.is_interrupted())
     }
 
-    /// Whether the user has said something that waits for the agent.
+    /// Returns whether inputs of the user wait for the agent.
     #[must_use]
     pub fn has_inputs(&mut self, run: RunId) -> bool {
         let state = self.registry.run_mut(run);
         state.is_ok_and(|state| state.inputs().len() > 0)
     }
 
-    /// What a connection gets that has missed events of a run.
+    /// Returns the frame for a connection that has missed events of a run.
     pub(super) fn snapshot(&mut self, conn: ConnId, now: Now) -> Option<Text> {
         let session_id = self.registry.session_of(conn)?.clone();
         let work = self.entries.get(&session_id)?.work.as_ref()?;
@@ -345,7 +346,7 @@ impl Hub {
     }
 }
 
-/// Why a mode is refused: the protocol does not know it, so no agent does.
+/// Returns the ERROR for a mode that the protocol does not know, and so no agent does.
 fn unsupported(mode: &Mode) -> Option<ErrorFrame> {
     match mode {
         Mode::Other(word) => Some(unsupported_mode(word)),
@@ -353,8 +354,8 @@ fn unsupported(mode: &Mode) -> Option<ErrorFrame> {
     }
 }
 
-/// Whether the session's trace keeps events of this kind: what happened, not what is only shown or
-/// asked.
+/// Returns whether the session's trace keeps events of this kind: actions, but neither questions
+/// nor events that are only for display.
 const fn is_traced(kind: &EventKind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! CONNECT: which session a client gets, and which copy of the conversation counts.
+//! CONNECT: chooses the client's session and the newer copy of the conversation.
 
 use rpc_core::Json;
 
@@ -15,7 +15,7 @@ use crate::session::{self, ConnId};
 use crate::storage::Record;
 
 impl Hub {
-    /// Lets a client in, whose CONNECT was found good. The answer may have to wait for the storage.
+    /// Connects a client whose CONNECT was accepted. The answer may have to wait for the storage.
     pub fn connect(&mut self, conn: ConnId, connecting: ConnectRequest, now: Now) {
         let wanted = connecting.connect.session_id.as_deref();
         let wanted = wanted.filter(|id| !id.is_empty() && id.len() <= session::MAX_SESSION_ID);
@@ -128,7 +128,7 @@ impl Hub {
     }
 }
 
-/// The conversation in a record, with the prompts that were acknowledged and not answered.
+/// Returns the conversation in a record, with the prompts that were acknowledged and not answered.
 fn revive(record: Record, now: f64) -> Option<Json> {
     let session = record.session?;
     if record.inputs.is_empty() {

@@ -1,4 +1,4 @@
-//! [`SessionEntry`]: what a hub holds of a session while somebody watches it or an agent works on it.
+//! [`SessionEntry`]: a hub's state of a session with connections or a running agent.
 
 use std::collections::VecDeque;
 
@@ -9,43 +9,43 @@ use super::run_state::RunState;
 use crate::id::EventId;
 use crate::session::{ConnId, Owner, RunId, RuntimeInput};
 
-/// Where else a copy of a session is.
+/// Where else a copy of a session exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// In the storage, or with the client that handed it over: it may be forgotten here.
+    /// In the storage, or at the client that sent it: it may be forgotten here.
     Elsewhere,
-    /// Nowhere: the storage did not take it.
+    /// Nowhere: storing it failed.
     Here,
 }
 
-/// A prompt on its way to the storage.
+/// A prompt that is about to be stored.
 pub(super) struct Intake {
-    /// Who is told; none for what was acknowledged before.
+    /// The connection that gets the reply; `None` if the prompt was already acknowledged.
     pub(super) conn: Option<ConnId>,
-    /// What it is called, if an agent works already.
+    /// The id of the prompt, if an agent is already running.
     pub(super) id: EventId,
     pub(super) input: NewInput,
 }
 
 pub(super) struct SessionEntry {
     pub(super) owner: Owner,
-    /// The conversation, as it is between runs.
+    /// The conversation between runs.
     pub(super) copy: Option<Json>,
     pub(super) origin: Origin,
-    /// The copy was changed between runs, and no job was given it.
+    /// The copy was changed between runs and is not being stored.
     pub(super) is_unsaved: bool,
-    /// The job that stores what was changed between runs.
+    /// The job that stores changes between runs.
     pub(super) saving: Option<JobId>,
-    /// The run, or the one that begins when its prompt is stored.
+    /// The current run, or the one that starts when its prompt is stored.
     pub(super) work: Option<Box<RunState>>,
-    /// Prompts that wait, in order.
+    /// The waiting prompts, in order.
     pub(super) intake: VecDeque<Intake>,
     /// The prompt that is being stored.
     pub(super) storing: Option<Intake>,
 }
 
 impl Intake {
-    /// As an agent that works already gets it.
+    /// Returns the prompt as an input for a running agent.
     pub(super) fn runtime_input(&self) -> RuntimeInput {
         let input = RuntimeInput::new(self.id.clone(), self.input.prompt.clone());
         input.with_images(self.input.images.clone())
@@ -66,17 +66,17 @@ impl SessionEntry {
         }
     }
 
-    /// The run that goes on.
+    /// Returns the current run.
     pub(super) fn run(&self) -> Option<RunId> {
         self.work.as_ref()?.run
     }
 
-    /// Whether the result of the run is being stored.
+    /// Returns whether the result of the run is being stored.
     pub(super) fn is_ending(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.is_ending)
     }
 
-    /// The session that a client without events has to know: as it was before the run.
+    /// Returns the session as it was before the run, for a client without its events.
     pub(super) fn settled(&self) -> Option<&Json> {
         match self.work.as_ref().filter(|work| work.run.is_some()) {
             Some(work) => work.base(),
@@ -84,21 +84,21 @@ impl SessionEntry {
         }
     }
 
-    /// Prompts that were acknowledged and that no run has yet, in order. Every record that is stored
-    /// while they wait says them again, because the last one counts.
+    /// Returns the acknowledged prompts that no run has read yet, in order. Every record that is
+    /// stored while they wait repeats them, because the last record counts.
     pub(super) fn waiting(&self) -> Vec<RuntimeInput> {
         let waiting = self.storing.iter().chain(&self.intake);
         let acknowledged = waiting.filter(|it| it.conn.is_none());
         acknowledged.map(Intake::runtime_input).collect()
     }
 
-    /// The prompt that was being stored, if it is this one: another session of this name may have
-    /// been removed while the storage was at work.
+    /// Takes the prompt that was being stored, if it has this id: another session of this name may
+    /// have been removed while the storage was at work.
     pub(super) fn take_stored(&mut self, id: &EventId) -> Option<Intake> {
         self.storing.take_if(|intake| intake.id == *id)
     }
 
-    /// Puts a prompt back that was being stored, behind those that were acknowledged before it.
+    /// Puts a prompt back that was being stored, behind those acknowledged before it.
     pub(super) fn put_back(&mut self, intake: Intake) {
         let older = self
             .intake
@@ -108,7 +108,7 @@ impl SessionEntry {
         self.intake.insert(older, intake);
     }
 
-    /// Whether nothing is lost when it is forgotten.
+    /// Returns whether the entry can be forgotten without loss.
     pub(super) fn is_idle(&self) -> bool {
         self.work.is_none()
             && self.intake.is_empty()

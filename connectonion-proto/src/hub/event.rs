@@ -1,4 +1,4 @@
-//! What goes into a hub and what comes out: [`ConnectRequest`], [`NewInput`], [`Reply`], [`HubEvent`].
+//! The inputs and outputs of a hub: [`ConnectRequest`], [`NewInput`], [`Reply`], [`HubEvent`].
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,17 +11,17 @@ use crate::id::SessionId;
 use crate::session::{Owner, RunId, RuntimeInput};
 use crate::storage::Record;
 
-/// What time it is: for deadlines, and for what is written down.
+/// The current time: for deadlines, and for records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Now {
-    /// By a clock that never goes back.
+    /// The monotonic clock.
     pub instant: Instant,
-    /// By the wall's clock, in seconds since 1970.
+    /// The wall clock, in seconds since 1970.
     pub unix: f64,
 }
 
 impl Now {
-    /// Both clocks.
+    /// Creates the time from both clocks.
     #[must_use]
     pub fn new(instant: Instant, wall: SystemTime) -> Self {
         let since = wall.duration_since(UNIX_EPOCH);
@@ -32,20 +32,21 @@ impl Now {
     }
 }
 
-/// A client who may come in, and its CONNECT.
+/// A client that was admitted, and its CONNECT.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectRequest {
-    /// Who it is, as its signature proves, or nobody.
+    /// The identity that its signature proves, or none.
     pub owner: Owner,
-    /// What it sent.
+    /// The frame.
     pub connect: Connect,
-    /// 128 random bits, which nobody can guess: who did not sign is known by its session's id alone.
+    /// 128 random bits that no one can guess: unsigned callers are known by their session's id
+    /// alone.
     pub random: u128,
 }
 
 impl ConnectRequest {
-    /// A client who may come in.
+    /// Creates the request of an admitted client.
     #[must_use]
     pub const fn new(owner: Owner, connect: Connect, random: u128) -> Self {
         Self {
@@ -56,18 +57,18 @@ impl ConnectRequest {
     }
 }
 
-/// A file that came with a prompt, and was saved.
+/// A saved file of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SavedFile {
-    /// Its name there.
+    /// Its name on the disk.
     pub name: Str,
-    /// Where it is: an absolute path.
+    /// Its absolute path.
     pub path: Str,
 }
 
 impl SavedFile {
-    /// A file of this name, at this path.
+    /// Creates a file with this name and path.
     pub fn new(name: impl Into<Str>, path: impl Into<Str>) -> Self {
         Self {
             name: name.into(),
@@ -76,22 +77,22 @@ impl SavedFile {
     }
 }
 
-/// What a user says.
+/// A prompt of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewInput {
-    /// The text; with files, the reminder where they are stands at its end.
+    /// The text; with files, it ends with a reminder of their paths.
     pub prompt: Str,
-    /// Pictures, as data URLs.
+    /// Images, as data URLs.
     pub images: Vec<Str>,
-    /// Files, which are saved already.
+    /// Files, already saved.
     pub files: Vec<SavedFile>,
-    /// The conversation, from clients that hand it over only here.
+    /// The conversation, from clients that only send it here.
     pub session: Option<Json>,
 }
 
 impl NewInput {
-    /// A text.
+    /// Creates a prompt from a text.
     pub fn new(prompt: impl Into<Str>) -> Self {
         Self {
             prompt: prompt.into(),
@@ -121,28 +122,28 @@ impl NewInput {
     }
 }
 
-/// What a hub has to say to one connection, in order. Events and OUTPUT are not among them: a
+/// A reply of a hub to one connection; replies are in order. Events and OUTPUT are separate: a
 /// connection [takes](super::Hub::next_frame) those at its own speed, after its replies.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// It is in: the answer to its CONNECT.
+    /// Answers its CONNECT: it is admitted.
     Accept(Box<Connected>),
-    /// Its CONNECT or INPUT was refused.
+    /// Refuses its CONNECT or INPUT.
     Refuse(Box<ErrorFrame>),
-    /// Its INPUT has begun a run.
+    /// Answers its INPUT: a run has started.
     Begun,
-    /// Its INPUT will be read by the agent that runs.
+    /// Answers its INPUT: the running agent will read it.
     Acknowledge(RuntimeInputAck),
-    /// A frame that answers neither.
+    /// Any other frame.
     Frame(Text),
 }
 
-/// Something that a storage has to do: give the outcome back with this number.
+/// The number of a storage job: return its outcome with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
-/// What has to be done, or has happened. Nothing may be skipped.
+/// A job to do, or an event. None may be skipped.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum HubEvent {
@@ -153,12 +154,12 @@ pub enum HubEvent {
         /// The session.
         session_id: SessionId,
     },
-    /// Store a record, then call [`stored`](super::Hub::stored). In the order in which they come, of
-    /// one session at least.
+    /// Store a record, then call [`stored`](super::Hub::stored). Keep the order at least within one
+    /// session.
     Store {
         /// The job.
         job: JobId,
-        /// What to store. In a box, because it is larger than all the rest.
+        /// The record. Boxed, because it is much larger than the rest.
         record: Box<Record>,
     },
     /// Start the agent. It ends with [`finish`](super::Hub::finish) or [`fail`](super::Hub::fail).
@@ -167,9 +168,9 @@ pub enum HubEvent {
         run: RunId,
         /// The session.
         session_id: SessionId,
-        /// Whose it is.
+        /// The owner of the session.
         owner: Owner,
-        /// What the user says.
+        /// The prompt.
         input: NewInput,
     },
     /// Stop the agent: its run is over.
@@ -186,26 +187,26 @@ pub enum HubEvent {
         /// The answer.
         answer: Answer,
     },
-    /// The agent is to stop after what it is doing.
+    /// Stop the agent after its current step.
     Interrupt {
         /// The run.
         run: RunId,
     },
-    /// The user says something to the running agent.
+    /// The user has sent a prompt to the running agent.
     Interjected {
         /// The run.
         run: RunId,
     },
-    /// The user wants the running agent to work in another mode.
+    /// The user has changed the mode of the running agent.
     Mode {
         /// The run.
         run: RunId,
-        /// Which.
+        /// The new mode.
         mode: Mode,
-        /// For how many turns, in the mode `ulw`.
+        /// The number of turns, in the mode `ulw`.
         turns: Option<u64>,
     },
-    /// The user has another goal for the running agent.
+    /// The user has changed the goal of the running agent.
     Goal {
         /// The run.
         run: RunId,
@@ -216,42 +217,42 @@ pub enum HubEvent {
     Line(Line),
 }
 
-/// How a run goes on when its agent has answered. Exhaustive: there is nothing else.
+/// How a run continues after its agent has returned. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Finished {
-    /// It is over: the OUTPUT is sent as soon as the result is stored.
+    /// It is over: the OUTPUT is sent once the result is stored.
     Done,
-    /// These were acknowledged and not read: the agent has to answer them as well.
+    /// These inputs were acknowledged but not read: the agent must answer them, too.
     More(Vec<RuntimeInput>),
 }
 
-/// A question that cannot be asked. Nothing changed.
+/// Why a question cannot be asked. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
     /// The run is over.
     #[error(transparent)]
     Over(#[from] crate::session::RunOver),
-    /// Too many questions are open, or the event asks nothing.
+    /// Too many questions are open, or the event is not a question.
     #[error("no room for another question")]
     NoRoom,
 }
 
-/// An event that cannot be sent. Nothing changed.
+/// Why an event cannot be sent. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
     /// The run is over.
     #[error(transparent)]
     Over(#[from] crate::session::RunOver),
-    /// Frames of this type are the host's own.
+    /// Frames of this type are reserved for the host.
     #[error("frames of the type {name:?} are the host's own")]
     Reserved {
         /// The type.
         name: Str,
     },
-    /// It cannot be written, or is too large.
+    /// It cannot be encoded, or is too large.
     #[error(transparent)]
     Refused(#[from] rpc_core::Refused),
 }

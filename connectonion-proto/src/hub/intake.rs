@@ -1,4 +1,4 @@
-//! Prompts: stored first, then the beginning of a run, or for the agent that works already.
+//! Prompts: each is stored first, then starts a run or goes to the running agent.
 
 use rpc_core::Str;
 
@@ -16,7 +16,7 @@ use crate::session::{Accepted, ConnId, InputError, RunId, RunRefused, RuntimeInp
 use crate::storage::StorageError;
 
 impl Hub {
-    /// Takes a prompt, which is stored first. What follows is told to the connection, once:
+    /// Handles a prompt, which is stored first. The connection then gets exactly one reply:
     /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
     /// *INPUT*.
     pub fn input(&mut self, conn: ConnId, input: NewInput, now: Now) {
@@ -171,7 +171,7 @@ impl Hub {
         self.next_intake(session_id, now);
     }
 
-    /// The run in the registry, for a prompt that is stored.
+    /// Starts the run in the registry, for a stored prompt.
     fn begin_run(
         &mut self,
         session_id: &SessionId,
@@ -250,7 +250,7 @@ impl Hub {
         }
     }
 
-    /// Tells everybody which files came.
+    /// Tells all connections which files came.
     fn emit_files(&mut self, run: RunId, input: &NewInput, turn: u64, now: Now) {
         if input.files.is_empty() {
             return;
@@ -267,7 +267,7 @@ impl Hub {
         }
     }
 
-    /// Prompts that were acknowledged wait for a place: there may be one now.
+    /// Starts waiting acknowledged prompts, after an agent has ended.
     pub(super) fn feed_starved(&mut self, now: Now) {
         for _ in 0..self.starved.len() {
             if self.registry.running() + self.beginning >= self.config.registry.max_running {
@@ -279,7 +279,8 @@ impl Hub {
         }
     }
 
-    /// A prompt that was acknowledged has nobody to be refused to; its session is gone.
+    /// Refuses a prompt; an acknowledged one has no connection to reply to, and its session is
+    /// gone.
     fn refuse_intake(&mut self, conn: Option<ConnId>, error: Box<ErrorFrame>) {
         if let Some(conn) = conn {
             self.refuse_with(conn, error);

@@ -1,23 +1,24 @@
-//! Everything that a host knows, without any IO: [`Hub`]. Which client watches which session, what
-//! is being run and stored, and who is told what.
+//! The state of a host, without IO: [`Hub`]. It knows which clients watch which sessions, and what
+//! is being run, stored and sent.
 //!
-//! A hub puts connections, a [registry of sessions](crate::session) and a [storage](crate::storage)
-//! together. It reads no clock and owns neither sockets nor agents nor files: put something in, then
-//! take [`poll_event`](Hub::poll_event) and carry it out, give every connection its
+//! A hub combines connections, a [registry of sessions](crate::session) and a
+//! [storage](crate::storage). It reads no clock and owns no sockets, agents or files: after each
+//! call, carry out every [`poll_event`](Hub::poll_event), send every connection its
 //! [`poll_reply`](Hub::poll_reply) and, when [`poll_ready`](Hub::poll_ready) names it, its
-//! [`next_frame`](Hub::next_frame)s, and look at [`poll_timeout`](Hub::poll_timeout).
+//! [`next_frame`](Hub::next_frame)s, and check [`poll_timeout`](Hub::poll_timeout).
 //!
 //! # What is acknowledged is stored
 //!
-//! - A prompt that begins a run is acknowledged by the first event of that run, its `user_input`. It
-//!   was stored before, with the whole conversation.
-//! - A prompt for an agent that works already is acknowledged by `RUNTIME_INPUT_ACK`, and stored
-//!   before that. It is read: by the agent in this run, or by another run if the agent fails.
-//! - Another mode between two runs is told at once and stored then. A run stores its mode at its end.
+//! - A prompt that starts a run is acknowledged by the first event of that run, its `user_input`.
+//!   It is stored before, with the whole conversation.
+//! - A prompt for a running agent is acknowledged by `RUNTIME_INPUT_ACK`, and stored before that.
+//!   It is read: by the agent in this run, or by another run if the agent fails.
+//! - A change of mode between two runs is sent at once and then stored. A run stores its mode at
+//!   its end.
 //! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
 //!   the client keeps the conversation; until it is stored, the hub holds it in memory.
-//! - A host that is killed in the middle of a run finds the prompts of that run in its storage. The
-//!   client gets them back with the conversation, unanswered, when it connects.
+//! - A host that is killed during a run finds the prompts of that run in its storage. The client
+//!   gets them back with the conversation, unanswered, when it connects.
 
 mod chat;
 mod config;
@@ -53,14 +54,14 @@ pub use event::{
     AskError, ConnectRequest, EmitError, Finished, HubEvent, JobId, NewInput, Now, Reply, SavedFile,
 };
 
-/// What a storage was asked for.
+/// A request to the storage.
 enum Job {
-    /// The session that a client wants.
+    /// The session that a client requested.
     Load {
         conn: ConnId,
         connecting: Box<ConnectRequest>,
     },
-    /// The prompt that begins a run.
+    /// The prompt that starts a run.
     Begin { session_id: SessionId, id: EventId },
     /// A prompt for a run.
     Interject {
@@ -68,32 +69,32 @@ enum Job {
         id: EventId,
         run: RunId,
     },
-    /// The end of a run, and the frame that tells it.
+    /// The end of a run, and its frame.
     End {
         session_id: SessionId,
         run: RunId,
         closing: Text,
         is_failure: bool,
     },
-    /// What was changed between runs.
+    /// Changes between runs.
     Save { session_id: SessionId },
-    /// Nobody waits for it.
+    /// A record that nothing waits for.
     Note,
 }
 
-/// Sessions, runs and who watches them.
+/// The sessions, runs and connections of a host.
 pub struct Hub {
     config: HubConfig,
     registry: SessionRegistry,
-    /// Sessions that somebody watches or an agent works on.
+    /// Sessions with connections or a running agent.
     entries: HashMap<SessionId, SessionEntry>,
     jobs: HashMap<JobId, Job>,
     /// Connections whose CONNECT waits for the storage.
     entering: HashMap<ConnId, JobId>,
     last_job: u64,
-    /// Runs that begin when their prompt is stored.
+    /// The number of runs that start when their prompt is stored.
     beginning: usize,
-    /// Sessions with prompts that were acknowledged and wait until fewer agents run.
+    /// Sessions with acknowledged prompts that wait until fewer agents run.
     starved: VecDeque<SessionId>,
     ids: UniqueBits,
     replies: VecDeque<(ConnId, Reply)>,
@@ -101,8 +102,8 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub without sessions. The seed should be random: the ids of events and inputs are made
-    /// from it.
+    /// Creates a hub without sessions. The seed should be random: it determines the ids of events
+    /// and inputs.
     #[must_use]
     pub fn new(config: HubConfig, seed: u128, now: Instant) -> Self {
         Self {
@@ -120,14 +121,14 @@ impl Hub {
         }
     }
 
-    /// The sessions.
+    /// Returns the sessions.
     #[must_use]
     pub const fn registry(&self) -> &SessionRegistry {
         &self.registry
     }
 
-    /// Answers `SESSION_STATUS`. `asker` is who the connection proved to be; `None` if it proved
-    /// nothing and has to. Who does not own a session is told that it is not there.
+    /// Answers `SESSION_STATUS`. `asker` is the identity that the connection has proved; `None` if
+    /// it has proved none but must. A session of another owner is reported as not found.
     #[must_use]
     pub fn status(&self, asker: Option<Owner>, session_id: Option<&Str>) -> SessionStatus {
         let status = session_id.and_then(|id| self.registry.status(asker, id));
@@ -139,7 +140,7 @@ impl Hub {
         SessionStatus::new(session_id.cloned(), standing)
     }
 
-    /// A connection is gone, however. What runs goes on.
+    /// Removes a closed connection. Its run goes on.
     pub fn disconnect(&mut self, conn: ConnId, now: Now) {
         self.entering.remove(&conn);
         if let Some(session_id) = self.registry.disconnect(conn, now.instant) {
@@ -147,12 +148,12 @@ impl Hub {
         }
     }
 
-    /// A connection has sent something: its session is alive.
+    /// Notes that a connection has sent something: its session is alive.
     pub fn heard(&mut self, conn: ConnId, now: Instant) {
         self.registry.heard(conn, now);
     }
 
-    /// Takes what the storage did.
+    /// Handles the outcome of a storage job.
     pub fn stored(&mut self, job: JobId, outcome: Result<(), StorageError>, now: Now) {
         match self.jobs.remove(&job) {
             Some(Job::Begin { session_id, id }) => {
@@ -174,7 +175,7 @@ impl Hub {
         }
     }
 
-    /// Takes what the storage found.
+    /// Handles the record that the storage found.
     pub fn loaded(&mut self, job: JobId, found: Result<Option<Record>, StorageError>, now: Now) {
         let Some(Job::Load { conn, connecting }) = self.jobs.remove(&job) else {
             return;
@@ -193,7 +194,7 @@ impl Hub {
         }
     }
 
-    /// Ends sessions whose time is over. An early call does nothing.
+    /// Removes expired sessions. An early call does nothing.
     pub fn handle_timeout(&mut self, now: Now) {
         self.registry.handle_timeout(now.instant);
         while let Some(event) = self.registry.poll_event() {
@@ -211,35 +212,36 @@ impl Hub {
         self.feed_starved(now);
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is wanted next; perhaps a little early.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due next; possibly a little early.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.registry.poll_timeout()
     }
 
-    /// The next thing to do or to know.
+    /// Returns the next job or event.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<HubEvent> {
         self.events.pop_front()
     }
 
-    /// The next reply, and to whom.
+    /// Returns the next reply and its connection.
     #[must_use]
     pub fn poll_reply(&mut self) -> Option<(ConnId, Reply)> {
         self.replies.pop_front()
     }
 
-    /// A connection that has frames to take, each once until there are new ones for it.
+    /// Returns a connection with frames to take, once until there are new ones for it.
     #[must_use]
     pub fn poll_ready(&mut self) -> Option<ConnId> {
         self.registry.poll_ready()
     }
 
-    /// The next frame for a connection: an event, an OUTPUT, the ERROR of a failed run. Take them
-    /// while there is room to send, until `None`; a slow connection goes on where it was.
+    /// Returns the next frame for a connection: an event, an OUTPUT, the ERROR of a failed run.
+    /// Call it until `None` while there is room to send; a slow connection later continues where it
+    /// stopped.
     ///
-    /// A connection that is so slow that events are gone before it takes them gets the session as
-    /// it is instead, as `session_sync`.
+    /// A connection that is so slow that events are dropped before it takes them gets the current
+    /// session instead, as `session_sync`.
     #[must_use]
     pub fn next_frame(&mut self, conn: ConnId, now: Now) -> Option<Text> {
         loop {
@@ -255,7 +257,8 @@ impl Hub {
         }
     }
 
-    /// Whether nothing is being run or stored: a host may end now without losing work.
+    /// Returns whether nothing is being run or stored, so that the host may end without losing
+    /// work.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.registry.running() == 0 && self.jobs.is_empty() && self.starved.is_empty()
@@ -290,7 +293,7 @@ impl Hub {
         self.reply(conn, Reply::Refuse(Box::new(error)));
     }
 
-    /// Tells a connection a frame that answers neither CONNECT nor INPUT.
+    /// Sends a connection a frame other than an answer to CONNECT or INPUT.
     pub(crate) fn tell(&mut self, conn: ConnId, frame: &impl Serialize) {
         match encode(frame) {
             Ok(text) => self.reply(conn, Reply::Frame(text)),
@@ -303,8 +306,8 @@ impl Hub {
         self.events.push_back(HubEvent::Line(line));
     }
 
-    /// Forgets the conversation of a session that nobody watches and nobody works on: the storage
-    /// or the client has it.
+    /// Forgets the conversation of a session without connections and runs: the storage or the
+    /// client has it.
     fn forget_if_left(&mut self, session_id: &SessionId) {
         let is_watched = |hub: &Self| {
             let session = hub.registry.session(session_id.as_str());
@@ -366,7 +369,7 @@ impl Hub {
     }
 }
 
-/// Prints numbers only: the rest is private text.
+/// Prints numbers only: the contents are private.
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hub")

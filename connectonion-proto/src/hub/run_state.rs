@@ -1,4 +1,4 @@
-//! [`RunState`]: the conversation of a session while an agent works on it.
+//! [`RunState`]: the conversation of a session during a run.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -16,30 +16,30 @@ use crate::frame::Session;
 use crate::limits::{ULW_TURNS, ULW_TURNS_USED};
 use crate::session::{RunId, RuntimeInput};
 
-/// What a run adds to a session. Kept apart from it until somebody wants the whole, so that adding a
-/// message or an event costs no more in a long conversation than in a short one.
+/// The additions of a run to a session. They stay separate until the whole session is needed, so
+/// that adding a message or an event costs the same in long and short conversations.
 pub(super) struct RunState {
-    /// None until the prompt is stored.
+    /// `None` until the prompt is stored.
     pub(super) run: Option<RunId>,
     pub(super) input: NewInput,
-    /// Wall time of its beginning.
+    /// The wall time of its start.
     pub(super) began: f64,
     pub(super) started: Instant,
-    /// The session before.
+    /// The session before the run.
     base: Option<Json>,
     pub(super) turn: u64,
     pub(super) iteration: u64,
     messages: Vec<Json>,
-    /// Whether the last message is a text of the agent, and which.
+    /// The last message, if it is a text of the agent.
     last_said: Option<String>,
     trace: VecDeque<Text>,
     trace_bytes: usize,
-    /// Members that the agent or a mode change has set.
+    /// Members set by the agent or a change of mode.
     members: Vec<(Str, Json)>,
-    /// What was acknowledged, read or not, for the storage.
+    /// The acknowledged inputs, read or not, for the storage.
     pub(super) acknowledged: Vec<RuntimeInput>,
-    /// The storage did not take the beginning of this run, and perhaps not the end of the one before:
-    /// the next record has to say what was before it.
+    /// Storing the start of this run has failed, and possibly the end of the one before: the next
+    /// record must include the session before it.
     pub(super) is_base_unstored: bool,
     /// The result is being stored.
     pub(super) is_ending: bool,
@@ -73,7 +73,7 @@ impl RunState {
         work
     }
 
-    /// The session before this run.
+    /// Returns the session before this run.
     pub(super) const fn base(&self) -> Option<&Json> {
         self.base.as_ref()
     }
@@ -83,7 +83,7 @@ impl RunState {
         self.messages.push(message);
     }
 
-    /// Adds the agent's answer, unless it is the last thing that the agent has said already.
+    /// Adds the agent's answer, unless it is already the agent's last message.
     pub(super) fn say(&mut self, text: &str) {
         if !text.is_empty() && self.last_said.as_deref() != Some(text) {
             self.push_message(message("assistant", text));
@@ -118,7 +118,7 @@ impl RunState {
         }
     }
 
-    /// A member as it is now.
+    /// Returns a current member.
     pub(super) fn get(&self, name: &str) -> Option<Json> {
         let set = self.members.iter().find(|(known, _)| *known == *name);
         set.map(|(_, value)| value.clone()).or_else(|| {
@@ -127,7 +127,7 @@ impl RunState {
         })
     }
 
-    /// The session as it is now.
+    /// Returns the current session.
     pub(super) fn render(&self, session_id: &str, result: Option<&str>, updated: f64) -> Json {
         let whole = self.build(session_id, result, updated);
         // Everything in it is JSON already.
@@ -162,13 +162,13 @@ impl RunState {
     }
 }
 
-/// For sessions: what is in them came within the limits of a connection.
+/// Returns limits for sessions: their contents came within the limits of a connection.
 pub(super) fn no_limits() -> Limits {
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
     limits.with_max_items(usize::MAX)
 }
 
-/// An event that is encoded already, as a value.
+/// An encoded event, as a value.
 struct Event<'a>(&'a Text);
 
 impl Serialize for Event<'_> {
@@ -180,8 +180,8 @@ impl Serialize for Event<'_> {
     }
 }
 
-/// A session that nobody has worked on, and what was acknowledged and not read. It is changed now, so
-/// that it is newer than the copies of its clients, which lack that.
+/// Returns a session between runs with acknowledged, unread inputs. Its time of change is now, so
+/// that it is newer than its clients' copies, which lack the inputs.
 pub(super) fn with_inputs(session: &Json, inputs: &[RuntimeInput], updated: f64) -> Json {
     let limits = no_limits();
     let Ok(mut whole) = Session::parse(session.get(), &limits) else {
@@ -195,7 +195,7 @@ pub(super) fn with_inputs(session: &Json, inputs: &[RuntimeInput], updated: f64)
         .unwrap_or_else(|_| session.clone())
 }
 
-/// A session in another mode, changed now, so that it is newer than the copies of its clients.
+/// Returns a session in another mode, changed now, so that it is newer than its clients' copies.
 pub(super) fn with_mode(
     session: Option<&Json>,
     mode: &Json,
@@ -216,7 +216,7 @@ pub(super) fn with_mode(
     to_json(&whole).ok()
 }
 
-/// A session without one of its members.
+/// Returns a session without one of its members.
 pub(super) fn without(session: &Json, name: &str) -> Option<Json> {
     let limits = no_limits();
     let mut whole = Session::parse(session.get(), &limits).ok()?;
@@ -224,7 +224,7 @@ pub(super) fn without(session: &Json, name: &str) -> Option<Json> {
     to_json(&whole).ok()
 }
 
-/// How many messages a session has.
+/// Returns the number of messages of a session.
 pub(super) fn count_messages(session: &str) -> usize {
     let messages = find_member(session, "messages");
     let messages =
@@ -232,7 +232,7 @@ pub(super) fn count_messages(session: &str) -> usize {
     messages.map_or(0, |list| list.len())
 }
 
-/// The text of a message of the agent's that is nothing but text.
+/// Returns the text of an agent's message that is only text.
 fn agents_text(message: &str) -> Option<String> {
     let member = |name| find_member(message, name);
     let is_agent = member("role")?.as_str()? == "assistant" && member("tool_calls").is_none();
@@ -254,7 +254,7 @@ fn message(role: &str, text: &str) -> Json {
     to_json(&message).unwrap_or_default()
 }
 
-/// What the user says, as models take it: a text, or parts if there are pictures.
+/// Returns the user's message in the form of the models: a text, or parts if there are images.
 pub(super) fn user_message(text: &str, images: &[Str]) -> Json {
     #[derive(Serialize)]
     struct Message<'a> {

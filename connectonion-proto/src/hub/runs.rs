@@ -1,4 +1,4 @@
-//! Runs: how they end, and what is stored and sent then.
+//! The ends of runs, and what is stored and sent then.
 
 use rpc_core::Json;
 use rpc_core::Text;
@@ -17,8 +17,8 @@ use crate::session::{self, RunId, RunOver, RuntimeInput};
 use crate::storage::{RecordStatus, StorageError};
 
 impl Hub {
-    /// The agent has answered. If nothing that was acknowledged is unread, the result is stored,
-    /// then the OUTPUT sent.
+    /// Ends a run with a result. If no acknowledged input is unread, the result is stored, then the
+    /// OUTPUT sent.
     ///
     /// # Errors
     /// [`RunOver`].
@@ -79,7 +79,7 @@ impl Hub {
         Ok(Finished::Done)
     }
 
-    /// The OUTPUT, within the limit.
+    /// Returns the OUTPUT, within the limit.
     fn output(
         &self,
         session_id: &SessionId,
@@ -109,8 +109,8 @@ impl Hub {
         texts.find(|text| text.len() <= max).unwrap_or_default()
     }
 
-    /// The agent has failed: the clients get an ERROR, and may go on at once. What was acknowledged
-    /// and not read begins another run.
+    /// Ends a run with an error: the clients get an ERROR, and may continue at once. Acknowledged
+    /// inputs that were not read start another run.
     ///
     /// # Errors
     /// [`RunOver`].
@@ -191,14 +191,14 @@ impl Hub {
         self.feed_starved(now);
     }
 
-    /// The conversation of a run.
+    /// Returns the conversation of a run.
     pub(super) fn work_of(&mut self, run: RunId) -> Option<&mut RunState> {
         let session_id = self.registry.session_of_run(run)?;
         let work = self.entries.get_mut(session_id)?.work.as_mut()?;
         (work.run == Some(run)).then_some(&mut **work)
     }
 
-    /// Inputs have reached the agent.
+    /// Adds inputs that the agent has read.
     pub(super) fn read(&mut self, run: RunId, inputs: &[RuntimeInput], now: Now) {
         for input in inputs {
             let Some(work) = self.work_of(run) else {

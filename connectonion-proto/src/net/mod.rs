@@ -1,26 +1,26 @@
 //! Level 3: a client over any transport (feature `tokio`) and over WebSockets (`ws`), and a host for
 //! an [`Agent`] (`auth` over any transport, `server` on a socket).
 //!
-//! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for prompts, the [`Events`],
-//! and the [`Connection`], whose [`run`](Connection::run) *you* spawn. What a prompt leads to is a
-//! [`Run`], which survives reconnects. No prompt is ever sent twice.
+//! [`connect_with`], over WebSockets `connect`, returns a [`Client`] for prompts, the [`Events`],
+//! and the [`Connection`], whose [`run`](Connection::run) *you* spawn. A prompt becomes a [`Run`],
+//! which survives reconnects. No prompt is ever sent twice.
 //!
 //! # Runs that this program has not started
 //!
-//! A session belongs to a person, who may have several devices, and a run goes on while nobody is
-//! connected. So steps and ends may come of runs that no [`Run`] of this program stands for:
+//! A session belongs to a person, who may have several devices, and a run goes on without a
+//! connection. So there may be steps and ends of runs that no [`Run`] of this program represents:
 //!
-//! - A program that was started anew calls [`attach`](Client::attach) *before* it lets the
-//!   connection run. The [`Run`] is the one in which the session is found, with everything that came
-//!   after the last event that was shown; it ends with [`Refused::UnknownId`](rpc_core::Refused) if there
-//!   is none. What ended meanwhile is in the conversation of [`Event::Connected`].
-//! - Whatever no [`Run`] listens to is told as [`Event::Step`] and [`Event::RunEnded`], between two runs
-//!   too (a change of mode). Show these like your own, or call [`follow`](Client::follow) at the
-//!   first one to get the rest as a [`Run`]. A question among them is answered by its id, with
-//!   [`respond`](Client::respond).
+//! - A restarted program calls [`attach`](Client::attach) *before* it lets the connection run. The
+//!   [`Run`] is the one in which the session is found, with everything after the last event shown;
+//!   it ends with [`Refused::UnknownId`](rpc_core::Refused) if there is none. The conversation in
+//!   [`Event::Connected`] has the results of runs that ended meanwhile.
+//! - Events without a [`Run`] that listens are [`Event::Step`] and [`Event::RunEnded`], also
+//!   between two runs (a change of mode). Show these like your own, or call
+//!   [`follow`](Client::follow) at the first one to get the rest as a [`Run`]. Answer a question
+//!   among them by its id, with [`respond`](Client::respond).
 //!
-//! A [`HostRuntime`] is a [`Hub`](crate::hub::Hub) that many tasks share: clients are served on any
-//! transport, agents are run, sessions stored. `Server` puts it on a socket.
+//! A [`HostRuntime`] is a [`Hub`](crate::hub::Hub) that many tasks share: it serves clients on any
+//! transport, runs agents, and stores sessions. `Server` adds a socket.
 
 mod remote;
 #[cfg(feature = "auth")]

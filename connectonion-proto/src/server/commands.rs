@@ -1,4 +1,4 @@
-//! What the application tells a connection: verdicts, frames, the end.
+//! The commands of a connection: verdicts, frames, closing.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::auth::Address;
 use crate::frame::{Connected, ErrorFrame, OnboardRequired, OnboardSuccess, RuntimeInputAck};
 
 impl ServerConn {
-    /// Lets the client in: the answer to a CONNECT.
+    /// Admits the client, in reply to a CONNECT.
     ///
     /// # Errors
     /// [`Refused::UnknownId`] if no CONNECT waits, [`Refused::Closed`], [`Refused::QueueFull`] if the
@@ -29,11 +29,11 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Lets the CONNECT wait until this stranger has become a contact.
+    /// Keeps the CONNECT until this stranger has gone through onboarding.
     ///
     /// # Errors
-    /// As for [`accept`](Self::accept); [`Refused::UnknownId`] also if the client is in already, and
-    /// [`Refused::TooLarge`] if the CONNECT is too large to wait
+    /// As for [`accept`](Self::accept); [`Refused::UnknownId`] also if the client is already
+    /// admitted, and [`Refused::TooLarge`] if the CONNECT is too large to be kept
     /// ([`max_gated_bytes`](super::ServerConfig::max_gated_bytes)): refuse it then.
     pub fn gate(&mut self, identity: Address, required: &OnboardRequired) -> Result<(), Refused> {
         let is_inside = matches!(self.stage, Stage::Inside);
@@ -54,8 +54,8 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Makes a contact of the stranger: the answer to an `ONBOARD_SUBMIT`. The CONNECT that waits is
-    /// handed out [next](ServerEvent::Onboarded).
+    /// Makes the stranger a contact, in reply to an `ONBOARD_SUBMIT`. The kept CONNECT is the
+    /// [next](ServerEvent::Onboarded) event.
     ///
     /// # Errors
     /// As for [`accept`](Self::accept).
@@ -74,7 +74,7 @@ impl ServerConn {
         Ok(())
     }
 
-    /// A run has begun: the answer to an INPUT that nothing is sent for.
+    /// Notes that a run has started, in reply to an INPUT. Nothing is sent for it.
     ///
     /// # Errors
     /// [`Refused::UnknownId`] if no INPUT waits, [`Refused::Closed`].
@@ -84,7 +84,7 @@ impl ServerConn {
         Ok(())
     }
 
-    /// The agent that works already will read the prompt: the answer to an INPUT.
+    /// Acknowledges a prompt that the running agent will read, in reply to an INPUT.
     ///
     /// # Errors
     /// As for [`accept`](Self::accept).
@@ -95,8 +95,8 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Refuses the frame that waits for an answer. The connection stays open and where it was: at
-    /// the gate with the CONNECT that waits there, or inside with its session.
+    /// Refuses the frame that waits for a reply. The connection stays open in its state: in
+    /// onboarding with the kept CONNECT, or admitted with its session.
     ///
     /// # Errors
     /// As for [`accept`](Self::accept).
@@ -107,7 +107,8 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Sends a frame that answers no CONNECT and no INPUT: `SESSION_STATUS`, `ADMIN_RESULT`, ERROR.
+    /// Sends a frame other than a reply to CONNECT or INPUT: `SESSION_STATUS`, `ADMIN_RESULT`,
+    /// ERROR.
     ///
     /// # Errors
     /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`].
@@ -116,7 +117,7 @@ impl ServerConn {
         self.core.send_json(frame).map(drop)
     }
 
-    /// As [`tell`](Self::tell), of a frame that was encoded before, sharing its bytes.
+    /// Like [`tell`](Self::tell), for an already encoded frame, sharing its bytes.
     ///
     /// # Errors
     /// As for [`tell`](Self::tell).
@@ -124,10 +125,10 @@ impl ServerConn {
         self.core.send_text(frame).map(drop)
     }
 
-    /// Sends a frame that was encoded before, sharing its bytes: an event, an OUTPUT.
+    /// Sends an already encoded event or OUTPUT, sharing its bytes.
     ///
     /// # Errors
-    /// As for [`tell`](Self::tell), and [`Refused::NotReady`] if the client is not in.
+    /// As for [`tell`](Self::tell), and [`Refused::NotReady`] if the client is not admitted.
     pub fn send(&mut self, frame: Text) -> Result<(), Refused> {
         match self.stage {
             _ if self.is_closed() => Err(Refused::Closed),
@@ -136,8 +137,8 @@ impl ServerConn {
         }
     }
 
-    /// Whether there is room for events without crowding out answers. If there is none,
-    /// [`ServerEvent::Writable`] tells when there is again.
+    /// Returns whether events fit without delaying replies. If not, [`ServerEvent::Writable`]
+    /// reports when they do again.
     pub fn has_room(&mut self) -> bool {
         let has_room = self.core.has_slack();
         // The end of the connection was the last event.
@@ -146,19 +147,19 @@ impl ServerConn {
         has_room
     }
 
-    /// Whether events wait for room, as far as it was told: a Close would overtake them now. Before a
-    /// server goes away, let them leave.
+    /// Returns whether events are waiting for room, as far as this machine knows: a Close would
+    /// overtake them. Let them leave before a shutdown.
     #[must_use]
     pub const fn owes_frames(&self) -> bool {
         self.owes
     }
 
-    /// Closes with code 1000. What is queued is sent first.
+    /// Closes with code 1000. Queued frames are sent first.
     pub fn close(&mut self, now: Instant) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
     }
 
-    /// Closes with this frame (1012 or 1001 when the server goes away). What is queued is sent first.
+    /// Closes with this frame (1012 or 1001 at a shutdown). Queued frames are sent first.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
         if self.core.close_with(CloseReason::Local, frame) {
             self.release();
@@ -175,7 +176,7 @@ impl ServerConn {
         }
     }
 
-    /// What was awaited has been answered: goes on with what came after it, until the next question.
+    /// Continues with the frames held back for an answer, until the next one that needs an answer.
     fn answered(&mut self) {
         self.awaited = None;
         while self.awaited.is_none()

@@ -1,4 +1,4 @@
-//! What happens on a connection: [`ServerEvent`].
+//! [`ServerEvent`]: what a connection reports to the application.
 
 use rpc_core::CloseReason;
 use rpc_core::{DecodeError, Str};
@@ -9,79 +9,80 @@ use crate::frame::{
     Signed,
 };
 
-/// What happened on a connection. Every one of them, also those that the machine answers by itself,
-/// says that the client is alive.
+/// An event on a connection. Each one, also one that the machine answers itself, shows that the
+/// client is alive.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerEvent {
-    /// A client wants to come in. Nothing of it has been verified. Answer with
+    /// A client asks to be admitted. Nothing in it is verified. Reply with
     /// [`accept`](super::ServerConn::accept), [`gate`](super::ServerConn::gate) or
-    /// [`refuse`](super::ServerConn::refuse); meanwhile nothing more of the connection is handed
-    /// out. A client that is in may send another one.
+    /// [`refuse`](super::ServerConn::refuse); until then, no further frame of the connection is
+    /// reported. An admitted client may send another one.
     Connect {
-        /// What it sent.
+        /// The frame.
         connect: Connect,
     },
-    /// A stranger at the gate offers something. Answer with
-    /// [`welcome`](super::ServerConn::welcome) or [`refuse`](super::ServerConn::refuse); meanwhile
-    /// nothing more of the connection is handed out.
+    /// A stranger submits its onboarding. Reply with [`welcome`](super::ServerConn::welcome) or
+    /// [`refuse`](super::ServerConn::refuse); until then, no further frame of the connection is
+    /// reported.
     Onboard {
-        /// Whose CONNECT waits at the gate. Whoever answers has to be the same.
+        /// The sender of the kept CONNECT. The signer of the submission must be the same.
         identity: Address,
-        /// What it sent. Nothing of it has been verified.
+        /// The frame. Nothing in it is verified.
         submit: OnboardSubmit,
     },
-    /// A stranger was let through the gate, and here is the CONNECT that waited there. Answer it as
-    /// [`Connect`](Self::Connect), but do not verify it again: its time may be over.
+    /// A stranger went through onboarding, and this is its kept CONNECT. Reply as to
+    /// [`Connect`](Self::Connect), but do not verify it again: its signature may have expired.
     Onboarded {
-        /// Whose it is.
+        /// The sender.
         identity: Address,
         /// The CONNECT.
         connect: Connect,
     },
-    /// A prompt. Answer with [`begun`](super::ServerConn::begun),
+    /// A prompt. Reply with [`begun`](super::ServerConn::begun),
     /// [`acknowledge`](super::ServerConn::acknowledge) or [`refuse`](super::ServerConn::refuse);
-    /// meanwhile nothing more of the connection is handed out.
+    /// until then, no further frame of the connection is reported.
     Input {
-        /// What it sent. There is a prompt, here or in the signed part.
+        /// The frame. It has a prompt, in itself or in the signed part.
         input: Input,
     },
-    /// The user answers the agent.
+    /// The user answers a question of the agent.
     Response {
         /// The answer.
         response: Response,
     },
-    /// The user wants another mode.
+    /// The user changes the mode.
     ModeChange {
-        /// Which.
+        /// The change.
         change: ModeChange,
     },
-    /// The user has another goal for the mode `ulw`.
+    /// The user changes the goal of the mode `ulw`.
     PromptUpdate {
         /// The goal.
         update: PromptUpdate,
     },
-    /// The agent is to stop after what it is doing.
+    /// The user stops the agent after its current step.
     Interrupt,
-    /// Somebody asks how a session stands; it may not be connected. Answer with
+    /// A client requests the status of a session; it may not be admitted. Reply with
     /// [`tell`](super::ServerConn::tell).
     SessionQuery {
-        /// Which session.
+        /// The query.
         query: SessionQuery,
     },
-    /// Somebody wants what only administrators may; it may not be connected. Answer with
+    /// A client sends an administrator's command; it may not be admitted. Reply with
     /// [`tell`](super::ServerConn::tell).
     Admin {
-        /// What. Nothing of it has been verified.
+        /// The command. Nothing in it is verified.
         request: AdminRequest,
     },
-    /// A command of a client that [signs](Connect::signs_commands) all of them, so that nobody else
-    /// can slip one in: INPUT, an answer, `mode_change`, `prompt_update` or INTERRUPT. Verify `signed`
-    /// (`trust::AccessControl::command`), then treat `command`, which is what was signed, as if it had come
-    /// alone. If it is not good, [`refuse`](super::ServerConn::refuse) an INPUT, and
-    /// [`tell`](super::ServerConn::tell) an ERROR to anything else.
+    /// A command of a client that [signs](Connect::signs_commands) all its commands, so that no one
+    /// else can insert one: INPUT, an answer, `mode_change`, `prompt_update` or INTERRUPT. Verify
+    /// `signed` (`trust::AccessControl::command`), then handle `command`, which is the signed
+    /// content, as if it had come alone. If verification fails,
+    /// [`refuse`](super::ServerConn::refuse) an INPUT, and [`tell`](super::ServerConn::tell) an
+    /// ERROR for anything else.
     Signed {
-        /// The proof. It has a `type`, a `nonce` and a `to`; nothing else of it has been checked.
+        /// The proof. It has a `type`, a `nonce` and a `to`; nothing else in it is checked.
         signed: Signed,
         /// The command.
         command: Box<Self>,
@@ -90,21 +91,20 @@ pub enum ServerEvent {
     Pong,
     /// There is [room](super::ServerConn::has_room) again.
     Writable,
-    /// A frame was answered with an ERROR, or ignored.
+    /// A frame got an ERROR, or was ignored.
     Warning(Warning),
     /// The connection has ended. The last event.
     Closed(CloseReason),
 }
 
-/// Why a frame of the client was not handed out. The client has got an ERROR, unless it says
-/// otherwise here.
+/// Why a frame of the client was not reported. The client has got an ERROR, unless noted otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
-    /// It is no frame.
+    /// It does not decode.
     #[error(transparent)]
     BadFrame(#[from] DecodeError),
-    /// It is a binary message that is no text.
+    /// It is a binary message that is not text.
     #[error("a binary message")]
     Binary,
     /// It may only be sent after CONNECT.
@@ -116,18 +116,18 @@ pub enum Warning {
     /// An INPUT without a prompt.
     #[error("an INPUT without a prompt")]
     NoPrompt,
-    /// The INPUT without a prompt that npm's `connectonion` 0.1.4 sends when it is through the gate.
-    /// It got no answer: that client would close on one.
+    /// The INPUT without a prompt that npm's `connectonion` 0.1.4 sends right after onboarding. It
+    /// got no reply: that client would close on one.
     #[error("an INPUT without a prompt, right after onboarding")]
     EmptyInput,
-    /// An `ONBOARD_SUBMIT` of a client that is not at the gate.
-    #[error("an offer of a client that is not at the gate")]
+    /// An `ONBOARD_SUBMIT` of a client that is not in onboarding.
+    #[error("an ONBOARD_SUBMIT of a client that is not in onboarding")]
     NotGated,
-    /// A command that does not prove whose it is, of a client that
-    /// [signs](Connect::signs_commands) its commands.
+    /// A command without a valid proof, of a client that [signs](Connect::signs_commands) its
+    /// commands.
     #[error(transparent)]
     Unsigned(AuthError),
-    /// Its type is none that a server takes.
+    /// Its type is not one that a server accepts.
     #[error("a frame of the type {tag:?}")]
     UnknownType {
         /// The type.

@@ -1,9 +1,9 @@
 //! The server's side of one connection: [`ServerConn`].
 //!
-//! The machine knows what one connection can know: what a frame is, what may come when, and what
-//! waits at the gate. Who may come in is decided with [`auth`](crate::auth) and
-//! [`trust`](crate::trust); what a session is and who watches it is the business of whoever sees all
-//! connections, for example of a [`Hub`](crate::hub::Hub).
+//! The machine handles what one connection can decide: it decodes frames, checks their order, and
+//! keeps the CONNECT of a stranger. [`auth`](crate::auth) and [`trust`](crate::trust) decide who is
+//! admitted; a component that sees all connections, such as a [`Hub`](crate::hub::Hub), handles the
+//! sessions.
 //!
 //! ```text
 //!                  CONNECT            gate            `ONBOARD_SUBMIT`
@@ -36,38 +36,38 @@ use crate::frame::{Connect, ServerFrame};
 pub use config::ServerConfig;
 pub use event::{ServerEvent, Warning};
 
-/// Frames that are kept at most while a verdict is awaited, from a caller who reads on although the
+/// The number of frames kept while a verdict is awaited, if the caller reads on although the
 /// machine [wants no input](Machine::wants_input).
 const MAX_HELD: usize = 64;
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServerState {
-    /// The client has not sent a CONNECT that was good.
+    /// The client has not sent an acceptable CONNECT.
     AwaitConnect,
-    /// The application has to answer a CONNECT, an `ONBOARD_SUBMIT` or an INPUT.
+    /// A CONNECT, an `ONBOARD_SUBMIT` or an INPUT waits for the application's reply.
     AwaitVerdict,
-    /// The client is a stranger, and its CONNECT waits.
+    /// The client is a stranger, and its CONNECT is kept.
     Gated,
-    /// The client is in.
+    /// The client is admitted.
     Ready,
     /// The connection has ended.
     Closed,
 }
 
-/// How far the client has come.
+/// The client's progress.
 enum Stage {
     Outside,
     Gated {
         identity: Address,
-        /// What waits. In a box, because few connections have one.
+        /// The kept CONNECT. Boxed, because few connections have one.
         stash: Box<Connect>,
     },
     Inside,
 }
 
-/// What the application has to answer.
+/// The frame that waits for the application's reply.
 enum Awaited {
     Connect {
         connect: Box<Connect>,
@@ -75,7 +75,7 @@ enum Awaited {
         size: usize,
     },
     Onboard,
-    /// The gate was passed.
+    /// The kept CONNECT, after onboarding.
     Onboarded {
         signs_commands: bool,
     },
@@ -84,31 +84,31 @@ enum Awaited {
 
 /// The server's side of one open connection.
 ///
-/// What the machine answers by itself, always with an ERROR and never by hanging up: what is no
-/// frame, what comes before its time, what no server takes. A second CONNECT of a stranger takes the
-/// place of the one that waits at the gate. It sends a PING every 30 s, whatever state it is in.
+/// The machine replies to some frames itself, always with an ERROR and never by closing: invalid
+/// frames, frames that come too early, frames that no server accepts. A second CONNECT of a
+/// stranger replaces the kept one. It sends a PING every 30 s, in every state.
 pub struct ServerConn {
     config: Arc<ServerConfig>,
     core: MachineCore<ServerEvent>,
     stage: Stage,
     awaited: Option<Awaited>,
-    /// The client was let through the gate and has sent nothing since.
+    /// The client went through onboarding and has sent nothing since.
     is_newcomer: bool,
-    /// The client signs its commands. Never taken back: a later CONNECT cannot weaken it.
+    /// The client signs its commands. Never reset: a later CONNECT cannot revoke it.
     signs_commands: bool,
-    /// What came while a verdict was awaited.
+    /// Frames that came while a verdict was awaited.
     held: Backlog<String>,
     held_bytes: usize,
-    /// Somebody was told that there is no room.
+    /// The application was told that there is no room.
     blocked: bool,
-    /// And has not been told since that there is: frames may be waiting outside.
+    /// It has not been told since that there is: frames may be waiting outside.
     owes: bool,
     /// When the next PING is due.
     ping_at: Option<Instant>,
 }
 
 impl ServerConn {
-    /// A connection that was just accepted.
+    /// Creates a connection that was just accepted.
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
@@ -130,7 +130,7 @@ impl ServerConn {
         }
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn state(&self) -> ServerState {
         if self.core.is_closed() {
@@ -144,7 +144,7 @@ impl ServerConn {
         }
     }
 
-    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         let ping = self.ping_at.map(|at| (at, "PING"));
@@ -185,7 +185,7 @@ impl ServerConn {
         }
     }
 
-    /// Drops what only an open connection needs.
+    /// Drops the data of an open connection.
     fn release(&mut self) {
         self.stage = Stage::Outside;
         self.awaited = None;
@@ -272,7 +272,7 @@ impl Machine for ServerConn {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state, never the contents.
 impl fmt::Debug for ServerConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConn")

@@ -1,4 +1,4 @@
-//! Frames of the client: what is handed out, and what is answered here.
+//! Handles the client's frames: reports them, or replies to them.
 
 use rpc_core::json::decode;
 use rpc_core::{CloseFrame, CloseReason, Json};
@@ -86,9 +86,8 @@ impl ServerConn {
         }
     }
 
-    /// A command of a client that signs them: what counts is in the payload, and says for itself
-    /// what it is, for whom, and that it is like no other. The signature is for the application to
-    /// verify.
+    /// Handles a command of a client that signs its commands. Only the payload counts; it must have
+    /// a type, a recipient and a nonce. The application verifies the signature.
     fn on_signed(&mut self, text: &str, frame: ClientFrame) {
         let signed = match &frame {
             ClientFrame::Input(input) => Ok(input.signed.clone()),
@@ -146,7 +145,7 @@ impl ServerConn {
         self.object(&error, Warning::NotConnected { tag: tag.into() });
     }
 
-    /// Answers a frame that is not handed out.
+    /// Replies to a frame that is not reported.
     pub(super) fn object(&mut self, error: &ErrorFrame, warning: Warning) {
         let size = match &warning {
             Warning::UnknownType { tag } => tag.len(),
@@ -160,7 +159,7 @@ impl ServerConn {
     }
 }
 
-/// Whether a frame makes the server do something in somebody's name.
+/// Returns whether a frame makes the server act on the sender's behalf.
 const fn is_command(frame: &ClientFrame) -> bool {
     matches!(
         frame,
@@ -173,7 +172,7 @@ const fn is_command(frame: &ClientFrame) -> bool {
     )
 }
 
-/// What a command is for the application; `None` for other frames.
+/// Returns the event for a command; `None` for other frames.
 fn event_of(command: ClientFrame) -> Option<ServerEvent> {
     Some(match command {
         ClientFrame::Input(input) => ServerEvent::Input { input },

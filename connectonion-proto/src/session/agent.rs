@@ -1,4 +1,4 @@
-//! The side of the runs: inputs, events, questions and answers, the end.
+//! The registry's methods for runs: inputs, events, questions and answers, the end.
 
 use std::time::Instant;
 
@@ -12,11 +12,12 @@ use crate::id::SessionId;
 use crate::replay::Entry;
 
 impl SessionRegistry {
-    /// Takes an INPUT: it starts a run, or waits for the agent that runs. Its id is for
-    /// `RUNTIME_INPUT_ACK`; one that starts a run needs none. ConnectOnion specification, *INPUT*.
+    /// Handles an INPUT: it starts a run, or waits for the running agent. Its id is for
+    /// `RUNTIME_INPUT_ACK`; an input that starts a run needs none. ConnectOnion specification,
+    /// *INPUT*.
     ///
-    /// Check what comes with the prompt before, such as [uploads](crate::upload): a run that was
-    /// started has to end.
+    /// Check the attachments of the prompt before, such as [uploads](crate::upload), because a run
+    /// that was started must be ended.
     ///
     /// # Errors
     /// [`InputError`]; nothing changed.
@@ -31,8 +32,8 @@ impl SessionRegistry {
         self.input_to(&id, input, now)
     }
 
-    /// As [`input`](Self::input), for a session whether or not anybody watches it: for what had to
-    /// wait until it was stored.
+    /// Like [`input`](Self::input), for a session with or without sockets: for prompts that had to be
+    /// stored first.
     ///
     /// # Errors
     /// [`InputError`]; nothing changed.
@@ -67,9 +68,9 @@ impl SessionRegistry {
         Ok(accepted)
     }
 
-    /// Takes the answer to a question of the agent, and returns whose it was and its id. Nothing but
-    /// the question's place is kept here: hand the answer to the agent. An answer without a
-    /// `request_id`, as old clients send it, is for the only open question of its kind.
+    /// Handles the answer to a question of the agent, and returns the run and the question's id.
+    /// Only the position of the question is kept here: pass the answer to the agent. An answer
+    /// without a `request_id`, as old clients send it, is for the only open question of its kind.
     ///
     /// # Errors
     /// [`AgentError::NotConnected`], [`AgentError::Answer`]; nothing changed.
@@ -96,7 +97,7 @@ impl SessionRegistry {
         Ok(*run)
     }
 
-    /// The state of a run, to take inputs, ask questions and look for an interrupt.
+    /// Returns a run, to take inputs, ask questions and check for an interrupt.
     ///
     /// # Errors
     /// [`RunOver`].
@@ -107,14 +108,14 @@ impl SessionRegistry {
         state.map(|(_, state)| &mut **state).ok_or(RunOver)
     }
 
-    /// The session of a run.
+    /// Returns the session of a run.
     #[must_use]
     pub fn session_of_run(&self, run: RunId) -> Option<&SessionId> {
         self.runs.get(&run)
     }
 
-    /// Adds an event of the agent: for every socket of the session, and for those that come back
-    /// while the run goes on.
+    /// Adds an event of the agent, for every socket of the session, and for those that reconnect
+    /// during the run.
     ///
     /// # Errors
     /// [`RunOver`].
@@ -125,8 +126,8 @@ impl SessionRegistry {
         Ok(())
     }
 
-    /// Ends a run with its OUTPUT, if no input waits. Else the agent has to go on with what is
-    /// returned, and the OUTPUT is dropped. Store the result before: OUTPUT is a promise.
+    /// Ends a run with its OUTPUT, if no input waits. Otherwise the agent must continue with the
+    /// returned inputs, and the OUTPUT is dropped. Store the result before: OUTPUT is a promise.
     ///
     /// # Errors
     /// [`RunOver`].
@@ -138,10 +139,10 @@ impl SessionRegistry {
         Ok(finish)
     }
 
-    /// Ends a run with an ERROR. The session can be used again at once. Returns the inputs that were
-    /// acknowledged and not read: start a run with them, or tell the client.
+    /// Ends a run with an ERROR. The session can be used again at once. Returns the acknowledged,
+    /// unread inputs: start a run with them, or report them to the client.
     ///
-    /// The ERROR goes to the sockets that watch. If there is none, the next one gets it with
+    /// The ERROR goes to the session's sockets. If there is none, the next one gets it with
     /// [`Joined::failure`](super::Joined::failure).
     ///
     /// # Errors
@@ -172,7 +173,7 @@ impl SessionRegistry {
         Some(id)
     }
 
-    /// Adds a frame for everybody who watches.
+    /// Adds a frame for all sockets of a session.
     fn push(&mut self, id: &SessionId, entry: Entry) {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
@@ -195,7 +196,7 @@ impl SessionRegistry {
         }
     }
 
-    /// What runs in the session of a socket.
+    /// Returns the run in the session of a socket.
     fn run_at(&mut self, conn: ConnId) -> Result<Option<&mut (RunId, Box<Run>)>, AgentError> {
         let entry = self
             .connections

@@ -1,4 +1,4 @@
-//! [`RegistryConfig`]: how long, how many.
+//! [`RegistryConfig`]: lifetimes and bounds.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::limits::{GRACE, IDLE_TIMEOUT, STUCK_TIMEOUT};
 use crate::replay::LogLimits;
 
 rpc_core::config! {
-    /// How long sessions live, and bounds on what a registry holds.
+    /// The lifetimes of sessions, and the bounds of a registry.
     ///
     /// ```
     /// use std::time::Duration;
@@ -18,27 +18,27 @@ rpc_core::config! {
     /// ```
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct RegistryConfig {
-        /// How long a session lives without a run while sockets are attached that say nothing, not even
+        /// How long a session without a run lives while its sockets are silent and send not even a
         /// PONG. Default 10 min.
         pub idle_timeout: Duration = IDLE_TIMEOUT => with_idle_timeout,
         /// How long a session lives without a run and without a socket. Default 10 min.
         pub grace: Duration = GRACE => with_grace,
-        /// How long a run may go without an event of the agent and without a word of a client. Default
-        /// 1 h.
+        /// How long a run may go without an event of the agent and without a frame of a client.
+        /// Default 1 h.
         pub stuck_timeout: Duration = STUCK_TIMEOUT => with_stuck_timeout,
-        /// Most sessions. When there are so many, a new one replaces the one that has been without a
-        /// socket longest. Default 16,384.
+        /// The largest number of sessions. Beyond it, a new session replaces the one that has been
+        /// without a socket longest. Default 16,384.
         pub max_sessions: usize = 16_384 => with_max_sessions,
-        /// Most runs at once. Default 4,096.
+        /// The largest number of concurrent runs. Default 4,096.
         pub max_running: usize = 4_096 => with_max_running,
-        /// Most sockets of one session. Default 64.
+        /// The largest number of sockets of one session. Default 64.
         pub max_sockets: usize = 64 => with_max_sockets,
-        /// Bounds on the inputs and questions of one run.
+        /// The bounds on the inputs and questions of one run.
         pub run: RunLimits = RunLimits::default() => with_run,
-        /// Bounds on the events of one session that are held.
+        /// The bounds on the events held for one session.
         pub log: LogLimits = LogLimits::default() => with_log,
-        /// Bytes of the events of all sessions together. Beyond it the session that adds an event drops
-        /// its older ones. Default 512 MiB.
+        /// The largest size of the events of all sessions in bytes. Beyond it, the session that
+        /// adds an event drops its oldest ones. Default 512 MiB.
         pub max_log_bytes: usize = 512 * 1024 * 1024 => with_max_log_bytes,
     }
 }

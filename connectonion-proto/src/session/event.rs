@@ -1,4 +1,4 @@
-//! What a registry is asked, answers and tells.
+//! The requests, replies and events of a registry.
 
 use rpc_core::Text;
 
@@ -13,13 +13,13 @@ use crate::limits::{
 };
 use crate::replay::Gap;
 
-/// Longest id that a client may bring, in bytes; who brings a longer one gets another id.
+/// The longest session id of a client, in bytes; a longer one is replaced.
 pub const MAX_SESSION_ID: usize = 256;
 
-/// Who a session belongs to. Exhaustive: a caller has proved an address, or nothing.
+/// The owner of a session. Exhaustive: a caller has proved an address, or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// Whoever knows the id: the caller did not sign.
+    /// Anyone who knows the id: the caller did not sign.
     Unsigned,
     /// The caller who proved this address.
     Key(Address),
@@ -31,7 +31,7 @@ impl From<Address> for Owner {
     }
 }
 
-/// What a CONNECT asks for, once it is known who sent it.
+/// The request of a CONNECT whose sender is known.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionRequest<'a> {
     pub(super) owner: Owner,
@@ -41,7 +41,7 @@ pub struct SessionRequest<'a> {
 }
 
 impl<'a> SessionRequest<'a> {
-    /// A new session for this caller.
+    /// Creates a request of this caller for a new session.
     #[must_use]
     pub const fn new(owner: Owner) -> Self {
         Self {
@@ -52,21 +52,21 @@ impl<'a> SessionRequest<'a> {
         }
     }
 
-    /// The session that the caller wants; an empty id is none.
+    /// Sets the requested session; an empty id counts as none.
     #[must_use]
     pub fn with_session_id(mut self, id: Option<&'a str>) -> Self {
         self.session_id = id.filter(|id| !id.is_empty());
         self
     }
 
-    /// The event that the client showed last.
+    /// Sets the last event that the client has shown.
     #[must_use]
     pub const fn with_last_msg_id(mut self, id: Option<&'a str>) -> Self {
         self.last_msg_id = id;
         self
     }
 
-    /// Who the storage says the session belongs to, for one that the registry has forgotten.
+    /// Sets the owner according to the storage, for a session that the registry has forgotten.
     #[must_use]
     pub const fn with_stored_owner(mut self, owner: Option<Owner>) -> Self {
         self.stored_owner = owner;
@@ -74,41 +74,41 @@ impl<'a> SessionRequest<'a> {
     }
 }
 
-/// What a CONNECT got: send CONNECTED with it, then the frames that
-/// [`next_frame`](super::SessionRegistry::next_frame) gives.
+/// The result of a CONNECT: send CONNECTED with it, then the frames from
+/// [`next_frame`](super::SessionRegistry::next_frame).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Joined {
-    /// The session. Not always the one that was asked for: somebody else's id is answered with a
-    /// new one, as if it were unknown.
+    /// The session. It may differ from the requested one: the id of another caller's session is
+    /// treated as unknown and replaced with a new one.
     pub session_id: SessionId,
-    /// Its state.
+    /// The state of the session.
     pub status: SessionState,
-    /// Events of the run that were dropped and cannot be replayed. CONNECTED should carry the
-    /// session as a whole.
+    /// The events of the run that were dropped and cannot be replayed. CONNECTED should then carry
+    /// the whole session.
     pub gap: Option<Gap>,
-    /// The ERROR with which the last run ended while nobody was there to see it. Send it after
-    /// CONNECTED; it is not given again.
+    /// The ERROR that ended the last run while no socket was connected. Send it after CONNECTED; it
+    /// is returned only once.
     pub failure: Option<Text>,
 }
 
-/// A CONNECT that was refused. Nothing changed.
+/// Why a CONNECT was refused. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The socket has a session, and this CONNECT is for another one, or of another caller.
+    /// The socket already has a session, and this CONNECT is for another one, or of another caller.
     #[error("{ALREADY_AUTHENTICATED}")]
     AlreadyConnected,
     /// Every session is in use. Retrying later is safe.
     #[error("too many sessions")]
     TooManySessions,
-    /// The session has as many sockets as it may have. Retrying later is safe.
+    /// The session has the maximum number of sockets. Retrying later is safe.
     #[error("too many connections to this session")]
     TooManySockets,
 }
 
 impl ConnectError {
-    /// Whether the same CONNECT may be taken later.
+    /// Returns whether the same CONNECT may be accepted later.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
@@ -118,7 +118,7 @@ impl ConnectError {
     }
 }
 
-/// What became of an INPUT. Exhaustive: there is nothing else.
+/// The result of an INPUT. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Accepted {
@@ -128,26 +128,27 @@ pub enum Accepted {
     Queued(RunId),
 }
 
-/// An INPUT that was refused. Nothing changed, and nothing will be done with it. The text is that of
-/// the ERROR.
+/// Why an INPUT was refused. Nothing changed, and the input is not processed. `Display` is the text
+/// of the ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// The socket has no session (any more). Retry after CONNECT.
+    /// The socket has no session, or no longer has one. Retry after CONNECT.
     #[error("{AUTHENTICATE_FIRST}")]
     NotConnected,
     /// There is no text. Retrying fails again.
     #[error("{PROMPT_REQUIRED}")]
     NoPrompt,
-    /// The running agent does not take it. Retry when the run is over.
+    /// The running agent does not accept it. Retry after the run.
     #[error("{}", running_words(*.0))]
     Running(RunRefused),
-    /// Too many agents run. Retry later.
+    /// Too many agents are running. Retry later.
     #[error("too many agents are running")]
     TooManyRuns,
 }
 
-/// Known hosts have words for a run that takes nothing more, and bound nothing.
+/// Returns the words for a refused input. Known hosts have words for a run that accepts nothing
+/// more, but no bounds.
 fn running_words(why: RunRefused) -> String {
     match why {
         RunRefused::Full => why.to_string(),
@@ -156,7 +157,7 @@ fn running_words(why: RunRefused) -> String {
 }
 
 impl InputError {
-    /// Whether the same INPUT may be taken later.
+    /// Returns whether the same INPUT may be accepted later.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
@@ -166,11 +167,11 @@ impl InputError {
     }
 }
 
-/// A frame for a running agent that was refused. Nothing changed.
+/// Why a frame for a running agent was refused. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// The socket has no session (any more).
+    /// The socket has no session, or no longer has one.
     #[error("{AUTHENTICATE_FIRST}")]
     NotConnected,
     /// There is nothing to interrupt.
@@ -181,7 +182,7 @@ pub enum AgentError {
     Answer(#[from] AnswerError),
 }
 
-/// A run that is over: it finished, failed or was given up. Whoever works on it should stop.
+/// The error for a run that is over: it finished, failed or was given up. Its agent should stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the run is over")]
 pub struct RunOver;
@@ -190,17 +191,17 @@ pub struct RunOver;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Removed {
-    /// Nobody used it for too long.
+    /// It was not used for too long.
     Idle,
     /// Its agent and its clients were silent for too long.
     Stuck,
     /// It made room for a new one.
     Evicted,
-    /// [`remove`](super::SessionRegistry::remove) was called.
+    /// By a call of [`remove`](super::SessionRegistry::remove).
     Asked,
 }
 
-/// What a registry tells.
+/// An event of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegistryEvent {
@@ -208,15 +209,15 @@ pub enum RegistryEvent {
     Removed {
         /// The session.
         session_id: SessionId,
-        /// Who it belonged to.
+        /// Its owner.
         owner: Owner,
-        /// Why.
+        /// The reason.
         why: Removed,
-        /// The sockets that it had. If an agent ran, send them an ERROR.
+        /// Its sockets. If an agent was running, send them an ERROR.
         sockets: Vec<ConnId>,
-        /// The run that has to be stopped.
+        /// The run to stop.
         run: Option<RunId>,
-        /// Inputs that were acknowledged and not read.
+        /// The acknowledged, unread inputs.
         unread: Vec<RuntimeInput>,
     },
 }

@@ -1,10 +1,10 @@
-//! The sessions of a server: [`SessionRegistry`]. Who owns them, which sockets watch them, what
-//! runs in them, and when they end.
+//! The sessions of a server: [`SessionRegistry`]. It keeps their owners, sockets and runs, and ends
+//! them.
 //!
-//! A registry does no IO, reads no clock and makes no frames. It serves many connections, so it is
-//! no [`Machine`](rpc_core::Machine), but it has the same verbs: put something in, then take
-//! [`poll_event`](SessionRegistry::poll_event) and [`poll_ready`](SessionRegistry::poll_ready) until
-//! both give nothing, then look at [`poll_timeout`](SessionRegistry::poll_timeout).
+//! A registry does no IO, reads no clock and encodes no frames. It serves many connections, so it
+//! is not a [`Machine`](rpc_core::Machine), but it is used in the same way: after each call, take
+//! [`poll_event`](SessionRegistry::poll_event) and [`poll_ready`](SessionRegistry::poll_ready)
+//! until both return `None`, then check [`poll_timeout`](SessionRegistry::poll_timeout).
 //!
 //! ```
 //! use std::time::Instant;
@@ -32,7 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # A session's life
+//! # The life of a session
 //!
 //! ```text
 //!             CONNECT                INPUT
@@ -43,33 +43,35 @@
 //!                     removed                   removed
 //! ```
 //!
-//! - A session without a run is removed when its sockets have said nothing for
+//! - A session without a run is removed when its sockets have been silent for
 //!   [`idle_timeout`](RegistryConfig::idle_timeout), or when it has been without a socket for
-//!   [`grace`](RegistryConfig::grace). Any frame is a sign of life, and so are the end of a run and the
-//!   going of the last socket.
-//! - A run is given up after [`stuck_timeout`](RegistryConfig::stuck_timeout) without an event of its
-//!   agent and without a word of a client. It runs on without any socket.
-//! - However a run ends, the session can be used again at once. A failed one, too.
-//! - A session that was removed is not lost: its conversation is with the client, and in the
+//!   [`grace`](RegistryConfig::grace). Any frame restarts the time, and so do the end of a run and
+//!   the loss of the last socket.
+//! - A run is given up after [`stuck_timeout`](RegistryConfig::stuck_timeout) without an event of
+//!   its agent and without a frame of a client. It goes on without any socket.
+//! - However a run ends, its session can be used again at once, also after a failure.
+//! - A removed session is not lost: the client has its conversation, and so has the
 //!   [storage](crate::storage).
 //!
-//! # Who may do what
+//! # Access
 //!
-//! - A session belongs to the caller who began it. Whoever asks for somebody else's gets a new one,
-//!   under another id, and nothing of the first; [`status`](SessionRegistry::status) does not know it.
-//!   That an id is somebody else's can be told all the same, because a free one is given to whoever
-//!   asks for it, as the specification wants. So ids should be hard to guess, as those made here are.
+//! - A session belongs to the caller who started it. Another caller who asks for it gets a new one
+//!   with another id, and nothing of the first; [`status`](SessionRegistry::status) reports it as
+//!   not found. This still reveals that the id is taken, because a free one is given to whoever
+//!   asks for it, as the specification requires. So ids should be hard to guess, as those made here
+//!   are.
 //! - Several sockets of its owner may watch a session. All see every event and every OUTPUT, also
-//!   of runs that another one began.
-//! - A socket acts on the session that its CONNECT got, until it is gone or the session is removed;
-//!   an agent acts on its run, until it is over. Connections and runs have numbers that are never
-//!   used again, so whoever is late reaches nothing.
+//!   of runs that another socket started.
+//! - A socket acts on the session of its CONNECT until the socket closes or the session is removed;
+//!   an agent acts on its run until it is over. Numbers of connections and runs are never reused,
+//!   so a late call has no effect.
 //!
-//! # What is bounded
+//! # Bounds
 //!
-//! Sessions, runs, sockets of a session, events, inputs and questions that wait: see
+//! Sessions, runs, sockets of a session, events, waiting inputs and open questions: see
 //! [`RegistryConfig`]. Frames are held once, in the session's log, and every socket
-//! [takes](SessionRegistry::next_frame) them at its own speed; a socket that is too slow finds a gap.
+//! [takes](SessionRegistry::next_frame) them at its own speed; a socket that is too slow gets a
+//! gap.
 
 mod agent;
 mod config;
@@ -94,35 +96,35 @@ use crate::frame::SessionState;
 use crate::id::SessionId;
 use crate::replay::{Cursor, EventLog};
 
-/// A connection, numbered by the application. A number is not used again for another connection.
+/// A connection, numbered by the application. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnId(pub u64);
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionInfo<'r> {
-    /// Who it belongs to.
+    /// Its owner.
     pub owner: Owner,
     /// Its state: never [`SessionState::New`].
     pub status: SessionState,
-    /// The sockets that watch it.
+    /// Its sockets.
     pub sockets: &'r [ConnId],
-    /// What runs.
+    /// The current run.
     pub run: Option<RunId>,
 }
 
 struct Session {
     owner: Owner,
-    /// In the order of coming.
+    /// In order of arrival.
     sockets: Vec<ConnId>,
     run: Option<(RunId, Box<Run>)>,
     /// Whether it has ever had a run.
     used: bool,
     log: EventLog,
-    /// The ERROR of the last run, until somebody has got it, and the place after it.
+    /// The ERROR of the last run, until a socket has got it, and the position after it.
     failure: Option<(Cursor, Text)>,
-    /// Its place among those that may be evicted.
+    /// Its position among the sessions that may be evicted.
     parked: Option<u64>,
 }
 
@@ -144,15 +146,15 @@ impl Session {
     }
 }
 
-/// A socket at its session.
+/// A socket of a session.
 struct ConnectionEntry {
     session: SessionId,
     cursor: Cursor,
-    /// Whether it waits in `ready`.
+    /// Whether it is queued in `ready`.
     is_ready: bool,
 }
 
-/// The sessions, their sockets and runs.
+/// The sessions of a server, with their sockets and runs.
 pub struct SessionRegistry {
     config: RegistryConfig,
     /// With the time when each ends.
@@ -160,17 +162,17 @@ pub struct SessionRegistry {
     connections: HashMap<ConnId, ConnectionEntry>,
     runs: HashMap<RunId, SessionId>,
     next_run: u64,
-    /// Sessions without socket and run, in the order in which they became so.
+    /// The sessions without sockets and runs, oldest first.
     parked: BTreeMap<u64, SessionId>,
     next_parked: u64,
-    /// Bytes of all logs.
+    /// The bytes of all logs.
     log_bytes: usize,
     ready: VecDeque<ConnId>,
     events: VecDeque<RegistryEvent>,
 }
 
 impl SessionRegistry {
-    /// A registry without sessions. Times are counted from `now`.
+    /// Creates a registry without sessions. Times are counted from `now`.
     #[must_use]
     pub fn new(config: RegistryConfig, now: Instant) -> Self {
         Self {
@@ -187,58 +189,58 @@ impl SessionRegistry {
         }
     }
 
-    /// What somebody who asks may know of a session: `None` ("not found") if it is not there or
-    /// belongs to somebody else. `asker` is `None` for a socket that has proved nothing where proof is
-    /// needed. The answer is `SESSION_STATUS`.
+    /// Returns the state of a session for a `SESSION_STATUS`; `None` ("not found") if it does not
+    /// exist or belongs to another caller. `asker` is `None` for a socket that has proved nothing
+    /// where proof is required.
     #[must_use]
     pub fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState> {
         let session = self.sessions.get(session_id)?;
         (asker == Some(session.owner)).then(|| session.status())
     }
 
-    /// What is known of a session.
+    /// Returns the state of a session.
     #[must_use]
     pub fn session(&self, session_id: &str) -> Option<SessionInfo<'_>> {
         self.sessions.get(session_id).map(Session::info)
     }
 
-    /// All sessions, in no particular order.
+    /// Returns all sessions, in no particular order.
     pub fn sessions(&self) -> impl Iterator<Item = (&SessionId, SessionInfo<'_>)> {
         let sessions = self.sessions.iter();
         sessions.map(|(id, session)| (id, session.info()))
     }
 
-    /// The session that a socket is at.
+    /// Returns the session of a socket.
     #[must_use]
     pub fn session_of(&self, conn: ConnId) -> Option<&SessionId> {
         self.connections.get(&conn).map(|entry| &entry.session)
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Whether there is no session.
+    /// Returns whether there are no sessions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
 
-    /// How many runs there are.
+    /// Returns the number of runs.
     #[must_use]
     pub fn running(&self) -> usize {
         self.runs.len()
     }
 
-    /// How many bytes of events are held.
+    /// Returns the number of bytes of events held.
     #[must_use]
     pub const fn log_bytes(&self) -> usize {
         self.log_bytes
     }
 
-    /// Removes a session, with its run; `false` if there is none.
+    /// Removes a session and its run. Returns `false` if it does not exist.
     pub fn remove(&mut self, session_id: &str) -> bool {
         let id = SessionId::from(session_id);
         let Some(session) = self.sessions.complete(&id).live() else {
@@ -248,8 +250,7 @@ impl SessionRegistry {
         true
     }
 
-    /// Removes the sessions whose time is over. A call before [`poll_timeout`](Self::poll_timeout)
-    /// does nothing.
+    /// Removes expired sessions. A call before [`poll_timeout`](Self::poll_timeout) does nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((id, session)) = self.sessions.pop_expired(now) {
             let why = match session.run {
@@ -260,20 +261,20 @@ impl SessionRegistry {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) should be called next; perhaps a little early,
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due next; possibly a little early,
     /// never late. `None` if there is no session.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.sessions.poll_timeout()
     }
 
-    /// The next event.
+    /// Returns the next event.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<RegistryEvent> {
         self.events.pop_front()
     }
 
-    /// Ends what a session that was taken out leaves behind, and tells.
+    /// Cleans up after a removed session, and reports it.
     fn removed(&mut self, session_id: SessionId, mut session: Session, why: Removed) {
         for conn in &session.sockets {
             self.connections.remove(conn);
@@ -298,7 +299,7 @@ impl SessionRegistry {
         });
     }
 
-    /// Counts a session's time from now on, and notes whether it may be evicted.
+    /// Restarts a session's time, and notes whether it may be evicted.
     fn rest(&mut self, id: &SessionId, now: Instant) {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
@@ -320,7 +321,7 @@ impl SessionRegistry {
         self.sessions.extend(id.as_str(), now.checked_add(wait));
     }
 
-    /// Gives back the memory of events that everybody has read.
+    /// Frees the memory of events that all sockets have read.
     fn tidy(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
@@ -337,7 +338,7 @@ impl SessionRegistry {
 }
 
 impl RegistryConfig {
-    /// How long a session in this state may be silent.
+    /// Returns how long a session in this state may be silent.
     fn wait(&self, session: &Session) -> Duration {
         if session.run.is_some() {
             self.stuck_timeout
@@ -349,7 +350,7 @@ impl RegistryConfig {
     }
 }
 
-/// Prints numbers only: the rest is private text.
+/// Prints numbers only: the contents are private.
 impl fmt::Debug for SessionRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionRegistry")

@@ -1,4 +1,4 @@
-//! [`Run`]: one INPUT being worked on, what is said meanwhile, and what the agent asks.
+//! [`Run`]: one INPUT in progress, with the inputs and questions during it.
 
 use std::collections::VecDeque;
 
@@ -10,26 +10,27 @@ use crate::frame::{Answer, ErrorFrame, EventKind};
 use crate::id::EventId;
 use crate::limits::STALE_ANSWER;
 
-/// Numbers a run. No two runs of a registry have the same number, so an agent that works on after
-/// its run was given up cannot reach the next one.
+/// The number of a run. No two runs of a registry have the same number, so an agent that works on
+/// after its run was given up cannot affect the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u64);
 
-/// What a user says to a running agent. ConnectOnion specification, *INPUT*.
+/// A user's input to a running agent. ConnectOnion specification, *INPUT*.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct RuntimeInput {
-    /// The id of its `RUNTIME_INPUT_ACK`, and of the `user_input` event that tells when it was read.
+    /// The id of its `RUNTIME_INPUT_ACK`, and of the `user_input` event that reports when it was
+    /// read.
     pub id: EventId,
     /// The text.
     pub prompt: Str,
-    /// Pictures, as data URLs.
+    /// Images, as data URLs.
     #[serde(default, deserialize_with = "or_default")]
     pub images: Vec<Str>,
 }
 
 impl RuntimeInput {
-    /// A text.
+    /// Creates an input from a text.
     pub fn new(id: impl Into<EventId>, prompt: impl Into<Str>) -> Self {
         Self {
             id: id.into(),
@@ -38,7 +39,7 @@ impl RuntimeInput {
         }
     }
 
-    /// Adds pictures.
+    /// Adds images.
     #[must_use]
     pub fn with_images(mut self, images: Vec<Str>) -> Self {
         self.images = images;
@@ -51,7 +52,7 @@ impl RuntimeInput {
     }
 }
 
-/// What an agent can wait for. Each kind has an event that asks and a frame that answers.
+/// The kinds of questions of an agent. Each has an event that asks and a frame that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RequestKind {
@@ -66,7 +67,7 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    /// What an event asks for, if it does.
+    /// Returns the kind of question that an event asks, if any.
     #[must_use]
     pub const fn asked_by(event: &EventKind) -> Option<Self> {
         match event {
@@ -78,7 +79,7 @@ impl RequestKind {
         }
     }
 
-    /// The kind of question that this answers. `None` if this crate does not know the answer.
+    /// Returns the kind of question that this answers; `None` for an unknown answer.
     #[must_use]
     pub const fn answered_by(answer: &Answer) -> Option<Self> {
         match answer {
@@ -91,21 +92,21 @@ impl RequestKind {
     }
 }
 
-/// An answer that belongs to no question which is open. Nothing changed. Sending the same answer
-/// again fails again.
+/// Why an answer belongs to no open question. Nothing changed. Sending the same answer again fails
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// The question was answered by somebody else, or its run is over, or it never was.
+    /// The question was already answered, its run is over, or it never existed.
     #[error("that request is no longer waiting for an answer")]
     Stale,
-    /// Several questions of this kind are open, and the answer does not say which it means.
+    /// Several questions of this kind are open, and the answer names none.
     #[error("several questions are open: request_id is required")]
     RequestIdRequired,
 }
 
 impl AnswerError {
-    /// The `reason` of the ERROR.
+    /// Returns the `reason` of the ERROR.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -114,7 +115,7 @@ impl AnswerError {
         }
     }
 
-    /// The ERROR that refuses the answer.
+    /// Returns the ERROR that refuses the answer.
     #[must_use]
     pub fn to_frame(&self, request_id: Option<&str>) -> ErrorFrame {
         let mut frame = ErrorFrame::new(self.to_string()).with_code(STALE_ANSWER);
@@ -124,15 +125,15 @@ impl AnswerError {
     }
 }
 
-/// An input that a run does not take. Nothing changed and nothing must be acknowledged. Sending it
-/// again once the run is over is safe.
+/// Why a run refused an input. Nothing changed, and nothing must be acknowledged. Sending it again
+/// after the run is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunRefused {
     /// The agent reads no more inputs before it finishes.
     #[error("the agent reads no more inputs in this run")]
     TooLate,
-    /// Too many inputs, or too long ones, wait already.
+    /// Too many or too large inputs are already waiting.
     #[error("too many inputs wait for the agent")]
     Full,
     /// A question with this id is open, or too many are.
@@ -141,34 +142,34 @@ pub enum RunRefused {
 }
 
 rpc_core::config! {
-    /// Bounds on one run.
+    /// The bounds on one run.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct RunLimits {
-        /// Most inputs that wait to be read. Default 64.
+        /// The largest number of unread inputs. Default 64.
         pub max_inputs: usize = 64 => with_max_inputs,
-        /// Most bytes of such inputs. Default 16 MiB.
+        /// The largest size of unread inputs in bytes. Default 16 MiB.
         pub max_input_bytes: usize = 16 * 1024 * 1024 => with_max_input_bytes,
-        /// Most questions that are open. Default 64.
+        /// The largest number of open questions. Default 64.
         pub max_requests: usize = 64 => with_max_requests,
     }
 }
 
-/// How a run goes on when the agent wants to finish. Exhaustive: there is nothing else.
+/// How a run continues when the agent wants to finish. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Finish {
     /// It is over.
     Done,
-    /// These were acknowledged and not read: the agent has to go on with them. Nothing changed
-    /// but that they are taken.
+    /// These inputs were acknowledged but not read: the agent must continue with them. They are
+    /// taken; nothing else changed.
     More(Vec<RuntimeInput>),
 }
 
-/// One INPUT being worked on.
+/// One INPUT in progress.
 ///
-/// What is acknowledged is read: an input that comes while the agent works waits until the agent
-/// takes it at its next step, a run with inputs waiting does not finish, and one whose agent takes
-/// no more says so *before* anything is acknowledged.
+/// Every acknowledged input is read: an input that comes during the run waits until the agent takes
+/// it at its next step, a run with waiting inputs does not finish, and a run whose agent takes no
+/// more inputs refuses them *before* they are acknowledged.
 ///
 /// ```
 /// use connectonion_proto::session::{Finish, Run, RunLimits, RunRefused, RuntimeInput};
@@ -195,7 +196,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run that takes inputs.
+    /// Creates a run that accepts inputs.
     #[must_use]
     pub const fn new(limits: RunLimits) -> Self {
         Self {
@@ -208,7 +209,7 @@ impl Run {
         }
     }
 
-    /// Adds what a user says meanwhile. If it is taken, acknowledge it.
+    /// Adds an input of the user. Acknowledge it if it is accepted.
     ///
     /// # Errors
     /// [`RunRefused::TooLate`], [`RunRefused::Full`].
@@ -225,13 +226,13 @@ impl Run {
         Ok(())
     }
 
-    /// Takes the inputs that wait, oldest first: the agent reads them in its next step.
+    /// Takes the waiting inputs, oldest first: the agent reads them in its next step.
     pub fn take_inputs(&mut self) -> Vec<RuntimeInput> {
         self.input_bytes = 0;
         self.inputs.drain(..).collect()
     }
 
-    /// As [`take_inputs`](Self::take_inputs), for the last time: inputs are refused from now on. For
+    /// Like [`take_inputs`](Self::take_inputs), for the last time: further inputs are refused. For
     /// agents that have no further step, or never take any.
     pub fn last_call(&mut self) -> Vec<RuntimeInput> {
         self.takes_inputs = false;
@@ -253,23 +254,23 @@ impl Run {
         self.interrupted = true;
     }
 
-    /// Whether the agent is asked to stop; asking it once takes the wish back.
+    /// Returns whether the agent is asked to stop, and clears the request.
     pub fn take_interrupt(&mut self) -> bool {
         std::mem::take(&mut self.interrupted)
     }
 
-    /// Whether the agent is asked to stop.
+    /// Returns whether the agent is asked to stop.
     #[must_use]
     pub const fn is_interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// The inputs that wait, oldest first.
+    /// Returns the waiting inputs, oldest first.
     pub fn inputs(&self) -> impl ExactSizeIterator<Item = &RuntimeInput> {
         self.inputs.iter()
     }
 
-    /// The questions that are open, in the order of asking.
+    /// Returns the open questions, in the order of asking.
     pub fn requests(&self) -> impl ExactSizeIterator<Item = (&str, RequestKind)> {
         self.requests.iter().map(|(id, kind)| (&**id, *kind))
     }
@@ -309,7 +310,7 @@ impl Run {
         Ok(self.requests.remove(place).0)
     }
 
-    /// Closes a question that the agent asks no longer; `false` if it was not open.
+    /// Withdraws a question. Returns `false` if it was not open.
     pub fn withdraw(&mut self, id: &str) -> bool {
         let before = self.requests.len();
         self.requests.retain(|(open, _)| open != id);

@@ -1,4 +1,4 @@
-//! The side of the sockets: coming, being heard, taking frames, going.
+//! The registry's methods for sockets: connecting, signs of life, frames, disconnecting.
 
 use std::time::Instant;
 
@@ -9,11 +9,11 @@ use crate::id::{SessionId, session_id as new_id};
 use crate::replay::{EventLog, Next};
 
 impl SessionRegistry {
-    /// Takes a socket in whose CONNECT was found good: to the session that it asks for, or to a new
-    /// one. `random` should be 128 random bits: whoever did not sign is known by the session's id
-    /// alone. ConnectOnion specification, *CONNECT*.
+    /// Adds a socket whose CONNECT was accepted to the requested session, or to a new one. `random`
+    /// should be 128 random bits: unsigned callers are known by their session's id alone.
+    /// ConnectOnion specification, *CONNECT*.
     ///
-    /// A second CONNECT of the same socket is taken if it asks for the same again.
+    /// A second CONNECT of the same socket is accepted if it asks for the same session again.
     ///
     /// # Errors
     /// [`ConnectError`]; nothing changed.
@@ -65,8 +65,7 @@ impl SessionRegistry {
         })
     }
 
-    /// Forgets a socket that is gone, cleanly or not, and returns the session that it was at. What
-    /// runs there runs on.
+    /// Removes a closed socket, and returns its session. The session's run goes on.
     pub fn disconnect(&mut self, conn: ConnId, now: Instant) -> Option<SessionId> {
         let entry = self.connections.remove(&conn)?;
         let session = self.sessions.get_mut(entry.session.as_str())?;
@@ -78,8 +77,8 @@ impl SessionRegistry {
         Some(entry.session)
     }
 
-    /// Notes that a socket has sent something, whatever it was: its session is alive. `false` if it
-    /// is at none.
+    /// Notes that a socket has sent something, whatever it was: its session is alive. Returns
+    /// `false` if the socket has no session.
     pub fn heard(&mut self, conn: ConnId, now: Instant) -> bool {
         let Some(entry) = self.connections.get(&conn) else {
             return false;
@@ -89,7 +88,7 @@ impl SessionRegistry {
         true
     }
 
-    /// A socket that has frames to take, each once until there are new ones for it.
+    /// Returns a socket with frames to take, once until there are new ones for it.
     #[must_use]
     pub fn poll_ready(&mut self) -> Option<ConnId> {
         loop {
@@ -103,8 +102,8 @@ impl SessionRegistry {
         }
     }
 
-    /// The next frame for a socket, in order. Take them while there is room to send, until `None`;
-    /// a socket that stops before goes on where it was.
+    /// Returns the next frame for a socket, in order. Call it until `None` while there is room to
+    /// send; a socket that stops early later continues where it stopped.
     #[must_use]
     pub fn next_frame(&mut self, conn: ConnId) -> Option<Next> {
         let entry = self.connections.get_mut(&conn)?;
@@ -122,14 +121,15 @@ impl SessionRegistry {
         next
     }
 
-    /// Whether this caller may have a session of this id: it is theirs, or nobody's.
+    /// Returns whether this caller may have a session with this id: it is theirs, or does not
+    /// exist.
     fn may_have(&self, id: &str, request: &SessionRequest<'_>) -> bool {
         let owner = self.sessions.get(id).map(|session| session.owner);
         let owner = owner.or(request.stored_owner);
         owner.is_none_or(|owner| owner == request.owner)
     }
 
-    /// Sees to it that there is room for one more session.
+    /// Makes room for one more session.
     fn make_room(&mut self) -> Result<(), ConnectError> {
         if self.sessions.len() < self.config.max_sessions {
             return Ok(());
@@ -142,7 +142,7 @@ impl SessionRegistry {
         Ok(())
     }
 
-    /// Seats a socket at a session that is there.
+    /// Adds a socket to an existing session.
     fn take_seat(
         &mut self,
         conn: ConnId,

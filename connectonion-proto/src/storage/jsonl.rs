@@ -1,4 +1,4 @@
-//! [`JsonlStorage`]: sessions in a file, one record a line, new ones at the end.
+//! [`JsonlStorage`]: sessions in a file, one record per line, appended at the end.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -11,31 +11,33 @@ use super::record::is_expired;
 use super::{Record, RecordStatus, Storage, StorageError, interrupted};
 
 rpc_core::config! {
-    /// How a file is written.
+    /// The options of a file.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct JsonlOptions {
-        /// Whether each record is on the disk before [`append`](Storage::append) returns. Without it a
-        /// record survives the process, but the last ones may not survive a loss of power. Default no.
+        /// Whether each record is on the disk before [`append`](Storage::append) returns. Otherwise
+        /// a record survives the process, but the last ones may not survive a loss of power.
+        /// Default `false`.
         pub sync: bool = false => with_sync,
-        /// Longest line in bytes: longer ones are refused, and skipped where they are found. Default
-        /// 64 MiB.
+        /// The longest line in bytes: longer ones are refused when written, and skipped when read.
+        /// Default 64 MiB.
         pub max_line_bytes: usize = 64 * 1024 * 1024 => with_max_line_bytes,
-        /// A file of at least so many bytes, less than half of which count and have not expired, is
-        /// compacted when a record is added; `None` leaves it to [`compact`](Storage::compact). Default 1 MiB.
+        /// The size in bytes from which a file is compacted when a record is added, if less than
+        /// half of it is current and has not expired; `None` leaves it to
+        /// [`compact`](Storage::compact). Default 1 MiB.
         pub compact_from: Option<u64> = Some(1024 * 1024) => with_compact_from,
     }
 }
 
-/// Keeps sessions in a file, as ConnectOnion's own hosts do (`.co/session_results.jsonl`), and reads
-/// theirs.
+/// A storage of sessions in a file, in the format of ConnectOnion's own hosts
+/// (`.co/session_results.jsonl`), whose files it can read, too.
 ///
 /// - A record is one write at the end of the file. A line that a crash cut short is skipped, and
-///   the next record begins on a line of its own.
-/// - Lines that are no records are skipped and counted, never removed but by compaction, which
-///   copies what counts to a file beside it and renames that. A crash in between leaves the old
+///   the next record starts on a line of its own.
+/// - Lines that are not records are skipped and counted. Only compaction removes them: it copies
+///   the current records to a file beside it and renames that. A crash in between leaves the old
 ///   file.
-/// - In memory is a small index, not the records. One process may write a file at a time; on Unix
-///   only its user may read it.
+/// - Only a small index is kept in memory, not the records. One process may write a file at a time;
+///   on Unix only its user may read it.
 ///
 /// ```
 /// use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Record, Storage};
@@ -59,15 +61,15 @@ pub struct JsonlStorage {
 }
 
 struct Inner {
-    /// Opened to read, and to write at the end.
+    /// Open for reading, and for writing at the end.
     file: File,
     index: Index,
-    /// How long the file has to be before it is worth looking at again whether to compact it.
+    /// The file size from which compaction is considered again.
     look_from: u64,
 }
 
 impl JsonlStorage {
-    /// Opens a file, or makes it, with the folders above it.
+    /// Opens a file, or creates it with its parent folders.
     ///
     /// # Errors
     /// [`StorageError::Io`]; retrying is safe.
@@ -90,37 +92,37 @@ impl JsonlStorage {
         })
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many sessions there are, expired ones included.
+    /// Returns the number of sessions, including expired ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().index.sessions()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no sessions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many bytes the file has.
+    /// Returns the size of the file in bytes.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         self.lock().index.len
     }
 
-    /// How many lines were found that are no records, for example cut short by a crash.
+    /// Returns the number of lines found that are not records, for example cut short by a crash.
     #[must_use]
     pub fn skipped_lines(&self) -> u64 {
         self.lock().index.skipped
     }
 
-    /// A panic elsewhere leaves nothing half done.
+    /// Locks the state. A panic elsewhere leaves it consistent.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,7 +179,7 @@ impl Storage for JsonlStorage {
 }
 
 impl Inner {
-    /// Reads a session's record, with what it takes over from the one before.
+    /// Reads a session's record, with what it inherits from the one before.
     fn record(&self, session_id: &str, slot: &Slot) -> Result<Record, StorageError> {
         let mut record = self.read(slot.last, session_id)?;
         record.owner = slot.owner;
@@ -243,7 +245,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes what counts to a new file, and puts it in the place of the old one.
+    /// Writes the current records to a new file, and replaces the old one with it.
     fn compact(&mut self, path: &Path, keep: impl Fn(&Slot) -> bool) -> Result<(), StorageError> {
         let failed = || StorageError::io("compact the file");
         let mut beside = path.as_os_str().to_owned();
@@ -263,7 +265,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes what counts to a file: lines as they are, but for those that take something over.
+    /// Writes the current records to a file: lines unchanged, except those that inherit something.
     fn copy(&self, keep: impl Fn(&Slot) -> bool, file: &File) -> Result<Index, StorageError> {
         let mut out = BufWriter::new(file);
         let mut index = Index::default();
@@ -291,7 +293,7 @@ impl Inner {
     }
 }
 
-/// The folder that a file is in.
+/// Returns the folder of a file.
 fn folder(path: &Path) -> Option<&Path> {
     let folder = path.parent()?;
     Some(if folder.as_os_str().is_empty() {
@@ -301,7 +303,7 @@ fn folder(path: &Path) -> Option<&Path> {
     })
 }
 
-/// Opens a file to read and to write at its end, for its user alone.
+/// Opens a file for reading and for writing at its end, readable by its user alone.
 fn open(path: &Path, emptied: bool) -> io::Result<File> {
     if emptied {
         // A link that somebody put there is not followed.

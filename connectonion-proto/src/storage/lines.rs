@@ -1,4 +1,4 @@
-//! [`Index`]: where in a file of lines the last record of each session is.
+//! [`Index`]: the positions of the last records of sessions in a file of lines.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead};
@@ -14,7 +14,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// With the line break.
+    /// Returns the length with the line break.
     const fn size(self) -> u64 {
         self.len as u64 + 1
     }
@@ -30,12 +30,12 @@ pub(crate) struct Slot {
     pub(crate) status: RecordStatus,
     pub(crate) expires: Option<f64>,
     pub(crate) owner: Option<Owner>,
-    /// Whether the last record says all of this itself.
+    /// Whether the last record is complete on its own.
     pub(crate) is_whole: bool,
 }
 
 impl Slot {
-    /// How many bytes of the file count because of it.
+    /// Returns how many bytes of the file belong to this session.
     fn size(&self) -> u64 {
         let session = self.session.filter(|session| *session != self.last);
         self.last.size() + session.map_or(0, Span::size)
@@ -46,17 +46,17 @@ impl Slot {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Index {
     slots: HashMap<Box<str>, Slot>,
-    /// How long the file is.
+    /// The length of the file.
     pub(crate) len: u64,
     /// Whether the file ends in the middle of a line.
     pub(crate) is_torn: bool,
-    /// Lines that are no records.
+    /// The number of lines that are not records.
     pub(crate) skipped: u64,
 }
 
 impl Index {
-    /// Reads a file from its beginning. Lines that are no records, or longer than `max_line` bytes,
-    /// are skipped; so is the last one, if it was not written to its end.
+    /// Reads a file from its beginning. Lines that are not records, or longer than `max_line`
+    /// bytes, are skipped, and so is an incomplete last line.
     pub(crate) fn read(mut file: impl BufRead, max_line: usize) -> io::Result<Self> {
         let mut index = Self::default();
         let mut line = Vec::new();
@@ -82,7 +82,7 @@ impl Index {
         }
     }
 
-    /// Takes a line into account; `false` if it is no record.
+    /// Adds a line to the index. Returns `false` if it is not a record.
     pub(crate) fn take(&mut self, span: Span, line: &[u8]) -> bool {
         let found = std::str::from_utf8(line).ok();
         let Some(found) = found.and_then(|line| Record::parse(line).ok()) else {
@@ -116,13 +116,13 @@ impl Index {
         self.slots.len()
     }
 
-    /// How many bytes of the file count for the sessions that satisfy `keep`.
+    /// Returns how many bytes of the file belong to the sessions that satisfy `keep`.
     pub(crate) fn live(&self, keep: impl Fn(&Slot) -> bool) -> u64 {
         let slots = self.slots.values().filter(|slot| keep(slot));
         slots.map(Slot::size).sum()
     }
 
-    /// The sessions that satisfy `keep`, in the order of their last records.
+    /// Returns the sessions that satisfy `keep`, in the order of their last records.
     pub(crate) fn list(&self, keep: impl Fn(&Slot) -> bool) -> Vec<(&str, &Slot)> {
         let slots = self.slots.iter().map(|(id, slot)| (&**id, slot));
         let mut list: Vec<_> = slots.filter(|(_, slot)| keep(slot)).collect();
@@ -131,8 +131,8 @@ impl Index {
     }
 }
 
-/// Reads a line, without its line break. Returns how many bytes it takes in the file, and whether
-/// the line break was there. Of a line longer than `max` bytes no more than one more is kept.
+/// Reads a line, without its line break. Returns its length in the file, and whether the line break
+/// was there. Of a line longer than `max` bytes, at most one more is kept.
 fn read_line(file: &mut impl BufRead, max: usize, line: &mut Vec<u8>) -> io::Result<(u64, bool)> {
     let mut size = 0;
     loop {

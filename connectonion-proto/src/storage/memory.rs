@@ -1,4 +1,4 @@
-//! [`MemoryStorage`]: sessions that are forgotten with the process.
+//! [`MemoryStorage`]: sessions that are lost with the process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -8,8 +8,8 @@ use rpc_core::Str;
 
 use super::{Record, RecordStatus, Storage, StorageError, interrupted};
 
-/// Keeps the last record of each session in memory, for tests and for hosts that may forget. When
-/// there are too many, the session whose record is oldest is forgotten.
+/// A storage that keeps the last record of each session in memory, for tests and for hosts without
+/// persistence. When it is full, the session with the oldest record is forgotten.
 pub struct MemoryStorage {
     max: usize,
     inner: Mutex<Inner>,
@@ -17,7 +17,7 @@ pub struct MemoryStorage {
 
 #[derive(Default)]
 struct Inner {
-    /// Their lines, which hold nothing else in memory, and their places in `order`.
+    /// The records as lines, and their positions in `order`.
     records: HashMap<Str, (u64, String)>,
     /// The sessions in the order of their records.
     order: BTreeMap<u64, Str>,
@@ -42,7 +42,7 @@ impl Inner {
 }
 
 impl MemoryStorage {
-    /// An empty storage for at most so many sessions.
+    /// Creates an empty storage for at most this many sessions.
     #[must_use]
     pub fn new(max_sessions: usize) -> Self {
         Self {
@@ -51,19 +51,19 @@ impl MemoryStorage {
         }
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().records.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no sessions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lock().records.is_empty()
     }
 
-    /// A panic elsewhere leaves nothing half done.
+    /// Locks the state. A panic elsewhere leaves it consistent.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

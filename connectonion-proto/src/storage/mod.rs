@@ -1,10 +1,11 @@
-//! What outlives a host: [`Storage`], in a file ([`JsonlStorage`]) or in memory ([`MemoryStorage`]).
+//! The storage of a host: [`Storage`], in a file ([`JsonlStorage`]) or in memory
+//! ([`MemoryStorage`]).
 //!
-//! A host stores a [`Record`] when a run begins, when it waits for a human and when it ends. Of each
-//! session the last record counts; one without a session object keeps that of the record before it,
-//! so that a crash in the middle of a run loses nothing that was answered earlier.
+//! A host stores a [`Record`] when a run starts, when it waits for a human and when it ends. The
+//! last record of each session counts; one without a session object keeps that of the record before
+//! it, so that a crash during a run does not lose earlier answers.
 //!
-//! What has been [appended](Storage::append) survives the process: the system has it when the call
+//! An [appended](Storage::append) record survives the process: the system has it when the call
 //! returns. So append first, and then send the OUTPUT or the `RUNTIME_INPUT_ACK`.
 //!
 //! ```
@@ -30,12 +31,12 @@ pub use jsonl::{JsonlOptions, JsonlStorage};
 pub use memory::MemoryStorage;
 pub use record::{Record, RecordStatus};
 
-/// Where sessions are kept. Times are in seconds since 1970.
+/// A storage of sessions. Times are in seconds since 1970.
 ///
 /// The methods block for as long as a disk takes: call them where blocking is allowed.
 pub trait Storage: Send + Sync {
-    /// The last record of a session, with the newest session object that is known; `None` if there
-    /// is none that has not expired.
+    /// Returns the last record of a session, with the newest known session object; `None` if there
+    /// is no record that has not expired.
     ///
     /// # Errors
     /// [`StorageError`]; retrying is safe.
@@ -44,39 +45,40 @@ pub trait Storage: Send + Sync {
     /// Adds a record.
     ///
     /// # Errors
-    /// [`StorageError`]; what was there before is still there. Retrying is safe.
+    /// [`StorageError`]; earlier records are kept. Retrying is safe.
     fn append(&self, record: &Record) -> Result<(), StorageError>;
 
-    /// To be called once, when a host starts: runs that no host works on any more are recorded as
-    /// [`RecordStatus::Interrupted`], to expire as long after `now` as they would have after their
-    /// beginning. Returns them, with the prompt and the acknowledged inputs that nobody answered.
+    /// Recovers the storage; call it once, when a host starts. Runs that no host works on any more
+    /// are recorded as [`RecordStatus::Interrupted`], with the same lifetime from `now` as they had
+    /// from their start. Returns them, with the prompt and the acknowledged inputs that have no
+    /// answer.
     ///
     /// # Errors
-    /// [`StorageError`]; some may have been recorded, and retrying is safe.
+    /// [`StorageError`]; some may already be recorded, and retrying is safe.
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError>;
 
-    /// Gives back the room of what has expired or was replaced.
+    /// Frees the space of expired and replaced records.
     ///
     /// # Errors
     /// [`StorageError`]; nothing is lost, and retrying is safe.
     fn compact(&self, now: f64) -> Result<(), StorageError>;
 }
 
-/// Why something was not stored or not found. Nothing that was stored is lost.
+/// Why a record was not stored or not found. Nothing that was stored is lost.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// The system refused. Retrying may help: a disk can be full for a while.
+    /// The system's error. Retrying may help: a disk can be full temporarily.
     #[error("{what}: {message}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The kind of the error.
         kind: io::ErrorKind,
         /// Its text.
         message: String,
     },
-    /// The record is longer than a line may be. Retrying fails again.
+    /// The record exceeds the longest line. Retrying fails again.
     #[error("a record of {size} bytes is longer than {max}")]
     TooLarge {
         /// Its size in bytes.
@@ -84,14 +86,14 @@ pub enum StorageError {
         /// The limit in bytes.
         max: usize,
     },
-    /// A line that was there is not there any more: somebody else changed the file. Retrying fails
+    /// A line is no longer where it was: another program has changed the file. Retrying fails
     /// again.
-    #[error("the file was changed by somebody else")]
+    #[error("another program has changed the file")]
     Changed,
 }
 
 impl StorageError {
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
@@ -109,7 +111,7 @@ impl StorageError {
     }
 }
 
-/// What [`Storage::recover`] records of a run.
+/// Returns the record of an interrupted run, for [`Storage::recover`].
 fn interrupted(mut record: Record, now: f64) -> Record {
     let lifetime = record.expires.map(|expires| expires - record.created);
     record.status = RecordStatus::Interrupted;

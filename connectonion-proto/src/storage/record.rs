@@ -12,28 +12,29 @@ use crate::limits::RESULT_TTL;
 use crate::session::{Owner, RuntimeInput};
 
 words! {
-    /// What a record says of its session.
+    /// The status of a session in its record.
     pub enum RecordStatus {
-        /// A run began. It never expires: see [`Storage::recover`](super::Storage::recover).
+        /// A run has started. The record never expires: see
+        /// [`Storage::recover`](super::Storage::recover).
         "running" => Running,
-        /// The agent waits for a human, with the session as it is so far.
+        /// The agent waits for a human; the record has the session so far.
         "waiting_approval" => WaitingApproval,
         /// A run ended with a result.
         "done" => Done,
         /// A run ended with an error.
         "failed" => Failed,
-        /// A run ended with its host.
+        /// A run was ended by the end of its host.
         "interrupted" => Interrupted,
-        /// The session is there; nothing ran since.
+        /// The session exists; nothing ran since.
         "connected" => Connected,
         .. => Other,
     }
 }
 
-/// What is stored of a session: one line of JSON.
+/// The stored state of a session: one line of JSON.
 ///
-/// The first eight members are those of ConnectOnion's own hosts, in their order, so that both read
-/// each other's files. Two more are ours, and left out when there is nothing to say. Times are in
+/// The first eight members are those of ConnectOnion's own hosts, in their order, so that each can
+/// read the other's files. Two more belong to this crate, and are left out when empty. Times are in
 /// seconds since 1970.
 ///
 /// ```
@@ -56,34 +57,34 @@ words! {
 pub struct Record {
     /// The session.
     pub session_id: Str,
-    /// What is said of it.
+    /// Its status.
     pub status: RecordStatus,
-    /// What the user asked for.
+    /// The user's prompt.
     #[serde(default, deserialize_with = "or_default")]
     pub prompt: Str,
-    /// What the agent answered.
+    /// The agent's answer.
     #[serde(default, deserialize_with = "text")]
     pub result: Option<Str>,
-    /// The session object, as it was at the end of the run.
+    /// The session object at the end of the run.
     #[serde(default, deserialize_with = "optional_object")]
     pub session: Option<Json>,
-    /// When the run began.
+    /// When the run started.
     pub created: f64,
     /// When the record may be forgotten; `None` is never.
     pub expires: Option<f64>,
     /// How long the run took, in milliseconds.
     #[serde(default, deserialize_with = "whole")]
     pub duration_ms: Option<u64>,
-    /// Who the session belongs to; `None` if the writer did not know owners.
+    /// The session's owner; `None` if the writer did not store owners.
     #[serde(default, deserialize_with = "owner")]
     pub owner: Option<Owner>,
-    /// Inputs that were acknowledged while the agent ran, and may not have been read.
+    /// Inputs that were acknowledged during the run, and may not have been read.
     #[serde(default, deserialize_with = "or_default")]
     pub inputs: Vec<RuntimeInput>,
 }
 
 impl Record {
-    /// A record that says nothing but this, and expires after [`RESULT_TTL`].
+    /// Creates a record without further contents, which expires after [`RESULT_TTL`].
     pub fn new(
         session_id: impl Into<Str>,
         status: RecordStatus,
@@ -104,12 +105,12 @@ impl Record {
         }
     }
 
-    /// A run begins.
+    /// Creates the record of a run that starts.
     pub fn running(session_id: impl Into<Str>, prompt: impl Into<Str>, created: f64) -> Self {
         Self::new(session_id, RecordStatus::Running, prompt, created)
     }
 
-    /// The record of the same run, now that it ended with a result.
+    /// Turns this into the record of a run that ended with a result.
     #[must_use]
     pub fn done(mut self, result: impl Into<Str>, duration_ms: u64) -> Self {
         self.status = RecordStatus::Done;
@@ -119,7 +120,7 @@ impl Record {
         self
     }
 
-    /// The record of the same run, now that it ended with an error or its host.
+    /// Turns this into the record of a run that ended with an error or with its host.
     #[must_use]
     pub fn with_status(mut self, status: RecordStatus) -> Self {
         self.status = status;
@@ -133,37 +134,36 @@ impl Record {
         self
     }
 
-    /// Sets when the record may be forgotten.
+    /// Sets when the record expires.
     #[must_use]
     pub const fn with_expires(mut self, expires: Option<f64>) -> Self {
         self.expires = expires;
         self
     }
 
-    /// Sets who the session belongs to.
+    /// Sets the session's owner.
     #[must_use]
     pub const fn with_owner(mut self, owner: Option<Owner>) -> Self {
         self.owner = owner;
         self
     }
 
-    /// Sets the inputs that were acknowledged. Store them before the acknowledgement is sent, and
-    /// they survive the host.
+    /// Sets the acknowledged inputs. If they are stored before the acknowledgement is sent, they
+    /// survive the host.
     #[must_use]
     pub fn with_inputs(mut self, inputs: Vec<RuntimeInput>) -> Self {
         self.inputs = inputs;
         self
     }
 
-    /// Whether the record may be forgotten at this time. Never while its run goes on.
+    /// Returns whether the record has expired at this time. Never during its run.
     #[must_use]
     pub fn is_expired(&self, now: f64) -> bool {
         is_expired(&self.status, self.expires, now)
     }
 
-    /// Takes over what this record does not say itself, from the one before it of the same session:
-    /// the session object and the owner. Nothing from a session of somebody else, or from one that had
-    /// expired.
+    /// Adds what this record lacks from the one before it of the same session: the session object
+    /// and the owner. Nothing is inherited from a session of another owner, or from an expired one.
     pub(super) fn inherit(&mut self, before: Self) {
         if may_inherit(self.owner, before.owner) && !before.is_expired(self.created) {
             self.session = self.session.take().or(before.session);
@@ -171,7 +171,7 @@ impl Record {
         }
     }
 
-    /// The line, without a line break at its end or anywhere in it.
+    /// Returns the line, which contains no line break.
     #[must_use]
     pub fn to_line(&self) -> String {
         let mut line = String::new();
@@ -214,11 +214,11 @@ impl Record {
         line
     }
 
-    /// Reads a line. Members that are not known are ignored, and absent ones are null but for
+    /// Parses a line. Unknown members are ignored, and absent ones count as null, except
     /// `session_id`, `status` and `created`.
     ///
     /// # Errors
-    /// [`DecodeError`] if the line is no record; reading it again fails again.
+    /// [`DecodeError`] if the line is not a record; parsing it again fails again.
     pub fn parse(line: &str) -> Result<Self, DecodeError> {
         // Lines are bounded where they are read from a file.
         let limits = Limits::default().with_max_message_bytes(usize::MAX);
@@ -226,17 +226,17 @@ impl Record {
     }
 }
 
-/// Whether a record of this status may be forgotten.
+/// Returns whether a record with this status has expired.
 pub(super) fn is_expired(status: &RecordStatus, expires: Option<f64>, now: f64) -> bool {
     *status != RecordStatus::Running && expires.is_some_and(|expires| expires < now)
 }
 
-/// Whether a record goes on with the session of the record before it.
+/// Returns whether a record continues the session of the record before it.
 pub(super) fn may_inherit(owner: Option<Owner>, before: Option<Owner>) -> bool {
     owner.is_none() || before.is_none() || owner == before
 }
 
-/// A text; of another value its JSON.
+/// Reads a text; any other value as its JSON.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
     let value = Option::<Json>::deserialize(from)?;
     Ok(value.map(|value| match value.as_str() {
@@ -245,7 +245,7 @@ fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
     }))
 }
 
-/// A number, which other programs write with a fraction.
+/// Reads a number, which other programs write with a fraction.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -255,8 +255,8 @@ fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     Ok(Option::<f64>::deserialize(from)?.map(|number| number as u64))
 }
 
-/// An owner that cannot be read makes the record unreadable: else it would be nobody's, and
-/// anybody's.
+/// Reads an owner. An unreadable one makes the record unreadable: otherwise the session would have
+/// no owner, and be open to all.
 fn owner<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Owner>, D::Error> {
     let Some(text) = Option::<Str>::deserialize(from)? else {
         return Ok(None);
@@ -280,7 +280,7 @@ fn write_or_null<T>(line: &mut String, value: Option<&T>, write: impl Fn(&mut St
     }
 }
 
-/// In JSON line breaks are white space: inside of strings they are escaped.
+/// Writes JSON without line breaks: in JSON they are white space, and escaped in strings.
 fn write_json(line: &mut String, json: &Json) {
     let pieces = json.get().split(['\n', '\r']);
     line.extend(pieces.flat_map(|piece| [piece, " "]));
@@ -288,7 +288,7 @@ fn write_json(line: &mut String, json: &Json) {
     line.pop();
 }
 
-/// Always with a point, as other hosts write times. JSON has no infinity.
+/// Writes a time with a decimal point, as other hosts do. JSON has no infinity.
 fn write_time(line: &mut String, time: &f64) {
     let time = if time.is_finite() { *time } else { 0.0 };
     line.push_str(&format!("{time:?}"));

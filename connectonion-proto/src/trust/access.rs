@@ -1,4 +1,4 @@
-//! [`AccessControl`]: who comes in, from a CONNECT to the decision.
+//! [`AccessControl`]: admits callers, from a CONNECT to the decision.
 
 use std::fmt;
 
@@ -12,44 +12,44 @@ use crate::frame::{
 };
 use crate::session::Owner;
 
-/// What is decided about a CONNECT. Exhaustive: there is nothing else.
+/// The decision about a CONNECT. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Admission {
-    /// It may come in.
+    /// The caller is admitted.
     Accept {
-        /// Who it is.
+        /// The caller.
         owner: Owner,
-        /// The host's operator and the caller should hear that a signature would be better.
+        /// Whether to recommend a signature to the host's operator and the caller.
         recommend_signature: bool,
     },
-    /// It has to go through onboarding first.
+    /// The caller must go through onboarding first.
     Gate {
-        /// Who it is.
+        /// The caller.
         identity: Address,
-        /// What it is told.
+        /// The reply.
         required: OnboardRequired,
     },
-    /// It does not come in, and is told this.
+    /// The caller is refused, with this reply.
     Refuse(AuthError),
 }
 
-/// What is decided about an `ONBOARD_SUBMIT`. Exhaustive: there is nothing else.
+/// The decision about an `ONBOARD_SUBMIT`. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Onboarding {
     /// The caller is a contact now.
     Welcome(OnboardSuccess),
-    /// The caller says that it has paid. Find out whether that is so, then
-    /// [promote](AccessControl::paid) it or refuse it with [`AuthError::InsufficientPayment`].
+    /// The caller claims to have paid. Check the payment, then [promote](AccessControl::paid) the
+    /// caller or refuse it with [`AuthError::InsufficientPayment`].
     Payment {
-        /// How much.
+        /// The amount.
         amount: f64,
     },
     /// Nothing has changed; the caller may try again.
     Refuse(AuthError),
 }
 
-/// A host's access: the signature, the lists, the policy, and the ways in for strangers. It reads no
-/// clock: `now` is in seconds since 1970.
+/// The access control of a host: signatures, lists, policy, and onboarding of strangers. It reads
+/// no clock: `now` is in seconds since 1970.
 ///
 /// ```
 /// use connectonion_proto::auth::Signer;
@@ -69,16 +69,17 @@ pub struct AccessControl {
     invites: InviteCodes,
     payment: Option<(Number, Option<Str>)>,
     used: Option<UsedSignatures>,
-    /// Those of commands. Administrators have a memory of their own, which nobody else can fill.
+    /// The used signatures of commands. Administrators have a memory of their own, which no one
+    /// else can fill.
     used_commands: UsedSignatures,
     used_by_admins: UsedSignatures,
-    /// The lists may have changed since somebody asked.
+    /// Whether the lists may have changed since the last check.
     is_changed: bool,
 }
 
 impl AccessControl {
-    /// The door of the host with this address. Nobody is in its lists, and there is no way in for
-    /// strangers where the policy does not let them in.
+    /// Creates the access control of the host with this address, with empty lists and without
+    /// onboarding.
     #[must_use]
     pub fn new(host: Address, policy: TrustPolicy) -> Self {
         Self {
@@ -95,7 +96,7 @@ impl AccessControl {
         }
     }
 
-    /// Sets how signatures are verified. Give it the host as its recipient.
+    /// Sets the verifier of signatures. Its recipient should be the host.
     #[must_use]
     pub fn with_verifier(mut self, verifier: Verifier) -> Self {
         self.verifier = verifier;
@@ -109,60 +110,60 @@ impl AccessControl {
         self
     }
 
-    /// Makes contacts of those who know one of these codes.
+    /// Turns strangers with one of these codes into contacts.
     #[must_use]
     pub fn with_invites(mut self, codes: InviteCodes) -> Self {
         self.invites = codes;
         self
     }
 
-    /// Makes contacts of those who pay so much, to this address if it is known.
+    /// Turns strangers who pay this amount, to this address if known, into contacts.
     #[must_use]
     pub fn with_payment(mut self, amount: impl Into<Number>, address: Option<Str>) -> Self {
         self.payment = Some((amount.into(), address));
         self
     }
 
-    /// Lets each signature open one connection only. Off by default: peers of the specification
-    /// repeat one when they connect twice within a second. The signatures of commands count once in
-    /// any case.
+    /// Lets each signature open only one connection. Off by default: peers of the specification
+    /// repeat a signature when they connect twice within a second. The signatures of commands
+    /// always count only once.
     #[must_use]
     pub fn with_used_signatures(mut self, used: UsedSignatures) -> Self {
         self.used = Some(used);
         self
     }
 
-    /// The host.
+    /// Returns the host's address.
     #[must_use]
     pub const fn host(&self) -> &Address {
         &self.host
     }
 
-    /// How signatures are verified. That takes longer than all the rest, and needs no lock.
+    /// Returns the verifier of signatures. Verifying is the slowest step, and needs no lock.
     #[must_use]
     pub const fn verifier(&self) -> &Verifier {
         &self.verifier
     }
 
-    /// The lists.
+    /// Returns the lists.
     #[must_use]
     pub const fn book(&self) -> &TrustBook {
         &self.book
     }
 
-    /// The lists, to change them.
+    /// Returns the lists, for changes.
     pub const fn book_mut(&mut self) -> &mut TrustBook {
         self.is_changed = true;
         &mut self.book
     }
 
-    /// Whether the lists may have changed since this was asked last: write them down then.
+    /// Returns whether the lists may have changed since the last call: save them then.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.is_changed)
     }
 
-    /// Who a socket is that has not connected, as far as sessions are concerned: nobody, unless
-    /// callers without a signature may come in.
+    /// Returns the owner for a socket without CONNECT: unsigned if unsigned callers are admitted,
+    /// else none.
     #[must_use]
     pub fn nobody(&self) -> Option<Owner> {
         match self.decide_unsigned() {
@@ -171,8 +172,8 @@ impl AccessControl {
         }
     }
 
-    /// Whether it matters who a caller is: somebody is blocked or whitelisted, or strangers have to
-    /// go through onboarding. A caller without a signature could be anybody, and is refused then.
+    /// Returns whether identities matter: callers are blocked or whitelisted, or strangers must go
+    /// through onboarding. Unsigned callers could be anyone, and are refused then.
     fn tells_callers_apart(&self) -> bool {
         let lists = [
             &self.book.blocked,
@@ -190,7 +191,7 @@ impl AccessControl {
         self.decide(verified, now)
     }
 
-    /// Decides about a CONNECT that was [verified](Self::verifier).
+    /// Decides about a CONNECT that was already [verified](Self::verifier).
     pub fn decide(&mut self, verified: Result<Verified<'_>, AuthError>, now: f64) -> Admission {
         let verified = match verified {
             Ok(verified) => verified,
@@ -235,7 +236,7 @@ impl AccessControl {
         }
     }
 
-    /// The policy, with the ways in that there are.
+    /// Returns the policy, with the available methods of onboarding.
     fn policy(&self) -> TrustPolicy {
         let invite = (!self.invites.is_empty()).then_some(OnboardMethod::InviteCode);
         let payment = self.payment.as_ref().map(|_| OnboardMethod::Payment);
@@ -244,7 +245,7 @@ impl AccessControl {
             .with_methods(invite.into_iter().chain(payment))
     }
 
-    /// The level of a caller. Who may administrate the host comes in at every level, unless blocked.
+    /// Returns the level of a caller. Administrators are admitted at every level, unless blocked.
     fn standing_of(&self, identity: &Address) -> ClientLevel {
         let level = self.book.level_of(identity);
         let is_trusted = *identity == self.host || self.book.is_admin(identity);
@@ -254,7 +255,7 @@ impl AccessControl {
         }
     }
 
-    /// Whether a CONNECT brings an invite code along, which makes a contact of its sender.
+    /// Returns whether a CONNECT carries a valid invite code, which makes its sender a contact.
     fn brings_invite(&self, verified: &Verified<'_>) -> bool {
         let code = verified.payload.text("invite_code");
         code.is_some_and(|code| self.invites.check(&code))
@@ -265,8 +266,8 @@ impl AccessControl {
         used.map_or(Ok(()), |used| used.spend(verified, now))
     }
 
-    /// Lets in a CONNECT that has waited at the gate. Its signature counts as used now, and not
-    /// before, so that strangers cannot fill the memory of those that were.
+    /// Admits a kept CONNECT after onboarding. Its signature counts as used from now on only, so
+    /// that strangers cannot fill the memory of used ones.
     ///
     /// # Errors
     /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`]; only
@@ -290,7 +291,7 @@ impl AccessControl {
         Admission::Gate { identity, required }
     }
 
-    /// Decides about what the stranger with this identity offers. Nobody else may answer for it.
+    /// Decides about an offer of the stranger with this identity. The offer must be signed by it.
     pub fn onboard(&mut self, identity: &Address, submit: &OnboardSubmit, now: f64) -> Onboarding {
         let verified = match self.verifier.verify_onboarding(&submit.signed, now) {
             Ok(verified) => verified,
@@ -318,7 +319,7 @@ impl AccessControl {
         }
     }
 
-    /// A payment was found: the stranger is a contact now.
+    /// Makes a stranger whose payment was found a contact.
     pub fn paid(&mut self, identity: &Address) -> Onboarding {
         if self.book.level_of(identity) == ClientLevel::Blocked {
             return Onboarding::Refuse(AuthError::Blocked);
@@ -342,9 +343,8 @@ impl AccessControl {
         }
     }
 
-    /// Takes a command of a connection that belongs to `owner` and whose commands have to be signed:
-    /// its signer has to be the owner, and its signature counts once. It was
-    /// [verified](Self::verifier).
+    /// Checks a command on a connection of `owner` that requires signed commands: its signer must
+    /// be the owner, and its signature counts once. It was already [verified](Self::verifier).
     ///
     /// # Errors
     /// [`AuthError::NotTheOwner`], [`AuthError::CommandAlreadyUsed`],
@@ -361,13 +361,13 @@ impl AccessControl {
         spend_command(&mut self.used_commands, verified, now)
     }
 
-    /// Decides whether an administrator may have what it wants, and does it. Allowed are those in
-    /// the list of admins; who is in it decides the host's own key alone. `owner` is who the
-    /// connection belongs to: a command that somebody else has signed is refused, and so is one that
-    /// was done before, on whichever connection.
+    /// Checks an administrator's command, and carries it out. Allowed are the addresses in the list
+    /// of admins; only the host's own key may change that list. `owner` is the owner of the
+    /// connection: a command signed by another key is refused, and so is one that was carried out
+    /// before, on any connection.
     ///
     /// # Errors
-    /// What the caller is told. Nothing has changed then.
+    /// The reply to the caller. Nothing has changed then.
     pub fn administrate(
         &mut self,
         owner: Option<&Owner>,
@@ -446,11 +446,11 @@ impl AccessControl {
     }
 }
 
-/// The prompt of an INPUT, of a caller who was let in as this owner: that which is signed, if one
-/// is, else the plain one. `None` if there is none.
+/// Returns the prompt of an INPUT from a caller who was admitted as this owner: the signed prompt
+/// if there is one, else the plain one. `None` if there is none.
 ///
 /// # Errors
-/// [`AuthError`] if the INPUT is signed and the signature is not good, or somebody else's.
+/// [`AuthError`] if the INPUT is signed and the signature is invalid, or of another caller.
 pub fn prompt_of(
     verifier: &Verifier,
     owner: &Owner,
@@ -492,7 +492,7 @@ fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<Error
     Address::parse(id).map_err(|error| told(error.to_string().into()))
 }
 
-/// Why a client stands where it stood.
+/// Returns why a client's level did not change.
 const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static str> {
     match (action, level) {
         (AdminAction::Promote | AdminAction::Demote, ClientLevel::Blocked) => {
@@ -508,7 +508,7 @@ fn full(error: crate::auth::ListFull) -> Box<ErrorFrame> {
     Box::new(ErrorFrame::new(error.to_string()))
 }
 
-/// What the answer calls it.
+/// Returns the name of a command in its result.
 fn name(action: &AdminAction) -> Str {
     Str::from_static(match action {
         AdminAction::Promote => "promote",
@@ -522,7 +522,7 @@ fn name(action: &AdminAction) -> Str {
     })
 }
 
-/// Prints what kind of door it is, nothing of lists and codes.
+/// Prints the policy, never lists and codes.
 impl fmt::Debug for AccessControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AccessControl")

@@ -1,24 +1,24 @@
-//! [`TrustBook`]: how addresses stand with a host.
+//! [`TrustBook`]: the levels of addresses at a host.
 
 use crate::auth::Address;
 
 use crate::auth::{AddressList, ListFull};
 
-/// How an address stands with a host. Exhaustive: these are the levels of the protocol.
+/// The level of an address at a host. Exhaustive: these are the levels of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClientLevel {
     /// In no list.
     Stranger,
-    /// Went through onboarding, or was made one.
+    /// Went through onboarding, or was promoted.
     Contact,
     /// Fully trusted.
     Whitelisted,
-    /// Never let in.
+    /// Never admitted.
     Blocked,
 }
 
 impl ClientLevel {
-    /// The word on the wire.
+    /// Returns the word on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -30,22 +30,22 @@ impl ClientLevel {
     }
 }
 
-/// The lists of a host. The known hosts keep each in a file, whose name is given here.
+/// The lists of a host. The known hosts keep each in a file with the name given here.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TrustBook {
-    /// Who is never let in: `blocklist.txt`.
+    /// The addresses that are never admitted: `blocklist.txt`.
     pub blocked: AddressList,
-    /// Who is fully trusted: `whitelist.txt`.
+    /// The addresses that are fully trusted: `whitelist.txt`.
     pub whitelist: AddressList,
-    /// Who went through onboarding: `contacts.txt`.
+    /// The addresses that went through onboarding: `contacts.txt`.
     pub contacts: AddressList,
-    /// Who may change these lists: `admins.txt`.
+    /// The addresses that may change these lists: `admins.txt`.
     pub admins: AddressList,
 }
 
 impl TrustBook {
-    /// How an address stands. Blocked is blocked, whatever else it is.
+    /// Returns the level of an address. Blocked takes precedence over all others.
     #[must_use]
     pub fn level_of(&self, address: &Address) -> ClientLevel {
         if self.blocked.contains(address) {
@@ -59,14 +59,14 @@ impl TrustBook {
         }
     }
 
-    /// Whether an address may change the lists. A blocked one may not.
+    /// Returns whether an address may change the lists. A blocked one may not.
     #[must_use]
     pub fn is_admin(&self, address: &Address) -> bool {
         self.admins.contains(address) && !self.blocked.contains(address)
     }
 
-    /// Moves an address one step up, from stranger to contact to whitelisted, and returns how it
-    /// stands now. A blocked one stays blocked.
+    /// Raises an address by one level, from stranger to contact to whitelisted, and returns its new
+    /// level. A blocked one stays blocked.
     ///
     /// # Errors
     /// [`ListFull`]; nothing has changed.
@@ -79,8 +79,8 @@ impl TrustBook {
         Ok(self.level_of(address))
     }
 
-    /// Moves an address one step down, from whitelisted to contact to stranger, and returns how it
-    /// stands now. One that is in a list by a pattern stays there; a blocked one stays blocked.
+    /// Lowers an address by one level, from whitelisted to contact to stranger, and returns its new
+    /// level. One that a pattern matches stays in that list; a blocked one stays blocked.
     ///
     /// # Errors
     /// [`ListFull`]; nothing has changed.
@@ -98,7 +98,7 @@ impl TrustBook {
         Ok(self.level_of(address))
     }
 
-    /// Blocks an address. `false` if it was blocked.
+    /// Blocks an address. Returns `false` if it was already blocked.
     ///
     /// # Errors
     /// [`ListFull`]; nothing has changed.
@@ -106,8 +106,8 @@ impl TrustBook {
         self.blocked.insert(*address)
     }
 
-    /// Unblocks an address, which then stands as before. `false` if it was not in the list, or is
-    /// still blocked by a pattern.
+    /// Unblocks an address, which then has its former level. Returns `false` if it was not in the
+    /// list, or is still blocked by a pattern.
     pub fn unblock(&mut self, address: &Address) -> bool {
         self.blocked.remove(address) && !self.blocked.contains(address)
     }

@@ -1,8 +1,8 @@
-//! Who may come in: trust levels, lists of addresses, and the decision. ConnectOnion
+//! Access: trust levels, lists of addresses, and the decision about a caller. ConnectOnion
 //! specification, *Authentication* and *Trust Gate*.
 //!
-//! [`auth`](crate::auth) says who somebody is; a [`TrustBook`] says how they stand with this host;
-//! a [`TrustPolicy`] decides.
+//! [`auth`](crate::auth) identifies the caller; a [`TrustBook`] has the caller's level at this
+//! host; a [`TrustPolicy`] decides.
 //!
 //! ```
 //! use connectonion_proto::auth::{Address, AuthError};

@@ -1,4 +1,4 @@
-//! [`TrustPolicy`]: who may come in.
+//! [`TrustPolicy`]: who is admitted.
 
 use std::str::FromStr;
 
@@ -7,26 +7,26 @@ use crate::frame::OnboardMethod;
 
 use super::ClientLevel;
 
-/// How careful a host is. ConnectOnion specification, *Authentication*. Exhaustive: these are the
-/// levels of the protocol.
+/// The trust level of a host. ConnectOnion specification, *Authentication*. Exhaustive: these are
+/// the levels of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrustLevel {
-    /// Everybody comes in who is not blocked.
+    /// Everyone is admitted who is not blocked.
     Open,
-    /// Strangers go through onboarding.
+    /// Strangers must go through onboarding.
     Careful,
-    /// Only the whitelist comes in, and a signature is always required.
+    /// Only the whitelist is admitted, and a signature is always required.
     Strict,
 }
 
-/// A text is no [`TrustLevel`].
+/// The error for a text that is not a [`TrustLevel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a trust level is open, careful or strict")]
 #[non_exhaustive]
 pub struct TrustLevelError;
 
 impl TrustLevel {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,40 +48,40 @@ impl FromStr for TrustLevel {
     }
 }
 
-/// Who needs a signature. Exhaustive: either the specification or the known hosts.
+/// Who needs a signature. Exhaustive: either the specification's rule or the known hosts' one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SignaturePolicy {
-    /// As the specification's table says: `open` accepts callers without a signature, `careful`
-    /// accepts them and recommends one, `strict` requires it. A caller without has no identity, so
-    /// where strangers have to go through onboarding it cannot come in; nor, at a `AccessControl` (feature
-    /// `auth`), where anybody is blocked or whitelisted.
+    /// As in the specification's table: `open` accepts callers without a signature, `careful`
+    /// accepts them and recommends one, `strict` requires it. A caller without a signature has no
+    /// identity, so it is refused where strangers must go through onboarding and, at an
+    /// `AccessControl` (feature `auth`), where anyone is blocked or whitelisted.
     SpecTable,
-    /// Everybody, at every level. What all known hosts do, and what to use wherever lists or
-    /// sessions have to be safe.
+    /// All callers, at every level. All known hosts do this; use it wherever lists or sessions must
+    /// be safe.
     AlwaysSigned,
 }
 
-/// What a policy decides about a caller.
+/// The decision of a policy about a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// It comes in, with its identity.
+    /// The caller is admitted, with its identity.
     Accept,
-    /// It comes in without an identity.
+    /// The caller is admitted without an identity.
     AcceptUnsigned {
-        /// The host's operator and the caller should hear that a signature would be better.
+        /// Whether to recommend a signature to the host's operator and the caller.
         recommend_signature: bool,
     },
-    /// It has to go through onboarding first.
+    /// The caller must go through onboarding first.
     Gate {
-        /// The ways through; never empty.
+        /// The methods of onboarding; never empty.
         methods: Vec<OnboardMethod>,
     },
-    /// It does not come in. The text of the error is what it is told.
+    /// The caller is refused. The text of the error is the reply.
     Deny(AuthError),
 }
 
-/// Who may come in, at a level of trust.
+/// The policy of a host: who is admitted, at a level of trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustPolicy {
     level: TrustLevel,
@@ -90,7 +90,7 @@ pub struct TrustPolicy {
 }
 
 impl TrustPolicy {
-    /// A policy with [`SignaturePolicy::SpecTable`] and no way through onboarding.
+    /// Creates a policy with [`SignaturePolicy::SpecTable`] and without onboarding.
     #[must_use]
     pub const fn new(level: TrustLevel) -> Self {
         Self {
@@ -100,31 +100,31 @@ impl TrustPolicy {
         }
     }
 
-    /// Who needs a signature.
+    /// Sets who needs a signature.
     #[must_use]
     pub const fn with_signatures(mut self, signatures: SignaturePolicy) -> Self {
         self.signatures = signatures;
         self
     }
 
-    /// The ways through onboarding, for [`TrustLevel::Careful`]; the other levels have none.
+    /// Sets the methods of onboarding, for [`TrustLevel::Careful`]; the other levels have none.
     #[must_use]
     pub fn with_methods(mut self, methods: impl IntoIterator<Item = OnboardMethod>) -> Self {
         self.methods = methods.into_iter().collect();
         self
     }
 
-    /// The level of trust.
+    /// Returns the level of trust.
     #[must_use]
     pub const fn level(&self) -> TrustLevel {
         self.level
     }
 
-    /// Decides about a caller; `None` is one without a signature. A caller whose signature is
-    /// wrong is not one without: it is refused before this.
+    /// Decides about a caller; `None` is a caller without a signature. A caller with a wrong
+    /// signature is refused before, and must not be passed as `None`.
     ///
     /// A stranger at a careful host without onboarding is refused, unless callers without a
-    /// signature come in: then a signature does not make it worse.
+    /// signature are admitted: then a signature is no disadvantage.
     #[must_use]
     pub fn decide(&self, caller: Option<ClientLevel>) -> Decision {
         let Some(standing) = caller else {
@@ -160,7 +160,7 @@ impl TrustPolicy {
         }
     }
 
-    /// Whether strangers have to go through onboarding, and can.
+    /// Returns whether strangers must go through onboarding, and can.
     fn has_gate(&self) -> bool {
         self.level == TrustLevel::Careful && !self.methods.is_empty()
     }

@@ -1,8 +1,8 @@
-//! Files that come with an INPUT: checked, named and decoded by [`plan`], written by [`save`], told
-//! to the agent by [`with_reminder`].
+//! The files of an INPUT: [`plan`] checks, names and decodes them, [`save`] writes them, and
+//! [`with_reminder`] tells the agent their paths.
 //!
-//! Everything is checked before a run is started, so that a session is usable after a refusal.
-//! Pictures are not files: they go to the model as they are.
+//! Everything is checked before a run starts, so that the session can be used after a refusal.
+//! Images are not files: they go to the model unchanged.
 //!
 //! ```
 //! use connectonion_proto::frame::Attachment;
@@ -39,28 +39,28 @@ use crate::limits::{MAX_FILE_BYTES, MAX_FILES};
 
 const MIB: usize = 1024 * 1024;
 
-/// Padding may be left out; everything else has to be as it should.
+/// Padding may be left out; everything else must be correct.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
 rpc_core::config! {
-    /// Bounds on the files of one INPUT.
+    /// The bounds on the files of one INPUT.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UploadLimits {
-        /// Most files. Default [`MAX_FILES`].
+        /// The largest number of files. Default [`MAX_FILES`].
         pub max_files: usize = MAX_FILES => with_max_files,
-        /// Largest file in bytes, decoded. Default [`MAX_FILE_BYTES`].
+        /// The largest file in bytes, decoded. Default [`MAX_FILE_BYTES`].
         pub max_file_bytes: usize = MAX_FILE_BYTES => with_max_file_bytes,
     }
 }
 
-/// A file as it is to be written.
+/// A file ready to be written.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
-    /// The name of the file on the disk: unique, without a path, and harmless in a prompt.
+    /// The name on the disk: unique, without a path, and harmless in a prompt.
     pub name: String,
     /// The contents.
     pub bytes: Vec<u8>,
@@ -73,15 +73,15 @@ impl fmt::Debug for Saved {
     }
 }
 
-/// Files that are refused, all of them: nothing was written. The text is that of the ERROR. Sending
-/// the same again fails again.
+/// Why files were refused. None is written. `Display` is the text of the ERROR. Sending the same
+/// files again fails again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UploadError {
     /// There are more files than allowed.
     #[error("Too many files: {count} (max: {max}). Increase max_files_per_request in host.yaml")]
     TooManyFiles {
-        /// How many there are.
+        /// The number of files.
         count: usize,
         /// The limit.
         max: usize,
@@ -93,38 +93,38 @@ pub enum UploadError {
         mebibytes(*max)
     )]
     TooLarge {
-        /// The name that it was sent with, shortened and without control characters.
+        /// Its original name, shortened and without control characters.
         name: String,
         /// Its size in bytes, decoded.
         size: usize,
         /// The limit in bytes.
         max: usize,
     },
-    /// The list cannot be read, or a member of a file is missing.
+    /// The list is unreadable, or a file lacks a member.
     #[error("{}", unreadable(.0))]
     Unreadable(#[from] DecodeError),
-    /// The name names no file.
+    /// The name is not that of a file.
     #[error("Invalid file name: {name:?}")]
     BadName {
         /// The name, shortened and without control characters.
         name: String,
     },
-    /// The contents are not base64.
+    /// The contents are not valid base64.
     #[error("Invalid base64 data: {name}")]
     BadData {
-        /// The name that it was sent with, shortened and without control characters.
+        /// Its original name, shortened and without control characters.
         name: String,
     },
 }
 
-/// Checks files and decodes them. Sizes are those of the decoded contents.
+/// Checks and decodes files. Sizes are those of the decoded contents.
 ///
-/// Of a name the last part is taken. What could mislead in a path, a terminal or a prompt becomes
-/// `_`, and a long name loses its middle. Before it stands a number of 32 hexadecimal digits that
-/// is made from `unique`, which should be 128 random bits.
+/// The last part of a name is used. Characters that could mislead in a path, a terminal or a prompt
+/// become `_`, and a long name is shortened in the middle. A number of 32 hexadecimal digits
+/// precedes it, made from `unique`, which should be 128 random bits.
 ///
 /// # Errors
-/// [`UploadError`], for the first file with a fault.
+/// [`UploadError`], for the first invalid file.
 pub fn plan(
     files: &[Attachment],
     unique: u128,
@@ -165,7 +165,7 @@ fn plan_one(sent: &str, data: &str, number: u128, max: usize) -> Result<Saved, U
     })
 }
 
-/// The base64 of a data URL, or of a text that is nothing else.
+/// Returns the base64 of a data URL, or of a bare text.
 fn contents(data: &str) -> Option<&str> {
     let is_url = data
         .get(..5)
@@ -181,13 +181,13 @@ fn contents(data: &str) -> Option<&str> {
         .then_some(encoded)
 }
 
-/// How many bytes a base64 text has when it is decoded, known before any room is made for them.
+/// Returns the decoded size of a base64 text, before any memory is allocated for it.
 fn decoded_size(encoded: &str) -> usize {
     let digits = encoded.trim_end_matches('=').len();
     digits / 4 * 3 + (digits % 4).saturating_sub(1)
 }
 
-/// The prompt with the paths of the files below it, for the agent to read. Without files it is the
+/// Returns the prompt followed by the paths of the files, for the agent to read; without files, the
 /// prompt.
 pub fn with_reminder<P: fmt::Display>(prompt: &str, paths: impl IntoIterator<Item = P>) -> String {
     let list: String = paths
@@ -204,7 +204,7 @@ pub fn with_reminder<P: fmt::Display>(prompt: &str, paths: impl IntoIterator<Ite
     )
 }
 
-/// The known hosts name the member that they miss, and nothing else.
+/// Returns the words for an unreadable list: the known hosts only name the missing member.
 fn unreadable(error: &DecodeError) -> String {
     match error.kind() {
         DecodeErrorKind::MissingMember(member) => format!("'{member}'"),
@@ -212,13 +212,13 @@ fn unreadable(error: &DecodeError) -> String {
     }
 }
 
-/// Mebibytes with one decimal, rounded: `1.0`.
+/// Returns mebibytes with one decimal, rounded: `1.0`.
 fn tenths(bytes: usize) -> String {
     let tenths = (bytes as u128 * 10 + MIB as u128 / 2) / MIB as u128;
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-/// Mebibytes, with a decimal only if there is one to say.
+/// Returns mebibytes, with a decimal only if it is not zero.
 fn mebibytes(bytes: usize) -> String {
     if bytes.is_multiple_of(MIB) {
         (bytes / MIB).to_string()

@@ -1,19 +1,19 @@
-//! Names of files: what may stay of one that somebody else chose.
+//! Names of files, made safe.
 
-/// Longest name on the disk, in bytes: what every usual file system takes.
+/// The longest name on the disk, in bytes: common file systems accept it.
 const MAX_NAME: usize = 255;
-/// The number before it, with its underscore.
+/// The length of the number before it, with its underscore.
 const PREFIX: usize = 33;
-/// Longest ending that is kept when a name is cut, in bytes.
+/// The longest ending that is kept when a name is cut, in bytes.
 const MAX_ENDING: usize = 16;
-/// Longest name in a message, in characters.
+/// The longest name in a message, in characters.
 const MAX_SHOWN: usize = 100;
 
-/// The last part of a name, harmless; `None` if it names no file.
+/// Returns the last part of a name, made harmless; `None` if it is not the name of a file.
 ///
-/// Both kinds of slashes part a path. Replaced are control characters, those that turn the
-/// direction of a text or cannot be seen, and those that are special to Windows, to markup or to a
-/// shell's quotes. Names that a system reserves need no care: a number is put before them.
+/// Both kinds of slashes separate a path. Replaced are control characters, characters that change
+/// the direction of text or are invisible, and those that are special to Windows, to markup or to a
+/// shell's quotes. Names that a system reserves are safe, because a number precedes them.
 pub(super) fn safe(sent: &str) -> Option<String> {
     if sent.contains('\0') {
         return None;
@@ -29,12 +29,12 @@ pub(super) fn safe(sent: &str) -> Option<String> {
     Some(cut(name))
 }
 
-/// A name that no other file has.
+/// Returns a name that no other file has.
 pub(super) fn unique(number: u128, name: &str) -> String {
     format!("{number:032x}_{name}")
 }
 
-/// A name as it was sent, fit for a message.
+/// Returns the original name, made fit for a message.
 pub(super) fn shown(sent: &str) -> String {
     let mut shown: String = sent
         .chars()
@@ -57,7 +57,8 @@ fn is_harmful(c: char) -> bool {
     c.is_control() || is_format(c) || matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*' | '`')
 }
 
-/// Line and paragraph separators, marks that turn the direction of a text, and what has no width.
+/// Returns whether this is a line or paragraph separator, a mark that changes the direction of
+/// text, or a character without width.
 const fn is_format(c: char) -> bool {
     matches!(
         c,
@@ -73,7 +74,7 @@ const fn is_format(c: char) -> bool {
     )
 }
 
-/// Takes from the middle of a name what is too much, so that its ending stays.
+/// Shortens a name in the middle, so that its ending stays.
 fn cut(name: String) -> String {
     const ROOM: usize = MAX_NAME - PREFIX;
     if name.len() <= ROOM {

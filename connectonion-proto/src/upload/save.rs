@@ -1,4 +1,4 @@
-//! [`save`]: files to a folder, all or none.
+//! [`save`]: writes files to a folder, all or none.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::Saved;
 
-/// Writes files to a folder, which is made if it is not there, and returns their paths in order.
-/// Nothing that is there is overwritten. On Unix only this user may read them. Blocks.
+/// Writes files to a folder, which is created if missing, and returns their paths in order. No file
+/// is overwritten. On Unix only this user may read them. Blocks.
 ///
-/// Give an absolute folder: the paths are for the agent.
+/// Pass an absolute folder: the paths are for the agent.
 ///
 /// # Errors
-/// What the system says; none of the files is left then. Retrying is safe.
+/// The system's error; none of the files remains then. Retrying is safe.
 pub fn save(folder: &Path, files: &[Saved]) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(folder)?;
     let mut paths = Vec::with_capacity(files.len());
@@ -31,7 +31,7 @@ pub fn save(folder: &Path, files: &[Saved]) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Makes a file, and notes that it is there.
+/// Creates a file, and adds it to `made`.
 fn create(path: &Path, made: &mut Vec<PathBuf>) -> io::Result<fs::File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

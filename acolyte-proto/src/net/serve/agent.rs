@@ -1,4 +1,4 @@
-//! [`Agent`]: what a server's chats do.
+//! [`Agent`]: the work of a server's chats.
 
 use async_trait::async_trait;
 
@@ -6,10 +6,10 @@ use super::run::Run;
 use crate::error::ChatError;
 use crate::frame::{ChatRequest, Reply, Status};
 
-/// What a server is about: the work on its chats.
+/// The application of a server: it works on chats.
 ///
-/// Of each WebSocket connection one chat runs at a time, on the connection's task; each chat over
-/// HTTP runs on a task of its own. Work that blocks belongs on a task of its own.
+/// One chat of each WebSocket connection runs at a time, on the connection's task; each chat over
+/// HTTP runs on a task of its own. Move blocking work to a task of its own.
 ///
 /// ```
 /// use acolyte_proto::error::ChatError;
@@ -37,23 +37,24 @@ use crate::frame::{ChatRequest, Reply, Status};
 /// ```
 #[async_trait]
 pub trait Agent: Send + Sync + 'static {
-    /// Works on a chat. Steps go out through `run`, what is returned is the end. A panic ends the
-    /// chat with an error and nothing else.
+    /// Works on a chat. Steps are sent through `run`; the return value ends the chat. A panic ends
+    /// this chat with an error and nothing else.
     ///
-    /// A failure of the model may be told either way: the known server sends a reply with
-    /// [`error`](Reply::error), and keeps [`ChatError`] for its own failures.
+    /// A failure of the model may be returned either way: the known server sends a reply with
+    /// [`error`](Reply::error), and uses [`ChatError`] for its own failures.
     ///
     /// # Errors
-    /// How the chat has failed. What is missing of id, code and detail is added.
+    /// The failure of the chat. Missing id, code and detail are added.
     ///
     /// # Cancel safety
-    /// When the chat is aborted, `run` [says so](Run::cancelled), and the future is dropped if it
-    /// has not ended within the [grace](crate::server::ServerConfig::with_abort_grace). When the client
-    /// has left it is dropped at once. So processes and tasks that it has started belong behind
-    /// something that ends them when it is dropped.
+    /// When the chat is aborted, `run` [reports it](Run::cancelled), and the future is dropped if
+    /// it has not ended within the [grace period](crate::server::ServerConfig::with_abort_grace).
+    /// When the client has left, it is dropped at once. Make sure that processes and tasks it has
+    /// started end when it is dropped.
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError>;
 
-    /// What the server is. The numbers of tasks, and the address if it is empty, are filled in.
+    /// Returns the server's status. The numbers of tasks are filled in, and the address if it is
+    /// empty.
     ///
     /// # Cancel safety
     /// The future is dropped if the client leaves first.

@@ -1,4 +1,4 @@
-//! One WebSocket connection from its upgrade to its end, with the chat that runs on it.
+//! One WebSocket connection from its upgrade to its end, with its running chat.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ struct Handler<A> {
     shared: Arc<Shared<A>>,
     address: Option<SocketAddr>,
     handle: Handle<ServerConn>,
-    /// The chat that was started last.
+    /// The last started chat.
     work: Option<Work>,
 }
 
@@ -33,7 +33,7 @@ struct Work {
     id: RpcId,
     /// Asks the agent to stop.
     canceller: Canceller,
-    /// Drops its work.
+    /// Drops the work.
     abort: AbortHandle,
 }
 
@@ -99,10 +99,10 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
                 let tasks = self.shared.tasks.lock();
                 let mut tasks = tasks.unwrap_or_else(PoisonError::into_inner);
                 if let Err(error) = tasks.note(&task_id, state, SystemTime::now()) {
-                    tracing::warn!(%task_id, %error, "a task's state was not noted");
+                    tracing::warn!(%task_id, %error, "the state of a task was not recorded");
                 }
             }
-            ServerEvent::Warning(error) => tracing::debug!(%error, "a message was no request"),
+            ServerEvent::Warning(error) => tracing::debug!(%error, "a message was refused"),
             ServerEvent::Writable => self.handle.notify(),
             ServerEvent::Closed(reason) => return Some(reason),
         }
@@ -113,7 +113,7 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
         conn.close_with(frame, now);
     }
 
-    /// Takes no more chats, and lets the running one come to its end.
+    /// Accepts no more chats, and lets the running one end.
     fn shut_down(&mut self, tasks: &mut Running) {
         self.handle.with(ServerConn::stop_taking);
         let (handle, timeout) = (self.handle.clone(), self.shared.shutdown_timeout);
@@ -160,8 +160,7 @@ impl<A: Agent> Handler<A> {
     }
 }
 
-/// Writes as soon as there is room. The other refusals do not go away: the chat or the client is
-/// gone.
+/// Writes as soon as there is room. Other refusals are permanent: the chat or the client is gone.
 async fn write(
     handle: &Handle<ServerConn>,
     mut write: impl FnMut(&mut ServerConn) -> Result<(), Refused>,

@@ -28,11 +28,11 @@ pub use options::{ServerOptions, http_config};
 pub use run::{EmitError, Run, Stopped};
 pub use service::{Service, Unauthorized};
 
-/// Why a [`Server`] does not listen.
+/// Why a [`Server`] cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Other machines could reach a server that asks for no key. Set one, or listen on a loopback
+    /// Other machines could reach a server that requires no key. Set one, or listen on a loopback
     /// address.
     #[error(transparent)]
     Auth(#[from] AuthError),
@@ -88,7 +88,7 @@ pub struct Server<A> {
     shutdown_timeout: Duration,
 }
 
-/// Ends a [`Server`]. Cheap to clone; dropping it ends nothing.
+/// A handle that ends a [`Server`]. Cheap to clone; dropping it does not end the server.
 #[derive(Clone)]
 pub struct ServerHandle {
     stop: Arc<dyn Fn() + Send + Sync>,
@@ -96,13 +96,13 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// Stops accepting and takes no more chats. Running ones may go on for the
-    /// [shutdown timeout](ServerOptions::with_shutdown_timeout), and no longer than `deadline`; then
-    /// every connection is closed with 1001, and what is left at the deadline is cut. May be called
-    /// more than once; an earlier deadline counts.
+    /// Stops accepting connections and chats. Running chats may go on for the [shutdown
+    /// timeout](ServerOptions::with_shutdown_timeout), but no longer than `deadline`; then every
+    /// connection is closed with 1001, and those still open at the deadline are cut. May be called
+    /// more than once; the earliest deadline counts.
     ///
     /// # Cancel safety
-    /// Dropping the future gives up the report. The drain goes on.
+    /// If the future is dropped, the report is lost. The drain goes on.
     pub async fn drain(&self, deadline: Duration) -> DrainReport {
         (self.stop)();
         self.handle.drain(deadline).await
@@ -116,11 +116,11 @@ impl fmt::Debug for ServerHandle {
 }
 
 impl<A: Agent> Server<A> {
-    /// Listens. WebSockets are served at [`RPC_PATH`], chats as streams and the status over HTTP
-    /// beside them.
+    /// Binds the server to an address. It serves WebSockets at [`RPC_PATH`], and chats as streams
+    /// and the status over HTTP.
     ///
     /// # Errors
-    /// [`BindError`]. Without a key all the addresses have to be loopback addresses.
+    /// [`BindError`]. Without a key, all addresses must be loopback addresses.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -160,26 +160,25 @@ impl<A: Agent> Server<A> {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.server.local_addr()
     }
 
-    /// Where clients connect to, such as `http://127.0.0.1:6767`.
+    /// Returns the URL for clients, such as `http://127.0.0.1:6767`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.local_addr())
     }
 
-    /// How many connections there are, and what became of others; it goes on counting while the
-    /// server runs.
+    /// Returns the counters of open and ended connections; they are updated while the server runs.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         self.server.counters()
     }
 
-    /// A handle that ends the server.
+    /// Returns a handle that ends the server.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
         let service = self.service.clone();
@@ -189,19 +188,19 @@ impl<A: Agent> Server<A> {
         }
     }
 
-    /// The agent.
+    /// Returns the agent.
     #[must_use]
     pub fn agent(&self) -> Arc<A> {
         self.service.agent()
     }
 
-    /// The server without its socket.
+    /// Returns the server without its socket.
     #[must_use]
     pub fn service(&self) -> Service<A> {
         self.service.clone()
     }
 
-    /// Serves until the [handle](Self::handle) or a client's request for the shutdown drains it.
+    /// Serves until the [handle](Self::handle), or a client's shutdown request, drains the server.
     ///
     /// # Cancel safety
     /// Dropping the future cuts all connections.

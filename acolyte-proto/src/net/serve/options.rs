@@ -9,10 +9,10 @@ use crate::auth::Auth;
 use crate::limits::{MAX_MESSAGE_BYTES, MAX_TASKS, SHUTDOWN_TIMEOUT, STREAM_KEEP_ALIVE};
 use crate::server::ServerConfig;
 
-/// What is served before and beside the upgrade by default: no web pages but those of the server's
-/// own origin may connect, on a loopback address no foreign `Host` is served, and bodies have at most
-/// 16 MiB. Allow more pages with [`Guards::with_allowed_origin`]. Without a key a page can have the
-/// agent do anything, so pages of other ports of this machine are not let in either.
+/// Returns the default settings for HTTP: only web pages of the server's own origin may connect, a
+/// foreign `Host` is refused on a loopback address, and bodies have at most 16 MiB. Allow more
+/// pages with [`Guards::with_allowed_origin`]. Without a key a page could make the agent do
+/// anything, so pages of other ports of this machine are refused, too.
 #[must_use]
 pub fn http_config() -> HttpConfig {
     let guards = Guards::default().with_same_origin(true);
@@ -23,7 +23,7 @@ pub fn http_config() -> HttpConfig {
 }
 
 rpc_core::config! {
-    /// How a [`Server`](super::Server) or a [`Service`](super::Service) behaves.
+    /// The configuration of a [`Server`](super::Server) or a [`Service`](super::Service).
     ///
     /// ```
     /// use acolyte_proto::auth::{ApiKey, Auth};
@@ -37,22 +37,22 @@ rpc_core::config! {
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
-        /// Whether a key is asked for, and which. Default none.
+        /// The required key. Default none.
         pub auth: Auth = Auth::open() => with_auth(Auth),
-        /// Queue, limits and times of each WebSocket connection.
+        /// The queue, limits and timeouts of each WebSocket connection.
         pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
         /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
         /// [`http_config`]; start from it. Not used by a [`Service`](super::Service).
         pub http: HttpConfig = http_config() => with_http(HttpConfig),
-        /// Transport treatment and observer of each WebSocket. Its write timeout ends a connection
-        /// whose client takes nothing.
+        /// Transport settings and observer of each WebSocket. The write timeout ends a connection
+        /// whose client reads nothing.
         pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
-        /// Tasks that are remembered. Default [`MAX_TASKS`].
+        /// The number of remembered tasks. Default [`MAX_TASKS`].
         pub max_tasks: usize = MAX_TASKS => with_max_tasks,
-        /// How long a chat over HTTP may be silent before a comment keeps the line alive. Default 15 s.
+        /// How long a chat over HTTP may be silent before a comment is sent. Default 15 s.
         pub stream_keep_alive: Duration = STREAM_KEEP_ALIVE => with_stream_keep_alive,
-        /// Whether `POST /v1/admin/shutdown` ends the server. Default `true`, as the known server does;
-        /// otherwise there is no such endpoint.
+        /// Whether `POST /v1/admin/shutdown` ends the server. Default `true`, as at the known
+        /// server; otherwise the endpoint does not exist.
         pub admin_shutdown: bool = true => with_admin_shutdown,
         /// How long running chats may go on when the server ends. Default 5 s.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,

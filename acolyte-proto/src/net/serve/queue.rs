@@ -1,4 +1,4 @@
-//! [`ResponseQueue`]: the steps and the end of one chat over HTTP, on their way to the body.
+//! [`ResponseQueue`]: the steps and the end of one chat over HTTP, waiting for the body.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,14 +10,14 @@ use crate::error::ChatError;
 use crate::frame::Reply;
 use crate::http::push_data;
 
-/// Steps that wait, at most.
+/// The largest number of waiting steps.
 const MAX_STEPS: usize = 128;
-/// Bytes of them, at most; a single larger step passes.
+/// The largest size of the waiting steps in bytes; a single larger step passes.
 const MAX_BYTES: usize = 16 * 1024;
-/// What an agent is told that a step is too large.
+/// The agent's error for a step that is too large.
 pub(super) const STEP_TOO_LARGE: &str = "A step of the chat is too large to be sent.";
 
-/// How a chat ends.
+/// The end of a chat.
 pub(super) type End = Result<Box<Reply>, Box<ChatError>>;
 
 /// Why a step was not added.
@@ -25,7 +25,7 @@ pub(super) type End = Result<Box<Reply>, Box<ChatError>>;
 pub(super) enum NotAdded {
     /// Try again when there is [room](ResponseQueue::room).
     Full,
-    /// Nothing more is taken.
+    /// No more steps are accepted.
     Stopped,
     /// The step could not be written.
     Refused(Refused),
@@ -40,13 +40,13 @@ pub(super) struct ResponseQueue {
 
 #[derive(Default)]
 struct State {
-    /// The steps as events of the stream.
+    /// The steps, as events of the stream.
     text: String,
     steps: usize,
     end: Option<End>,
-    /// The end was taken; there is no second one.
+    /// The end was taken; there is only one.
     ended: bool,
-    /// No more steps are taken.
+    /// No more steps are accepted.
     stopped: bool,
 }
 
@@ -97,7 +97,7 @@ impl ResponseQueue {
         Ok(())
     }
 
-    /// Adds the end, unless there is one already. Nothing is taken after it.
+    /// Adds the end, unless there already is one. Nothing is accepted after it.
     pub(super) fn end(&self, end: End) {
         let mut state = self.lock();
         state.stopped = true;
@@ -109,7 +109,7 @@ impl ResponseQueue {
         self.room.notify_waiters();
     }
 
-    /// Waits until there is room, or nothing more is taken.
+    /// Waits until there is room, or until no more steps are accepted.
     pub(super) async fn room(&self) {
         loop {
             // Made before the look, so that no change falls between.
@@ -124,7 +124,7 @@ impl ResponseQueue {
         }
     }
 
-    /// Waits for something and takes all of it; `None` once the end was taken.
+    /// Waits for steps or the end, and takes all there is; `None` once the end was taken.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -142,7 +142,7 @@ impl ResponseQueue {
         }
     }
 
-    /// Takes what there is, and whether the end was taken.
+    /// Takes all there is, and returns whether that includes the end.
     fn take(&self, write_end: impl Fn(&End, &mut String)) -> (String, bool) {
         let mut state = self.lock();
         let mut bytes = std::mem::take(&mut state.text);

@@ -1,4 +1,4 @@
-//! [`Run`]: one chat, as an [`Agent`](super::Agent) sees it.
+//! [`Run`]: one chat, from an [`Agent`](super::Agent)'s point of view.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,20 +14,20 @@ use crate::event::{ChecklistTag, Event};
 use crate::id::{RpcId, TaskId};
 use crate::server::ServerConn;
 
-/// Nothing more is sent for the chat: it was aborted, the client has left, or it has ended.
+/// The error of a chat that sends no more: it was aborted, it has ended, or the client has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the chat has ended")]
 pub struct Stopped;
 
-/// An event that was not sent.
+/// Why an event was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// Nothing more is sent for the chat. Stop.
+    /// The chat sends no more. Stop working.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The event cannot be sent: it is `error`, which only the end of a chat is, or no JSON. The
-    /// same event would be refused again.
+    /// The event cannot be sent: it is `error`, which is only sent as the end of a chat, or it is
+    /// not JSON. The same event is refused again.
     #[error("the event cannot be sent: {why}")]
     Invalid {
         /// What is wrong with it.
@@ -35,22 +35,22 @@ pub enum EmitError {
     },
 }
 
-/// One chat while it runs. Cheap to clone.
+/// A handle to one running chat. Cheap to clone.
 #[derive(Clone)]
 pub struct Run {
     pub(super) origin: Arc<Origin>,
     pub(super) cancellation: Cancellation,
 }
 
-/// Where a chat comes from, and where it goes.
+/// The origin of a chat, and the destination of its steps.
 pub(super) struct Origin {
     pub(super) address: Option<SocketAddr>,
-    /// By which name checklists are sent.
+    /// The name under which checklists are sent.
     pub(super) checklist: ChecklistTag,
     pub(super) output: Output,
 }
 
-/// Where the steps of a chat go.
+/// The destination of a chat's steps.
 pub(super) enum Output {
     /// To the machine of a WebSocket.
     Connection {
@@ -58,12 +58,12 @@ pub(super) enum Output {
         id: RpcId,
         task_id: TaskId,
     },
-    /// Into the body of an HTTP answer.
+    /// Into the body of an HTTP response.
     Body(Arc<ResponseQueue>),
 }
 
 impl Run {
-    /// The request's id, for a log; `None` over HTTP.
+    /// Returns the request's id, for logs; `None` over HTTP.
     #[must_use]
     pub fn id(&self) -> Option<&RpcId> {
         match &self.origin.output {
@@ -72,7 +72,8 @@ impl Run {
         }
     }
 
-    /// The task, whose state the server keeps by itself; `None` over HTTP, where chats are no tasks.
+    /// Returns the id of the task, whose state the server tracks; `None` over HTTP, where chats are
+    /// not tasks.
     #[must_use]
     pub fn task_id(&self) -> Option<&TaskId> {
         match &self.origin.output {
@@ -81,21 +82,21 @@ impl Run {
         }
     }
 
-    /// Where the client is; `None` if the transport has no address.
+    /// Returns the client's address; `None` if the transport has none.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.origin.address
     }
 
-    /// Sends a step. It is on its way at once; steps that are sent without a wait between them leave
-    /// together. While the client reads more slowly than the chat says something, this waits, until
-    /// the write timeout gives the client up.
+    /// Sends a step at once; steps sent without a wait between them leave together. While the
+    /// client reads more slowly than the chat produces steps, this waits, until the write timeout
+    /// closes the connection.
     ///
     /// # Errors
     /// [`EmitError`]. A step that is too large for a message ends the chat with an error.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: nothing was sent.
+    /// If the future is dropped before it is ready, nothing was sent.
     pub async fn emit(&self, event: &Event) -> Result<(), EmitError> {
         if matches!(event, Event::Error(_)) {
             let why = "`error` is the end of a chat; return it".to_owned();
@@ -122,7 +123,7 @@ impl Run {
         }
     }
 
-    /// Sends more of the model's text; as [`emit`](Self::emit).
+    /// Sends more of the model's text, as [`emit`](Self::emit) does.
     ///
     /// # Errors
     /// [`Stopped`]
@@ -137,7 +138,7 @@ impl Run {
         }
     }
 
-    /// Whether the chat was aborted: begin nothing more, no call of a tool above all.
+    /// Returns whether the chat was aborted: then start nothing more, in particular no tool.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancellation.is_cancelled()
@@ -151,14 +152,14 @@ impl Run {
         self.cancellation.clone().cancelled().await;
     }
 
-    /// As [`cancelled`](Self::cancelled), to hand on to what the chat starts.
+    /// Like [`cancelled`](Self::cancelled), as a value to pass on to what the chat starts.
     #[must_use]
     pub fn cancellation(&self) -> Cancellation {
         self.cancellation.clone()
     }
 
-    /// Whether another chat of the connection waits. The known server then leaves out what is not
-    /// needed for the answer.
+    /// Returns whether another chat of the connection waits. The known server then skips work that
+    /// is not needed for the answer.
     #[must_use]
     pub fn has_waiting(&self) -> bool {
         match &self.origin.output {
@@ -168,8 +169,8 @@ impl Run {
     }
 }
 
-/// Writes a step to the machine as soon as there is room. One that does not fit a message ends the
-/// chat with an error.
+/// Writes a step to the machine as soon as there is room. A step that is too large for a message
+/// ends the chat with an error.
 async fn write(
     handle: &Handle<ServerConn>,
     id: &RpcId,

@@ -1,4 +1,4 @@
-//! [`Service`]: the server without a socket, to be mounted on any HTTP server.
+//! [`Service`]: the server without a socket, to mount on any HTTP server.
 
 use std::fmt;
 use std::future::Future;
@@ -26,18 +26,18 @@ use crate::task::Load;
 const JSON: HeaderValue = HeaderValue::from_static("application/json;charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static(PLAIN_TEXT);
 
-/// No right key was shown: answer with 401 and the text `Unauthorized`.
+/// The error for a missing or wrong key: respond with 401 and the text `Unauthorized`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no right API key was shown")]
+#[error("the API key is missing or wrong")]
 pub struct Unauthorized;
 
-/// The server without a socket: [`Server`](super::Server) is one with. Cheap to clone.
+/// A server without a socket; [`Server`](super::Server) adds one. Cheap to clone.
 ///
-/// To mount it on the HTTP server of your choice, axum for one: give plain requests to
-/// [`http`](Self::http). For an upgrade of [`RPC_PATH`], ask [`admit`](Self::admit) first, select
-/// the subprotocol that it gives, and give the upgraded line to [`websocket`](Self::websocket) as a
-/// [`Transport`]. Whoever mounts it checks `Origin` and `Host`, for which
-/// [`Guards`](rpc_core::net::server::Guards) are made, and bounds bodies at 16 MiB.
+/// To mount it on another HTTP server, such as axum, pass plain requests to [`http`](Self::http).
+/// For an upgrade of [`RPC_PATH`], call [`admit`](Self::admit) first, select the subprotocol that
+/// it returns, and pass the upgraded connection to [`websocket`](Self::websocket) as a
+/// [`Transport`]. You must check `Origin` and `Host` ([`Guards`](rpc_core::net::server::Guards)
+/// does), and limit bodies to 16 MiB.
 ///
 /// In axum, for example, with `line` a [`Transport`] around its `WebSocket`:
 ///
@@ -68,7 +68,7 @@ impl<A> Clone for Service<A> {
 }
 
 impl<A: Agent> Service<A> {
-    /// A service for this agent. Of the options `http` is not used.
+    /// Creates a service for this agent. The option `http` is not used.
     #[must_use]
     pub fn new(agent: A, options: ServerOptions) -> Self {
         let shared = Shared {
@@ -89,27 +89,27 @@ impl<A: Agent> Service<A> {
         }
     }
 
-    /// The agent.
+    /// Returns the agent.
     #[must_use]
     pub fn agent(&self) -> Arc<A> {
         Arc::clone(&self.shared.agent)
     }
 
-    /// Sets the address that `status` tells where the agent tells none. The first one counts; a
+    /// Sets the address that `status` reports if the agent gives none. The first call counts; a
     /// [`Server`](super::Server) sets its own.
     pub fn set_address(&self, address: impl Into<String>) {
         // What is set already stays.
         let _ = self.shared.address.set(address.into());
     }
 
-    /// How much there is to do, on all connections.
+    /// Returns the load of all connections.
     #[must_use]
     pub fn load(&self) -> Load {
         self.shared.load()
     }
 
-    /// Whether whoever sends these headers may come in, and the subprotocol to select if they ask
-    /// for an upgrade: the first that is offered.
+    /// Checks the key in the headers of a request, and returns the subprotocol to select for an
+    /// upgrade: the first one offered.
     ///
     /// # Errors
     /// [`Unauthorized`]
@@ -117,12 +117,12 @@ impl<A: Agent> Service<A> {
         admit(&self.shared.auth, headers)
     }
 
-    /// Answers a plain HTTP request: health, status, a chat as a stream, the shutdown; and what is
-    /// known not to be there.
+    /// Answers a plain HTTP request: health, status, a chat as a stream, the shutdown, and the
+    /// paths known not to exist.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up. A chat that has begun ends when the answer's body is
-    /// dropped.
+    /// If the future is dropped, the response is lost. A chat that has started ends when the body
+    /// of the response is dropped.
     pub async fn http(
         &self,
         request: Request<Bytes>,
@@ -162,7 +162,7 @@ impl<A: Agent> Service<A> {
     /// Serves one WebSocket that was upgraded already, or any other transport, to its end.
     ///
     /// # Cancel safety
-    /// Dropping the future cuts the line and drops the work on its chats.
+    /// If the future is dropped, the connection is cut and the work on its chats is dropped.
     pub fn websocket<T: Transport>(
         &self,
         transport: T,
@@ -171,8 +171,8 @@ impl<A: Agent> Service<A> {
         serve(Arc::clone(&self.shared), transport, address).map(drop)
     }
 
-    /// Waits until a client asks for the [shutdown](SHUTDOWN_PATH): then [stop](Self::stop), and end
-    /// the HTTP server.
+    /// Waits until a client requests the [shutdown](SHUTDOWN_PATH): then call [`stop`](Self::stop),
+    /// and end the HTTP server.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -180,8 +180,8 @@ impl<A: Agent> Service<A> {
         self.shared.asked_to_stop.get().cancelled().await;
     }
 
-    /// Takes no more chats on any connection. Running ones may go on for the
-    /// [shutdown timeout](ServerOptions::with_shutdown_timeout), then all connections are closed.
+    /// Accepts no more chats on any connection. Running chats may go on for the [shutdown
+    /// timeout](ServerOptions::with_shutdown_timeout), then all connections are closed.
     pub fn stop(&self) {
         self.shared.stopping.give();
     }

@@ -1,4 +1,4 @@
-//! [`Shared`]: what all connections of a server have in common.
+//! [`Shared`]: the state shared by all connections of a server.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -30,15 +30,15 @@ pub(super) struct Shared<A> {
     pub(super) stream_keep_alive: Duration,
     pub(super) admin_shutdown: bool,
     pub(super) shutdown_timeout: Duration,
-    /// The server's own address, as `status` tells it.
+    /// The server's own address, as reported by `status`.
     pub(super) address: OnceLock<String>,
-    /// The server ends.
+    /// Set when the server ends.
     pub(super) stopping: Signal,
-    /// A client wants the server to end.
+    /// Set when a client wants the server to end.
     pub(super) asked_to_stop: Signal,
 }
 
-/// A signal and who gives it.
+/// A signal and its sender.
 pub(super) struct Signal {
     giver: Canceller,
     signal: Cancellation,
@@ -65,7 +65,7 @@ impl<A: Agent> Shared<A> {
         tasks.load()
     }
 
-    /// What the agent says of the server, with what the server knows by itself.
+    /// Returns the agent's status, completed with the server's own numbers.
     pub(super) async fn status(&self) -> Status {
         let status = guarded("status", self.agent.status()).await;
         let mut status = status.unwrap_or_else(|| Status::new("", ""));

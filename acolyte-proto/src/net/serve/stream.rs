@@ -22,14 +22,14 @@ use crate::frame::ChatRequest;
 use crate::http::{KEEP_ALIVE, read_body, write_done, write_error};
 use crate::server::{SHUTTING_DOWN, complete};
 
-/// The body of the answer. The chat ends when it is dropped.
+/// The body of the response. Dropping it ends the chat.
 struct Stream {
     queue: Arc<ResponseQueue>,
     keep_alive: Duration,
     _work: Work,
 }
 
-/// The chat's own task, which goes when this goes.
+/// The task of the chat, which is dropped with this.
 struct Work {
     task: JoinHandle<()>,
     _canceller: Canceller,
@@ -41,7 +41,7 @@ impl Drop for Work {
     }
 }
 
-/// Begins a chat. It has no place in a queue and is no task.
+/// Starts a chat. It is neither queued nor a task.
 pub(super) fn stream<A: Agent>(
     shared: &Arc<Shared<A>>,
     body: &Bytes,
@@ -83,7 +83,7 @@ pub(super) fn stream<A: Agent>(
     answer
 }
 
-/// Works on the chat until it ends, or until the server has ended for long enough.
+/// Works on the chat until it ends, or until the shutdown of the server has taken long enough.
 async fn work<A: Agent>(
     shared: Arc<Shared<A>>,
     queue: Arc<ResponseQueue>,
@@ -113,7 +113,7 @@ impl Stream {
     }
 }
 
-/// The end as the last frame of the stream.
+/// Writes the end as the last frame of the stream.
 fn write_end(end: &End, bytes: &mut String) {
     let written = match end {
         Ok(reply) => write_done(reply, bytes),

@@ -1,4 +1,4 @@
-//! [`Line`]: one HTTP connection with one exchange on it, driven by whoever waits for the answer.
+//! [`Line`]: one HTTP connection with one exchange, driven by whoever waits for the response.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -35,7 +35,7 @@ impl Line {
         })
     }
 
-    /// Sends a request and waits for the head of the answer.
+    /// Sends a request and waits for the head of the response.
     pub(super) async fn send(
         &mut self,
         request: Request<Once>,
@@ -49,7 +49,7 @@ impl Line {
         answer.await.map_err(|error| failed(&error))
     }
 
-    /// The next piece of the answer; `None` at its end.
+    /// Returns the next piece of the response; `None` at its end.
     pub(super) async fn next(&mut self, body: &mut Incoming) -> Option<Result<Bytes, CloseReason>> {
         loop {
             let frame = poll_fn(|cx| {
@@ -68,7 +68,7 @@ impl Line {
         }
     }
 
-    /// The whole answer, of which no more than `max` bytes are kept.
+    /// Reads the whole response and returns its first `max` bytes.
     pub(super) async fn read(
         &mut self,
         mut body: Incoming,

@@ -27,15 +27,15 @@ use crate::http::{EVENT_STREAM, status_url, stream_url};
 use line::{Line, Once};
 pub(super) use stream::SseStream;
 
-/// So much of a refusal is read.
+/// The number of bytes of a refusal that are read.
 const MAX_REFUSAL: usize = 4 * 1024;
 
-/// Chats and questions over HTTP. Cheap to clone. Every chat has a connection of its own, so chats
-/// never wait for one another, and there is nothing to keep open and nothing to spawn.
+/// A client for chats and questions over HTTP. Cheap to clone. Every chat has its own connection,
+/// so chats never wait for one another, and there is nothing to keep open or to spawn.
 ///
-/// The chats are the [`Chat`]s that a [`Client`](super::Client) gives, and tell the same; but they
-/// are no tasks, so a chat whose connection is lost is lost. A chat goes on only while its updates
-/// are taken.
+/// The chats are the same [`Chat`]s that a [`Client`](super::Client) returns, with the same
+/// updates, but they are not tasks, so a chat is lost with its connection. A chat progresses only
+/// while its updates are read.
 ///
 /// ```
 /// use acolyte_proto::frame::ChatRequest;
@@ -63,7 +63,8 @@ pub struct SseClient {
 }
 
 impl SseClient {
-    /// A client of the server at this URL, by the rule of [`stream_url`]. Nothing is sent yet.
+    /// Creates a client for the server at this URL, by the rule of [`stream_url`]. Nothing is sent
+    /// yet.
     ///
     /// # Errors
     /// As for [`dialer`](super::dialer).
@@ -79,7 +80,7 @@ impl SseClient {
         })
     }
 
-    /// Sets which certificates are trusted. Without it, the platform's roots are.
+    /// Sets the trusted certificates. The default is the platform's roots.
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     #[must_use]
@@ -88,18 +89,18 @@ impl SseClient {
         self
     }
 
-    /// Starts a chat and waits for the head of the answer. A chat that cannot be sent, or that is
-    /// refused, says so in its only update.
+    /// Starts a chat and waits for the head of the response. A chat that cannot be sent or is
+    /// refused reports so in its only update.
     ///
     /// # Cancel safety
-    /// Dropping the future, or the [`Chat`], closes the connection: servers of this crate stop the
-    /// chat then, known ones let it run to its end.
+    /// Dropping the future, or the [`Chat`], closes the connection: servers of this crate then stop
+    /// the chat, known ones let it run to its end.
     pub async fn start_chat(&self, request: ChatRequest) -> Chat {
         self.start(request, self.config.clone()).await
     }
 
-    /// As [`start_chat`](Self::start_chat), with a time of its own that the chat waits for each next
-    /// frame; `None` is for ever, which suits a person who can abort.
+    /// Like [`start_chat`](Self::start_chat), with its own limit on how long the chat waits for each
+    /// next frame; `None` is for ever, for a person who can abort.
     ///
     /// # Cancel safety
     /// As for [`start_chat`](Self::start_chat).
@@ -117,10 +118,10 @@ impl SseClient {
         Chat::over_sse(stream)
     }
 
-    /// The server's status. Safe to repeat.
+    /// Requests the server's status. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`]; [`RpcError::Status`] for an answer that is no success.
+    /// Every [`CallError`]; [`RpcError::Status`] for a status that is not a success.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -131,7 +132,7 @@ impl SseClient {
         }))
     }
 
-    /// Asks the server who it is, and whether it is one that this client can work with: as
+    /// Checks the server's version and capabilities, as
     /// [`Client::handshake`](super::Client::handshake) does. Safe to repeat.
     ///
     /// # Errors
@@ -199,7 +200,7 @@ impl SseClient {
     }
 }
 
-/// The path of a URL that was checked.
+/// Returns the path of a URL that was already checked.
 fn path_of(url: &str) -> Arc<str> {
     let uri = url.parse::<Uri>();
     uri.map_or("/".into(), |uri| uri.path().into())

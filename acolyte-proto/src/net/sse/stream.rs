@@ -17,15 +17,15 @@ use super::line::{Line, Once};
 use crate::client::{ChatUpdate, ClientConfig, Outcome, StreamChat};
 use crate::http::EVENT_STREAM;
 
-/// So many updates may wait to be taken; then nothing more is read.
+/// The number of unread updates beyond which nothing more is read.
 const WAITING: usize = 64;
 
 /// A chat over HTTP.
 pub(in crate::net) struct SseStream {
-    /// Reads the answer; `None` once it has ended or was given up.
+    /// Reads the response; `None` once it has ended or was given up.
     work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     updates: mpsc::Receiver<ChatUpdate>,
-    /// An update that was waited for and not taken.
+    /// An update that was awaited but not yet taken.
     first: Option<ChatUpdate>,
 }
 
@@ -45,7 +45,7 @@ impl SseStream {
         }
     }
 
-    /// A chat that is not sent.
+    /// Creates a chat that is not sent.
     pub(super) fn refused(refused: Refused) -> Self {
         let (_, updates) = mpsc::channel(1);
         Self {
@@ -63,7 +63,7 @@ impl SseStream {
         }
     }
 
-    /// Hangs up. What has come already can still be taken.
+    /// Hangs up. Updates already received can still be taken.
     pub(in crate::net) fn abort(&mut self) {
         self.work = None;
     }
@@ -130,7 +130,8 @@ async fn work(
     }
 }
 
-/// What comes before a deadline. What is there already counts, however late it is taken.
+/// Returns the result of `work`, if it comes before the deadline. A result that is already there
+/// counts, however late it is taken.
 async fn before<F: Future>(deadline: Option<Instant>, work: F) -> Option<F::Output> {
     let sleep = async {
         match deadline {

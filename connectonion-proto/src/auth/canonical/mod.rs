@@ -1,11 +1,10 @@
-//! Canonical JSON: the bytes that a signature is about, made from the received text.
+//! Canonical JSON: the bytes that a signature covers, made from the received text.
 //!
-//! Peers sign what their own language writes for the payload, and there are several such forms:
-//! see [`Canonical`]. All of them are made from the text as it was received, so that nothing gets
-//! lost on the way: numbers keep their digits, members can keep their order, and half of a
-//! surrogate pair stays what it is. From the bytes upwards: `points` reads the characters of a
-//! string, `tree` finds strings, numbers and members, `number` writes numbers as Python does,
-//! `write` puts a form together.
+//! Peers sign what their own language writes for the payload, in one of several forms: see
+//! [`Canonical`]. All forms are made from the text as it was received, so that nothing is lost:
+//! numbers keep their digits, members can keep their order, and half of a surrogate pair stays as
+//! it is. The layers from the bottom: `points` reads the characters of a string, `tree` finds
+//! strings, numbers and members, `number` writes numbers as Python does, `write` writes a form.
 
 mod number;
 mod points;
@@ -21,25 +20,26 @@ use crate::limits::server_limits;
 use tree::Value;
 pub(super) use tree::{Value as Tree, same_name};
 
-/// A form in which a payload is signed. In each of them there is no white space; strings have the
-/// short escapes `\" \\ \b \f \n \r \t`, and `\u00xx` for other control characters; of members with
-/// the same name the last one counts, in the place of the first. Exhaustive: a signature over
-/// anything else is refused by the known hosts.
+/// A form in which a payload is signed. All of them have no white space; strings have the short
+/// escapes `\" \\ \b \f \n \r \t`, and `\u00xx` for other control characters; of members with the
+/// same name the last one counts, in the place of the first. Exhaustive: known hosts refuse a
+/// signature over anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Canonical {
-    /// Members sorted by code point at every level; DEL and everything that is not ASCII escaped as
-    /// `\uxxxx`; numbers as received. What Python clients sign.
+    /// Members sorted by code point at every level; DEL and all non-ASCII characters escaped as
+    /// `\uxxxx`; numbers as received. Signed by Python clients.
     Escaped,
-    /// As [`Escaped`](Self::Escaped), but with the characters themselves; only halves of surrogate
-    /// pairs are escaped. What newer JavaScript clients sign.
+    /// Like [`Escaped`](Self::Escaped), but with unescaped characters; only halves of surrogate pairs
+    /// are escaped. Signed by newer JavaScript clients.
     Utf8,
-    /// As [`Utf8`](Self::Utf8), but with only the outermost members sorted, as JavaScript does it
-    /// (whole numbers first, then by UTF-16 unit), and those inside in the order in which they were
-    /// received. What older JavaScript clients sign.
+    /// Like [`Utf8`](Self::Utf8), but only the outermost members are sorted, as JavaScript does it
+    /// (whole numbers first, then by UTF-16 unit); inner members keep the order in which they were
+    /// received. Signed by older JavaScript clients.
     TopLevel,
-    /// As [`Escaped`](Self::Escaped), but with numbers as Python writes them: `1e5` is `100000.0`.
-    /// What a Python host makes of a text; the same as [`Escaped`](Self::Escaped) if the text comes
-    /// from Python. We sign this: every host makes the same of it, whatever happens on the way.
+    /// Like [`Escaped`](Self::Escaped), but with numbers as Python writes them: `1e5` is `100000.0`.
+    /// A Python host derives this form from a text; it equals [`Escaped`](Self::Escaped) if the
+    /// text comes from Python. This crate signs it, because every host derives it identically,
+    /// whatever happens on the way.
     Python,
 }
 
@@ -47,7 +47,7 @@ impl Canonical {
     /// All forms, in the order in which a signature is tried.
     pub const ALL: [Self; 4] = [Self::Escaped, Self::Utf8, Self::TopLevel, Self::Python];
 
-    /// How the members of an object are sorted. `outermost` if it is the payload itself.
+    /// Returns how the members of an object are sorted. `outermost` if it is the payload itself.
     const fn order(self, outermost: bool) -> Order {
         match self {
             Self::Escaped | Self::Utf8 | Self::Python => Order::CodePoints,
@@ -57,7 +57,7 @@ impl Canonical {
     }
 }
 
-/// How the members of an object are sorted.
+/// The order of an object's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     CodePoints,
@@ -80,7 +80,7 @@ enum Order {
 ///
 /// # Errors
 /// [`DecodeError`] if the text is not JSON, has more than [`MAX_SERVER_MESSAGE`](crate::limits::MAX_SERVER_MESSAGE) bytes or 65,536 values,
-/// or nests more than 128 levels deep. Trying again fails again.
+/// or nests more than 128 levels deep. Retrying fails again.
 pub fn canonical_json(text: &str, form: Canonical) -> Result<String, DecodeError> {
     let value = read(text, &server_limits())?;
     Ok(value.canonical(form, text.len()))
@@ -89,7 +89,7 @@ pub fn canonical_json(text: &str, form: Canonical) -> Result<String, DecodeError
 /// Reads a text that is one JSON value.
 ///
 /// # Errors
-/// As [`canonical_json`], with these limits.
+/// As for [`canonical_json`], with these limits.
 pub(super) fn read<'a>(text: &'a str, limits: &Limits) -> Result<Value<'a>, DecodeError> {
     check_size(text.len(), limits)?;
     Value::read(text, limits)

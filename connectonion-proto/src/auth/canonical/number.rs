@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// What Python makes of the text of a number: whole numbers stay as they are (of any size), others
-/// become the shortest text that reads as the same 64-bit number.
+/// Returns a number as Python writes it: whole numbers stay unchanged, whatever their size; others
+/// become the shortest text for the same 64-bit number.
 pub(super) fn python(text: &str) -> Cow<'_, str> {
     if !text.contains(['.', 'e', 'E']) {
         return Cow::Borrowed(if text == "-0" { "0" } else { text });
@@ -18,7 +18,7 @@ pub(super) fn python(text: &str) -> Cow<'_, str> {
     Cow::Owned(float(value))
 }
 
-/// `repr` of a finite number.
+/// Returns Python's `repr` of a finite number.
 fn float(value: f64) -> String {
     // "-1.5e-7": the shortest digits and the exponent of the first one.
     let shortest = format!("{value:e}");

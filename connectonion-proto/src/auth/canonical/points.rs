@@ -1,10 +1,10 @@
-//! The characters of a JSON string, read from its text without a copy.
+//! The characters of a JSON string, read from its text without copying.
 
 use std::cmp::Ordering;
 use std::str::Chars;
 
-/// The code points of a string, given as the text between its quotation marks. Half of a surrogate
-/// pair, which no `char` can hold, is a code point as well.
+/// An iterator over the code points of a string, given as the text between its quotation marks.
+/// Half of a surrogate pair, which no `char` can hold, is a code point, too.
 #[derive(Clone)]
 pub(super) struct Points<'a>(Chars<'a>);
 
@@ -13,7 +13,7 @@ impl<'a> Points<'a> {
         Self(quoted.chars())
     }
 
-    /// The code point of `\uxxxx`, and of a second escape if the two are a pair.
+    /// Reads the code point of `\uxxxx`, and of a second escape if the two are a pair.
     fn escaped(&mut self) -> u32 {
         let first = unit(&mut self.0);
         if !(0xd800..0xdc00).contains(&first) {
@@ -51,7 +51,7 @@ impl Iterator for Points<'_> {
     }
 }
 
-/// Four hexadecimal digits.
+/// Reads four hexadecimal digits.
 fn unit(chars: &mut Chars<'_>) -> u32 {
     chars
         .take(4)
@@ -69,8 +69,8 @@ pub(super) fn by_points(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Compares names in the order in which a JavaScript object lists them after they were sorted:
-/// whole numbers first, by value, then all others by UTF-16 unit.
+/// Compares names by the order in which a JavaScript object lists them after sorting: whole numbers
+/// first, by value, then all others by UTF-16 unit.
 pub(super) fn as_javascript(a: &str, b: &str) -> Ordering {
     match (index(a), index(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -80,7 +80,8 @@ pub(super) fn as_javascript(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The number that a name is to JavaScript: without a sign or leading zeros, below 2³² − 1.
+/// Returns the number that JavaScript takes a name for: without a sign or leading zeros, below 2³²
+/// − 1.
 fn index(name: &str) -> Option<u32> {
     const MOST_DIGITS: usize = 10;
     let mut value = 0_u64;
@@ -95,7 +96,7 @@ fn index(name: &str) -> Option<u32> {
     (!name.is_empty() && value != u32::MAX).then_some(value)
 }
 
-/// The UTF-16 units of a string.
+/// Returns the UTF-16 units of a string.
 fn units(quoted: &str) -> impl Iterator<Item = u32> {
     Points::of(quoted).flat_map(|point| {
         let (first, second) = match pair(point) {
@@ -106,7 +107,7 @@ fn units(quoted: &str) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The surrogate pair of a code point that needs one.
+/// Returns the surrogate pair of a code point that needs one.
 pub(super) const fn pair(point: u32) -> Option<(u32, u32)> {
     match point.checked_sub(0x1_0000) {
         Some(rest) => Some((0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff))),

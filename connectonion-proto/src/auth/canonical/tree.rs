@@ -1,4 +1,4 @@
-//! [`Value`]: a JSON text taken apart, every piece of it still a piece of the text.
+//! [`Value`]: a parsed JSON text, whose parts borrow from the text.
 
 use std::cmp::Ordering;
 use std::mem;
@@ -8,32 +8,32 @@ use rpc_core::{DecodeError, Json, Limits};
 
 use super::points::{Points, by_points};
 
-/// Nesting is followed by recursion, so that it is bounded whatever the limits say.
+/// The maximum depth. Values are read by recursion, so it is bounded whatever the limits say.
 const DEEPEST: usize = 128;
 
 /// A JSON value.
 pub(in crate::auth) enum Value<'a> {
     /// `true`, `false` or `null`.
     Word(&'a str),
-    /// Its text.
+    /// The text of a number.
     Number(&'a str),
-    /// What is between the quotation marks.
+    /// The text between the quotation marks.
     Text(&'a str),
     List(Vec<Value<'a>>),
-    /// In the order in which they were received, no name twice.
+    /// The members in the order received, without duplicates.
     Object(Vec<Member<'a>>),
 }
 
 /// A member of an object.
 pub(in crate::auth) struct Member<'a> {
-    /// What is between the quotation marks of its name.
+    /// The text between the quotation marks of its name.
     pub(in crate::auth) name: &'a str,
     /// The text of its value.
     pub(in crate::auth) text: &'a str,
     pub(in crate::auth) value: Value<'a>,
 }
 
-/// Whether a name, given as the text between its quotation marks, is this one.
+/// Returns whether a name, given as the text between its quotation marks, is this one.
 pub(in crate::auth) fn same_name(quoted: &str, name: &str) -> bool {
     if quoted.contains('\\') {
         Points::of(quoted).eq(name.chars().map(u32::from))
@@ -57,11 +57,11 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A place in a text that is JSON.
+/// A position in a text that is JSON.
 struct Walk<'a> {
     text: &'a str,
     at: usize,
-    /// How many values have been read.
+    /// The number of values read.
     values: usize,
     most: usize,
     deepest: usize,
@@ -112,7 +112,7 @@ impl<'a> Walk<'a> {
         Ok(Value::Object(last_ones(members)))
     }
 
-    /// What is between two brackets, `item` by `item`.
+    /// Reads the items between two brackets with `item`.
     fn items(
         &mut self,
         depth: usize,
@@ -138,7 +138,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next byte that is no white space.
+    /// Returns the next byte that is not white space.
     fn token(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let space = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
         rest.get(space).copied()
     }
 
-    /// What is between the quotation mark here and the next one.
+    /// Reads the text between the quotation mark here and the next one.
     fn quoted(&mut self) -> Result<&'a str, DecodeError> {
         let rest = self.text.get(self.at + 1..).ok_or_else(syntax)?;
         let mut escaped = false;
@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
         Ok(inner)
     }
 
-    /// A number, `true`, `false` or `null`.
+    /// Reads a number, `true`, `false` or `null`.
     fn word(&mut self) -> &'a str {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let ends = |byte: u8| matches!(byte, b',' | b']' | b'}') || byte.is_ascii_whitespace();
@@ -185,7 +185,7 @@ fn last_ones(members: Vec<Member<'_>>) -> Vec<Member<'_>> {
     placed.into_iter().map(|(_, member)| member).collect()
 }
 
-/// Not reached: the text was checked before.
+/// The error for a syntax error, which does not occur: the text was checked before.
 fn syntax() -> DecodeError {
     DecodeError::new(DecodeErrorKind::Syntax)
 }

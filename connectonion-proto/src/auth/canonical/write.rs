@@ -5,7 +5,7 @@ use super::tree::{Member, Value};
 use super::{Canonical, Order, number};
 
 impl Value<'_> {
-    /// This value in a form. `size` is about how many bytes that are.
+    /// Returns this value in a form. `size` is its approximate size in bytes.
     pub(in crate::auth) fn canonical(&self, form: Canonical, size: usize) -> String {
         let mut out = String::with_capacity(size);
         self.write(form, true, &mut out);

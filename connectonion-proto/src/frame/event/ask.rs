@@ -1,4 +1,4 @@
-//! What the agent asks the user, and waits for.
+//! Events with which the agent asks the user and waits for the answer.
 
 use rpc_core::json::lenient::{loose, optional_array, optional_loose, or_default};
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
@@ -23,13 +23,13 @@ pub struct AskUser {
     pub options: Option<Json>,
     /// Whether several of them may be chosen.
     pub multi_select: bool,
-    /// What to fill in: an array of [`AskField`]s, as it was sent.
+    /// The form to fill in: an array of [`AskField`]s, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fields: Option<Json>,
 }
 
 impl AskUser {
-    /// A question with a free answer.
+    /// Creates a question with a free answer.
     pub fn new(question: impl Into<Str>) -> Self {
         Self {
             question: question.into(),
@@ -47,15 +47,15 @@ impl AskUser {
         Ok(self)
     }
 
-    /// The answers to choose from. At most [`Limits::max_items`].
+    /// Returns the answers to choose from. At most [`Limits::max_items`].
     ///
     /// # Errors
-    /// [`DecodeError`] if one is no string, or there are too many.
+    /// [`DecodeError`] if one is not a string, or there are too many.
     pub fn options(&self, limits: &Limits) -> Result<Vec<Str>, DecodeError> {
         list(self.options.as_ref(), limits).map_err(|error| error.under("options"))
     }
 
-    /// What to fill in. At most [`Limits::max_items`].
+    /// Returns the fields to fill in. At most [`Limits::max_items`].
     ///
     /// # Errors
     /// [`DecodeError`] if one has no name, or there are too many.
@@ -92,45 +92,45 @@ fn question_and_text<S: Serializer>(question: &Str, to: S) -> Result<S::Ok, S::E
     to.collect_map([("question", question), ("text", question)])
 }
 
-/// Something to fill in.
+/// A field to fill in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AskField {
-    /// What the answer calls it.
+    /// Its name in the answer.
     pub name: Str,
-    /// What people are shown.
+    /// Its label for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Str>,
-    /// What kind of text it is: the agent's own word.
+    /// The kind of text, in the agent's own words.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<Str>,
 }
 
-/// A tool waits for the user's leave. ConnectOnion specification, *Stream Events*.
+/// A tool waits for the user's approval. ConnectOnion specification, *Stream Events*.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalNeeded {
     /// The tool.
     pub tool: Str,
-    /// What the tool would get, as it was sent: an object as a rule.
+    /// The tool's arguments, as they were sent, usually an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Json>,
-    /// What the tool is for; often empty.
+    /// The purpose of the tool; often empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Str>,
-    /// What waits behind it: an array of [`BatchItem`]s, as it was sent.
+    /// The tools that wait behind it: an array of [`BatchItem`]s, as it was sent.
     #[serde(default, with = "opt::array", skip_serializing_if = "Option::is_none")]
     pub batch_remaining: Option<Json>,
     /// The `tool_id` of the call. Newer hosts only.
     #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<Str>,
-    /// The rule that wants it, as it was sent. Newer hosts only.
+    /// The rule that requires the approval, as it was sent. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Json>,
 }
 
 impl ApprovalNeeded {
-    /// This tool waits, with this object.
+    /// Creates an event for this tool, with an object of arguments.
     pub fn new(tool: impl Into<Str>, arguments: Json, description: impl Into<Str>) -> Self {
         Self {
             tool: tool.into(),
@@ -140,7 +140,7 @@ impl ApprovalNeeded {
         }
     }
 
-    /// What waits behind it. At most [`Limits::max_items`].
+    /// Returns the tools that wait behind it. At most [`Limits::max_items`].
     ///
     /// # Errors
     /// [`DecodeError`] if one names no tool, or there are too many.
@@ -156,8 +156,8 @@ impl ApprovalNeeded {
 pub struct BatchItem {
     /// The tool.
     pub tool: Str,
-    /// What it would get: JSON in a text, as hosts write it; an object that stands there itself as its
-    /// text, and nothing as an empty one.
+    /// Its arguments: JSON in a text, as hosts write it; an object is read as its text, and an
+    /// absent value as an empty text.
     #[serde(default = "no_arguments", deserialize_with = "arguments")]
     pub arguments: Str,
 }
@@ -170,7 +170,7 @@ fn arguments<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
     Ok(optional_loose(from)?.unwrap_or_else(no_arguments))
 }
 
-/// A plan waits for the user's word. ConnectOnion specification, *Stream Events*.
+/// A plan waits for the user's review. ConnectOnion specification, *Stream Events*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PlanReview {
@@ -180,7 +180,7 @@ pub struct PlanReview {
 }
 
 impl PlanReview {
-    /// This plan waits.
+    /// Creates an event for this plan.
     pub fn new(plan: impl Into<Str>) -> Self {
         Self {
             plan_content: plan.into(),
@@ -188,22 +188,22 @@ impl PlanReview {
     }
 }
 
-/// The agent works in another mode.
+/// The agent's mode has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModeChanged {
-    /// Which.
+    /// The new mode.
     pub mode: Mode,
-    /// Who has changed it.
+    /// Who changed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<Trigger>,
-    /// For how many turns more. Newer hosts only.
+    /// The remaining turns. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns_left: Option<u64>,
 }
 
 impl ModeChanged {
-    /// This mode, and who has changed it.
+    /// Creates an event for this mode and its trigger.
     #[must_use]
     pub const fn new(mode: Mode, triggered_by: Trigger) -> Self {
         Self {
@@ -218,16 +218,16 @@ impl ModeChanged {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UlwTurnsReached {
-    /// How many were used.
+    /// The number of used turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns_used: Option<u64>,
-    /// How many there were.
+    /// The number of allowed turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u64>,
 }
 
 impl UlwTurnsReached {
-    /// So many of so many.
+    /// Creates an event for this many used turns of this many.
     #[must_use]
     pub const fn new(turns_used: u64, max_turns: u64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! [`StreamEvent`]: one step of an agent's work, as the user may see it.
+//! [`StreamEvent`]: one step of an agent's work.
 
 mod ask;
 mod model;
@@ -23,17 +23,17 @@ use crate::id::{EventId, SessionId};
 tagged! {
     /// One step of an agent's work. ConnectOnion specification, *Stream Events*.
     ///
-    /// Hosts send all three common members with every event, and so does this crate's server; in
-    /// what is read each may be absent.
+    /// Hosts send all three common members with every event, and so does this crate's server; each
+    /// may be absent in a received event.
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct StreamEvent {
-        /// What it is.
+        /// Its kind.
         .. => pub kind: EventKind,
-        /// The event's id, where a client can go on from. Not unique: a start and its end may share
-        /// one.
+        /// The event's id, from which a client can resume. Not unique: a start and its end may
+        /// share one.
         "id" => pub id: Option<EventId>,
-        /// When it was, in seconds since 1970.
+        /// Its time, in seconds since 1970.
         "ts" => pub ts: Option<Number>,
         /// The session.
         "session_id" => pub session_id: Option<SessionId>,
@@ -42,19 +42,19 @@ tagged! {
 }
 
 tagged! {
-    /// What a [`StreamEvent`] is. The specification names seven of them; agents may send any others,
-    /// which are `Unknown`.
+    /// The kind of a [`StreamEvent`]. The specification names seven of them; agents may send any
+    /// others, which are `Unknown`.
     #[derive(Clone, Debug, PartialEq)]
     pub enum EventKind by "type" {
-        /// A prompt was taken in.
+        /// The agent has read a prompt.
         "user_input" => UserInput(UserInput),
-        /// The agent says something.
+        /// The agent's words.
         "assistant" => Assistant(Str) in #[serde(deserialize_with = "loose")] "content",
-        /// A model is asked.
+        /// A model is called.
         "llm_call" => LlmCall(LlmCall),
         /// A model has answered.
         "llm_result" => LlmResult(LlmResult),
-        /// What the agent thinks.
+        /// The agent's thoughts.
         "thinking" => Thinking(Thinking),
         /// A tool starts.
         "tool_call" => ToolCall(ToolCall),
@@ -62,29 +62,29 @@ tagged! {
         "tool_result" => ToolResult(ToolResult),
         /// The agent waits for the user's answer.
         "ask_user" => AskUser(AskUser),
-        /// A tool waits for the user's leave.
+        /// A tool waits for the user's approval.
         "approval_needed" => ApprovalNeeded(ApprovalNeeded),
-        /// A plan waits for the user's word.
+        /// A plan waits for the user's review.
         "plan_review" => PlanReview(PlanReview),
-        /// The conversation is made shorter.
+        /// The conversation is compacted.
         "compact" => Compact(Compact),
-        /// The agent works in another mode.
+        /// The agent's mode has changed.
         "mode_changed" => ModeChanged(ModeChanged),
         /// The turns of the mode `ulw` are used up; the agent waits.
         "ulw_turns_reached" => UlwTurnsReached(UlwTurnsReached),
         /// Files were saved.
         "files_received" => FilesReceived(FilesReceived),
-        /// What the agent takes the prompt for.
+        /// How the agent understands the prompt.
         "intent" => Intent(Intent),
-        /// How the agent judges what it has done.
+        /// How the agent judges its work.
         "eval" => Eval(Eval),
         /// A tool may not run.
         "tool_blocked" => ToolBlocked(ToolBlocked),
         /// An image of the agent: a data URL.
         "agent_image" => AgentImage(Str) in "image",
-        /// What a tool would change.
+        /// The change that a tool would make.
         "diff_preview" => DiffPreview(DiffPreview),
-        /// What a run has used.
+        /// The resources that a run has used.
         "complete" => Complete(Complete),
         /// The whole conversation as it is now: a [`Session`], as it was sent. Hosts send it after every
         /// event, and it may be newer than the event before it.
@@ -92,7 +92,7 @@ tagged! {
     }
 }
 
-/// Hosts that send no `tool_id` name the event's own.
+/// For hosts that send no `tool_id`: uses the event's own id.
 fn tool_id<E: serde::de::Error>(event: &mut StreamEvent) -> Result<(), E> {
     if let EventKind::ToolCall(ToolCall { tool_id, .. })
     | EventKind::ToolResult(ToolResult { tool_id, .. }) = &mut event.kind
@@ -105,8 +105,8 @@ fn tool_id<E: serde::de::Error>(event: &mut StreamEvent) -> Result<(), E> {
 }
 
 impl EventKind {
-    /// An event of an agent's own type, with the members of this object. An `id`, a `ts` and a
-    /// `session_id` among them do not count, and neither does what is no object.
+    /// Creates an event of an agent's own type, with the members of this object. An `id`, a `ts`
+    /// and a `session_id` among them are ignored; a value other than an object has no members.
     pub fn other(tag: impl Into<Str>, members: Json) -> Self {
         Self::Unknown {
             tag: tag.into(),
@@ -114,7 +114,7 @@ impl EventKind {
         }
     }
 
-    /// Whether the agent waits for the user's answer, and the type of the frame that answers.
+    /// Returns the type of the frame that answers, if the agent waits for the user's answer.
     #[must_use]
     pub const fn awaits(&self) -> Option<&'static str> {
         match self {
@@ -128,7 +128,7 @@ impl EventKind {
 }
 
 impl StreamEvent {
-    /// An event of a session, in seconds since 1970.
+    /// Creates an event of a session, at a time in seconds since 1970.
     pub fn new(
         kind: EventKind,
         id: impl Into<EventId>,

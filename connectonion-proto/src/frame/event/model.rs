@@ -1,4 +1,4 @@
-//! What models are asked and what that costs.
+//! Calls of models and their cost.
 
 use rpc_core::json::lenient::or_default;
 use rpc_core::{DecodeError, Json, Str};
@@ -8,14 +8,14 @@ use super::super::json::opt;
 use super::super::number::Number;
 use super::super::words::Phase;
 
-/// A model is asked. Clients show it as thinking.
+/// A model is called. Clients show it as thinking.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LlmCall {
-    /// Its name.
+    /// The name of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Str>,
-    /// The how manieth call of the turn it is.
+    /// The number of the call within the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u64>,
     /// `running`.
@@ -24,7 +24,7 @@ pub struct LlmCall {
 }
 
 impl LlmCall {
-    /// The call of this model.
+    /// Creates a call of this model.
     pub fn new(model: impl Into<Str>, iteration: u64) -> Self {
         Self {
             model: Some(model.into()),
@@ -38,19 +38,19 @@ impl LlmCall {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LlmResult {
-    /// Its name.
+    /// The name of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Str>,
-    /// The how manieth call of the turn it was.
+    /// The number of the call within the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u64>,
     /// How long it took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<Number>,
-    /// How many tools it wants to call.
+    /// The number of tools that it wants to call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls_count: Option<u64>,
-    /// What it cost, as it was sent: see [`usage`](Self::usage).
+    /// The cost, as it was sent: see [`usage`](Self::usage).
     #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
     pub usage: Option<Json>,
     /// How much of the model's window is used, in percent.
@@ -62,7 +62,7 @@ pub struct LlmResult {
 }
 
 impl LlmResult {
-    /// The answer of this model to this call, which wants so many tools.
+    /// Creates the answer of this model to this call, with this many tool calls.
     pub fn new(model: impl Into<Str>, iteration: u64, tool_calls: u64) -> Self {
         Self {
             model: Some(model.into()),
@@ -73,30 +73,30 @@ impl LlmResult {
         }
     }
 
-    /// What it cost.
+    /// Returns the cost.
     ///
     /// # Errors
-    /// [`DecodeError`] if a host has written something else there.
+    /// [`DecodeError`] if the host has sent anything else.
     pub fn usage(&self) -> Result<Option<Usage>, DecodeError> {
         self.usage.as_ref().map(Json::parse).transpose()
     }
 }
 
-/// What a call of a model cost. What a host leaves out is 0.
+/// The cost of a model's call. Absent members are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Tokens that were read.
+    /// Input tokens.
     #[serde(deserialize_with = "or_default")]
     pub input_tokens: u64,
-    /// Tokens that were written.
+    /// Output tokens.
     #[serde(deserialize_with = "or_default")]
     pub output_tokens: u64,
-    /// Of those read: tokens that a cache had.
+    /// Input tokens that came from a cache.
     #[serde(deserialize_with = "or_default")]
     pub cached_tokens: u64,
-    /// Of those read: tokens that a cache has now.
+    /// Input tokens that were written to a cache.
     #[serde(deserialize_with = "or_default")]
     pub cache_write_tokens: u64,
     /// The price in US dollars.
@@ -105,7 +105,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// So many tokens read and written, and a price in US dollars.
+    /// Creates a usage of this many input and output tokens, at a price in US dollars.
     #[must_use]
     pub const fn new(input_tokens: u64, output_tokens: u64, cost: f64) -> Self {
         Self {
@@ -118,23 +118,23 @@ impl Usage {
     }
 }
 
-/// The conversation is made shorter, because the model's window gets full. ConnectOnion
+/// The conversation is compacted, because the model's window is nearly full. ConnectOnion
 /// specification, *Stream Events*. The start and the end have the same id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Compact {
     /// `compacting`, `done` or `error`.
     pub status: Phase,
-    /// How much of the model's window is used, in percent. At the start.
+    /// The used part of the model's window, in percent. At the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_percent: Option<Number>,
-    /// How much was used, in percent. At the end.
+    /// The used part before, in percent. At the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_before: Option<Number>,
-    /// How much is used now, in percent. At the end.
+    /// The used part now, in percent. At the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_after: Option<Number>,
-    /// For people. At the end.
+    /// A message for people. At the end.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub message: Option<Str>,
     /// What went wrong, for people.
@@ -143,7 +143,7 @@ pub struct Compact {
 }
 
 impl Compact {
-    /// Compacting is so far.
+    /// Creates an event for this phase.
     #[must_use]
     pub const fn new(phase: Phase) -> Self {
         Self {
@@ -157,17 +157,17 @@ impl Compact {
     }
 }
 
-/// What a run has used.
+/// The resources that a run has used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Complete {
     /// The tools, as they were sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_used: Option<Json>,
-    /// How often a model was asked.
+    /// The number of calls of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llm_calls: Option<u64>,
-    /// How many rounds there were.
+    /// The number of iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
 }

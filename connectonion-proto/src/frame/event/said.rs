@@ -1,4 +1,4 @@
-//! What the user and the agent say and think.
+//! Words and thoughts of the user and the agent.
 
 use rpc_core::Str;
 use rpc_core::json::lenient::{loose, or_default};
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use super::super::json::{is_false, opt};
 use super::super::words::Phase;
 
-/// A prompt was taken in: the one that started the run, or one that came while it ran.
+/// The agent has read a prompt: the one that started the run, or a later one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UserInput {
-    /// What the user said.
+    /// The user's words.
     #[serde(deserialize_with = "loose")]
     pub content: Str,
-    /// The how manieth prompt of the session it is.
+    /// The number of the prompt within the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<u64>,
-    /// The call of the model that will see it.
+    /// The number of the model's call that will see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u64>,
-    /// Whether it came while the agent was working. The event has then the id of the
+    /// Whether it came while the agent was running. The event then has the id of the
     /// [`RuntimeInputAck`](super::super::RuntimeInputAck).
     #[serde(
         default,
@@ -31,7 +31,7 @@ pub struct UserInput {
 }
 
 impl UserInput {
-    /// The prompt that started the run of this turn.
+    /// Creates the event for the prompt that started the run of this turn.
     pub fn new(content: impl Into<Str>, turn: u64) -> Self {
         Self {
             content: content.into(),
@@ -41,7 +41,7 @@ impl UserInput {
         }
     }
 
-    /// A prompt that came while the agent was working, and that this call of the model will see.
+    /// Creates the event for a prompt during a run, which this call of the model will see.
     pub fn interjected(content: impl Into<Str>, turn: u64, iteration: u64) -> Self {
         Self {
             content: content.into(),
@@ -52,23 +52,23 @@ impl UserInput {
     }
 }
 
-/// What the agent thinks. ConnectOnion specification, *Stream Events*.
+/// The agent's thoughts. ConnectOnion specification, *Stream Events*.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Thinking {
-    /// What.
+    /// The text.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub content: Option<Str>,
-    /// Where it comes from: the agent's own word.
+    /// The source, in the agent's own words.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub kind: Option<Str>,
-    /// How far it is. In chat items.
+    /// The progress. In chat items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Phase>,
 }
 
 impl Thinking {
-    /// This thought.
+    /// Creates an event with this thought.
     pub fn new(content: impl Into<Str>) -> Self {
         Self {
             content: Some(content.into()),
@@ -77,38 +77,38 @@ impl Thinking {
     }
 }
 
-/// What the agent takes a prompt for. The start and the end have the same id.
+/// How the agent understands a prompt. The start and the end have the same id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Intent {
     /// `analyzing` or `understood`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Phase>,
-    /// What the agent says to it.
+    /// The agent's reply to it.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub ack: Option<Str>,
-    /// Whether something is to be built.
+    /// Whether the prompt asks to build something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_build: Option<bool>,
 }
 
-/// How the agent judges what it has done. The start and the end have the same id.
+/// How the agent judges its work. The start and the end have the same id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Eval {
     /// `evaluating` or `done`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Phase>,
-    /// Whether it is good.
+    /// Whether the work passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
     /// The judgement.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Str>,
-    /// What was expected.
+    /// The expected result.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub expected: Option<Str>,
-    /// The file that says what was expected.
+    /// The file with the expected result.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub eval_path: Option<Str>,
 }

@@ -1,4 +1,4 @@
-//! What tools do: calls, results, files and images.
+//! Events of tools: calls, results, files and images.
 
 use rpc_core::json::lenient::array;
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
@@ -12,22 +12,22 @@ use super::super::words::ToolStatus;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The id that its result will carry.
-    /// Hosts that send none name the event's own, which is here then: an event that was read has one.
+    /// The id that its result refers to. If the host sends none, a received event has its own id
+    /// here.
     #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<Str>,
     /// The tool.
     pub name: Str,
-    /// What the tool gets, as it was sent: an object as a rule.
+    /// The tool's arguments, as they were sent, usually an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Json>,
-    /// How it stands. Newer hosts only.
+    /// The status. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolStatus>,
 }
 
 impl ToolCall {
-    /// This tool starts, with this object.
+    /// Creates a call of this tool, with an object of arguments.
     pub fn new(tool_id: impl Into<Str>, name: impl Into<Str>, args: Json) -> Self {
         Self {
             tool_id: Some(tool_id.into()),
@@ -42,20 +42,19 @@ impl ToolCall {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolResult {
-    /// The id of its [`ToolCall`].
-    /// Hosts that send none name the event's own, which is here then: an event that was read has one.
+    /// The id of its [`ToolCall`]. If the host sends none, a received event has its own id here.
     #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<Str>,
     /// The tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Str>,
-    /// What the tool got, as it was sent.
+    /// The tool's arguments, as they were sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Json>,
-    /// How it ended.
+    /// The final status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolStatus>,
-    /// What the tool says; of another value than a text its JSON.
+    /// The result; a value other than a text as JSON.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub result: Option<Str>,
     /// How long it took, in milliseconds.
@@ -64,22 +63,22 @@ pub struct ToolResult {
     /// What went wrong, for people.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub error: Option<Str>,
-    /// What kind of thing went wrong: the host's own word.
+    /// The kind of failure, in the host's own words.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub error_type: Option<Str>,
-    /// What the tool returned before it was made a text, as it was sent. Newer hosts only.
+    /// The result before it was converted to a text, as it was sent. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Json>,
-    /// What kind of tool it is: the host's own word. Newer hosts only.
+    /// The kind of tool, in the host's own words. Newer hosts only.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub class: Option<Str>,
-    /// Whether the user did not let it run. Newer hosts only.
+    /// Whether the user declined the call. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declined: Option<bool>,
 }
 
 impl ToolResult {
-    /// The tool has ended like this.
+    /// Creates a result with this status.
     pub fn new(
         tool_id: impl Into<Str>,
         name: impl Into<Str>,
@@ -96,24 +95,24 @@ impl ToolResult {
     }
 }
 
-/// A tool may not run.
+/// A tool was not allowed to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolBlocked {
     /// The tool.
     pub tool: Str,
-    /// Why: the host's own word.
+    /// The reason, in the host's own words.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub reason: Option<Str>,
-    /// For people.
+    /// A message for people.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub message: Option<Str>,
-    /// The command that it would have run.
+    /// The blocked command.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub command: Option<Str>,
 }
 
-/// What a tool would change in a file.
+/// The change that a tool would make to a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DiffPreview {
@@ -122,10 +121,10 @@ pub struct DiffPreview {
     /// The change, for people.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub preview: Option<Str>,
-    /// Whether not all of it is shown.
+    /// Whether the preview is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
-    /// Whether the file is there already.
+    /// Whether the file already exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_exists: Option<bool>,
 }
@@ -137,13 +136,13 @@ pub struct FilesReceived {
     /// An array of [`ReceivedFile`]s, as it was sent.
     #[serde(deserialize_with = "array")]
     pub files: Json,
-    /// The how manieth prompt of the session it was.
+    /// The number of the prompt within the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<u64>,
 }
 
 impl FilesReceived {
-    /// These files were saved.
+    /// Creates an event for these saved files.
     ///
     /// # Errors
     /// None in practice: texts are JSON.
@@ -154,7 +153,7 @@ impl FilesReceived {
         })
     }
 
-    /// The files. At most [`Limits::max_items`].
+    /// Returns the files. At most [`Limits::max_items`].
     ///
     /// # Errors
     /// [`DecodeError`] if one has no name, or there are too many.
@@ -167,9 +166,9 @@ impl FilesReceived {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReceivedFile {
-    /// Its name there.
+    /// Its name on the server.
     pub name: Str,
-    /// Where it is, on the server.
+    /// Its path on the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<Str>,
 }

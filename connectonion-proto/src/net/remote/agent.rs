@@ -1,4 +1,4 @@
-//! [`Client`]: an agent somewhere else.
+//! [`Client`]: a remote agent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::frame::{
     OnboardSuccess, PromptUpdate, Response, SessionStatus,
 };
 
-/// How a question to the host ends.
+/// The result of a request to the host.
 type Outcome<T> = Result<T, CallError<ErrorFrame>>;
 
-/// An agent somewhere else, and the conversation with it. Cheap to clone; dropping the last clone and
-/// the last [`Run`] closes the connection, and an agent that is at work goes on without it.
+/// A handle to a remote agent, and the conversation with it. Cheap to clone; dropping the last
+/// clone and the last [`Run`] closes the connection, and a running agent goes on without it.
 ///
 /// While there is no connection, everything fails at once with [`Refused::NotConnected`] (or
 /// [`Refused::NotReady`] before CONNECTED); [`ready`](Self::ready) waits. No prompt is ever sent
@@ -46,8 +46,8 @@ impl Client {
         }
     }
 
-    /// Says something. A run begins with it, or, if the agent is at work, it is an interjection and
-    /// the [`Run`] is the one that goes on.
+    /// Sends a prompt. It starts a run, or, if the agent is running, it is an interjection and the
+    /// [`Run`] is the current one.
     ///
     /// ```
     /// use connectonion_proto::net::{Client, RunEvent};
@@ -76,15 +76,15 @@ impl Client {
     /// # }
     /// ```
     ///
-    /// A prompt that cannot be sent says so in the run's first item.
+    /// A prompt that cannot be sent reports so in the run's first item.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the prompt may or may not be sent.
+    /// If the future is dropped before it is ready, the prompt may or may not be sent.
     pub async fn input(&self, prompt: impl Into<Str>) -> Run {
         self.send(Input::new(prompt)).await
     }
 
-    /// Says something with images and files.
+    /// Sends a prompt with images and files.
     ///
     /// # Cancel safety
     /// As for [`input`](Self::input).
@@ -108,17 +108,17 @@ impl Client {
         }
     }
 
-    /// Says something to an agent that is at work, without listening to the run. It resolves when
-    /// the host has taken it, which is not when the agent does. If no agent is at work, a run begins
-    /// with it.
+    /// Sends a prompt to a running agent, without listening to the run. It resolves when the host
+    /// has the prompt, which the agent may read later. If no agent is running, the prompt starts a
+    /// run.
     ///
     /// # Errors
     /// Every [`CallError`]; [`CallError::Remote`] if it came too late for the run
-    /// ([`ErrorFrame::retryable`]). Saying it again is only safe if [`CallError::delivery`] says that
-    /// it was not sent.
+    /// ([`ErrorFrame::retryable`]). Sending it again is only safe if [`CallError::delivery`] says
+    /// that it was not sent.
     ///
     /// # Cancel safety
-    /// Dropping the future stops waiting; it may have been said.
+    /// If the future is dropped, the prompt may have been sent.
     pub async fn interject(&self, prompt: impl Into<Str>) -> Outcome<Taken> {
         let input = Input::new(prompt);
         let reply = self.link.call(move |conn, now| conn.input(&input, now));
@@ -128,18 +128,19 @@ impl Client {
         }
     }
 
-    /// Listens to the run that goes on, whoever has started it, from now on. Called before the client
-    /// is connected, it is the run in which the session is found then, with everything that came
-    /// after [`Resume::last_msg_id`]: this is how a program that was started anew goes on. If there
-    /// is none, it ends with [`Refused::UnknownId`] at the next CONNECTED, or stays until somebody
+    /// Listens to the current run from now on, whoever started it. Called before the client is
+    /// connected, it listens to the run in which the session is found then, with everything after
+    /// [`Resume::last_msg_id`]: a restarted program resumes this way. If there is no run, it ends
+    /// with [`Refused::UnknownId`] at the next CONNECTED, or waits until a run starts.
     /// starts one.
     #[must_use]
     pub fn attach(&self) -> Run {
         self.session.listen(|items| self.run(items))
     }
 
-    /// Listens to the run that goes on, from now on; `None` if none does. For a run of somebody else that
-    /// was noticed by its events: unlike [`attach`](Self::attach), it never waits for a run to begin.
+    /// Listens to the current run from now on; `None` if there is none. For a run of another
+    /// device, noticed by its events: unlike [`attach`](Self::attach), it never waits for a run to
+    /// start.
     ///
     /// # Errors
     /// [`Refused::NotConnected`] while there is no connection, [`Refused::Closed`]. Safe to repeat.
@@ -160,26 +161,27 @@ impl Client {
         Ok(follows.await?.then_some(run))
     }
 
-    /// Answers a question of the agent that this program knows by its id only: of an earlier
-    /// connection, or an earlier program. Others are answered by themselves ([`Question`](super::Question)).
+    /// Answers a question of the agent that this program knows by its id only, from an earlier
+    /// connection or an earlier program. Otherwise, use the methods of
+    /// [`Question`](super::Question).
     ///
     /// # Errors
     /// [`Refused`]: nothing was sent. [`Refused::is_retryable`] says whether it may succeed later.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the answer may or may not be sent.
+    /// If the future is dropped before it is ready, the answer may or may not be sent.
     pub async fn respond(&self, response: Response) -> Result<(), Refused> {
         self.order(move |conn, now| conn.respond(&response, now))
             .await
     }
 
-    /// Lets the agent work in another mode; `turns` is for [`Mode::Ulw`].
+    /// Changes the agent's mode; `turns` is for [`Mode::Ulw`].
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: it may or may not be sent.
+    /// If the future is dropped before it is ready, the change may or may not be sent.
     pub async fn set_mode(&self, mode: Mode, turns: Option<u64>) -> Result<(), Refused> {
         let mut change = ModeChange::new(mode);
         change.turns = turns;
@@ -187,45 +189,45 @@ impl Client {
             .await
     }
 
-    /// Gives the mode `ulw` another goal.
+    /// Changes the goal of the mode `ulw`.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: it may or may not be sent.
+    /// If the future is dropped before it is ready, the change may or may not be sent.
     pub async fn update_prompt(&self, prompt: impl Into<Str>) -> Result<(), Refused> {
         let update = PromptUpdate::new(prompt);
         self.order(move |conn, now| conn.update_prompt(&update, now))
             .await
     }
 
-    /// Lets the agent stop after what it is doing. The run ends with an output.
+    /// Stops the agent after its current step. The run ends with an output.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: it may or may not be sent.
+    /// If the future is dropped before it is ready, the request may or may not be sent.
     pub async fn interrupt(&self) -> Result<(), Refused> {
         self.order(ClientConn::interrupt).await
     }
 
-    /// Offers an invite code at the host's gate. After a success the client is connected by itself;
-    /// after a refusal another try is allowed, over the same connection.
+    /// Submits an invite code for onboarding. After a success the client is connected
+    /// automatically; after a refusal another try is allowed over the same connection.
     ///
     /// # Errors
-    /// Every [`CallError`]; [`CallError::Remote`] for a code that is none,
-    /// [`Refused::NotReady`] if the host has not asked.
+    /// Every [`CallError`]; [`CallError::Remote`] for an invalid code, [`Refused::NotReady`] if the
+    /// host has not asked for onboarding.
     ///
     /// # Cancel safety
-    /// Dropping the future stops waiting; the code may have been taken.
+    /// If the future is dropped, the code may have been accepted.
     pub async fn onboard(&self, invite_code: &str) -> Outcome<OnboardSuccess> {
         let draft = self.signer.draft().with("invite_code", invite_code);
         self.submit(draft).await
     }
 
-    /// Says at the host's gate that this amount was paid. Hosts that know better check it.
+    /// Claims during onboarding that this amount was paid. Hosts should verify it.
     ///
     /// # Errors
     /// As for [`onboard`](Self::onboard).
@@ -246,7 +248,7 @@ impl Client {
         }
     }
 
-    /// How a session stands. Safe to repeat.
+    /// Requests the status of a session. Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -262,14 +264,14 @@ impl Client {
         }
     }
 
-    /// Asks for what only administrators may: about a client, or for [`AdminAction::Add`] and
+    /// Sends an administrator's command about a client, or for [`AdminAction::Add`] and
     /// [`AdminAction::Remove`] about an administrator.
     ///
     /// # Errors
-    /// Every [`CallError`]; [`CallError::Remote`] if this client is no administrator.
+    /// Every [`CallError`]; [`CallError::Remote`] if this client is not an administrator.
     ///
     /// # Cancel safety
-    /// Dropping the future stops waiting; it may have been done.
+    /// If the future is dropped, the command may have been carried out.
     pub async fn admin(&self, action: AdminAction, whom: &str) -> Outcome<AdminResult> {
         let about = match action {
             AdminAction::Add | AdminAction::Remove => "admin_id",
@@ -286,18 +288,19 @@ impl Client {
         }
     }
 
-    /// Leaves the session and opens a new one, with the same conversation or from the beginning. A run
-    /// that goes on is left alone, and ends here with [`CloseReason::Local`]. Without a connection it
-    /// takes effect with the next one.
+    /// Leaves the session and opens a new one, with the same conversation or an empty one. A
+    /// current run is left alone, and ends here with [`CloseReason::Local`]. Without a connection
+    /// this takes effect with the next one.
     ///
-    /// Hosts up to 1.2.1 take a session for running for an hour after its agent has failed, and
-    /// [queue](super::RunEvent::Queued) every prompt for nobody: this is the way out.
+    /// Hosts up to 1.2.1 consider a session running for an hour after its agent has failed, and
+    /// [queue](super::RunEvent::Queued) every prompt in vain: use this method to leave such a
+    /// session.
     ///
     /// # Errors
-    /// The reason, if there will be no connection any more.
+    /// The reason, if there will be no further connection.
     ///
     /// # Cancel safety
-    /// Dropping the future stops waiting; the new session is opened.
+    /// If the future is dropped, the new session is opened anyway.
     pub async fn new_session(&self, keep_conversation: bool) -> Result<(), CloseReason> {
         self.session.renew(keep_conversation);
         let mut states = self.link.watch();
@@ -318,30 +321,32 @@ impl Client {
         }
     }
 
-    /// This client's address.
+    /// Returns this client's address.
     #[must_use]
     pub fn address(&self) -> Address {
         self.signer.address()
     }
 
-    /// The session and the conversation as of the last run that ended, and the last event that came:
-    /// what another program needs to go on ([`AgentOptions::resume`](super::AgentOptions)).
+    /// Returns the session, the conversation as of the last run that ended, and the last event
+    /// received: everything that another program needs to resume
+    /// ([`AgentOptions::resume`](super::AgentOptions)).
     #[must_use]
     pub fn session(&self) -> Resume {
         self.session.resume()
     }
 
-    /// The conversation in the middle of a run, if the host tells it (`session_sync`).
+    /// Returns the conversation during a run, if the host sends it (`session_sync`).
     #[must_use]
     pub fn live_session(&self) -> Option<Json> {
         self.session.live()
     }
 
-    /// Waits until the client is let in and returns the number of the connection, from 1. At a gate
-    /// this lasts until somebody has [onboarded](Self::onboard).
+    /// Waits until the client is admitted and returns the number of the connection, from 1. During
+    /// onboarding it waits until someone has [onboarded](Self::onboard).
     ///
     /// # Errors
-    /// The reason, if there will be no connection any more; a refused signature for one.
+    /// The reason, if there will be no further connection, for example because a signature was
+    /// refused.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -349,7 +354,7 @@ impl Client {
         self.link.ready().await
     }
 
-    /// Waits until there will be no connection any more.
+    /// Waits until there will be no further connection.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -357,18 +362,18 @@ impl Client {
         self.link.closed().await
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.link.state()
     }
 
-    /// Closes with code 1000. An agent that is at work goes on.
+    /// Closes with code 1000. A running agent goes on.
     pub fn close(&self) {
         self.link.close();
     }
 
-    /// Takes nothing new, waits up to `deadline` for the run that goes on, then closes.
+    /// Accepts nothing new, waits up to `deadline` for the current run, then closes.
     ///
     /// # Cancel safety
     /// The drain goes on if the future is dropped.
@@ -376,7 +381,7 @@ impl Client {
         self.link.drain(deadline).await
     }
 
-    /// The link below, for what this type does not offer.
+    /// Returns the underlying link, for what this type does not offer.
     #[must_use]
     pub const fn link(&self) -> &Link<ClientProtocol> {
         &self.link
@@ -395,7 +400,7 @@ impl Client {
     }
 }
 
-/// What was asked is answered by its kind.
+/// Returns the error for a result of another kind, which does not happen.
 fn unexpected() -> CallError<ErrorFrame> {
     CallError::Remote(ErrorFrame::new("an answer to something else"))
 }

@@ -6,42 +6,42 @@ use rpc_core::Str;
 use crate::client::{OtherFrame, Step, Warning};
 use crate::frame::{Connected, ErrorFrame, OnboardRequired, Output};
 
-/// What happened to an agent's connection. That it was lost and is back is told by the link's state.
+/// An event on an agent's connection. The link's state reports losses and reconnects.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Let in, for the first time or again. With a conversation that is newer than the client's, if
-    /// the host has one: show that one instead.
+    /// The client is admitted, for the first time or again. If the host has a newer conversation
+    /// than the client, it is included: show that one instead.
     Connected(Connected),
-    /// The client is a stranger here: [`onboard`](super::Client::onboard) answers. There is no
+    /// The client is a stranger here and must call [`onboard`](super::Client::onboard). There is no
     /// deadline.
     OnboardRequired(OnboardRequired),
     /// The CONNECT was refused.
     Refused(ErrorFrame),
-    /// A step of a run that no [`Run`](super::Run) listens to: another device has started it, or it was
-    /// found going on, or its `Run` was dropped. Or a change between two runs. With
-    /// [`follow`](super::Client::follow) the rest of the run comes as a `Run`.
+    /// A step of a run that no [`Run`](super::Run) listens to: another device has started it, it
+    /// was already running at CONNECTED, or its `Run` was dropped. Or a change between two runs.
+    /// [`follow`](super::Client::follow) returns the rest of the run as a `Run`.
     Step(Step),
     /// The end of a run that no [`Run`](super::Run) listens to.
     RunEnded(Result<Output, CallError<ErrorFrame>>),
     /// An answer to a question of the agent came too late.
     AnswerRefused {
-        /// The event that was answered.
+        /// The event that it answered.
         request_id: Option<Str>,
-        /// The host's words.
+        /// The host's error.
         error: ErrorFrame,
     },
-    /// The host complains about something that was sent and has no answer of its own: a change of
-    /// mode, an interrupt, an invite code that was offered by itself.
+    /// The host reports an error about a frame that has no reply of its own: a change of mode, an
+    /// interrupt, an automatic invite code.
     Complaint(ErrorFrame),
-    /// A frame that this crate does not know. Ignore it, or read it yourself.
+    /// A frame of an unknown type. Ignore it, or read it yourself.
     Unknown(OtherFrame),
-    /// Something odd that the connection survived.
+    /// A violation of the protocol that the connection survived.
     Warning(Warning),
 }
 
 impl Event {
-    /// About how many bytes the event keeps.
+    /// Returns the approximate size of the event in bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
         let kept = match self {

@@ -1,4 +1,4 @@
-//! [`find`] and [`look_up`]: where an agent is, and who it says it is.
+//! [`find`] and [`look_up`]: the endpoint of an agent, and its claimed identity.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,23 +11,23 @@ use rpc_core::{DecodeError, Json};
 use crate::auth::Address;
 use crate::limits::WS_PATH;
 
-/// What hosts say about themselves is not longer.
+/// The maximum size of a host's description of itself.
 const MAX_DOCUMENT: usize = 1024 * 1024;
-/// Most places of an agent that are tried.
+/// The maximum number of an agent's endpoints that are tried.
 const MAX_ENDPOINTS: usize = 16;
 
-/// An agent that answers at a place.
+/// An agent that answers at an endpoint.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Found {
-    /// Where its WebSocket is: for [`connect`](super::connect).
+    /// The URL of its WebSocket, for [`connect`](super::connect).
     pub url: String,
-    /// Who it says it is: for [`with_host`](super::AgentOptions::with_host). Nothing proves it but
-    /// the `https` of its place.
+    /// Its claimed address, for [`with_host`](super::AgentOptions::with_host). Only the `https` of
+    /// its endpoint proves it.
     pub address: Address,
-    /// What it calls itself.
+    /// Its name.
     pub name: Option<String>,
-    /// Everything that it says, a JSON object: version, tools, what it takes.
+    /// Its whole description, a JSON object: version, tools, accepted inputs.
     pub info: Json,
 }
 
@@ -35,23 +35,24 @@ pub struct Found {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
-    /// The place could not be asked. [`DialError::is_retryable`] says whether it may work later.
+    /// The endpoint could not be reached. [`DialError::is_retryable`] says whether retrying may
+    /// help.
     #[error(transparent)]
     Dial(#[from] DialError),
-    /// The place has no such document. Retrying is safe, and useless unless it is a busy one.
+    /// The endpoint does not have the document. Retrying is safe, but only helps if it is busy.
     #[error("the answer was the status {0}")]
     Status(u16),
-    /// The document is none.
+    /// The document is invalid.
     #[error("the answer says nothing of use: {0}")]
     Document(String),
     /// Another agent answers there.
     #[error("there is another agent: {found}")]
     Another {
-        /// Who it says it is.
+        /// Its address.
         found: Address,
     },
-    /// The relay knows of no place where the agent answers.
-    #[error("the agent is nowhere to be found")]
+    /// The relay knows no endpoint where the agent answers.
+    #[error("the agent answers at no known endpoint")]
     Nowhere,
 }
 
@@ -61,8 +62,8 @@ impl From<DecodeError> for FindError {
     }
 }
 
-/// Asks the agent at this place (`http(s)://host:port`, or its WebSocket's URL) who it is: GET
-/// `/info`. If it has to be `wanted`, another one is an error.
+/// Asks the agent at this endpoint (`http(s)://host:port`, or its WebSocket's URL) for its
+/// identity: GET `/info`. If `wanted` is set, another agent is an error.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
@@ -85,7 +86,7 @@ impl From<DecodeError> for FindError {
 /// ```
 ///
 /// # Errors
-/// Every [`FindError`] but [`Nowhere`](FindError::Nowhere). Asking again is safe.
+/// Every [`FindError`] but [`Nowhere`](FindError::Nowhere). Retrying is safe.
 ///
 /// # Cancel safety
 /// Cancel-safe.
@@ -108,13 +109,13 @@ pub async fn find(endpoint: &str, wanted: Option<&Address>) -> Result<Found, Fin
     })
 }
 
-/// Asks a relay (`https://host`) where the agent of this address is, and the places that it names
-/// whether it is there: this machine first, then private networks, then others. What a relay says is
-/// not trusted, but it decides which places are asked.
+/// Asks a relay (`https://host`) for the endpoints of the agent with this address, and tries them:
+/// this machine first, then private networks, then others. The relay's reply is not trusted, but it
+/// decides which endpoints are tried.
 ///
 /// # Errors
-/// Every [`FindError`]; [`Nowhere`](FindError::Nowhere) if the agent answers at none of the places.
-/// Asking again is safe.
+/// Every [`FindError`]; [`Nowhere`](FindError::Nowhere) if the agent answers at no endpoint.
+/// Retrying is safe.
 ///
 /// # Cancel safety
 /// Cancel-safe.
@@ -138,7 +139,7 @@ pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError>
     Err(FindError::Nowhere)
 }
 
-/// A JSON object that a place has.
+/// Fetches a JSON object from an endpoint.
 async fn document(base: &str, path: &str) -> Result<Json, FindError> {
     let (status, body) = WsDialer::new(base)?.get(path, MAX_DOCUMENT).await?;
     if status != 200 {
@@ -152,7 +153,7 @@ async fn document(base: &str, path: &str) -> Result<Json, FindError> {
     Ok(json)
 }
 
-/// How far away a place is, roughly.
+/// Returns roughly how far away an endpoint is.
 fn distance(place: &str) -> u8 {
     let host = place.split_once("://").map_or("", |(_, rest)| rest);
     let is_one_of = |begins: &[&str]| begins.iter().any(|begin| host.starts_with(begin));
@@ -184,7 +185,7 @@ mod tests {
 
     const ME: &str = "0x3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
 
-    /// A place that answers every GET with what this makes of its path.
+    /// Serves every GET with the result of `answer` for its path.
     async fn place(answer: impl Fn(&str) -> String + Send + 'static) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());

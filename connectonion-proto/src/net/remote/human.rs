@@ -1,4 +1,4 @@
-//! [`Human`]: whoever answers an agent's questions.
+//! [`Human`]: answers an agent's questions.
 
 use async_trait::async_trait;
 use rpc_core::Str;
@@ -9,13 +9,14 @@ use crate::frame::{
     Approval, ApprovalNeeded, AskUser, PlanReview, Rejection, Ulw, UlwTurnsReached,
 };
 
-/// What is said when nobody is there to answer.
-const NOBODY: &str = "DeclineAll is here to answer. This is not an approval.";
+/// The answer of [`DeclineAll`].
+const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
 
-/// Whoever sees what an agent does and answers its questions: a terminal, a chat window, a test.
+/// A handler that sees an agent's steps and answers its questions: a terminal, a chat window, a
+/// test.
 ///
-/// Everything has a default: questions are declined, so that no agent waits for an answer that nobody
-/// will give.
+/// Every method has a default: questions are declined, so that no agent waits for an answer that
+/// never comes.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -34,37 +35,37 @@ const NOBODY: &str = "DeclineAll is here to answer. This is not an approval.";
 /// ```
 #[async_trait]
 pub trait Human: Send + Sync {
-    /// The agent has done something.
+    /// Shows a step of the agent.
     async fn step(&self, step: &Step) {
         let _ = step;
     }
 
-    /// The agent asks.
+    /// Answers a question.
     async fn ask_user(&self, question: &AskUser) -> Str {
         let _ = question;
         Str::from_static(NOBODY)
     }
 
-    /// A tool waits for leave.
+    /// Decides whether a tool may run.
     async fn approve(&self, tool: &ApprovalNeeded) -> Approval {
         let _ = tool;
         Approval::refused(Rejection::Hard).with_feedback(NOBODY)
     }
 
-    /// A plan waits for a word: what the tool that asked returns.
+    /// Reviews a plan, with the return value of the tool that asked.
     async fn review_plan(&self, plan: &PlanReview) -> Str {
         let _ = plan;
         Str::from_static(NOBODY)
     }
 
-    /// The turns of the mode `ulw` are used up.
+    /// Decides how to continue when the turns of the mode `ulw` are used up.
     async fn turns_reached(&self, reached: &UlwTurnsReached) -> Ulw {
         let _ = reached;
         question::stop()
     }
 }
 
-/// Nobody: declines every question.
+/// A [`Human`] that declines every question.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeclineAll;
 

@@ -1,4 +1,4 @@
-//! A client of an agent somewhere else: [`Client`], and how it is connected.
+//! The client of a remote agent: [`Client`], and the ways to connect it.
 
 mod agent;
 mod event;
@@ -34,15 +34,15 @@ use crate::client::Sign;
 use protocol::RequestSigner;
 use session::ClientSession;
 
-/// What a client's application receives besides its runs: [`Event`]s and changes of the link's state,
-/// in order and bounded.
+/// A client's events besides its runs: [`Event`]s and changes of the link's state, in order and
+/// bounded.
 pub type Events = rpc_core::net::Events<Event>;
 
 /// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
 pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
-/// Connects through any dialer: in memory, through a proxy, with your own TLS. Whether the line is
-/// safe for prompts is the caller's to know.
+/// Connects through any dialer: in memory, through a proxy, with your own TLS. The caller must
+/// ensure that the connection is safe for prompts.
 #[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,

@@ -9,14 +9,15 @@ use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
 use crate::auth::Address;
 use crate::client::{ClientConfig, Resume, reconnect_policy};
 
-/// Steps of one run that may wait to be taken.
+/// The number of unread steps of one run.
 const RUN_STEPS: usize = 65_536;
-/// Bytes of one run that may wait to be taken: as much as one message may have.
+/// The bytes of unread steps of one run: as much as one message may have.
 const RUN_BYTES: usize = crate::limits::MAX_CLIENT_MESSAGE;
-/// How long a dial may take.
+/// The timeout of a dial.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A [`LinkConfig`] with this crate's [reconnects](reconnect_policy) and a connect timeout of 10 s.
+/// Returns a [`LinkConfig`] with this crate's [reconnects](reconnect_policy) and a connect timeout
+/// of 10 s.
 #[must_use]
 pub fn link_config() -> LinkConfig {
     LinkConfig::default()
@@ -25,30 +26,31 @@ pub fn link_config() -> LinkConfig {
 }
 
 rpc_core::config! {
-    /// How an agent is reached, and where the conversation goes on.
+    /// The configuration of a connection to an agent, and the state to resume.
     #[derive(Clone)]
     pub struct AgentOptions {
-        /// The machine's configuration. `session_sync` events are taken in and not passed on: the latest
-        /// is [`live_session`](super::Client::live_session).
+        /// The machine's configuration. `session_sync` events are consumed:
+        /// [`live_session`](super::Client::live_session) returns the latest.
         pub client: ClientConfig = ClientConfig::new() => with_client(ClientConfig),
-        /// Whose agent it is: signed into every CONNECT, so that no other host can use it. Newer hosts
-        /// insist on it. [`find`](super::find) learns it. Default `None`.
+        /// The agent's address, signed into every CONNECT, so that no other host can use the
+        /// signature. Newer hosts require it. [`find`](super::find) returns it. Default `None`.
         pub host: Option<Address> = None => with_host(Address),
-        /// The session and the conversation to go on with. Default: new ones.
+        /// The session and the conversation to resume. Default: new ones.
         pub resume: Resume = Resume::default() => with_resume(Resume),
-        /// Offered once by itself if the host has a gate. Default `None`.
+        /// An invite code, submitted once automatically if the host requires onboarding. Default
+        /// `None`.
         pub invite_code: Option<Secret> = None,
-        /// How much of a run may wait to be taken before the oldest steps are dropped and counted.
-        /// Default 65,536 steps and 64 MiB.
+        /// The unread steps of a run beyond which the oldest are dropped and counted. Default
+        /// 65,536 steps and 64 MiB.
         pub run: QueueConfig = QueueConfig::default()
             .with_max_items(RUN_STEPS)
             .with_max_bytes(RUN_BYTES)
             .with_policy(LagPolicy::DropOldest),
-        /// Reconnects, dial timeout, the queue of events, the observer. Default [`link_config`].
+        /// Reconnects, dial timeout, queue of events, observer. Default [`link_config`].
         pub link: LinkConfig = link_config() => with_link(LinkConfig),
-        /// Whether prompts may go to another machine without encryption. Default no.
+        /// Whether prompts may be sent to another machine unencrypted. Default `false`.
         pub insecure_prompts: bool = false => with_insecure_prompts,
-        /// The wall clock, for signatures; another one is for tests that repeat. Default: the system's.
+        /// The wall clock, for signatures; tests can set another one. Default: the system's.
         pub clock: fn() -> SystemTime = SystemTime::now => with_clock,
     }
 }
@@ -61,8 +63,8 @@ impl AgentOptions {
         self
     }
 
-    /// Sets [`run`](Self::run). Whatever its policy, what is full drops the oldest steps: a run that
-    /// is not taken must not hold up its connection.
+    /// Sets [`run`](Self::run). Whatever its policy, a full queue drops the oldest steps: an unread
+    /// run must not hold up its connection.
     #[must_use]
     pub fn with_run(mut self, queue: QueueConfig) -> Self {
         self.run = queue.with_policy(LagPolicy::DropOldest);
@@ -70,7 +72,7 @@ impl AgentOptions {
     }
 }
 
-/// Prints no invite code and nothing of the conversation.
+/// Hides the invite code and the conversation.
 impl fmt::Debug for AgentOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentOptions")

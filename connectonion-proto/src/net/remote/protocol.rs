@@ -1,4 +1,4 @@
-//! How the client's machine rides on a [`Link`](rpc_core::net::Link).
+//! The client's machine on a [`Link`](rpc_core::net::Link).
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -17,16 +17,16 @@ use crate::client::{ClientConfig, ClientConn, ClientEvent, Reply, Sign};
 use crate::codec::redact;
 use crate::frame::{Connect, ErrorFrame, OnboardSubmit, Signed};
 
-/// The client's side: every connection opens with a CONNECT of its own, freshly signed, for the
-/// session that the last one had. [`connect_with`](crate::net::connect_with) makes it.
+/// The client's protocol: every connection starts with its own, freshly signed CONNECT for the
+/// session of the last one. [`connect_with`](crate::net::connect_with) creates it.
 pub struct ClientProtocol {
     config: Arc<ClientConfig>,
     signer: RequestSigner,
     session: Arc<ClientSession>,
     invite_code: Option<Secret>,
-    /// The host has asked, and the code has not been offered.
+    /// The host has asked for onboarding, and the code was not submitted yet.
     offer: bool,
-    /// The code was offered by itself, and has no answer.
+    /// The code was submitted automatically, and has no reply yet.
     offered: Option<CallId>,
     connect_wanted: bool,
 }
@@ -49,14 +49,14 @@ impl ClientProtocol {
         }
     }
 
-    /// Another CONNECT for the session.
+    /// Sends another CONNECT for the session.
     fn connect_again(&self, machine: &mut ClientConn, now: Instant) -> Result<(), Refused> {
         let signed = self.signer.sign(self.signer.draft())?;
         machine.connect(&self.connect(signed), now)
     }
 
-    /// The CONNECT for the session, without the conversation if that is too large to be sent: the
-    /// host has a copy of its own, and a refused CONNECT would end it all.
+    /// Creates the CONNECT for the session, without the conversation if that is too large to be
+    /// sent: the host has its own copy, and a refused CONNECT would end the connection for good.
     fn connect(&self, signed: Signed) -> Connect {
         let mut connect = self.session.connect(signed);
         let max = self.config.max_sent_bytes;
@@ -221,7 +221,7 @@ impl Protocol for ClientProtocol {
     }
 }
 
-/// However the connection ends, nobody listens on.
+/// Ends all runs, however the connection ends.
 impl Drop for ClientProtocol {
     fn drop(&mut self) {
         let link = self.session.link().and_then(WeakLink::upgrade);
@@ -241,7 +241,7 @@ impl fmt::Debug for ClientProtocol {
     }
 }
 
-/// What signs: the key, whom it is for, and the wall clock.
+/// The parts of a signature: the key, the recipient, and the wall clock.
 #[derive(Clone)]
 pub(super) struct RequestSigner {
     identity: Arc<dyn Sign>,
@@ -266,7 +266,7 @@ impl RequestSigner {
         self.identity.address()
     }
 
-    /// A payload that is like no other: hosts may take a signature once only.
+    /// Creates a unique payload, because hosts may accept a signature only once.
     pub(super) fn draft(&self) -> Draft {
         let now = unix_seconds((self.clock)());
         let random =

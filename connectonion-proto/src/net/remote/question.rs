@@ -1,4 +1,4 @@
-//! [`Question`]: a question of the agent, which waits for its answer.
+//! [`Question`]: an open question of the agent.
 
 use std::fmt;
 use std::sync::Weak;
@@ -14,12 +14,13 @@ use crate::frame::{
     UlwAction, UlwTurnsReached,
 };
 
-/// A question of the agent. The agent waits for the answer, for hours if need be; a question that is
-/// dropped stays open, so hold it until the user has answered. It keeps no connection open.
+/// A question of the agent. The agent waits for the answer, for hours if need be; a dropped
+/// question stays open, so hold it until the user has answered. It keeps no connection open.
 ///
-/// The answer names the question, so that it cannot be taken for another's. If the line is down, it
-/// waits until it is back; if it is lost with its line, it is sent again, provided that the host still
-/// asks. One that comes too late is told as [`Event::AnswerRefused`](super::Event).
+/// The answer names the question, so that it cannot be taken for another's. Without a connection it
+/// waits for the next one; if it is lost with its connection, it is sent again, provided that the
+/// host still asks. An answer that comes too late is reported as
+/// [`Event::AnswerRefused`](super::Event).
 #[must_use = "the agent waits for the answer"]
 pub struct Question<Q> {
     question: Q,
@@ -36,32 +37,32 @@ impl<Q> Question<Q> {
         }
     }
 
-    /// What is asked.
+    /// Returns the question.
     pub const fn question(&self) -> &Q {
         &self.question
     }
 
-    /// The event's id, which the answer names; `None` from old hosts that gave none.
+    /// Returns the event's id, which the answer names; `None` from old hosts that sent none.
     #[must_use]
     pub fn request_id(&self) -> Option<&str> {
         self.step.event.id.as_deref()
     }
 
-    /// The event and its whole frame.
+    /// Returns the event and its whole frame.
     #[must_use]
     pub const fn step(&self) -> &Step {
         &self.step
     }
 
-    /// Sends any answer. While a host that does not bind answers to questions sends a run again, the
-    /// answer waits, and is dropped if its question is not open any more.
+    /// Sends any answer. While a host that does not bind answers to questions replays a run, the
+    /// answer waits, and is dropped if its question is no longer open.
     ///
     /// # Errors
-    /// [`Refused::Closed`] if there will be no connection any more, [`Refused::TooLarge`],
-    /// [`Refused::QueueFull`]. Old hosts take a second answer for that to their next question.
+    /// [`Refused::Closed`] if there will be no further connection, [`Refused::TooLarge`],
+    /// [`Refused::QueueFull`]. Old hosts take a second answer as the answer to their next question.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the answer may or may not be sent.
+    /// If the future is dropped before it is ready, the answer may or may not be sent.
     pub async fn respond(&self, answer: Answer) -> Result<(), Refused> {
         let request_id = self.step.event.id.clone();
         let mut response = Response::new("", answer);
@@ -103,7 +104,7 @@ impl Question<AskUser> {
         self.answer_json(Json::string(text.as_ref())).await
     }
 
-    /// Answers with any JSON value: several options, fields that were filled in.
+    /// Answers with any JSON value, such as several options or a filled-in form.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -116,7 +117,7 @@ impl Question<AskUser> {
 }
 
 impl Question<ApprovalNeeded> {
-    /// The tool may run.
+    /// Approves the tool.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -127,7 +128,7 @@ impl Question<ApprovalNeeded> {
         self.decide(Approval::granted(scope)).await
     }
 
-    /// The tool may not run, and this follows.
+    /// Refuses the tool, with this consequence.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -138,7 +139,7 @@ impl Question<ApprovalNeeded> {
         self.decide(Approval::refused(mode)).await
     }
 
-    /// Decides in any way, with feedback for example.
+    /// Sends any decision, for example with feedback.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -151,7 +152,7 @@ impl Question<ApprovalNeeded> {
 }
 
 impl Question<PlanReview> {
-    /// Says something to the plan: what the tool that asked returns.
+    /// Answers with a review, the return value of the tool that asked.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -164,7 +165,7 @@ impl Question<PlanReview> {
 }
 
 impl Question<UlwTurnsReached> {
-    /// The agent goes on for so many turns.
+    /// Lets the agent continue for this many turns.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -175,7 +176,7 @@ impl Question<UlwTurnsReached> {
         self.decide(Ulw::go_on(turns)).await
     }
 
-    /// The agent goes on in another mode.
+    /// Lets the agent continue in another mode.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -186,7 +187,7 @@ impl Question<UlwTurnsReached> {
         self.decide(Ulw::switch_mode(mode)).await
     }
 
-    /// The agent stops.
+    /// Stops the agent.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -197,7 +198,7 @@ impl Question<UlwTurnsReached> {
         self.decide(stop()).await
     }
 
-    /// Decides in any way.
+    /// Sends any decision.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
@@ -209,7 +210,7 @@ impl Question<UlwTurnsReached> {
     }
 }
 
-/// The decision that stops an agent: any word that hosts do not know.
+/// Returns the decision that stops an agent: a word unknown to hosts.
 pub(super) fn stop() -> Ulw {
     let mut stop = Ulw::go_on(0);
     stop.action = UlwAction::Other("stop".into());
@@ -217,7 +218,7 @@ pub(super) fn stop() -> Ulw {
     stop
 }
 
-/// Prints which question it is.
+/// Prints the question's id.
 impl<Q> fmt::Debug for Question<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Question")

@@ -1,39 +1,40 @@
-//! [`Questions`]: which questions of the agent are open after a line was lost.
+//! [`Questions`]: the open questions of the agent after a lost connection.
 
 use crate::client::Step;
 use crate::frame::{Answer, EventKind, Response};
 use crate::id::EventId;
 
-/// Most answers and ids that are kept; the oldest are forgotten first.
+/// The number of answers and ids that are kept; the oldest are forgotten first.
 const MAX_KEPT: usize = 64;
 
-/// What is known of the agent's questions when a run goes on over another line.
+/// The state of the agent's questions when a run goes on over another connection.
 ///
-/// Hosts keep a question among the events of its run and send it again, whether it was answered or
-/// not. An agent does nothing while it waits, so the question that is followed by nothing is the open
-/// one. Hosts that bind answers to questions may ask several at a time, but refuse a second answer, so
-/// theirs are simply sent again.
+/// Hosts keep a question among the events of its run and replay it, whether it was answered or not.
+/// An agent does nothing while it waits, so the open question is the one that nothing follows.
+/// Hosts that bind answers to questions may ask several at a time, but refuse a second answer, so
+/// answers to theirs are simply sent again.
 #[derive(Default)]
 pub(super) struct Questions {
-    /// The host is sending again what came before.
+    /// The host is replaying events.
     is_replay: bool,
     /// The last question of the replay, and whether it was shown before.
     last: Option<(Step, bool)>,
-    /// Answers that the host may not have.
+    /// The answers that the host may not have.
     unconfirmed: Vec<Response>,
     /// The questions whose answers were sent twice.
     repeated: Vec<EventId>,
 }
 
 impl Questions {
-    /// The host may not have this answer. One that names no question is asked for again by a new one.
+    /// Adds an answer that the host may not have. One that names no question is not sent again: its
+    /// question is asked anew.
     pub(super) fn doubt(&mut self, answer: Response) {
         if answer.request_id.is_some() {
             push(&mut self.unconfirmed, answer);
         }
     }
 
-    /// A run goes on over another line. Returns the answers that are sent again at once.
+    /// Starts a replay over another connection. Returns the answers to send again at once.
     pub(super) fn resume(&mut self, is_bound: bool) -> Vec<Response> {
         self.last = None;
         self.is_replay = !is_bound;
@@ -47,7 +48,7 @@ impl Questions {
         answers
     }
 
-    /// No question is open any more.
+    /// Forgets everything, when no question is open any more.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -56,12 +57,13 @@ impl Questions {
         self.is_replay
     }
 
-    /// A question of the replay, which is open if nothing follows.
+    /// Adds a question of the replay, which is open if nothing follows.
     pub(super) fn hold(&mut self, question: Step, was_shown: bool) {
         self.last = Some((question, was_shown));
     }
 
-    /// The agent has gone on. Returns the question that was answered, unless it was shown.
+    /// Notes that the agent has gone on. Returns the question that was answered, unless it was
+    /// shown.
     pub(super) fn pass(&mut self) -> Option<Step> {
         let (question, was_shown) = self.last.take()?;
         let id = &question.event.id;
@@ -69,9 +71,9 @@ impl Questions {
         (!was_shown).then_some(question)
     }
 
-    /// The replay is over. Returns the answer that has to be sent again, or the question that is to be
-    /// shown: one that was not, or whose answer was a permission. If that has arrived after all, this
-    /// host takes a second one for its next question, so the user decides.
+    /// Ends the replay. Returns the answer to send again, or the question to show: one that was not
+    /// shown, or whose answer was a permission. If that answer has arrived after all, this host
+    /// would take a second one for its next question, so the user decides.
     pub(super) fn caught_up(&mut self) -> (Option<Response>, Option<Step>) {
         self.is_replay = false;
         let mut answers = std::mem::take(&mut self.unconfirmed).into_iter();
@@ -89,7 +91,8 @@ impl Questions {
         (Some(answer), None)
     }
 
-    /// Whether the answer to this question was sent twice; its refusal means that it had arrived.
+    /// Returns whether the answer to this question was sent twice; a refusal then means that it had
+    /// arrived.
     pub(super) fn was_repeated(&mut self, request_id: Option<&str>) -> bool {
         let is_it = |id: &EventId| Some(id.as_str()) == request_id;
         let at = self.repeated.iter().position(is_it);
@@ -111,8 +114,8 @@ fn is_permission(answer: &Answer) -> bool {
     }
 }
 
-/// Whether an event shows that the agent has gone on, if it waited for an answer. Modes, snapshots
-/// and what this crate does not know come in between.
+/// Returns whether an event shows that the agent has gone on, if it waited for an answer. Modes,
+/// snapshots and unknown events show nothing.
 pub(super) const fn goes_on(kind: &EventKind) -> bool {
     !matches!(
         kind,

@@ -1,4 +1,4 @@
-//! [`Run`]: what an agent does with a prompt, step by step.
+//! [`Run`]: an agent's work on a prompt, step by step.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -20,10 +20,10 @@ use crate::frame::{
     ApprovalNeeded, AskUser, ErrorFrame, EventKind, Output, PlanReview, UlwTurnsReached,
 };
 
-/// How a run ends.
+/// The end of a run.
 pub(super) type End = Result<Output, CallError<ErrorFrame>>;
 
-/// What the connection's task gives a run.
+/// An item that the connection's task passes to a run.
 #[derive(Debug)]
 pub(super) enum Item {
     Step(Step),
@@ -35,39 +35,39 @@ pub(super) enum Item {
     End(Box<End>),
 }
 
-/// What a [`Run`] gives.
+/// An item of a [`Run`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// The agent has done something. Its questions come as the variants below; one that comes here
-    /// was answered meanwhile, by another device for example.
+    /// A step of the agent. Open questions come as the variants below; a question as a step was
+    /// already answered, for example by another device.
     Step(Step),
     /// The agent asks the user, and waits.
     AskUser(Question<AskUser>),
-    /// A tool waits for the user's leave.
+    /// A tool waits for the user's approval.
     Approval(Question<ApprovalNeeded>),
-    /// A plan waits for the user's word.
+    /// A plan waits for the user's review.
     PlanReview(Question<PlanReview>),
     /// The turns of the mode `ulw` are used up, and the agent waits.
     TurnsReached(Question<UlwTurnsReached>),
-    /// An agent was at work already: the prompt is queued, and a step `user_input` with this id says
-    /// when it is taken in. The run that it is listening to now is that agent's.
+    /// An agent was already running: the prompt is queued, and a step `user_input` with this id
+    /// says when the agent reads it. This [`Run`] now listens to that agent's run.
     Queued {
-        /// What the host calls the prompt.
+        /// The host's id for the prompt.
         id: Str,
     },
-    /// So many steps were dropped here, because they were not taken as fast as they came. The
-    /// conversation in the output has what they led to.
+    /// This many steps were dropped, because they were not read fast enough. The conversation in
+    /// the output has their results.
     Lagged(u64),
 }
 
-/// What an agent does with a prompt: a stream of [`RunEvent`]s that ends after the outcome. An error
-/// is the last item; a good end is told by [`outcome`](Self::outcome).
+/// An agent's work on a prompt: a stream of [`RunEvent`]s that ends after the outcome. An error is
+/// the last item; [`outcome`](Self::outcome) returns a successful end.
 ///
-/// It survives reconnects: what was missed comes then, what comes twice is shown once. A run that has
-/// ended meanwhile ends with its answer, as the conversation has it. If the host knows nothing of it,
-/// it ends with [`CallError::Closed`], whose [`delivery`](CallError::delivery) says whether the
-/// prompt may have arrived; it is never sent again by itself.
+/// It survives reconnects: missed events are delivered then, repeated ones are dropped. A run that
+/// has ended meanwhile ends with its answer from the conversation. If the host does not know it, it
+/// ends with [`CallError::Closed`], whose [`delivery`](CallError::delivery) says whether the prompt
+/// may have arrived; it is never sent again automatically.
 ///
 /// Dropping it stops listening; the agent goes on. [`interrupt`](super::Client::interrupt) stops
 /// it.
@@ -119,7 +119,7 @@ impl Run {
         }
     }
 
-    /// A run that could not be started.
+    /// Ends a run that could not be started.
     pub(super) fn refused(mut self, refused: Refused) -> Self {
         let (items, consumer) = queue(QueueConfig::default());
         items.push(Item::End(Box::new(Err(refused.into()))), 0);
@@ -127,11 +127,11 @@ impl Run {
         self
     }
 
-    /// The next event; an `Err` is the last one, and then `None` follows.
+    /// Returns the next event; an `Err` is the last one, followed by `None`.
     ///
     /// # Errors
-    /// Every [`CallError`]. [`CallError::Remote`] is the agent's or the host's error. Saying it again
-    /// is only safe if [`CallError::delivery`] says that it was not sent.
+    /// Every [`CallError`]. [`CallError::Remote`] is the agent's or the host's error. Sending the
+    /// prompt again is only safe if [`CallError::delivery`] says that it was not sent.
     ///
     /// # Cancel safety
     /// Cancel-safe: an event is either returned or stays queued.
@@ -139,15 +139,15 @@ impl Run {
         poll_fn(|cx| self.poll_step(cx)).await
     }
 
-    /// Reads to the end, and lets `human` see the steps and answer the questions. While it thinks,
-    /// steps wait.
+    /// Reads to the end, while `human` sees the steps and answers the questions. Steps wait for
+    /// `human`.
     ///
     /// # Errors
     /// As for [`next`](Self::next), and [`CallError::Refused`] if an answer could not be sent.
     ///
     /// # Cancel safety
-    /// Cancel-safe but for the question that is being answered: it stays open, and nobody knows it
-    /// here any more.
+    /// Cancel-safe, except for the question that is being answered: it stays open, but this handle
+    /// no longer knows it.
     pub async fn complete(&mut self, human: &dyn Human) -> End {
         while let Some(event) = self.next().await {
             let answered = match event? {
@@ -178,8 +178,8 @@ impl Run {
         }
     }
 
-    /// Reads to the end. Questions of the agent are declined, as [`DeclineAll`] does: use
-    /// [`complete`](Self::complete) for somebody who answers.
+    /// Reads to the end. Questions of the agent are declined, as by [`DeclineAll`]: use
+    /// [`complete`](Self::complete) to answer them.
     ///
     /// # Errors
     /// As for [`complete`](Self::complete).
@@ -190,13 +190,13 @@ impl Run {
         self.complete(&DeclineAll).await
     }
 
-    /// How the run ended; `None` until its end was read.
+    /// Returns how the run ended; `None` until its end was read.
     #[must_use]
     pub const fn outcome(&self) -> Option<&End> {
         self.end.as_ref()
     }
 
-    /// Poll form of [`next`](Self::next).
+    /// The poll form of [`next`](Self::next).
     pub fn poll_step(
         &mut self,
         cx: &mut Context<'_>,
@@ -260,7 +260,7 @@ impl Stream for Run {
     }
 }
 
-/// Prints where it stands, nothing of what was said.
+/// Prints the state, never the contents.
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run")

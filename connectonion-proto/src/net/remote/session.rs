@@ -1,4 +1,4 @@
-//! [`ClientSession`]: what is known of the session, its runs and who listens to them, over all connections.
+//! [`ClientSession`]: the session, its runs and their listeners, over all connections.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,7 +15,7 @@ use crate::frame::{
     Connect, Connected, ErrorFrame, EventKind, Input, Output, Response, SessionState, Signed,
 };
 
-/// The session as this client knows it. Shared by the handles and the connection's task.
+/// The session from this client's view. Shared by the handles and the connection's task.
 pub(super) struct ClientSession {
     link: OnceLock<WeakLink<ClientProtocol>>,
     run: QueueConfig,
@@ -26,40 +26,40 @@ pub(super) struct ClientSession {
 #[derive(Default)]
 struct State {
     resume: Resume,
-    /// The conversation in mid-run, as the host has sent it last.
+    /// The conversation during a run, as the host last sent it.
     live: Option<Json>,
     seen: Seen,
-    /// The host may send again what was shown before.
+    /// The host may repeat events that were shown before.
     replaying: bool,
     questions: Questions,
     listeners: Vec<Listener>,
-    /// The run that goes on, as far as this client has to do with it.
+    /// The current run, if this client takes part in it.
     open: Option<Open>,
-    /// Answers that could not leave yet.
+    /// Answers that could not be sent yet.
     unsent: Vec<Response>,
-    /// Nothing more comes.
+    /// No further connection follows.
     ended: bool,
 }
 
 /// A run that this client started, or that it has seen.
 #[derive(Default)]
 struct Open {
-    /// The prompt that started it, while the host has said nothing about it.
+    /// The prompt that started it, until the host has replied to it.
     id: Option<CallId>,
-    /// What started it, if this client did.
+    /// The text that started it, if this client did.
     prompt: Option<Str>,
-    /// How many prompts the conversation had before it.
+    /// The number of prompts in the conversation before it.
     turn: Option<u64>,
     /// Whether the host is known to have the prompt.
     delivery: Option<Delivery>,
-    /// Why the line was lost on which it began.
+    /// Why the connection on which it started was lost.
     lost: Option<CloseReason>,
 }
 
-/// A [`Run`]'s other end.
+/// The sending end of a [`Run`].
 struct Listener {
     items: Producer<Item>,
-    /// Its prompt, until the host has said what became of it.
+    /// Its prompt, until the host has replied to it.
     waits: Option<(CallId, Str)>,
 }
 
@@ -69,7 +69,7 @@ impl Listener {
         self.items.push(item, weight);
     }
 
-    /// The last item, which weighs nothing so that it takes no other's place.
+    /// Sends the last item, which has no weight, so that it displaces no other.
     fn end(self, end: End) {
         self.items.push(Item::End(Box::new(end)), 0);
     }
@@ -89,7 +89,7 @@ impl ClientSession {
         }
     }
 
-    /// The link whose task writes this session.
+    /// Sets the link whose task writes this session.
     pub(super) fn attach(&self, link: WeakLink<ClientProtocol>) {
         // There is one link for each session, so it is not attached before.
         let _ = self.link.set(link);
@@ -99,7 +99,7 @@ impl ClientSession {
         self.link.get()
     }
 
-    /// Lets the connection's task bring the machine what waits here.
+    /// Wakes the connection's task to pass waiting answers to the machine.
     pub(super) fn wake(&self) {
         if let Some(link) = self.link.get() {
             link.wake();
@@ -114,7 +114,7 @@ impl ClientSession {
         self.lock().resume.clone()
     }
 
-    /// The CONNECT of the next connection.
+    /// Creates the CONNECT of the next connection.
     pub(super) fn connect(&self, signed: Signed) -> Connect {
         let state = self.lock();
         let mut connect = state.resume.connect(signed);
@@ -125,7 +125,7 @@ impl ClientSession {
         connect
     }
 
-    /// Another session from the next connection on, with the same conversation or a new one.
+    /// Starts another session with the next connection, with the same conversation or a new one.
     pub(super) fn renew(&self, keeps_conversation: bool) {
         let mut state = self.lock();
         let session = state.resume.session.take().filter(|_| keeps_conversation);
@@ -140,7 +140,7 @@ impl ClientSession {
         self.lock().live.clone()
     }
 
-    /// Listens to the run that goes on, or to the one that the next CONNECTED tells of.
+    /// Listens to the current run, or to the one that the next CONNECTED reports.
     pub(super) fn listen(&self, run: impl FnOnce(rpc_core::net::Consumer<Item>) -> Run) -> Run {
         let (items, consumer) = queue(self.run.clone());
         let listener = Listener { items, waits: None };
@@ -153,18 +153,18 @@ impl ClientSession {
         run(consumer)
     }
 
-    /// Listens to the run that goes on, on this connection.
+    /// Listens to the current run on this connection.
     pub(super) fn follow(&self, items: Producer<Item>) {
         let listener = Listener { items, waits: None };
         self.lock().listeners.push(listener);
     }
 
-    /// The two ends of a run that is about to be started.
+    /// Returns the two ends of a run that is about to be started.
     pub(super) fn ends(&self) -> (Producer<Item>, rpc_core::net::Consumer<Item>) {
         queue(self.run.clone())
     }
 
-    /// A prompt was handed to the machine.
+    /// Notes that a prompt was passed to the machine.
     pub(super) fn begin(&self, id: CallId, input: &Input, items: Producer<Item>, starts: bool) {
         let prompt = input.prompt.clone().unwrap_or_default();
         let mut state = self.lock();
@@ -180,7 +180,7 @@ impl ClientSession {
         state.listeners.push(Listener { items, waits });
     }
 
-    /// The host has said what became of a prompt; `false` if no run waits for that.
+    /// Handles the host's reply to a prompt. Returns `false` if no run waits for it.
     pub(super) fn taken(&self, id: CallId, result: &Result<Taken, CallError<ErrorFrame>>) -> bool {
         let mut state = self.lock();
         let is_its = |listener: &Listener| listener.waits.as_ref().is_some_and(|(of, _)| *of == id);
@@ -229,7 +229,7 @@ impl ClientSession {
         true
     }
 
-    /// A step: given to who listens. It comes back if nobody does.
+    /// Passes a step to the listeners. Returns it if there are none.
     pub(super) fn step(&self, step: Step) -> Option<Step> {
         let mut state = self.lock();
         let asks = step.event.kind.awaits().is_some();
@@ -260,7 +260,7 @@ impl ClientSession {
         (!state.show(&step, Item::Step)).then_some(step)
     }
 
-    /// The replay is over.
+    /// Ends the replay.
     pub(super) fn caught_up(&self) {
         let mut state = self.lock();
         let (answer, question) = state.questions.caught_up();
@@ -271,7 +271,7 @@ impl ClientSession {
         }
     }
 
-    /// The run has ended; the result comes back if nobody listens.
+    /// Ends the run. Returns the result if there are no listeners.
     pub(super) fn run_ended(&self, result: &End) -> Option<End> {
         let mut state = self.lock();
         match result {
@@ -294,7 +294,7 @@ impl ClientSession {
         state.end_listeners(result)
     }
 
-    /// The client was let in, for the first time or again.
+    /// Handles CONNECTED, for the first time or again.
     pub(super) fn connected(&self, frame: &Connected) {
         let mut state = self.lock();
         let same = state
@@ -364,8 +364,7 @@ impl ClientSession {
         self.lock().unsent.push(response);
     }
 
-    /// Keeps an answer until the host has sent again what came before it; `false` if it can be sent
-    /// at once.
+    /// Keeps an answer until the host's replay is over. Returns `false` if it can be sent at once.
     pub(super) fn defers(&self, response: &Response) -> bool {
         let mut state = self.lock();
         let is_replay = state.questions.is_replay();
@@ -375,22 +374,22 @@ impl ClientSession {
         is_replay
     }
 
-    /// The host may not have this answer.
+    /// Notes that the host may not have this answer.
     pub(super) fn doubt(&self, response: Response) {
         self.lock().questions.doubt(response);
     }
 
-    /// Whether the answer to this question was sent twice.
+    /// Returns whether the answer to this question was sent twice.
     pub(super) fn was_repeated(&self, request_id: Option<&str>) -> bool {
         self.lock().questions.was_repeated(request_id)
     }
 
-    /// The answers that wait for a connection.
+    /// Takes the answers that wait for a connection.
     pub(super) fn take_unsent(&self) -> Vec<Response> {
         std::mem::take(&mut self.lock().unsent)
     }
 
-    /// Nothing more comes, for this reason.
+    /// Ends everything, for this reason.
     pub(super) fn end(&self, reason: &CloseReason) {
         let mut state = self.lock();
         state.ended = true;
@@ -406,7 +405,7 @@ impl ClientSession {
 }
 
 impl State {
-    /// A run has begun with this prompt, or with one that no run waits for.
+    /// Starts a run with this prompt, or with one that no run waits for.
     fn start(&mut self, prompt: Option<Str>) {
         self.forget_run();
         let turn = self.resume.turn();
@@ -418,7 +417,7 @@ impl State {
         });
     }
 
-    /// Another run has other events, and other questions.
+    /// Forgets the events and questions of the last run.
     fn forget_run(&mut self) {
         self.seen.clear();
         self.replaying = false;
@@ -426,7 +425,7 @@ impl State {
         self.unsent.clear();
     }
 
-    /// The agent has gone on since the last question of the replay.
+    /// Notes that the agent has gone on since the last question of the replay.
     fn pass(&mut self) {
         if let Some(question) = self.questions.pass() {
             self.seen.is_new(&question.event);
@@ -434,13 +433,13 @@ impl State {
         }
     }
 
-    /// Whether somebody listens to the run.
+    /// Returns whether the run has listeners.
     fn is_heard(&self) -> bool {
         let hears = |it: &Listener| it.waits.is_none() && !it.items.is_abandoned();
         self.listeners.iter().any(hears)
     }
 
-    /// Gives a step to who listens; `false` if nobody does.
+    /// Passes a step to the listeners. Returns `false` if there are none.
     fn show(&mut self, step: &Step, item: fn(Step) -> Item) -> bool {
         self.listeners
             .retain(|it| !it.items.is_abandoned() || it.waits.is_some());
@@ -452,12 +451,12 @@ impl State {
         heard
     }
 
-    /// Whether the run is to be started by this prompt.
+    /// Returns whether this prompt is to start the run.
     fn is_open(&self, id: CallId) -> bool {
         self.open.as_ref().is_some_and(|open| open.id == Some(id))
     }
 
-    /// The line is lost on which the run was going on.
+    /// Handles the loss of the connection on which the run was in progress.
     fn lose(&mut self, reason: &CloseReason, delivery: Delivery) {
         if let Some(open) = &mut self.open {
             open.id = None;
@@ -472,7 +471,7 @@ impl State {
         }
     }
 
-    /// Ends those whose prompts the run has answered. The result comes back if there are none.
+    /// Ends the listeners whose prompts the run has answered. Returns the result if there are none.
     fn end_listeners(&mut self, end: &End) -> Option<End> {
         let (waiting, ended): (Vec<_>, Vec<_>) = std::mem::take(&mut self.listeners)
             .into_iter()
@@ -486,12 +485,12 @@ impl State {
     }
 }
 
-/// Whether another connection may follow one that ended like this.
+/// Returns whether another connection may follow one that ended like this.
 fn is_passing(reason: &CloseReason) -> bool {
     reason.retry() != Retry::Never
 }
 
-/// The output of a run that has ended while nobody was connected.
+/// Returns the output of a run that ended without a connection.
 fn output(answer: Str, frame: &Connected) -> Output {
     let mut output = Output::new(answer, frame.session_id.clone(), 0);
     output.duration_ms = None;

@@ -1,4 +1,4 @@
-//! Connecting over WebSockets: [`connect`], [`dialer`], and what they refuse.
+//! Connecting over WebSockets: [`connect`] and [`dialer`], and their errors.
 
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{WsConfig, WsDialer};
@@ -7,14 +7,14 @@ use super::{AgentOptions, Client, Connection, Events, connect_with};
 use crate::client::Sign;
 use crate::limits::WS_PATH;
 
-/// Why no connection was even tried. No retry will help.
+/// Why no connection was attempted. Retrying does not help.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The URL cannot be dialled: [`DialError::BadUrl`].
     #[error(transparent)]
     Dial(#[from] DialError),
-    /// Prompts would go to another machine without encryption. Use `wss://`, or allow it with
+    /// Prompts would be sent to another machine unencrypted. Use `wss://`, or allow it with
     /// [`with_insecure_prompts`](AgentOptions::with_insecure_prompts).
     #[error("prompts would be sent to {host} without encryption")]
     Insecure {
@@ -23,7 +23,7 @@ pub enum ConnectError {
     },
 }
 
-/// Connects to an agent, and again whenever the line is lost.
+/// Connects to an agent, and reconnects whenever the connection is lost.
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///
@@ -61,12 +61,12 @@ pub fn connect(
     Ok(connect_with(dialer(url, &options)?, identity, options))
 }
 
-/// A WebSocket dialer for an agent, with the message limits of `options`. `http(s)` URLs are read as
-/// `ws(s)`; a URL without a path gets `/ws`.
+/// Creates a WebSocket dialer for an agent, with the message limits of `options`. `http(s)` URLs
+/// are read as `ws(s)`; a URL without a path gets `/ws`.
 ///
 /// # Errors
-/// [`ConnectError::Dial`] if the URL is none; [`ConnectError::Insecure`] if it is not `wss://` and
-/// its host is not this machine.
+/// [`ConnectError::Dial`] if the URL is invalid; [`ConnectError::Insecure`] if it is not `wss://`
+/// and its host is not this machine.
 pub fn dialer(url: &str, options: &AgentOptions) -> Result<WsDialer, ConnectError> {
     let ws = WsConfig::default()
         .with_max_message(options.client.limits.max_message_bytes)

@@ -1,4 +1,4 @@
-//! [`Agent`]: what a host is about.
+//! [`Agent`]: the application of a host.
 
 use async_trait::async_trait;
 use rpc_core::Str;
@@ -7,11 +7,11 @@ use super::turn::Turn;
 use crate::hub::{AskError, EmitError, NewInput, SavedFile};
 use crate::session::{RunOver, RuntimeInput};
 
-/// What a host is about: it answers prompts.
+/// The application of a host: it answers prompts.
 ///
-/// A run is one call of [`run`](Self::run). Runs of different sessions go on side by side, each on a
-/// task of its own; a session has one at a time. Work that blocks belongs on a task for that. A
-/// panic is an error of the agent, and ends its run only.
+/// A run is one call of [`run`](Self::run). Runs of different sessions are concurrent, each on a
+/// task of its own; a session has one at a time. Move blocking work to a blocking task. A panic is
+/// an error of the agent, and ends its run only.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -28,37 +28,37 @@ use crate::session::{RunOver, RuntimeInput};
 /// ```
 #[async_trait]
 pub trait Agent: Send + Sync + 'static {
-    /// Answers a prompt. What happens on the way is told through the turn, which also has the
-    /// conversation so far, with this prompt as its last message.
+    /// Answers a prompt. Events are sent through the turn, which also has the conversation so far,
+    /// with this prompt as its last message.
     ///
-    /// What the user says meanwhile comes with [`Turn::next_inputs`]: ask for it at the start of
-    /// every step. Whatever is still unread when this returns is the prompt of another call, whose
-    /// reply is that of the run; so an agent that never asks loses nothing.
+    /// [`Turn::next_inputs`] returns what the user says meanwhile: call it at the start of every
+    /// step. Inputs that are still unread when this returns become the prompt of another call,
+    /// whose reply ends the run; so an agent that never reads them loses nothing.
     ///
     /// # Errors
-    /// The client is told the error's text, and may go on with the session. Inputs that were not
-    /// read start another run.
+    /// The client gets the error's text, and may continue with the session. Unread inputs start
+    /// another run.
     ///
     /// # Cancel safety
-    /// The future is dropped if the run is given up: nobody, neither agent nor client, gave a sign
-    /// of life for an hour, or the host ends.
+    /// The future is dropped if the run is given up: agent and client gave no sign of life for an
+    /// hour, or the host ends.
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError>;
 }
 
-/// What a user says to an agent.
+/// A user's prompt to an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// The text; with files, a reminder where they are stands at its end.
+    /// The text; with files, it ends with a reminder of their paths.
     pub text: Str,
-    /// Pictures, as data URLs.
+    /// Images, as data URLs.
     pub images: Vec<Str>,
-    /// Files that came along, and where they are now.
+    /// Attached files, and where they are saved.
     pub files: Vec<SavedFile>,
 }
 
 impl Prompt {
-    /// A text.
+    /// Creates a prompt from a text.
     pub fn new(text: impl Into<Str>) -> Self {
         Self {
             text: text.into(),
@@ -87,22 +87,22 @@ impl From<NewInput> for Prompt {
     }
 }
 
-/// What an agent answers: the `result` of OUTPUT.
+/// An agent's answer: the `result` of OUTPUT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The text. If the agent has not [said](Turn::push_message) it as the last message of the
-    /// conversation, the host adds it there.
+    /// The text. The host adds it to the conversation, unless the agent has already
+    /// [added](Turn::push_message) it as the last message.
     pub text: Str,
 }
 
 impl Reply {
-    /// A text.
+    /// Creates a reply from a text.
     pub fn new(text: impl Into<Str>) -> Self {
         Self { text: text.into() }
     }
 
-    /// What known agents answer when they were interrupted.
+    /// Returns the reply of known agents that were interrupted.
     #[must_use]
     pub const fn interrupted() -> Self {
         Self {
@@ -111,17 +111,17 @@ impl Reply {
     }
 }
 
-/// Why an agent has no answer. The text is what the client is told.
+/// Why an agent has no answer. The text is sent to the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// It has failed.
+    /// The agent failed.
     #[error("{message}")]
     Failed {
-        /// What the client is told.
+        /// The message for the client.
         message: String,
     },
-    /// The run was over before.
+    /// The run was already over.
     #[error(transparent)]
     Over(#[from] RunOver),
 }
@@ -145,7 +145,7 @@ impl From<AskError> for AgentError {
 }
 
 impl AgentError {
-    /// It has failed; this is what the client is told.
+    /// Creates a failure with this message for the client.
     pub fn new(message: impl Into<String>) -> Self {
         Self::Failed {
             message: message.into(),

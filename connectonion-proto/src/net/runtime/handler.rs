@@ -1,4 +1,4 @@
-//! What a runtime does with the events of one connection.
+//! The runtime's handling of the events of one connection.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -20,14 +20,14 @@ use crate::server::{ServerConn, ServerEvent, Warning};
 use crate::session::{ConnId, Owner};
 use crate::trust::{Admission, Onboarding, prompt_of};
 
-/// Gives the events of a connection to the hub, in the connection's own task: so what a client said
-/// before it left counts. Dropping it leaves the hub.
+/// Passes the events of a connection to the hub, in the connection's own task, so that everything a
+/// client sent before it left counts. Dropping it removes the connection from the hub.
 pub(in crate::net) struct Handler {
     pub(super) runtime: HostRuntime,
     pub(super) conn: ConnId,
-    /// Who it is, once it is known.
+    /// The caller, once known.
     pub(super) owner: Option<Owner>,
-    /// How long each part of the shutdown may take: agents that finish, and frames that leave.
+    /// How long each part of the shutdown may take: finishing agents, and sending frames.
     pub(in crate::net) drain_timeout: Duration,
 }
 
@@ -98,7 +98,7 @@ impl Handler {
         None
     }
 
-    /// Does something with the hub; the connection is alive.
+    /// Calls the hub, and notes that the connection is alive.
     fn alive(&self, act: impl FnOnce(&mut crate::hub::Hub, ConnId, crate::hub::Now)) {
         self.runtime.with(|state, now| {
             state.hub.heard(self.conn, now.instant);
@@ -232,16 +232,16 @@ impl Handler {
     }
 }
 
-/// 1012: a host that goes away comes back, as a rule (RFC 6455's registry of codes).
+/// 1012: a host that shuts down usually comes back (RFC 6455's registry of codes).
 const SERVICE_RESTART: u16 = 1012;
 
-/// The refusal of a prompt. Without the code, clients would take it for the end of a run that goes
-/// on.
+/// Returns the refusal of a prompt. Without the code, clients would take it for the end of the
+/// current run.
 pub(super) fn rejected(words: impl Into<Str>) -> ErrorFrame {
     ErrorFrame::new(words).with_code(INPUT_REFUSED)
 }
 
-/// The pictures that come with a prompt.
+/// Returns the images of a prompt.
 pub(super) fn images_of(input: &Input) -> Result<Vec<Str>, DecodeError> {
     let images = input.images(&server_limits())?;
     Ok(images.iter().map(|image| (&**image).into()).collect())

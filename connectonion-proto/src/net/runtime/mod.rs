@@ -33,8 +33,8 @@ use options::OnTrust;
 pub use options::{Payments, RuntimeOptions};
 pub use turn::Turn;
 
-/// A [`Hub`] that many tasks share, with the door that it stands behind, the storage and the agent.
-/// Cheap to clone; all clones are the same runtime.
+/// A [`Hub`] that many tasks share, with access control, storage and agent. Cheap to clone; all
+/// clones are the same runtime.
 ///
 /// It needs one task that [runs](Self::run) it, and one for each connection that it
 /// [serves](Self::serve). `Server` does both for WebSockets.
@@ -84,7 +84,7 @@ struct Shared {
 }
 
 impl HostRuntime {
-    /// A runtime without sessions.
+    /// Creates a runtime without sessions.
     #[must_use]
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
         let hub = Hub::new(options.hub, random(), clock());
@@ -105,50 +105,53 @@ impl HostRuntime {
         }
     }
 
-    /// The host's address.
+    /// Returns the host's address.
     #[must_use]
     pub fn address(&self) -> Address {
         *self.access().host()
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.read(|hub| hub.registry().len())
     }
 
-    /// How many agents are at work.
+    /// Returns the number of running agents.
     #[must_use]
     pub fn running(&self) -> usize {
         self.read(|hub| hub.registry().running())
     }
 
-    /// Looks at the hub. Everything else waits meanwhile, so be quick.
+    /// Calls `look` with the hub. Everything else waits meanwhile, so be quick.
     pub fn read<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
         self.shared.hub.peek(|state| look(&state.hub))
     }
 
-    /// Who comes in, to look at it or to change its lists. CONNECTs wait meanwhile, so be quick.
+    /// Calls `act` with the access control, to read or change its lists. CONNECTs wait meanwhile,
+    /// so be quick.
     pub fn with_access<T>(&self, act: impl FnOnce(&mut AccessControl) -> T) -> T {
         let result = act(&mut self.access());
         self.book_changed();
         result
     }
 
-    /// Runs agents, stores, and keeps the time. Runs until it is dropped; a runtime is run once.
+    /// Runs agents, stores sessions, and handles deadlines, until it is dropped; call it once per
+    /// runtime.
     ///
-    /// First the storage is recovered: runs that an earlier process has left behind are interrupted.
+    /// First it recovers the storage: runs that an earlier process has left behind become
+    /// interrupted.
     ///
     /// # Cancel safety
-    /// Dropping the future stops all agents. What was acknowledged is stored.
+    /// If the future is dropped, all agents are stopped. Acknowledged prompts are stored.
     pub async fn run(&self) -> Infallible {
         tasks::run(self.clone()).await
     }
 
-    /// Serves one connection to its end. `peer` is where it comes from, for the console.
+    /// Serves one connection to its end. `peer` is its origin, for the console.
     ///
     /// # Cancel safety
-    /// Dropping the future cuts the line. What runs goes on.
+    /// If the future is dropped, the connection is cut. Its run goes on.
     pub fn serve<T, C>(
         &self,
         transport: T,
@@ -164,7 +167,7 @@ impl HostRuntime {
         rpc_core::net::serve(handle, transport, handler, driver, std::future::pending())
     }
 
-    /// The machine of a new connection, and what gives its events to the hub.
+    /// Creates the machine of a new connection, and the handler of its events.
     pub(super) fn connection(
         &self,
         peer: Option<IpAddr>,
@@ -187,11 +190,11 @@ impl HostRuntime {
         (handle, handler)
     }
 
-    /// Takes no new prompts, and waits until nothing is being run or stored, at most so long.
+    /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`.
     pub async fn drain(&self, timeout: Duration) {
         if !self.shared.hub.drain(timeout).await {
             let running = self.running();
-            tracing::warn!(running, "agents are still at work at the end");
+            tracing::warn!(running, "agents are still running at shutdown");
         }
     }
 
@@ -199,7 +202,7 @@ impl HostRuntime {
         self.shared.hub.is_draining()
     }
 
-    /// Whether a command is of whom its connection belongs to, and new.
+    /// Checks that a command is signed by the owner of its connection, and was not used before.
     fn check_command(&self, owner: Option<&Owner>, signed: &Signed) -> Result<(), AuthError> {
         let now = self.unix_now();
         // Outside of every lock: it takes longer than all the rest.
@@ -221,7 +224,7 @@ impl HostRuntime {
         result
     }
 
-    /// Tells whoever keeps the lists.
+    /// Calls the hook for changed lists.
     fn book_changed(&self) {
         let mut access = self.access();
         if access.take_changed()
@@ -265,12 +268,12 @@ impl HostRuntime {
         }
     }
 
-    /// Acts on the hub, and gives out what comes out of it before anything else happens to it.
+    /// Calls `act` with the hub, and distributes its output before any other call.
     fn with<T>(&self, act: impl FnOnce(&mut State, Now) -> T) -> T {
         self.shared.hub.with(act)
     }
 
-    /// Writes to a connection, if it is still there.
+    /// Writes to a connection, if it still exists.
     fn write(&self, conn: ConnId, write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>) {
         self.shared
             .hub
@@ -278,7 +281,7 @@ impl HostRuntime {
     }
 }
 
-/// 128 bits that nobody can guess.
+/// Returns 128 random bits that no one can guess.
 fn random() -> u128 {
     u128::from(entropy()) << 64 | u128::from(entropy())
 }

@@ -12,13 +12,13 @@ use crate::storage::{MemoryStorage, Storage};
 use crate::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
 use crate::upload::UploadLimits;
 
-/// Sessions that a host without a storage of its own remembers.
+/// The number of sessions that a host without a storage of its own remembers.
 const REMEMBERED: usize = 16_384;
 
-/// Finds out whether strangers have paid. What they say themselves proves nothing.
+/// A service that checks whether strangers have paid. Their own claims prove nothing.
 #[async_trait]
 pub trait Payments: Send + Sync + 'static {
-    /// Whether this address has paid so much.
+    /// Returns whether this address has paid this amount.
     ///
     /// # Cancel safety
     /// The future is dropped if the host ends.
@@ -28,30 +28,30 @@ pub trait Payments: Send + Sync + 'static {
 pub(super) type OnTrust = dyn Fn(&TrustBook) + Send + Sync;
 
 rpc_core::config! {
-    /// How a [`HostRuntime`](super::HostRuntime) behaves.
+    /// The configuration of a [`HostRuntime`](super::HostRuntime).
     pub struct RuntimeOptions {
-        /// Who comes in.
+        /// Decides who is admitted.
         pub access: AccessControl = access,
-        /// How long sessions live, and what they may hold.
+        /// The lifetimes and limits of sessions.
         pub hub: HubConfig = HubConfig::default() => with_hub(HubConfig),
-        /// What outlives the host. Default: nothing; sessions are forgotten with the process.
+        /// The storage of sessions. Default: in memory; sessions are lost with the process.
         pub storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new(REMEMBERED))
             => with_storage(Arc<dyn Storage>),
-        /// Where files are saved that come with prompts; made when the first one comes. Default
+        /// The folder for files of prompts, created with the first file. Default
         /// [`UPLOADS_FOLDER`](crate::limits::UPLOADS_FOLDER) in the working directory.
         pub uploads: PathBuf = PathBuf::from(crate::limits::UPLOADS_FOLDER),
-        /// How many files, how large.
+        /// The limits on files.
         pub upload_limits: UploadLimits = UploadLimits::default(),
-        /// Finds out whether strangers have paid. Default `None`: nobody can pay.
+        /// Checks whether strangers have paid. Default `None`: payment is not possible.
         pub payments: Option<Arc<dyn Payments>> = None => with_payments(Arc<dyn Payments>),
         pub(super) on_trust: Option<Arc<OnTrust>> = None,
     }
-    /// With this access.
+    /// Creates options with this access control.
     pub fn with_access(access: AccessControl);
 }
 
 impl RuntimeOptions {
-    /// For the host with this key, at this level of trust, with nobody in its lists.
+    /// Creates options for the host with this key, at this level of trust, with empty lists.
     #[must_use]
     pub fn new(host: &Signer, level: TrustLevel) -> Self {
         Self::with_access(AccessControl::new(*host.address(), TrustPolicy::new(level)))
@@ -65,8 +65,8 @@ impl RuntimeOptions {
         self
     }
 
-    /// Called with the lists whenever onboarding or an administrator may have changed them: write
-    /// them down here. It is called on the connection's task, so it should be quick.
+    /// Sets a hook that is called with the lists whenever onboarding or an administrator may have
+    /// changed them, to save them. It runs on the connection's task, so it should be quick.
     #[must_use]
     pub fn with_on_trust(mut self, hook: impl Fn(&TrustBook) + Send + Sync + 'static) -> Self {
         self.on_trust = Some(Arc::new(hook));

@@ -1,4 +1,5 @@
-//! What a [`HostRuntime`](super::HostRuntime) keeps under its lock: the hub, and where its output goes.
+//! The locked state of a [`HostRuntime`](super::HostRuntime): the hub, and the receivers of its
+//! output.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,13 +19,13 @@ use crate::server::ServerConn;
 use crate::session::{ConnId, Owner, RunId};
 use crate::storage::Record;
 
-/// What the storage has to do.
+/// A job for the storage.
 pub(super) enum StorageJob {
     Load(JobId, SessionId),
     Store(JobId, Box<Record>),
 }
 
-/// What the runtime's task has to begin.
+/// A job for the runtime's task.
 pub(super) enum Job {
     /// Start the agent.
     Run {
@@ -36,13 +37,13 @@ pub(super) enum Job {
     },
     /// Stop it.
     Cancel(RunId),
-    /// Save the files that come with a prompt.
+    /// Save the files of a prompt.
     Upload {
         conn: ConnId,
         prompt: Str,
         input: Box<Input>,
     },
-    /// Find out whether a stranger has paid.
+    /// Check whether a stranger has paid.
     Payment {
         conn: ConnId,
         identity: crate::auth::Address,
@@ -50,7 +51,7 @@ pub(super) enum Job {
     },
 }
 
-/// An agent at work.
+/// A running agent.
 struct Runner {
     signals: Arc<Signals>,
     answers: HashMap<Str, oneshot::Sender<Answer>>,
@@ -75,7 +76,7 @@ impl State {
         }
     }
 
-    /// An agent waits for an answer.
+    /// Registers an agent's question.
     pub(super) fn expect(&mut self, run: RunId, id: Str, answer: oneshot::Sender<Answer>) {
         if let Some(runner) = self.runners.get_mut(&run) {
             runner.answers.insert(id, answer);
@@ -88,7 +89,7 @@ impl State {
         }
     }
 
-    /// The agent's task has ended.
+    /// Forgets an agent whose task has ended.
     pub(super) fn forget_runner(&mut self, run: RunId) {
         self.runners.remove(&run);
     }

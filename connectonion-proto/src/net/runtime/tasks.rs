@@ -1,4 +1,4 @@
-//! The task of a [`HostRuntime`]: runs agents, stores, saves files, and keeps the time.
+//! The task of a [`HostRuntime`]: runs agents, stores sessions, saves files, and handles deadlines.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -22,12 +22,12 @@ use crate::storage::{Record, StorageError};
 use crate::trust::Onboarding;
 use crate::upload;
 
-/// Storage jobs that are done in one go.
+/// The number of storage jobs done at once.
 const BATCH: usize = 64;
-/// What a client is told whose agent panicked.
+/// The error for a client whose agent panicked.
 const PANICKED: &str = "the agent panicked";
 
-/// What the storage did.
+/// The outcome of storage jobs.
 enum Outcome {
     Loaded(JobId, Box<Result<Option<Record>, StorageError>>),
     Stored(JobId, Result<(), StorageError>),
@@ -131,7 +131,7 @@ fn carry_out(
     .collect()
 }
 
-/// One run, from its prompt to its end. A panic of the agent is its failure.
+/// Runs an agent from its prompt to its end. A panic counts as a failure.
 async fn work(turn: Turn, prompt: Prompt) -> Option<RunId> {
     let run = turn.run;
     let runtime = turn.runtime.clone();
@@ -161,7 +161,7 @@ async fn work(turn: Turn, prompt: Prompt) -> Option<RunId> {
     Some(run)
 }
 
-/// Several things that a user has said, as one.
+/// Joins several prompts of a user into one.
 fn joined(prompts: impl Iterator<Item = Prompt>) -> Prompt {
     let mut whole = Prompt::default();
     let mut text = String::new();
@@ -177,7 +177,7 @@ fn joined(prompts: impl Iterator<Item = Prompt>) -> Prompt {
     whole
 }
 
-/// Saves the files that come with a prompt, before anything else is done with it.
+/// Saves the files of a prompt, before anything else is done with it.
 async fn save(runtime: HostRuntime, conn: ConnId, prompt: Str, input: Input) -> Option<RunId> {
     let (folder, limits) = (runtime.shared.uploads.clone(), runtime.shared.upload_limits);
     let saving = tokio::task::spawn_blocking(move || {
@@ -211,7 +211,7 @@ async fn save(runtime: HostRuntime, conn: ConnId, prompt: Str, input: Input) -> 
     None
 }
 
-/// Finds out whether a stranger has paid.
+/// Checks whether a stranger has paid.
 async fn check_payment(
     runtime: HostRuntime,
     conn: ConnId,

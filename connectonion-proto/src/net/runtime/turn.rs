@@ -1,4 +1,4 @@
-//! [`Turn`]: one run, as its [`Agent`](super::Agent) sees it.
+//! [`Turn`]: one run, from its [`Agent`](super::Agent)'s point of view.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::id::SessionId;
 use crate::limits::ULW_TURNS;
 use crate::session::{Owner, RunId, RunOver};
 
-/// One run, as its [`Agent`](super::Agent) sees it: what to tell, what to ask, what the user wants
-/// meanwhile, and the conversation.
+/// A handle to one run for its [`Agent`](super::Agent): it sends events, asks questions, returns
+/// what the user wants meanwhile, and has the conversation.
 ///
-/// Telling waits for nobody: events are kept for everybody who watches and for those who come back,
-/// within the bounds of the host. What is asked waits for a human, as long as it takes, also while
-/// nobody is connected.
+/// Sending an event never waits: events are kept for all connections and for those that reconnect,
+/// within the bounds of the host. A question waits for a human, as long as it takes, also without a
+/// connection.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -50,25 +50,25 @@ pub struct Turn {
     pub(super) signals: Arc<Signals>,
 }
 
-/// What wakes an agent.
+/// The signals that wake an agent.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
-    /// The user wants it to stop.
+    /// The user wants the agent to stop.
     pub(super) interrupt: Notify,
-    /// The user has said something.
+    /// The user has sent a prompt.
     pub(super) input: Notify,
-    /// The user wants another goal.
+    /// The user has changed the goal.
     pub(super) goal: std::sync::Mutex<Option<Str>>,
 }
 
 impl Turn {
-    /// The session.
+    /// Returns the session's id.
     #[must_use]
     pub const fn session_id(&self) -> &SessionId {
         &self.session_id
     }
 
-    /// Who talks to the agent: the address that the client proved; `None` if it proved none.
+    /// Returns the address that the client has proved; `None` if it has proved none.
     #[must_use]
     pub const fn caller(&self) -> Option<&Address> {
         match &self.owner {
@@ -77,7 +77,7 @@ impl Turn {
         }
     }
 
-    /// Tells what the agent does. Returns the event's id.
+    /// Sends an event. Returns its id.
     ///
     /// # Errors
     /// [`EmitError`]. Retrying fails again.
@@ -86,8 +86,8 @@ impl Turn {
             .with(|state, now| state.hub.emit(self.run, event, None, now))
     }
 
-    /// As [`emit`](Self::emit), with the id of an earlier event: the end of a model's call has that
-    /// of its start.
+    /// Like [`emit`](Self::emit), with the id of an earlier event: the end of a model's call has the
+    /// id of its start.
     ///
     /// # Errors
     /// As for [`emit`](Self::emit).
@@ -97,9 +97,9 @@ impl Turn {
         self.runtime.with(emit).map(drop)
     }
 
-    /// Begins a step, and takes what the user has said meanwhile, oldest first. The clients are told
-    /// that it was read, and it is in the conversation now. Call it before each question to a model;
-    /// the session's `iteration` counts the calls.
+    /// Starts a step, and returns what the user has said meanwhile, oldest first. The clients learn
+    /// that it was read, and it is part of the conversation now. Call it before each call of a
+    /// model; the session's `iteration` counts these calls.
     ///
     /// # Errors
     /// [`RunOver`].
@@ -110,7 +110,7 @@ impl Turn {
         Ok(inputs.into_iter().map(Prompt::from).collect())
     }
 
-    /// Waits until the user has said something that waits to be [read](Self::next_inputs).
+    /// Waits until an input of the user can be [read](Self::next_inputs).
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -126,7 +126,7 @@ impl Turn {
         }
     }
 
-    /// Asks the user, and waits for the answer: any JSON value, a text as a rule.
+    /// Asks the user, and waits for the answer: any JSON value, usually a text.
     ///
     /// # Errors
     /// [`AskError`]
@@ -154,7 +154,7 @@ impl Turn {
         }
     }
 
-    /// Shows the user a plan, and waits for what is said about it.
+    /// Shows the user a plan, and waits for the review.
     ///
     /// # Errors
     /// As for [`ask_user`](Self::ask_user).
@@ -168,7 +168,7 @@ impl Turn {
         }
     }
 
-    /// Tells the user that the turns of the mode `ulw` are used up, and waits for what to do.
+    /// Reports that the turns of the mode `ulw` are used up, and waits for the user's decision.
     ///
     /// # Errors
     /// As for [`ask_user`](Self::ask_user).
@@ -195,7 +195,7 @@ impl Turn {
         Ok(answer)
     }
 
-    /// Waits until the user wants the agent to stop. Finish the step, then answer
+    /// Waits until the user wants the agent to stop. Finish the step, then return
     /// [`Reply::interrupted`](super::Reply::interrupted).
     ///
     /// # Cancel safety
@@ -211,29 +211,29 @@ impl Turn {
         }
     }
 
-    /// Whether the user wants the agent to stop.
+    /// Returns whether the user wants the agent to stop.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.runtime
             .with(|state, _| state.hub.is_interrupted(self.run))
     }
 
-    /// The mode that the user wants the agent to work in; `None` if there was never a word about it.
+    /// Returns the mode that the user wants; `None` if it was never set.
     #[must_use]
     pub fn mode(&self) -> Option<Mode> {
         let mode = self.member("mode")?;
         mode.as_str().map(|mode| Str::from(&*mode).into())
     }
 
-    /// How many turns the user allows in the mode `ulw`; `None` if that was not said. What counts as a
-    /// turn, and how many are [used](crate::limits::ULW_TURNS_USED), is the agent's to know: when they
-    /// are used up it [asks](Self::ulw_turns_reached).
+    /// Returns how many turns the user allows in the mode `ulw`; `None` if that was not set. The
+    /// agent decides what counts as a turn, counts the [used](crate::limits::ULW_TURNS_USED) ones,
+    /// and [asks](Self::ulw_turns_reached) when they are used up.
     #[must_use]
     pub fn ulw_turns(&self) -> Option<u64> {
         self.member(ULW_TURNS)?.get().parse().ok()
     }
 
-    /// Changes the mode, and tells the clients.
+    /// Changes the mode, and informs the clients.
     ///
     /// # Errors
     /// [`EmitError`].
@@ -242,7 +242,7 @@ impl Turn {
             .with(|state, now| state.hub.set_mode(self.run, mode, now))
     }
 
-    /// The goal that the user has set last in this run, once.
+    /// Takes the goal that the user last set in this run.
     #[must_use]
     pub fn take_goal(&self) -> Option<Str> {
         let goal = self.signals.goal.lock();
@@ -250,9 +250,9 @@ impl Turn {
             .take()
     }
 
-    /// The conversation as it is now, with every member that anybody put into it: read it with
-    /// [`Session::parse`](crate::frame::Session::parse). Its `messages` end with the prompt, and what was
-    /// added since.
+    /// Returns the current conversation, with all its members: read it with
+    /// [`Session::parse`](crate::frame::Session::parse). Its `messages` end with the prompt and the
+    /// messages added since.
     ///
     /// # Errors
     /// [`RunOver`].
@@ -261,7 +261,7 @@ impl Turn {
             .with(|state, now| state.hub.session(self.run, now))
     }
 
-    /// A member of the session as it is now, other than `messages` and `trace`.
+    /// Returns a current member of the session, other than `messages` and `trace`.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Json> {
         let member = self
@@ -270,7 +270,7 @@ impl Turn {
         member.ok().flatten()
     }
 
-    /// Sets a member of the session: what the agent wants to know again in the next run.
+    /// Sets a member of the session, for the agent's next run.
     ///
     /// # Errors
     /// [`EmitError`] if the run is over, or the value is not JSON.
@@ -286,9 +286,8 @@ impl Turn {
         Ok(set?)
     }
 
-    /// Adds a message to the conversation, in the form of the models: what the agent said, which
-    /// tools it called, what they returned. An agent that does not gets its prompts and replies
-    /// added by the host.
+    /// Adds a message to the conversation, in the form of the models: the agent's words, its tool
+    /// calls, their results. For an agent that adds none, the host adds prompts and replies.
     ///
     /// # Errors
     /// [`EmitError`] if the run is over, or the message is not JSON.
@@ -300,8 +299,8 @@ impl Turn {
         Ok(pushed?)
     }
 
-    /// Sends the clients the whole conversation as it is now, as `session_sync`. They get it with
-    /// the OUTPUT anyway.
+    /// Sends the clients the whole current conversation, as `session_sync`. The OUTPUT includes it
+    /// anyway.
     ///
     /// # Errors
     /// [`EmitError`].
@@ -312,7 +311,7 @@ impl Turn {
     }
 }
 
-/// Takes a question back that nobody waits for any more.
+/// Withdraws a question when dropped.
 struct Withdraw<'t> {
     turn: &'t Turn,
     id: Str,
@@ -328,7 +327,7 @@ impl Drop for Withdraw<'_> {
     }
 }
 
-/// Prints which run it is.
+/// Prints the run's number.
 impl fmt::Debug for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Turn")

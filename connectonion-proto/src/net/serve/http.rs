@@ -1,4 +1,4 @@
-//! What a host answers beside the WebSocket: `/health`, `/info` and `/sessions/{id}`.
+//! A host's pages beside the WebSocket: `/health`, `/info` and `/sessions/{id}`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::frame::Standing;
 use crate::net::HostRuntime;
 use crate::session::Owner;
 
-/// What the answers are made of.
+/// The contents of the pages.
 pub(super) struct Pages {
     pub(super) runtime: HostRuntime,
     pub(super) name: String,
@@ -80,8 +80,8 @@ impl Pages {
         }
     }
 
-    /// Who asks here has proved nothing, so only sessions of callers without a signature are told,
-    /// whose ids are all that is known of their owners.
+    /// Returns the status of a session. These callers have proved nothing, so only sessions of
+    /// unsigned callers are visible, whose owners are known by the id alone.
     fn session(&self, id: &str) -> Response<Bytes> {
         let asked = id.into();
         let answer = self

@@ -24,7 +24,7 @@ use crate::server::ServerConfig;
 
 pub use options::{ServerOptions, http_config};
 
-/// An agent's host on a socket.
+/// A host of an agent on a socket.
 ///
 /// ```
 /// use connectonion_proto::auth::Signer;
@@ -63,10 +63,10 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
-/// Ends a [`Server`].
+/// A handle that ends a [`Server`].
 pub type ServerHandle = ShutdownHandle;
 
-/// What all connections of a host share.
+/// The state shared by all connections of a host.
 struct Shared {
     runtime: HostRuntime,
     connection: Arc<ServerConfig>,
@@ -75,12 +75,11 @@ struct Shared {
 }
 
 impl Server {
-    /// Listens; the known hosts listen on port 8000. WebSockets are served at
-    /// [`WS_PATH`]; `/health`, `/info` and `/sessions/{id}` are answered as the known clients expect
-    /// it.
+    /// Binds the host to an address; the known hosts use port 8000. It serves WebSockets at
+    /// [`WS_PATH`], and `/health`, `/info` and `/sessions/{id}` as the known clients expect.
     ///
     /// # Errors
-    /// The system's error, if the address cannot be had. Retrying helps once it is free.
+    /// The system's error, if the address is not available. Retrying helps once it is free.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -121,45 +120,44 @@ impl Server {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that the host listens on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.server.local_addr()
     }
 
-    /// Where clients connect to, such as `ws://127.0.0.1:8000/ws`.
+    /// Returns the URL for clients, such as `ws://127.0.0.1:8000/ws`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}{WS_PATH}", self.local_addr())
     }
 
-    /// How many connections there are, and what became of others; it goes on counting while the
-    /// host runs.
+    /// Returns the counters of open and ended connections; they are updated while the host runs.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         self.server.counters()
     }
 
-    /// A handle that ends the host. Give its drain no less than the
+    /// Returns a handle that ends the host. Give its drain at least the
     /// [`shutdown_timeout`](ServerOptions::shutdown_timeout).
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
         self.server.shutdown_handle()
     }
 
-    /// The runtime: who is there, and what runs.
+    /// Returns the runtime, with the sessions and runs.
     #[must_use]
     pub fn runtime(&self) -> HostRuntime {
         self.shared.runtime.clone()
     }
 
-    /// Serves until the [handle](Self::handle) drains it: then no prompt is taken any more, agents
-    /// may finish, and connections are closed with 1012. What was acknowledged and is not finished
-    /// is found in the storage by the next host.
+    /// Serves until the [handle](Self::handle) drains it: then new prompts are refused, agents may
+    /// finish, and connections are closed with 1012. The next host finds acknowledged, unfinished
+    /// prompts in the storage.
     ///
     /// # Cancel safety
-    /// Dropping the future cuts all connections and stops all agents. What was acknowledged is
-    /// stored.
+    /// If the future is dropped, all connections are cut and all agents are stopped. Acknowledged
+    /// prompts are stored.
     pub async fn run(self) -> DrainReport {
         let (server, shared) = (self.server, self.shared);
         let runtime = shared.runtime.clone();
@@ -190,7 +188,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// One connection from its upgrade to its end.
+/// Serves one connection from its upgrade to its end.
 fn serve<T: Transport>(
     shared: &Shared,
     transport: T,

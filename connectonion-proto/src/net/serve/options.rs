@@ -19,11 +19,10 @@ use crate::server::ServerConfig;
 use crate::session::RegistryConfig;
 use crate::trust::TrustLevel;
 
-/// What is served beside and before the upgrade by default: no web pages but those of this machine
-/// may connect, and on a loopback address no foreign `Host` is served. Allow more with
-/// [`Guards::with_allowed_origin`]. As many connections are taken as there may be
-/// [sessions](crate::session::RegistryConfig::max_sessions): 16,384, if the system gives as many open
-/// files.
+/// Returns the default settings for HTTP: only web pages of this machine may connect, and a foreign
+/// `Host` is refused on a loopback address. Allow more with [`Guards::with_allowed_origin`]. The
+/// limit on connections equals that on [sessions](crate::session::RegistryConfig::max_sessions):
+/// 16,384, if the system allows as many open files.
 #[must_use]
 pub fn http_config() -> HttpConfig {
     let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
@@ -36,7 +35,7 @@ type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 pub(super) type Service = dyn Fn(Request<Bytes>, SocketAddr) -> Answering + Send + Sync;
 
 rpc_core::config! {
-    /// How a [`Server`](super::Server) behaves.
+    /// The configuration of a [`Server`](super::Server).
     ///
     /// ```
     /// use connectonion_proto::auth::Signer;
@@ -56,28 +55,28 @@ rpc_core::config! {
         pub tools: Vec<String> = Vec::new(),
         /// The level of trust, for `/info`.
         pub trust: TrustLevel = level,
-        /// Who comes in, how long sessions live, and where they are stored.
+        /// The configuration of access, sessions and storage.
         pub runtime: RuntimeOptions = runtime,
-        /// Limits and times of each connection.
+        /// The limits and timeouts of each connection.
         pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
-        /// Limits, guards and TLS before the upgrade. [`WS_PATH`](crate::limits::WS_PATH) upgrades in
-        /// any case, and its HTTP service is replaced. Default [`http_config`]; start from it.
+        /// Limits, guards and TLS before the upgrade. [`WS_PATH`](crate::limits::WS_PATH) always
+        /// upgrades, and the HTTP service is replaced. Default [`http_config`]; start from it.
         pub http: HttpConfig = http_config() => with_http(HttpConfig),
-        /// Transport treatment and observer of each connection.
+        /// Transport settings and observer of each connection.
         pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
-        /// How long the host's end may take. In the first half agents may finish, in the second the
-        /// clients' Close is awaited, for the [driver](Self::driver)'s `close_timeout` at most. Default 5 s;
-        /// give the [handle](super::ServerHandle)'s drain no less.
+        /// How long the shutdown of the host may take. In the first half agents may finish, in the
+        /// second the clients' Close is awaited, for the [driver](Self::driver)'s `close_timeout`
+        /// at most. Default 5 s; give the [handle](super::ServerHandle)'s drain at least as long.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
         pub(super) service: Option<Arc<Service>> = None,
     }
-    /// With this runtime, whose door is at this level of trust.
+    /// Creates options with this runtime, whose access control has this level of trust.
     pub fn with_runtime(runtime: RuntimeOptions, level: TrustLevel);
 }
 
 impl ServerOptions {
-    /// For the host with this key, at this level of trust, with nobody in its lists and without a
-    /// storage.
+    /// Creates options for the host with this key, at this level of trust, with empty lists and
+    /// without a storage.
     #[must_use]
     pub fn new(host: &Signer, level: TrustLevel) -> Self {
         Self::with_runtime(RuntimeOptions::new(host, level), level)
@@ -90,7 +89,7 @@ impl ServerOptions {
         self
     }
 
-    /// Answers requests for paths that are not the host's own.
+    /// Sets a service for requests to paths that are not the host's own.
     #[must_use]
     pub fn with_service<F, R>(mut self, service: F) -> Self
     where
