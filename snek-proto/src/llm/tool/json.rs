@@ -1,5 +1,5 @@
-//! The JSON of tool definitions. It is written member by member, so that its order never depends
-//! on how `serde_json` keeps maps.
+//! The JSON of tool definitions, written member by member, so that the order does not depend on the
+//! map type of `serde_json`.
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -9,12 +9,12 @@ use super::{Param, ParamType, ToolDefinition};
 use crate::error::BotError;
 
 impl ToolDefinition {
-    /// A tool whose parameters are described by a JSON Schema, as tools from elsewhere are. Each
-    /// property is passed on as it is, in the order of the map; so are the schema's further
-    /// members. `null` stands for no parameters.
+    /// Creates a tool whose parameters are described by a JSON Schema, such as a tool from another
+    /// source. Each property is passed on unchanged, in the order of the map; so are the schema's
+    /// other members. `null` means no parameters.
     ///
     /// # Errors
-    /// [`BotError::ValidationError`] if the schema is not one of an object.
+    /// [`BotError::ValidationError`] if the schema does not describe an object.
     pub fn from_schema(
         name: impl Into<String>,
         description: impl Into<String>,
