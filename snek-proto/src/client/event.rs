@@ -57,7 +57,7 @@ pub enum Warning {
     #[error("a frame was skipped: {0}")]
     BadFrame(DecodeError),
     /// Too many events arrived during the opening; the oldest were dropped.
-    #[error("{count} events that came before the login was done were dropped")]
+    #[error("{count} events were dropped before the login was done")]
     EarlyEventsDropped {
         /// How many.
         count: u64,

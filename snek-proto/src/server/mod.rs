@@ -236,7 +236,7 @@ impl ServerConn {
         }
         Err(Refused::Invalid {
             what: "id",
-            why: "the request is no login".to_owned(),
+            why: "the request is not a login".to_owned(),
         })
     }
 

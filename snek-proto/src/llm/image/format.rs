@@ -44,7 +44,7 @@ impl fmt::Display for ImageFormat {
 
 /// The error for a text that is not the name of an [`ImageFormat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no image format: expected openai or deepseek")]
+#[error("unknown image format: expected openai or deepseek")]
 #[non_exhaustive]
 pub struct UnknownFormat;
 

@@ -28,7 +28,7 @@ impl ToolDefinition {
         let mut members = match schema {
             Value::Object(members) => members,
             Value::Null => return Ok(tool),
-            _ => return Err(wrong("the schema is no object")),
+            _ => return Err(wrong("the schema is not an object")),
         };
         match members.remove("type") {
             None => {}
@@ -38,12 +38,12 @@ impl ToolDefinition {
         let required = match members.remove("required") {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(names)) => names,
-            Some(_) => return Err(wrong("the schema's \"required\" is no list")),
+            Some(_) => return Err(wrong("the schema's \"required\" is not a list")),
         };
         let properties = match members.remove("properties") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(properties)) => properties,
-            Some(_) => return Err(wrong("the schema's \"properties\" is no object")),
+            Some(_) => return Err(wrong("the schema's \"properties\" is not an object")),
         };
         tool.params = properties
             .into_iter()

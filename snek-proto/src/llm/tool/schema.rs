@@ -40,7 +40,7 @@ impl ToolDefinition {
 fn not_an_object<T: JsonSchema>() -> BotError {
     BotError::ValidationError {
         what: "parameters".into(),
-        why: format!("{} is no struct with named fields", T::schema_name()),
+        why: format!("{} is not a struct with named fields", T::schema_name()),
     }
 }
 

@@ -18,7 +18,7 @@ pub enum FetchError {
     },
     /// The address, or one that it redirected to, is neither `http` nor `https`. A retry does not
     /// help.
-    #[error("the scheme {scheme} is not fetched")]
+    #[error("the scheme {scheme} is not supported")]
     Scheme {
         /// The scheme.
         scheme: String,
@@ -55,7 +55,7 @@ pub enum FetchError {
         max: usize,
     },
     /// The image did not arrive in time. A retry may help.
-    #[error("the image did not come within {after:?}")]
+    #[error("the image did not arrive within {after:?}")]
     TimedOut {
         /// The deadline.
         after: Duration,
