@@ -97,15 +97,15 @@ const BROKEN_OFF: &str = "sorry, I lost my thread; please ask again";
 const NOT_NOW: &str = "sorry, I cannot think right now; please try again later";
 const NO_RESULT: &str = "sorry, my tools did not get me anywhere";
 
-/// Whether a message is one of the lines with which a failure is told. Answering those, two bots
-/// whose models are away would keep each other busy.
+/// Returns whether a message is one of the lines with which a failure is told. Answering those, two
+/// bots whose models are away would keep each other busy.
 #[must_use]
 pub fn is_apology(text: &str) -> bool {
     [NOT_SET_UP, NOT_TAKEN, BROKEN_OFF, NOT_NOW, NO_RESULT].contains(&text.trim())
 }
 
 impl AnswerError {
-    /// The line for people in the channel, who can do nothing about it.
+    /// Returns the line for people in the channel, who can do nothing about it.
     #[must_use]
     pub const fn apology(&self) -> &'static str {
         match self {
@@ -135,7 +135,8 @@ pub struct Assistant {
 }
 
 impl Assistant {
-    /// An assistant with this model, the tools of the examples and the limits of the specification.
+    /// Creates an assistant with this model, the tools of the examples and the limits of the
+    /// specification.
     #[must_use]
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {

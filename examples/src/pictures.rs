@@ -27,8 +27,8 @@ pub trait Pictures: Send + Sync + fmt::Debug {
     async fn fetch(&self, url: &str) -> Result<Image, String>;
 }
 
-/// The images that a text names, each once, in the order of the text. What cannot be fetched is
-/// logged and left out.
+/// Returns the images that a text names, each once, in the order of the text. What cannot be
+/// fetched is logged and left out.
 ///
 /// # Cancel safety
 /// Cancel-safe.

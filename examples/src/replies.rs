@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// What a bot says to somebody who addresses it with something that it does not know.
 pub const HELP: &str = "I answer to these words: help, time, dice (or dice 3d20), echo and a text";
 
-/// The answer to a message, if it is one that the bots know. The first word decides, after a
-/// mention; no answer starts with such a word, so two bots cannot keep each other busy.
+/// Returns the answer to a message, if it is one that the bots know. The first word decides, after
+/// a mention; no answer starts with such a word, so two bots cannot keep each other busy.
 ///
 /// Chance and time are arguments, so that the same question has the same answer in a test.
 #[must_use]
@@ -29,7 +29,7 @@ pub fn answer(message: &str, entropy: u64, now: SystemTime) -> Option<String> {
     }
 }
 
-/// The time of day.
+/// Returns the time of day.
 #[must_use]
 pub fn time(now: SystemTime) -> String {
     let seconds = now

@@ -98,7 +98,7 @@ impl Screen {
         })
     }
 
-    /// How many frames have been shown.
+    /// Returns how many frames have been shown.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.frames.load(Ordering::Relaxed)

@@ -42,35 +42,35 @@ pub struct Asset {
 }
 
 impl Asset {
-    /// A page.
+    /// Creates a page.
     #[must_use]
     pub const fn page(body: &'static [u8]) -> Self {
         let kind = "text/html; charset=utf-8";
         Self { kind, body }
     }
 
-    /// A script.
+    /// Creates a script.
     #[must_use]
     pub const fn script(body: &'static [u8]) -> Self {
         let kind = "text/javascript; charset=utf-8";
         Self { kind, body }
     }
 
-    /// A style sheet.
+    /// Creates a style sheet.
     #[must_use]
     pub const fn style(body: &'static [u8]) -> Self {
         let kind = "text/css; charset=utf-8";
         Self { kind, body }
     }
 
-    /// A drawing.
+    /// Creates a drawing.
     #[must_use]
     pub const fn drawing(body: &'static [u8]) -> Self {
         let kind = "image/svg+xml";
         Self { kind, body }
     }
 
-    /// The answer with this file.
+    /// Returns the answer with this file.
     #[must_use]
     pub fn respond(&self) -> Response<Bytes> {
         answer(StatusCode::OK, self.kind, Bytes::from_static(self.body))
@@ -87,7 +87,7 @@ pub fn json(body: impl Into<Bytes>) -> Response<Bytes> {
     answer(StatusCode::OK, "application/json", body.into())
 }
 
-/// The answer to a method that a path does not have.
+/// Returns the answer to a method that a path does not have.
 #[must_use]
 pub fn not_allowed(allowed: &'static str) -> Response<Bytes> {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "");
@@ -95,7 +95,7 @@ pub fn not_allowed(allowed: &'static str) -> Response<Bytes> {
     response
 }
 
-/// Whether a request only reads.
+/// Returns whether a request only reads.
 #[must_use]
 pub fn reads(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD

@@ -161,24 +161,24 @@ impl<D: Dialect> AnswerDecoder<D> {
         if self.out.done { self.judge() } else { Ok(()) }
     }
 
-    /// How many events could not be read and were left out.
+    /// Returns how many events could not be read and were left out.
     #[must_use]
     pub const fn skipped(&self) -> usize {
         self.skipped
     }
 
-    /// The next piece of the answer, if it is there.
+    /// Returns the next piece of the answer, if it is there.
     pub fn pop(&mut self) -> Option<Delta> {
         self.out.ready.pop_front()
     }
 
-    /// Whether the answer is known to be complete: nothing but a bill can follow.
+    /// Returns whether the answer is known to be complete: nothing but a bill can follow.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
         self.out.finished || self.out.done
     }
 
-    /// Whether nothing follows.
+    /// Returns whether nothing follows.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         self.out.done

@@ -37,7 +37,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// The text so far.
+    /// Returns the text so far.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -55,7 +55,7 @@ impl Assembler {
         self.usage
     }
 
-    /// The whole message, tool calls in the order of their indexes.
+    /// Returns the whole message, tool calls in the order of their indexes.
     #[must_use]
     pub fn into_message(mut self) -> ChatMessage {
         self.calls.sort_by_key(|(index, _)| *index);

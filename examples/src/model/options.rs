@@ -62,7 +62,8 @@ impl ModelArgs {
     }
 }
 
-/// The model of these options, and what it is called. `scripted` is taken where no other is named.
+/// Returns the model of these options, and what it is called. `scripted` is taken where no other is
+/// named.
 ///
 /// # Errors
 /// [`Failure`] if an option is missing, or does not go with this build.

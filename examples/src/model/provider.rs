@@ -55,7 +55,7 @@ impl Provider {
         }
     }
 
-    /// The environment variable that can hold its key; `None` if it wants none.
+    /// Returns the environment variable that can hold its key; `None` if it wants none.
     #[must_use]
     pub const fn key_variable(self) -> Option<&'static str> {
         match self {
@@ -65,7 +65,7 @@ impl Provider {
         }
     }
 
-    /// The environment variable that can hold another address.
+    /// Returns the environment variable that can hold another address.
     #[must_use]
     pub const fn endpoint_variable(self) -> Option<&'static str> {
         match self {
@@ -128,8 +128,8 @@ rpc_core::config! {
 }
 
 impl ProviderConfig {
-    /// The key: the given one, else that of the environment, else that of the file. An empty one
-    /// counts as none. `None` for a provider that wants none. Reads a small file.
+    /// Returns the key: the given one, else that of the environment, else that of the file. An
+    /// empty one counts as none. `None` for a provider that wants none. Reads a small file.
     ///
     /// # Errors
     /// [`ModelError::NoKey`] if there is none; [`ModelError::Setup`] if the file cannot be read.
@@ -177,8 +177,8 @@ fn from_file(provider: Provider, folder: &Path) -> Result<Option<String>, ModelE
     }
 }
 
-/// The model of this configuration. `env` reads the environment: `&|name| std::env::var(name).ok()`.
-/// Reads a small file, but opens no connection.
+/// Returns the model of this configuration. `env` reads the environment: `&|name|
+/// std::env::var(name).ok()`. Reads a small file, but opens no connection.
 ///
 /// # Errors
 /// [`ModelError::NoKey`]; [`ModelError::Setup`] for a bad address, key or file, for TLS that cannot

@@ -47,21 +47,22 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// A model that waits this long before each piece of an answer. Default: not at all.
+    /// Creates a model that waits this long before each piece of an answer. Default: not at all.
     #[must_use]
     pub const fn with_pace(mut self, pace: Duration) -> Self {
         self.pace = pace;
         self
     }
 
-    /// Whether it follows commands. Default no: who can write to it can then make it slow.
+    /// Returns whether it follows commands. Default no: who can write to it can then make it slow.
     #[must_use]
     pub const fn with_commands(mut self, commands: bool) -> Self {
         self.commands = commands;
         self
     }
 
-    /// Whether it says back what it does not understand. Default no: it says what it understands.
+    /// Returns whether it says back what it does not understand. Default no: it says what it
+    /// understands.
     #[must_use]
     pub const fn with_echo(mut self, echo: bool) -> Self {
         self.echo = echo;

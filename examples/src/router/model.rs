@@ -54,7 +54,7 @@ pub struct ModelRouter {
 }
 
 impl ModelRouter {
-    /// A router that asks this model.
+    /// Creates a router that asks this model.
     #[must_use]
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {

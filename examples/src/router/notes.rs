@@ -42,7 +42,7 @@ impl Notes {
         Self(file.map_or_else(|| Place::Memory(Mutex::default()), Place::File))
     }
 
-    /// The file, if they are in one.
+    /// Returns the file, if they are in one.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
@@ -139,7 +139,8 @@ fn note(line: &str) -> Note {
     }
 }
 
-/// Whether a text asks for the notes, like `list`, `show my notes` or `notes?`, and is none itself.
+/// Returns whether a text asks for the notes, like `list`, `show my notes` or `notes?`, and is none
+/// itself.
 #[must_use]
 pub fn asks_for_notes(text: &str) -> bool {
     const ASKING: [&str; 4] = ["list", "show", "read", "notes"];

@@ -14,7 +14,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The number of this id: the one that it had before, or the next one.
+    /// Returns the number of this id: the one that it had before, or the next one.
     pub fn of(&mut self, id: &str) -> u64 {
         // Most questions are about one of the last.
         let known = self.ids.iter().rposition(|known| known == id);

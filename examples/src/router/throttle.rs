@@ -38,7 +38,8 @@ impl<T> Throttle<T> {
         dropped
     }
 
-    /// How long to wait until one may pass; nothing if one may pass now, `None` if none waits.
+    /// Returns how long to wait until one may pass; nothing if one may pass now, `None` if none
+    /// waits.
     #[must_use]
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         self.waiting.front()?;
@@ -51,7 +52,7 @@ impl<T> Throttle<T> {
         Some(pause.max(minute).unwrap_or_default())
     }
 
-    /// The next notification, if one may pass now.
+    /// Returns the next notification, if one may pass now.
     pub fn pop(&mut self, now: Instant) -> Option<T> {
         if !self.wait(now)?.is_zero() {
             return None;

@@ -76,7 +76,7 @@ impl Terminal {
         Ok(Self { above })
     }
 
-    /// The way to write.
+    /// Returns the way to write.
     #[must_use]
     pub fn above(&self) -> Above {
         self.above.clone()

@@ -13,7 +13,7 @@ use crate::model::{ChatRequest, ModelError};
 /// Stands where a message of the user is wanted and none is there.
 const NOTHING: &str = "(no text)";
 
-/// The JSON of a question with a streamed answer.
+/// Returns the JSON of a question with a streamed answer.
 ///
 /// All system messages become `system`, in order. Messages of one side are joined; results stand
 /// before the rest of their message. Text that is empty is left out, for the interface refuses it.

@@ -46,7 +46,7 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// A model that is asked over connections of its own. Nothing is sent yet.
+    /// Creates a model that is asked over connections of its own. Nothing is sent yet.
     ///
     /// # Errors
     /// [`ModelError::Setup`] for a bad address or key, or if TLS cannot be set up.
@@ -54,7 +54,7 @@ impl OpenAi {
         Self::with_http(config, &HttpClient::default())
     }
 
-    /// A model that is asked over these connections. Nothing is sent yet.
+    /// Creates a model that is asked over these connections. Nothing is sent yet.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -68,7 +68,7 @@ impl OpenAi {
         Ok(Self { asker, config })
     }
 
-    /// Whether the key and the conversation leave this machine unencrypted.
+    /// Returns whether the key and the conversation leave this machine unencrypted.
     #[must_use]
     pub fn goes_unencrypted(&self) -> bool {
         self.asker.goes_unencrypted()
