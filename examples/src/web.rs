@@ -1,4 +1,4 @@
-//! [`Asset`] and [`text`]: what the pages of the examples answer over plain HTTP, well guarded.
+//! [`Asset`] and [`text`]: the HTTP answers of the examples' pages, with security headers.
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -7,19 +7,20 @@ use http::{Method, Response, StatusCode};
 /// The type of a plain text.
 pub const TEXT: &str = "text/plain; charset=utf-8";
 
-/// The looks of all pages.
+/// The style sheet of all pages.
 pub const STYLE: Asset = Asset {
     kind: "text/css; charset=utf-8",
     body: include_bytes!("gateway/page/app.css"),
 };
 
-/// What a page may do: load its own files, connect to its own host, nothing else. Text never becomes
-/// markup or script, and no other page can frame it.
+/// The content security policy: a page may load its own files and connect to its own host, nothing
+/// else. Text never becomes markup or script, and no other page can frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// On every answer. The files are small and change with the program, so they are not stored.
+/// The headers of every answer. The files are small and change with the program, so they are not
+/// cached.
 const HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -35,9 +36,9 @@ const HEADERS: [(HeaderName, &str); 6] = [
 /// A file of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset {
-    /// Its type, as the header has it.
+    /// Its content type.
     pub kind: &'static str,
-    /// What is in it.
+    /// Its contents.
     pub body: &'static [u8],
 }
 
@@ -77,12 +78,12 @@ impl Asset {
     }
 }
 
-/// An answer in words.
+/// Returns an answer in plain text.
 pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Bytes> {
     answer(status, TEXT, body.into())
 }
 
-/// An answer in JSON.
+/// Returns an answer in JSON.
 pub fn json(body: impl Into<Bytes>) -> Response<Bytes> {
     answer(StatusCode::OK, "application/json", body.into())
 }

@@ -197,7 +197,7 @@ impl Gateway {
         Arc::clone(&self.cut)
     }
 
-    /// What the operator should know.
+    /// The warnings for the operator.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -357,7 +357,7 @@ fn unanswered(config: &Config) -> impl Iterator<Item = String> {
 pub struct Checked {
     /// Errors to fix: every chat would fail, a plugin cannot be loaded, or no data can be stored.
     pub problems: Vec<String>,
-    /// What the operator should know.
+    /// The warnings for the operator.
     pub warnings: Vec<String>,
 }
 

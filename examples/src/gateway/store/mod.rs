@@ -136,11 +136,11 @@ pub struct Totals {
     pub days: Vec<(u64, u64)>,
 }
 
-/// A place for sessions and usage. Every method blocks until it is done, and may be called by many
-/// threads at once. After `Ok` of a writing method its effect survives the end of the process.
+/// A store of sessions and usage. Every method blocks until it is done, and many threads may call
+/// it at once. After `Ok` of a writing method its effect survives the end of the process.
 ///
-/// After a [`StoreError`] of a writing method nothing of it was written and it may be repeated. Only
-/// after [`StoreError::Io`] it is not sure: the disk may have failed after the last byte.
+/// After a [`StoreError`] of a writing method nothing was written and it may be repeated, except
+/// after [`StoreError::Io`]: the disk may have failed after the last byte.
 pub trait Store: Send + Sync + fmt::Debug {
     /// Writes runs in order, all of them or none.
     ///
