@@ -23,7 +23,7 @@ const NAME: usize = 6;
 /// A colour of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// For things of minor interest.
+    /// For minor details.
     Dim,
     /// For headings.
     Bold,
@@ -73,7 +73,7 @@ pub trait Describe: Send + 'static {
 pub struct Screen {
     out: Mutex<Box<dyn Write + Send>>,
     colour: bool,
-    /// The room for names, in characters.
+    /// The width of names, in characters.
     names: usize,
     start: Instant,
     frames: AtomicUsize,
@@ -105,7 +105,7 @@ impl Screen {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the start.
     #[must_use]
     pub fn elapsed(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
@@ -123,7 +123,7 @@ impl Screen {
         self.write(format_args!("  {text}\n"));
     }
 
-    /// Says that something happened which is not a frame.
+    /// Shows an event that is not a frame.
     pub fn event(&self, who: &str, colour: Colour, text: &str) {
         let time = self.time();
         let who = self.name(who, colour);
@@ -179,7 +179,7 @@ impl fmt::Debug for Screen {
     }
 }
 
-/// Shows the frames of one client.
+/// An observer that shows the frames of one client.
 struct Wire<D> {
     screen: Arc<Screen>,
     who: String,

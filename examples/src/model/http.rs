@@ -58,22 +58,24 @@ rpc_core::config! {
     /// can help: without a connection, or with status 408, 429, 500, 502, 503, 504 or 529.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct RequestPolicy {
-        /// How long the head of the answer may take, the connection included. Default 45 s.
+        /// How long the head of the answer may take, including the connection. Default 45 s.
         pub head_timeout: Duration = Duration::from_secs(45) => with_head_timeout,
         /// How long the provider may be silent within the answer. Default 45 s.
         pub idle_timeout: Duration = Duration::from_secs(45) => with_idle_timeout,
-        /// How long an answer may take from its head to its end, however busy the line is. Default
-        /// `None`: as long as it goes on.
+        /// How long an answer may take from its head to its end, however busy the connection is.
+        /// Default `None`: no limit.
         pub total_timeout: Option<Duration> = None => with_total_timeout,
-        /// How long to wait for the bill and the end mark after the answer is complete. Default 2 s.
+        /// How long to wait for the usage and the end mark after the answer is complete. Default 2
+        /// s.
         pub tail_timeout: Duration = Duration::from_secs(2) => with_tail_timeout,
-        /// The waits between attempts, if the provider does not say how long. Default 1 s and 2 s,
-        /// each shortened by chance to no less than half: three attempts in all.
-        /// [`BackoffPolicy::off`] for one.
+        /// The waits between attempts, if the provider does not request one. Default 1 s and 2 s,
+        /// each randomly shortened to no less than half: three attempts in all.
+        /// [`BackoffPolicy::off`] makes one attempt.
         pub retry: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), 2.0)
             .with_jitter(Jitter::Equal)
             .with_max_attempts(Some(2)) => with_retry,
-        /// The longest wait that a provider may ask for. Beyond it, the question fails. Default 30 s.
+        /// The longest wait that a provider may request. Beyond it, the request fails. Default 30
+        /// s.
         pub max_wait: Duration = Duration::from_secs(30) => with_max_wait,
     }
 }

@@ -18,10 +18,10 @@ use crate::model::answer::{AnswerDecoder, Dialect};
 use crate::model::error::quote;
 use crate::model::{Delta, Deltas, ModelError, Wait};
 
-/// The most that is read of an answer that reports an error.
+/// The most bytes to read of an answer that reports an error.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
 
-/// How long the bytes behind a complete answer may take.
+/// How long the bytes after a complete answer may take.
 const LAST_BYTES: Duration = Duration::from_millis(50);
 
 /// An address with its headers.
