@@ -144,8 +144,8 @@ impl PartialEq for Auth {
 
 impl Eq for Auth {}
 
-/// Returns whether a gateway with this `auth` may listen on `host`: anywhere with a token, on a
-/// loopback address only without one.
+/// Returns whether a gateway with this `auth` may listen on `host`: with a token anywhere, without
+/// one only on a loopback address.
 ///
 /// # Errors
 /// [`AuthError::TokenRequired`]

@@ -95,7 +95,7 @@ impl Worker {
         self.provider
     }
 
-    /// The name of the model.
+    /// Returns the name of the model.
     #[must_use]
     pub fn model(&self) -> &str {
         &self.name

@@ -197,7 +197,7 @@ impl Gateway {
         Arc::clone(&self.cut)
     }
 
-    /// The warnings for the operator.
+    /// Returns the warnings for the operator.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings

@@ -43,11 +43,11 @@ rpc_core::config! {
     /// Limits on tokens; `None` means no limit, which is the default.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Budgets {
-        /// In one session, from its first message on.
+        /// The limit of one session, from its first message on.
         pub session: Option<u64> = None => with_session,
-        /// By all sessions together on one day (UTC).
+        /// The limit of all sessions together on one day (UTC).
         pub daily: Option<u64> = None => with_daily,
-        /// By all sessions together in one calendar month (UTC).
+        /// The limit of all sessions together in one calendar month (UTC).
         pub monthly: Option<u64> = None => with_monthly,
     }
 }

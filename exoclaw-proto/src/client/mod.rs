@@ -38,9 +38,9 @@ pub use event::{ChatSummary, ClientEvent};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientState {
-    /// The gateway's hello.
+    /// Waiting for the gateway's hello.
     AwaitHello,
-    /// Nothing: commands are accepted.
+    /// Ready: commands are accepted.
     Ready,
     /// The connection has ended.
     Closed,
@@ -137,7 +137,7 @@ impl ClientConn {
         conn
     }
 
-    /// The state of a connection.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn state(&self) -> ClientState {
         match (self.core.is_closed(), self.ready) {

@@ -33,8 +33,8 @@ pub enum ServerEvent {
     Request {
         /// The request.
         id: RequestId,
-        /// The call: never `ping`, which is answered already, and an extension only if they are
-        /// switched on.
+        /// The call: never `ping`, which is answered already, and an extension only if extensions
+        /// are switched on.
         call: Call,
     },
     /// A message could not be decoded and was ignored.

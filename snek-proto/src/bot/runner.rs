@@ -27,7 +27,7 @@ use crate::sanitize::rewrite_drive_urls;
 /// How long the last commands of handlers may take to reach the connection.
 const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// A bot.
+/// A bot that logs in, routes messages to a [`Handler`], and reconnects.
 ///
 /// ```
 /// use async_trait::async_trait;

@@ -25,7 +25,7 @@ pub enum RetrySend {
     SpecCompat,
     /// Repeats as the specification requires, including what the server refused.
     EvenIfRefused,
-    /// Repeats only what did not reach the server for certain.
+    /// Repeats only what certainly did not reach the server.
     OnlyIfUnsent,
     /// Never repeats.
     Off,

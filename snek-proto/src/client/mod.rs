@@ -35,13 +35,13 @@ pub use event::{ClientEvent, Ready, Warning};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientState {
-    /// The answer to `login`.
+    /// Waiting for the answer to `login`.
     AwaitLogin,
-    /// The answer to `get_user`.
+    /// Waiting for the answer to `get_user`.
     AwaitUser,
-    /// The answer to `get_channels`.
+    /// Waiting for the answer to `get_channels`.
     AwaitChannels,
-    /// Nothing: commands are accepted.
+    /// Ready: commands are accepted.
     Ready,
     /// The connection has ended.
     Closed,
@@ -115,7 +115,7 @@ impl ClientConn {
         conn
     }
 
-    /// The state of a connection.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn state(&self) -> ClientState {
         if self.core.is_closed() {

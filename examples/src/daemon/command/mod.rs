@@ -119,7 +119,7 @@ impl Commands {
         }
     }
 
-    /// The access of programs to the system.
+    /// Returns the access of programs to the system.
     #[must_use]
     pub const fn confinement(&self) -> Confinement {
         self.config.confinement

@@ -57,7 +57,8 @@ pub trait Backend: Send + Sync + 'static {
     /// The future is dropped if the connection ends first.
     async fn plugins(&self, peer: &Arc<Peer>) -> Vec<Plugin>;
 
-    /// Answers a chat through `reply`. The event `done` is sent for you, after `Ok` or an error.
+    /// Answers a chat through `reply`. The event `done` is sent for you, also after
+    /// [`ChatError::Failed`].
     ///
     /// # Errors
     /// The error of the chat.
