@@ -25,7 +25,7 @@ pub enum ClientEvent {
     Chat {
         /// Which.
         id: CallId,
-        /// The step: never `done` or `error`, which are reported as [`ChatEnded`](Self::ChatEnded).
+        /// The step: never `done` or `error`, which are reported as [`ChatEnded`](ClientEvent::ChatEnded).
         event: StreamEvent,
     },
     /// A chat has ended.
