@@ -16,21 +16,22 @@ pub enum ClientEvent {
     Ready(Hello),
     /// A request without a stream has ended.
     Reply {
-        /// Which.
+        /// The request.
         id: CallId,
         /// Its result; the value may be null.
         result: Result<Json, CallError<RpcError>>,
     },
     /// One step of a chat.
     Chat {
-        /// Which.
+        /// The chat.
         id: CallId,
-        /// The step: never `done` or `error`, which are reported as [`ChatEnded`](ClientEvent::ChatEnded).
+        /// The step: never `done` or `error`, which are reported as
+        /// [`ChatEnded`](ClientEvent::ChatEnded).
         event: StreamEvent,
     },
     /// A chat has ended.
     ChatEnded {
-        /// Which.
+        /// The chat.
         id: CallId,
         /// Its result.
         result: Result<ChatSummary, CallError<RpcError>>,

@@ -108,7 +108,7 @@ pub enum Notice {
     },
     /// The connection was lost; the bot reconnects by itself.
     Lost {
-        /// Why.
+        /// The reason.
         cause: CloseReason,
         /// Whether a cycle of attempts is used up and the next one begins.
         exhausted: bool,

@@ -47,7 +47,7 @@ pub enum ClientState {
     Closed,
 }
 
-/// What a call in flight is for.
+/// The purpose of a call in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Handshake,
