@@ -1,4 +1,4 @@
-//! [`Assistant`]: answers a question with a model, tools and what was said before.
+//! [`Assistant`]: answers a question with a model, tools and the earlier messages.
 
 mod reply;
 #[cfg(test)]
@@ -22,61 +22,61 @@ use crate::conversation::{Conversations, fit};
 use crate::model::{Assembler, ChatModel, ChatRequest, Delta, Finish, ModelError, Usage};
 use crate::tools::{ToolContext, ToolFailure, Tools};
 
-/// What a model is told of its part, unless you tell it something else.
+/// The default instructions for the model.
 pub const SYSTEM: &str = "You are a bot in a chat channel. Messages begin with the name of who \
     wrote them; your own do not. Answer briefly, and in the language of the question.";
-/// What is said in place of an answer without words.
+/// The text of an empty answer.
 const NOTHING: &str = "I have nothing to say to that";
 
-/// A message to be answered.
+/// A message to answer.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
-    /// The channel, whose history belongs to the question.
+    /// The channel, whose history is the context of the question.
     pub channel: String,
-    /// Who asks.
+    /// The author.
     pub nick: String,
     /// The text, image addresses included.
     pub text: String,
-    /// The images of the text, as far as they could be fetched.
+    /// The images of the text that could be fetched.
     pub images: Vec<Image>,
 }
 
-/// What happens on the way to an answer.
+/// A step on the way to an answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Step<'a> {
     /// The model is asked.
     Asked {
-        /// With how many messages.
+        /// The number of messages.
         messages: usize,
         /// Whether it may use tools.
         with_tools: bool,
     },
-    /// The model has answered, in words or with calls.
+    /// The model has answered, with text or calls.
     Answered {
-        /// What it cost, if the provider tells.
+        /// The usage, if the provider reports it.
         usage: Option<Usage>,
     },
     /// A tool is called.
     Called {
-        /// Which one.
+        /// The tool.
         tool: &'a str,
-        /// With what.
+        /// The arguments.
         arguments: &'a Map<String, Value>,
     },
     /// A tool has ended.
     Returned {
-        /// Which one.
+        /// The tool.
         tool: &'a str,
-        /// How.
+        /// The result.
         result: &'a Result<Value, ToolFailure>,
     },
 }
 
-/// Sees each [`Step`].
+/// An observer of each [`Step`].
 pub type Watcher = Arc<dyn Fn(&Step<'_>) + Send + Sync>;
 
-/// Why a question was not answered to the end. Whoever asked has been told so already.
+/// The reason why a question was not answered completely. The author was already told.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
@@ -86,7 +86,7 @@ pub enum AnswerError {
     /// The tool loop was stopped.
     #[error(transparent)]
     Tools(#[from] BotError),
-    /// Nobody takes the answer any more.
+    /// The receiver of the answer was dropped.
     #[error("nobody takes the answer")]
     Unheard,
 }
@@ -97,15 +97,15 @@ const BROKEN_OFF: &str = "sorry, I lost my thread; please ask again";
 const NOT_NOW: &str = "sorry, I cannot think right now; please try again later";
 const NO_RESULT: &str = "sorry, my tools did not get me anywhere";
 
-/// Whether a message is one of the lines with which a failure is told. Answering those, two bots
-/// whose models are away would keep each other busy.
+/// Returns whether a message is one of the lines that report a failure. Two bots without a model
+/// would answer such lines for ever.
 #[must_use]
 pub fn is_apology(text: &str) -> bool {
     [NOT_SET_UP, NOT_TAKEN, BROKEN_OFF, NOT_NOW, NO_RESULT].contains(&text.trim())
 }
 
 impl AnswerError {
-    /// The line for people in the channel, who can do nothing about it.
+    /// Returns the line for the people in the channel, who cannot fix the failure.
     #[must_use]
     pub const fn apology(&self) -> &'static str {
         match self {
@@ -122,20 +122,21 @@ impl AnswerError {
     }
 }
 
-/// Answers questions. One for all channels and handlers.
+/// An assistant that answers questions, for all channels and handlers.
 pub struct Assistant {
     model: Arc<dyn ChatModel>,
     tools: Tools,
     system: ChatMessage,
     format: ImageFormat,
     conversations: Conversations,
-    /// One for all tools: when they keep failing, they are left alone for a while.
+    /// Shared by all tools: when they keep failing, they are not called for a while.
     breaker: Mutex<CircuitBreaker>,
     watcher: Option<Watcher>,
 }
 
 impl Assistant {
-    /// An assistant with this model, the tools of the examples and the limits of the specification.
+    /// Creates an assistant with this model, the tools of the examples and the limits of the
+    /// specification.
     #[must_use]
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {
@@ -149,7 +150,7 @@ impl Assistant {
         }
     }
 
-    /// Sets what the model is told of its part. Default [`SYSTEM`].
+    /// Sets the instructions for the model. Default [`SYSTEM`].
     #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.system = ChatMessage::system(system);
@@ -163,7 +164,7 @@ impl Assistant {
         self
     }
 
-    /// Sets how images are shown to the model. Default: OpenAI's format.
+    /// Sets the format of images for the model. Default: OpenAI's format.
     #[must_use]
     pub const fn with_format(mut self, format: ImageFormat) -> Self {
         self.format = format;
@@ -177,14 +178,14 @@ impl Assistant {
         self
     }
 
-    /// Sets who sees the steps. Default nobody.
+    /// Sets the observer of the steps. Default none.
     #[must_use]
     pub fn with_watcher(mut self, watcher: Watcher) -> Self {
         self.watcher = Some(watcher);
         self
     }
 
-    /// Remembers a message that needs no answer of the model, and what was said to it.
+    /// Remembers a message that needs no answer of the model, and the answer to it.
     pub fn heard(&self, channel: &str, nick: &str, text: &str, answer: Option<&str>) {
         let said = ChatMessage::user(format!("{nick}: {text}"));
         let answer = answer.map(ChatMessage::assistant);
@@ -192,15 +193,15 @@ impl Assistant {
         self.conversations.add(channel, messages);
     }
 
-    /// Answers a question, piece by piece. What fails is told as a piece too, in one friendly line,
-    /// so there is always something to show. Questions of one channel may overlap; the history
-    /// keeps each answer together.
+    /// Answers a question, piece by piece. A failure is a piece too, one friendly line, so there is
+    /// always something to show. Questions of one channel may overlap; the history keeps each
+    /// answer together.
     ///
     /// # Errors
     /// [`AnswerError`], for a log. The question can be asked again.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up; the question stays in the history.
+    /// Dropping the future stops the answer; the question stays in the history.
     pub async fn answer(
         &self,
         question: Question,
@@ -275,7 +276,7 @@ impl Assistant {
         }
     }
 
-    /// One question to the model; its words go on as they come.
+    /// Asks the model once, and passes on its text as it arrives.
     async fn ask(
         &self,
         past: &[Arc<ChatMessage>],
@@ -328,7 +329,7 @@ impl fmt::Debug for Assistant {
     }
 }
 
-/// A question and what came after it.
+/// A question and the messages after it.
 struct Turn<'a> {
     messages: Vec<ChatMessage>,
     spoken: bool,
@@ -336,7 +337,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Passes words on; what begins anew, on a line of its own.
+    /// Passes on text; with `anew`, on a new line.
     async fn say(&mut self, text: &str, anew: bool) -> Result<(), AnswerError> {
         if text.is_empty() {
             return Ok(());
@@ -351,7 +352,7 @@ impl Turn<'_> {
     }
 }
 
-/// A tool loop that hands its permit back however it ends.
+/// A tool loop that always returns its permit.
 struct Running<'a> {
     tools: ToolLoop,
     breaker: &'a Mutex<CircuitBreaker>,

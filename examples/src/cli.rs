@@ -1,4 +1,4 @@
-//! What every program's command line needs: exit codes, durations, colours, the end signal.
+//! Common parts of the command lines: exit codes, durations, colours, the end signal.
 
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write as _};
@@ -18,7 +18,7 @@ mod signals;
 
 pub use signals::Signals;
 
-/// The crates whose logs are ours.
+/// The crates of this workspace, for log filters.
 const OURS: [&str; 7] = [
     "examples",
     "acolyte_proto",
@@ -29,28 +29,28 @@ const OURS: [&str; 7] = [
     "rpc_core",
 ];
 
-/// Something went wrong while the program ran. A wrong command line is exit code 2.
+/// The exit code for a failure at run time.
 pub const FAILURE: u8 = 1;
-/// The command line or the environment is wrong.
+/// The exit code for a wrong command line or environment.
 pub const USAGE: u8 = 2;
-/// Nobody is there to do it, or whoever is there refuses. Only of programs that say so.
+/// The exit code if the peer is absent or refuses. Only in programs that document it.
 pub const REFUSED: u8 = 3;
-/// The user has aborted it, as shells tell of Ctrl-C.
+/// The exit code after an abort by the user, as shells report Ctrl-C.
 pub const ABORTED: u8 = 130;
 
-/// What connections have beyond the time of what is under way when a server ends, to say goodbye.
+/// The extra time for connections to close after the work in progress, when a server ends.
 pub const GOODBYE: Duration = Duration::from_secs(2);
-/// Open files of a server that starts with the default limit of connections, and some.
+/// Open files for a server with the default limit of connections, with a reserve.
 pub const SOME_FILES: u64 = 4_096;
 
-/// Writes a line to standard error. A reader that went away is no reason to panic.
+/// Writes a line to standard error. Does not panic if the reader is gone.
 pub fn complain(line: impl Display) {
     let _ = writeln!(Stderr, "{line}");
 }
 
-/// Standard error; at a terminal in which a line is being edited, the rows above that line.
+/// Standard error; in a terminal with a line editor, the rows above the edited line.
 ///
-/// Each write is a line, or several.
+/// Each write must be one or more whole lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Stderr;
 
@@ -86,7 +86,7 @@ pub fn say(line: impl Display) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Which web pages these guards let in, for a line at start.
+/// Describes which web pages these guards admit, for a line at start.
 #[must_use]
 pub fn web_pages(guards: &Guards) -> String {
     let (group, listed) = match &guards.origins {
@@ -114,7 +114,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The program could not do its work.
+    /// Creates a failure of the program.
     pub fn new(message: impl Display) -> Self {
         let message = message.to_string();
         Self {
@@ -123,7 +123,7 @@ impl Failure {
         }
     }
 
-    /// Nobody is there to do it, or whoever is there refuses. Nothing was done.
+    /// Creates a failure because the peer is absent or refuses. Nothing was done.
     pub fn refused(message: impl Display) -> Self {
         Self {
             code: REFUSED,
@@ -131,7 +131,7 @@ impl Failure {
         }
     }
 
-    /// The user has aborted it.
+    /// Creates a failure because the user aborted it.
     #[must_use]
     pub fn aborted() -> Self {
         Self {
@@ -140,7 +140,7 @@ impl Failure {
         }
     }
 
-    /// The program was called in a wrong way. The message says what is right.
+    /// Creates a failure because of wrong usage. The message says what is right.
     pub fn usage(message: impl Display) -> Self {
         let message = message.to_string();
         Self {
@@ -156,7 +156,7 @@ impl Display for Failure {
     }
 }
 
-/// Ends a program: nothing to say on success, `error: ...` and the exit code otherwise.
+/// Ends a program: prints nothing on success, otherwise `error: ...`, and returns the exit code.
 pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -170,10 +170,10 @@ pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// Reads `30`, `0.5`, `30s` or `250ms`.
+/// Parses `30`, `0.5`, `30s` or `250ms`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// A description of the mistake.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.strip_suffix("ms") {
         Some(number) => (number, 1000.0),
@@ -187,7 +187,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write seconds like 30 or 0.5s, or milliseconds like 250ms".to_owned())
 }
 
-/// Colours for people only: not in pipes and files, and not where `NO_COLOR` is set.
+/// Returns whether to use colours: not in pipes and files, and not if `NO_COLOR` is set.
 #[must_use]
 pub fn wants_colour(stream: &impl IsTerminal) -> bool {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -195,8 +195,8 @@ pub fn wants_colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !no_colour && !dumb
 }
 
-/// Logs of the libraries to standard error: warnings, with `-v` what happens, with `-vv` more.
-/// `RUST_LOG` overrides it.
+/// Writes the logs of the libraries to standard error: warnings, with `-v` information, with `-vv`
+/// more. `RUST_LOG` overrides it.
 pub fn log(verbose: u8) {
     use tracing_subscriber::EnvFilter;
     let ours = |level: &str| {
@@ -245,8 +245,8 @@ where
     }
 }
 
-/// Raises the limit of open files, of which every connection is one, to `wanted` or as far as the
-/// system lets it, and returns what it is then. `None` if it stays as it is.
+/// Raises the limit of open files (each connection needs one) to `wanted` or as far as the system
+/// allows, and returns the new limit. `None` if it did not change.
 #[must_use]
 pub fn raise_file_limit(wanted: u64) -> Option<u64> {
     rlimit::increase_nofile_limit(wanted)
@@ -254,7 +254,7 @@ pub fn raise_file_limit(wanted: u64) -> Option<u64> {
         .ok()
 }
 
-/// Waits for Ctrl-C, or for the signal with which a service manager ends programs.
+/// Waits for Ctrl-C, or for the termination signal of a service manager.
 pub async fn end_signal() {
     let ctrl_c = async {
         if tokio::signal::ctrl_c().await.is_err() {

@@ -1,4 +1,4 @@
-//! [`Conversations`]: what was said, channel by channel, and how much of it a model is told.
+//! [`Conversations`]: the messages of each channel, and how many of them a model gets.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,29 +6,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use snek_proto::limits::{CONTEXT_WINDOW_TOKEN_LIMIT, DEFAULT_OPENAI_LIMIT, MAX_MESSAGE_HISTORY};
 use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 
-/// Most channels that are remembered; the one that was silent longest is forgotten first.
+/// Most channels to remember; the least recently used one is forgotten first.
 const MAX_CHANNELS: usize = 1000;
-/// What an image costs a model, roughly, whatever its bytes are.
+/// The rough cost of an image, whatever its size.
 const IMAGE_TOKENS: usize = 1000;
 
 rpc_core::config! {
-    /// How much is kept, and how much is sent.
+    /// Limits on the messages to keep and to send.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ConversationLimits {
         /// Most messages kept per channel. Default [`MAX_MESSAGE_HISTORY`].
         pub kept: usize = MAX_MESSAGE_HISTORY => with_kept,
-        /// Most messages sent to a model at once, where the instructions and the question are sent in any
-        /// case. Default [`DEFAULT_OPENAI_LIMIT`].
+        /// Most messages sent to a model at once; the instructions and the question are always
+        /// sent. Default [`DEFAULT_OPENAI_LIMIT`].
         pub sent: usize = DEFAULT_OPENAI_LIMIT => with_sent,
-        /// Most [tokens](estimate) kept per channel, and sent, where the instructions and the question are
-        /// sent in any case. Default [`CONTEXT_WINDOW_TOKEN_LIMIT`].
+        /// Most [tokens](estimate) kept per channel, and sent; the instructions and the question
+        /// are always sent. Default [`CONTEXT_WINDOW_TOKEN_LIMIT`].
         pub tokens: usize = CONTEXT_WINDOW_TOKEN_LIMIT => with_tokens,
     }
 }
 
-/// How many tokens a message costs: one for every three bytes of its texts, names and arguments,
-/// 1,000 for an image, and four for the message itself. True counts depend on the model; for most
-/// languages this is more than they are.
+/// Estimates the tokens of a message: one for every three bytes of its texts, names and arguments,
+/// 1,000 for an image, and four for the message itself. Real counts depend on the model; for most
+/// languages they are lower.
 #[must_use]
 pub fn estimate(message: &ChatMessage) -> usize {
     let bytes = |text: &str| text.len().div_ceil(3);
@@ -65,7 +65,7 @@ struct Channel {
 }
 
 impl Conversations {
-    /// Nothing was said yet.
+    /// Creates empty conversations.
     #[must_use]
     pub fn new(limits: ConversationLimits) -> Self {
         Self {
@@ -74,14 +74,14 @@ impl Conversations {
         }
     }
 
-    /// The limits.
+    /// Returns the limits.
     #[must_use]
     pub const fn limits(&self) -> ConversationLimits {
         self.limits
     }
 
-    /// Adds messages to a channel, all or none of them between those of others. Returns what was
-    /// said before, oldest first.
+    /// Adds messages to a channel, without messages of others between them. Returns the earlier
+    /// messages, oldest first.
     pub fn add(&self, channel: &str, messages: Vec<ChatMessage>) -> Vec<Arc<ChatMessage>> {
         let mut guard = self.lock();
         let (channels, uses) = &mut *guard;
@@ -109,7 +109,7 @@ impl Conversations {
 }
 
 impl Channel {
-    /// Drops the oldest messages, and results whose call was dropped.
+    /// Drops the oldest messages, and the results of dropped calls.
     fn trim(&mut self, limits: ConversationLimits) {
         let mut cut = false;
         while let Some(first) = self.messages.front()
@@ -124,8 +124,8 @@ impl Channel {
     }
 }
 
-/// What of a conversation a model is told: the instructions, the question, and of the rest the
-/// newest that fits the limits. `turn` begins with the question. A tool's result never stands
+/// Selects the messages of a conversation for a model: the instructions, the question, and the
+/// newest others within the limits. `turn` begins with the question. A tool's result never comes
 /// without its call, nor a call without its results.
 #[must_use]
 pub fn fit<'a>(
@@ -156,7 +156,8 @@ pub fn fit<'a>(
     told
 }
 
-/// The end of the list that fits, cut between groups: a message with the results that follow it.
+/// Returns the end of the list that fits the limits, cut between groups: a message and the results
+/// that follow it.
 fn newest<'s, 'a>(
     messages: &'s [&'a ChatMessage],
     room: &mut usize,

@@ -1,5 +1,5 @@
-//! What the example programs share: the command line, frames on a screen, small talk, lines from a
-//! terminal, pages in a browser, and an assistant that answers with a language model.
+//! Common parts of the example programs: the command line, frames on a screen, small talk, lines
+//! from a terminal, pages in a browser, and an assistant with a language model.
 
 pub mod agent;
 pub mod assistant;

@@ -1,4 +1,5 @@
-//! [`ChatModel`]: a language model that answers in pieces, and [`Assembler`], which joins them.
+//! [`ChatModel`]: a language model with streamed answers, and [`Assembler`], which joins their
+//! pieces.
 
 pub mod answer;
 pub mod anthropic;
@@ -22,23 +23,23 @@ use assembler::MAX_CALLS;
 pub use assembler::Assembler;
 pub use error::{ModelError, Wait, error_message};
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, Default)]
 pub struct ChatRequest<'a> {
     /// The conversation, oldest first.
     pub messages: Vec<&'a ChatMessage>,
-    /// The tools that the model may ask for; none to have it answer in words.
+    /// The tools that the model may call; without tools it answers with text.
     pub tools: &'a [ToolDefinition],
-    /// The places in the conversation, counted from 0, of the results that tell of a failure. Some
-    /// interfaces tell the model so apart from the text. Places and not ids: a model may use an id
-    /// again in a later answer.
+    /// The indexes in the conversation, from 0, of failed results. Some interfaces tell the model
+    /// so separately from the text. Indexes instead of ids, because a model may reuse an id in a
+    /// later answer.
     pub failed: &'a [usize],
-    /// Another model of the same provider than the configured one, by its provider's name for it.
+    /// Another model of the same provider, by the provider's name, instead of the configured one.
     pub model: Option<&'a str>,
 }
 
 impl<'a> ChatRequest<'a> {
-    /// This conversation, without tools.
+    /// Creates a request with this conversation, without tools.
     #[must_use]
     pub const fn new(messages: Vec<&'a ChatMessage>) -> Self {
         Self {
@@ -84,7 +85,7 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
     /// [`ModelError`] if there is no answer at all. A stream that has begun can still fail.
     ///
     /// # Cancel safety
-    /// Dropping the future or the stream gives the answer up. It may have been paid for.
+    /// Dropping the future or the stream stops the answer. It may still be charged.
     async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError>;
 }
 
@@ -94,49 +95,50 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
 pub enum Delta {
     /// More text.
     Text(String),
-    /// More of what the model thinks aloud. It is no part of the answer, and need not be shown.
+    /// More of the model's thoughts. They are not part of the answer, and need not be shown.
     Thought(String),
     /// More of a tool call.
     ToolCall(CallPiece),
     /// Why the answer has ended.
     Finish(Finish),
-    /// What the answer costs, as far as it is known. Several may come in one answer, the first
-    /// before any text: each is about the whole answer and replaces the one before, so an answer
-    /// that is given up half-way can still be charged. Never add those of one answer up.
+    /// The usage of the answer so far. An answer may have several, the first before any text: each
+    /// covers the whole answer and replaces the previous one, so an interrupted answer can still be
+    /// charged. Never add up those of one answer.
     Usage(Usage),
 }
 
-/// A piece of a tool call. Calls may be interleaved; the index says which one goes on.
+/// A piece of a tool call. Calls may be interleaved; the index says which one continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallPiece {
-    /// Which call of this answer. Without one: a new call if there is an id, else the last one.
+    /// The index of the call in this answer. Without one: a new call if there is an id, otherwise
+    /// the last one.
     pub index: Option<usize>,
-    /// The call's id; as a rule only in its first piece.
+    /// The call's id; usually only in its first piece.
     pub id: Option<String>,
-    /// The tool's name; as a rule only in its first piece.
+    /// The tool's name; usually only in its first piece.
     pub name: Option<String>,
     /// More of the arguments' JSON text.
     pub arguments: String,
 }
 
-/// Why an answer has ended.
+/// The reason why an answer has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finish {
-    /// All is said.
+    /// The answer is complete.
     Stop,
     /// The model waits for tools.
     ToolCalls,
-    /// The model was not allowed to say more: the answer is cut.
+    /// The length limit was reached: the answer is cut.
     Length,
-    /// The provider holds the answer back.
+    /// The provider withholds the answer.
     ContentFilter,
-    /// Something else, in the provider's words.
+    /// Any other reason, in the provider's words.
     Other(String),
 }
 
 impl Finish {
-    /// What to tell people of an answer that ends before its time; `None` for a complete one.
+    /// Returns a message for people about an incomplete answer, or `None` for a complete one.
     #[must_use]
     pub const fn shortfall(&self) -> Option<&'static str> {
         match self {
@@ -159,10 +161,10 @@ impl From<&str> for Finish {
     }
 }
 
-/// What an answer costs, in tokens.
+/// The usage of an answer, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens that were read, those from a cache too.
+    /// Tokens that were read, including cached ones.
     pub prompt: u64,
     /// Tokens that were written.
     pub completion: u64,

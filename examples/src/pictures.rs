@@ -11,24 +11,24 @@ use snek_proto::llm::image::{Image, extract_urls};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Most images of one message that are fetched; the others stay addresses.
+/// Most images to fetch for one message; the others stay addresses.
 const MAX_IMAGES: usize = 8;
 
-/// Fetches images.
+/// A source of images.
 #[async_trait]
 pub trait Pictures: Send + Sync + fmt::Debug {
-    /// The image at this address.
+    /// Fetches the image at this address.
     ///
     /// # Errors
-    /// Why there is none, for a log.
+    /// The reason of the failure, for a log.
     ///
     /// # Cancel safety
     /// Cancel-safe.
     async fn fetch(&self, url: &str) -> Result<Image, String>;
 }
 
-/// The images that a text names, each once, in the order of the text. What cannot be fetched is
-/// logged and left out.
+/// Fetches the images that a text names, each once, in the order of the text. Logs and skips those
+/// that cannot be fetched.
 ///
 /// # Cancel safety
 /// Cancel-safe.
@@ -55,16 +55,16 @@ pub async fn of_text(pictures: &dyn Pictures, text: &str) -> Vec<Image> {
         .await
 }
 
-/// Images of one server on this machine, over plain HTTP, so that the tour needs no HTTP library.
-/// For anything else there is feature `fetch`.
+/// The images of one server on this machine, over plain HTTP, so that the tour needs no HTTP
+/// library. Use feature `fetch` for anything else.
 #[derive(Clone, Copy, Debug)]
 pub struct FromHere(SocketAddr);
 
 impl FromHere {
-    /// Images of the server at this address.
+    /// Creates a source for the server at this address.
     ///
     /// # Errors
-    /// What is wrong with the address.
+    /// The reason why the address is invalid.
     pub fn new(address: &str) -> Result<Self, String> {
         let address: SocketAddr = address
             .parse()

@@ -1,12 +1,12 @@
-//! What the bots of the examples know to say. No network here, and no model: plain functions.
+//! The fixed answers of the example bots, as plain functions without network and model.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a bot says to somebody who addresses it with something that it does not know.
+/// The answer to an unknown request.
 pub const HELP: &str = "I answer to these words: help, time, dice (or dice 3d20), echo and a text";
 
-/// The answer to a message, if it is one that the bots know. The first word decides, after a
-/// mention; no answer starts with such a word, so two bots cannot keep each other busy.
+/// Returns the answer to a message that the bots know. The first word after a mention decides; no
+/// answer starts with such a word, so two bots cannot answer each other for ever.
 ///
 /// Chance and time are arguments, so that the same question has the same answer in a test.
 #[must_use]
@@ -29,7 +29,7 @@ pub fn answer(message: &str, entropy: u64, now: SystemTime) -> Option<String> {
     }
 }
 
-/// The time of day.
+/// Returns the time of day.
 #[must_use]
 pub fn time(now: SystemTime) -> String {
     let seconds = now
@@ -42,7 +42,7 @@ pub fn time(now: SystemTime) -> String {
 /// Throws dice: `""` is one with six sides, `3d20` three with twenty.
 ///
 /// # Errors
-/// What is wrong with the wish.
+/// The reason why the request is invalid.
 pub fn dice(what: &str, mut entropy: u64) -> Result<String, String> {
     let (count, sides) = match what.split_once('d') {
         _ if what.is_empty() => (1, 6),
@@ -66,7 +66,7 @@ pub fn dice(what: &str, mut entropy: u64) -> Result<String, String> {
     })
 }
 
-/// The next number of a splitmix64 sequence.
+/// Returns the next number of a splitmix64 sequence.
 const fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,4 +1,4 @@
-//! [`Screen`]: a conversation as it happens, one line per frame.
+//! [`Screen`]: a live view of a conversation, one line per frame.
 
 pub mod acolyte;
 pub mod connectonion;
@@ -17,13 +17,13 @@ use rpc_core::net::{Direction, Frame, FrameKind, Observer};
 
 /// The longest description of a frame, in characters.
 const WIDTH: usize = 84;
-/// The room for the name of who sends or hears a frame, in characters.
+/// The width of names, in characters.
 const NAME: usize = 6;
 
 /// A colour of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// For things of minor interest.
+    /// For minor details.
     Dim,
     /// For headings.
     Bold,
@@ -42,7 +42,7 @@ pub enum Colour {
 }
 
 impl Colour {
-    /// A text in this colour, and what follows it as before.
+    /// Returns a text in this colour, followed by a reset.
     #[must_use]
     pub fn paint(self, text: &str) -> String {
         format!("\x1b[{}m{text}\x1b[0m", self.code())
@@ -62,31 +62,32 @@ impl Colour {
     }
 }
 
-/// Puts the frames of one protocol into words. One value sees the frames of one connection and of
-/// those that come after it, so it can remember what was asked.
+/// A describer of the frames of one protocol. One value gets the frames of a connection and of its
+/// reconnects, so it can remember requests.
 pub trait Describe: Send + 'static {
-    /// A frame in words, secrets already replaced; `None` to show it as it is.
+    /// Describes a frame, in which secrets are already replaced. `None` shows it as it is.
     fn describe(&mut self, direction: Direction, text: &str) -> Option<String>;
 }
 
-/// Where the lines go. Shared by all who write.
+/// The output of lines, shared by all writers.
 pub struct Screen {
     out: Mutex<Box<dyn Write + Send>>,
     colour: bool,
-    /// The room for names, in characters.
+    /// The width of names, in characters.
     names: usize,
     start: Instant,
     frames: AtomicUsize,
 }
 
 impl Screen {
-    /// Lines go to `out`, with colours or without. Names of 6 characters and less are aligned.
+    /// Creates a screen that writes to `out`, with or without colours. Aligns names of up to 6
+    /// characters.
     #[must_use]
     pub fn new(out: impl Write + Send + 'static, colour: bool) -> Arc<Self> {
         Self::with_names(out, colour, NAME)
     }
 
-    /// As [`new`](Self::new), and names of so many characters are aligned.
+    /// Creates a screen like [`new`](Self::new) that aligns names of up to this many characters.
     #[must_use]
     pub fn with_names(out: impl Write + Send + 'static, colour: bool, names: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -98,13 +99,13 @@ impl Screen {
         })
     }
 
-    /// How many frames have been shown.
+    /// Returns how many frames have been shown.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the start.
     #[must_use]
     pub fn elapsed(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
@@ -122,7 +123,7 @@ impl Screen {
         self.write(format_args!("  {text}\n"));
     }
 
-    /// Says that something happened which is not a frame.
+    /// Shows an event that is not a frame.
     pub fn event(&self, who: &str, colour: Colour, text: &str) {
         let time = self.time();
         let who = self.name(who, colour);
@@ -130,7 +131,7 @@ impl Screen {
         self.write(format_args!("{time} {who} * {text}\n"));
     }
 
-    /// An observer for the connection of `who`, who is a client. `describe` knows the protocol:
+    /// Returns an observer for the connection of the client `who`. `describe` knows the protocol:
     /// [`snek::Frames`], [`exoclaw::Frames`] and so on.
     #[must_use]
     pub fn observer(
@@ -178,7 +179,7 @@ impl fmt::Debug for Screen {
     }
 }
 
-/// Shows the frames of one client.
+/// An observer that shows the frames of one client.
 struct Wire<D> {
     screen: Arc<Screen>,
     who: String,
@@ -213,14 +214,14 @@ impl<D: Describe> Wire<D> {
     }
 }
 
-/// A text of several lines, each of them [`printable`].
+/// Returns a text of several lines, each of them [`printable`].
 #[must_use]
 pub fn printable_lines(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(printable).collect();
     lines.join("\n")
 }
 
-/// A text from elsewhere as it may be shown: what controls a terminal is written as an escape.
+/// Makes untrusted text safe to show: escapes the characters that control a terminal.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     // Some characters that are no controls reorder what stands around them.

@@ -1,4 +1,4 @@
-//! [`Tools`]: what a model can ask the bot to do.
+//! [`Tools`]: the tools that a model can call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use crate::replies;
 const MAX_FOUND: usize = 10;
 const MAX_LINE: usize = 300;
 
-/// What tools work with. Time and chance are values, so that a test can choose them.
+/// The input of tools besides arguments. Time and chance are values, so that a test can choose
+/// them.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
-    /// What was said in the channel before, oldest first.
+    /// The earlier messages of the channel, oldest first.
     pub past: Vec<Arc<ChatMessage>>,
     /// The time of the call.
     pub now: SystemTime,
@@ -25,12 +26,12 @@ pub struct ToolContext {
     pub entropy: u64,
 }
 
-/// What a tool does, with arguments of which the required ones are there. The result is for the
-/// model to read, and so is an error.
+/// The function of a tool. All required arguments are present. The result and the error are for the
+/// model.
 pub type Function =
     Arc<dyn Fn(&Map<String, Value>, &ToolContext) -> Result<Value, String> + Send + Sync>;
 
-/// Why a call has no result, for the model to read.
+/// The reason why a call has no result, for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolFailure {
@@ -63,7 +64,7 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// `search`, `time` and `dice`.
+    /// Creates the tools `search`, `time` and `dice`.
     #[must_use]
     pub fn new() -> Self {
         let none = Self {
@@ -108,13 +109,13 @@ impl Tools {
         self
     }
 
-    /// What the model is told of them.
+    /// Returns the definitions for the model.
     #[must_use]
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
 
-    /// Runs one.
+    /// Runs a tool.
     ///
     /// # Errors
     /// [`ToolFailure`].
@@ -141,7 +142,7 @@ impl Tools {
     }
 }
 
-/// A text among the arguments; empty if it is not there.
+/// Returns a text argument; empty if it is missing.
 fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
     match arguments.get(name) {
         Some(Value::String(text)) => Ok(text),
@@ -150,7 +151,7 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, St
     }
 }
 
-/// The newest messages that hold the text, oldest of them first.
+/// Returns the newest messages that contain the text, oldest first.
 fn search(query: &str, past: &[Arc<ChatMessage>]) -> Value {
     let query = query.to_lowercase();
     let spoken = past

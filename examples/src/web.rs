@@ -1,4 +1,4 @@
-//! [`Asset`] and [`text`]: what the pages of the examples answer over plain HTTP, well guarded.
+//! [`Asset`] and [`text`]: the HTTP answers of the examples' pages, with security headers.
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -7,19 +7,20 @@ use http::{Method, Response, StatusCode};
 /// The type of a plain text.
 pub const TEXT: &str = "text/plain; charset=utf-8";
 
-/// The looks of all pages.
+/// The style sheet of all pages.
 pub const STYLE: Asset = Asset {
     kind: "text/css; charset=utf-8",
     body: include_bytes!("gateway/page/app.css"),
 };
 
-/// What a page may do: load its own files, connect to its own host, nothing else. Text never becomes
-/// markup or script, and no other page can frame it.
+/// The content security policy: a page may load its own files and connect to its own host, nothing
+/// else. Text never becomes markup or script, and no other page can frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// On every answer. The files are small and change with the program, so they are not stored.
+/// The headers of every answer. The files are small and change with the program, so they are not
+/// cached.
 const HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -35,59 +36,59 @@ const HEADERS: [(HeaderName, &str); 6] = [
 /// A file of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset {
-    /// Its type, as the header has it.
+    /// Its content type.
     pub kind: &'static str,
-    /// What is in it.
+    /// Its contents.
     pub body: &'static [u8],
 }
 
 impl Asset {
-    /// A page.
+    /// Creates a page.
     #[must_use]
     pub const fn page(body: &'static [u8]) -> Self {
         let kind = "text/html; charset=utf-8";
         Self { kind, body }
     }
 
-    /// A script.
+    /// Creates a script.
     #[must_use]
     pub const fn script(body: &'static [u8]) -> Self {
         let kind = "text/javascript; charset=utf-8";
         Self { kind, body }
     }
 
-    /// A style sheet.
+    /// Creates a style sheet.
     #[must_use]
     pub const fn style(body: &'static [u8]) -> Self {
         let kind = "text/css; charset=utf-8";
         Self { kind, body }
     }
 
-    /// A drawing.
+    /// Creates a drawing.
     #[must_use]
     pub const fn drawing(body: &'static [u8]) -> Self {
         let kind = "image/svg+xml";
         Self { kind, body }
     }
 
-    /// The answer with this file.
+    /// Returns the answer with this file.
     #[must_use]
     pub fn respond(&self) -> Response<Bytes> {
         answer(StatusCode::OK, self.kind, Bytes::from_static(self.body))
     }
 }
 
-/// An answer in words.
+/// Returns an answer in plain text.
 pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Bytes> {
     answer(status, TEXT, body.into())
 }
 
-/// An answer in JSON.
+/// Returns an answer in JSON.
 pub fn json(body: impl Into<Bytes>) -> Response<Bytes> {
     answer(StatusCode::OK, "application/json", body.into())
 }
 
-/// The answer to a method that a path does not have.
+/// Returns the answer to a method that a path does not have.
 #[must_use]
 pub fn not_allowed(allowed: &'static str) -> Response<Bytes> {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "");
@@ -95,7 +96,7 @@ pub fn not_allowed(allowed: &'static str) -> Response<Bytes> {
     response
 }
 
-/// Whether a request only reads.
+/// Returns whether a request only reads.
 #[must_use]
 pub fn reads(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD

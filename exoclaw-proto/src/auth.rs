@@ -1,4 +1,4 @@
-//! Who may use a gateway: [`Auth`], and [`check_bind`] for where it may listen without a token.
+//! Authentication: [`Auth`], and [`check_bind`] for the addresses that need no token.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use rpc_core::Secret;
 use subtle::ConstantTimeEq;
 
-/// The longest token in bytes that [`Auth::token`] takes.
+/// The longest token in bytes that [`Auth::token`] accepts.
 pub const MAX_TOKEN_BYTES: usize = 1_024;
 
-/// A token that cannot be used, or one that is missing where it is needed.
+/// The error for a token that is invalid, or missing where it is required.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// The token is empty: it would let everybody in.
+    /// The token is empty: it would admit everyone.
     #[error("the auth token is empty")]
     EmptyToken,
     /// The token is longer than [`MAX_TOKEN_BYTES`].
@@ -23,7 +23,7 @@ pub enum AuthError {
         /// The limit in bytes.
         max: usize,
     },
-    /// Other machines could reach a gateway that asks for no token.
+    /// Other machines could reach a gateway without a token.
     #[error(
         "Auth token required when binding to non-loopback address. \
          Set a token, or listen on 127.0.0.1."
@@ -31,7 +31,7 @@ pub enum AuthError {
     TokenRequired,
 }
 
-/// Whether a gateway asks for a token, and for which. Exoclaw specification, *Authentication*.
+/// Whether a gateway requires a token, and which. Exoclaw specification, *Authentication*.
 ///
 /// ```
 /// use exoclaw_proto::auth::Auth;
@@ -54,7 +54,7 @@ struct Token {
 
 type Padded = [u8; MAX_TOKEN_BYTES];
 
-/// Copies a text into the fixed size; `None` if it is longer.
+/// Copies a text into the fixed size. Returns `None` if it is longer.
 fn pad(text: &str) -> Option<Padded> {
     let mut padded = [0; MAX_TOKEN_BYTES];
     padded
@@ -72,14 +72,14 @@ impl Token {
 }
 
 impl Auth {
-    /// No token: everybody who can connect is let in. Fit for a loopback address only, see
+    /// Requires no token: everyone who can connect is admitted. Only for loopback addresses, see
     /// [`check_bind`].
     #[must_use]
     pub const fn open() -> Self {
         Self(None)
     }
 
-    /// This token has to come first on every connection.
+    /// Requires this token as the first frame of every connection.
     ///
     /// # Errors
     /// [`AuthError::EmptyToken`], [`AuthError::TokenTooLong`].
@@ -98,19 +98,19 @@ impl Auth {
         })))
     }
 
-    /// Whether no token is asked for.
+    /// Returns whether no token is required.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether a peer that offers this token may come in. An open gateway lets everybody in.
+    /// Returns whether a peer with this token is admitted. An open gateway admits everyone.
     ///
-    /// The time that the check takes depends on the length of what is offered, which the peer knows
-    /// anyway, and on nothing else: both sides are padded to [`MAX_TOKEN_BYTES`] and compared
-    /// whole, their lengths included. So it tells neither how many bytes were right nor how long
-    /// the token is. What a peer can learn is whether a token is asked for at all, and that an
-    /// offer of more than [`MAX_TOKEN_BYTES`] is refused without a look.
+    /// The time of the check depends only on the length of the offered token, which the peer knows
+    /// anyway: both tokens are padded to [`MAX_TOKEN_BYTES`] and compared whole, including their
+    /// lengths. So the time reveals neither how many bytes were right nor the length of the token.
+    /// A peer can learn only whether a token is required, and that a token of more than
+    /// [`MAX_TOKEN_BYTES`] is refused without a comparison.
     #[must_use]
     pub fn check(&self, offered: &str) -> bool {
         let Some(token) = &self.0 else {
@@ -120,7 +120,7 @@ impl Auth {
     }
 }
 
-/// Prints whether there is a token, not which.
+/// Prints whether there is a token, not the token.
 impl fmt::Debug for Auth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_open() {
@@ -131,7 +131,7 @@ impl fmt::Debug for Auth {
     }
 }
 
-/// Compares tokens in constant time too.
+/// Compares tokens in constant time.
 impl PartialEq for Auth {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -144,8 +144,8 @@ impl PartialEq for Auth {
 
 impl Eq for Auth {}
 
-/// Whether a gateway with this `auth` may listen on `host`: with a token anywhere, without one on
-/// a loopback address only.
+/// Returns whether a gateway with this `auth` may listen on `host`: with a token anywhere, without
+/// one only on a loopback address.
 ///
 /// # Errors
 /// [`AuthError::TokenRequired`]
@@ -156,11 +156,11 @@ pub fn check_bind(host: &str, auth: &Auth) -> Result<(), AuthError> {
     Ok(())
 }
 
-/// Whether only this machine can reach `host`: an address in 127.0.0.0/8 (not just 127.0.0.1),
-/// `::1` with or without brackets, an IPv4 loopback address written as IPv6
+/// Returns whether only this machine can reach `host`: an address in 127.0.0.0/8 (not just
+/// 127.0.0.1), `::1` with or without brackets, an IPv4 loopback address written as IPv6
 /// (`::ffff:127.0.0.1`), or the name `localhost`.
 ///
-/// Nothing is resolved: every other name counts as reachable from elsewhere, and so do the
+/// No name is resolved: every other name counts as reachable from other machines, and so do the
 /// addresses for "all interfaces", `0.0.0.0` and `::`.
 #[must_use]
 pub fn is_loopback(host: &str) -> bool {

@@ -1,12 +1,12 @@
-//! Which agent a chat goes to: [`Binding`]s and the [`Router`] over them.
+//! The choice of an agent for a chat: [`Binding`]s, and the [`Router`] over them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Sends chats with these properties to an agent. Names at least one of the five. Exoclaw
-/// specification, `chat.send`, step 1.
+/// A rule that sends chats with these properties to an agent. Sets at least one of the five.
+/// Exoclaw specification, `chat.send`, step 1.
 ///
 /// ```
 /// use exoclaw_proto::binding::Binding;
@@ -29,7 +29,7 @@ pub struct Binding {
     /// The peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer_id: Option<String>,
-    /// The guild or server of channels that have such.
+    /// The guild or server, in channels that have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guild_id: Option<String>,
     /// The team within a guild.
@@ -38,7 +38,7 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// A binding to this agent that names nothing yet.
+    /// Creates a binding to this agent without properties.
     pub fn new(agent_id: impl Into<String>) -> Self {
         Self {
             agent_id: agent_id.into(),
@@ -82,17 +82,17 @@ impl Binding {
     }
 }
 
-/// A binding that cannot be used. `index` counts from 0, in the order given.
+/// The error for an invalid binding. `index` counts from 0, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindingError {
-    /// It names neither channel, account, peer, guild nor team.
+    /// It sets neither channel, account, peer, guild nor team.
     #[error(
         "binding {index} (agent '{agent_id}') names none of \
          channel, account_id, peer_id, guild_id, team_id"
     )]
     NoSelector {
-        /// Which binding.
+        /// The binding.
         index: usize,
         /// Its agent.
         agent_id: String,
@@ -100,12 +100,12 @@ pub enum BindingError {
     /// Its agent has no name.
     #[error("binding {index} has an empty agent_id")]
     NoAgentId {
-        /// Which binding.
+        /// The binding.
         index: usize,
     },
 }
 
-/// Where a chat comes from.
+/// The origin of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Route<'a> {
@@ -122,7 +122,7 @@ pub struct Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    /// A chat without guild and team.
+    /// Creates a route without guild and team.
     #[must_use]
     pub const fn new(channel: &'a str, account: &'a str, peer: &'a str) -> Self {
         Self {
@@ -149,7 +149,8 @@ impl<'a> Route<'a> {
     }
 }
 
-/// No binding fits, and there is no default agent. The text is fit for an answer.
+/// The error if no binding matches and there is no default agent. Use its text as the error text of
+/// the answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no agent configured for {channel}:{account}:{peer}")]
 #[non_exhaustive]
@@ -165,7 +166,7 @@ pub struct NoAgent {
 /// Most specific first: peer, guild, team, account, channel.
 const KINDS: usize = 5;
 
-/// What a binding names, or a route has, in the order of [`KINDS`].
+/// The properties of a binding or a route, in the order of [`KINDS`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Selector<'a>([Option<Cow<'a, str>>; KINDS]);
 
@@ -184,7 +185,8 @@ impl<'a> Selector<'a> {
         )
     }
 
-    /// The fields of the route whose bits are in the mask; `None` if it lacks one of them.
+    /// Returns the fields of the route whose bits are in the mask, or `None` if it lacks one of
+    /// them.
     fn of_route(route: &Route<'a>, mask: Mask) -> Option<Self> {
         let fields = [
             Some(route.peer),
@@ -210,7 +212,7 @@ impl<'a> Selector<'a> {
     }
 }
 
-/// Which fields are named: bit 0 is the peer.
+/// The set of fields: bit 0 is the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mask(u8);
 
@@ -219,18 +221,18 @@ impl Mask {
         self.0 >> kind & 1 == 1
     }
 
-    /// What is sorted first is preferred: the more specific, then the one that names more.
+    /// Returns the sort key: the more specific comes first, then the one that sets more.
     const fn rank(self) -> (u32, u32) {
         (self.0.trailing_zeros(), u32::MAX - self.0.count_ones())
     }
 }
 
-/// Finds the agent of a chat.
+/// A table of bindings that finds the agent of a chat.
 ///
-/// A binding fits if *all* that it names is equal. Of several that fit, the one whose most specific
-/// name is of the more specific kind wins (peer, then guild, team, account, channel); then the one
-/// that names more; then the first. The time this takes does not depend on the number of bindings:
-/// there are 31 ways to name some of five fields, and one look into a table for each that is in use.
+/// A binding matches if *all* its properties are equal. Of several matches, the one with the most
+/// specific property wins (peer, then guild, team, account, channel); then the one that sets more;
+/// then the first. The lookup time does not depend on the number of bindings: there are 31
+/// combinations of five fields, and one table lookup for each that is in use.
 ///
 /// ```
 /// use exoclaw_proto::binding::{Binding, Route, Router};
@@ -248,7 +250,7 @@ impl Mask {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Router {
-    /// The first binding with these names.
+    /// The first binding with these properties.
     index: HashMap<Selector<'static>, usize>,
     /// The agent of each binding.
     agents: Vec<String>,
@@ -258,11 +260,11 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router over these bindings. What fits none of them goes to the default agent, if there is
-    /// one.
+    /// Creates a router over these bindings. A chat that matches none of them goes to the default
+    /// agent, if there is one.
     ///
     /// # Errors
-    /// [`BindingError`] for the first binding that cannot be used.
+    /// [`BindingError`] for the first invalid binding.
     pub fn new(
         bindings: Vec<Binding>,
         default_agent: Option<String>,
@@ -292,7 +294,7 @@ impl Router {
         Ok(router)
     }
 
-    /// A router without bindings: every chat goes to this agent.
+    /// Creates a router without bindings: every chat goes to this agent.
     #[must_use]
     pub fn all_to(agent_id: impl Into<String>) -> Self {
         Self {
@@ -303,7 +305,7 @@ impl Router {
         }
     }
 
-    /// The agent that a chat from here goes to.
+    /// Returns the agent for a chat.
     ///
     /// # Errors
     /// [`NoAgent`]
@@ -317,7 +319,7 @@ impl Router {
             })
     }
 
-    /// The agent for what no binding fits.
+    /// Returns the agent for chats that match no binding.
     #[must_use]
     pub fn default_agent(&self) -> Option<&str> {
         self.default_agent.as_deref()

@@ -1,4 +1,4 @@
-//! Encoding into a buffer or a shared text; decoding stands on the frames.
+//! Encoding into a buffer or a shared text. Decoding is a method of each frame.
 
 use std::borrow::Cow;
 
@@ -88,7 +88,7 @@ pub fn encode_event(
     encode_into(&Stream(id, event), buffer)
 }
 
-/// As [`encode_event`], of a step whose data is a text that need not be owned.
+/// Appends a step like [`encode_event`], with a borrowed text as its data.
 pub(crate) fn encode_text(
     buffer: &mut String,
     id: &impl Serialize,
@@ -104,8 +104,8 @@ pub(crate) fn encode_text(
     encode_into(&Stream { id, event, data }, buffer)
 }
 
-/// A frame as it may be logged: without what a member `token` holds, however deep it stands, and not
-/// at all if it cannot be read, because then it may be a token in the wrong place.
+/// Returns a frame in a form that is safe to log: without the value of any member `token`, at any
+/// depth, and without any text that does not decode, because it may be a misplaced token.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
     let is_frame = matches!(first_byte(text), Some(b'{' | b'['));
@@ -123,7 +123,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether an object in a JSON value has a member `token`.
+/// Returns whether an object in a JSON value has a member `token`.
 fn names_token(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(names_token),

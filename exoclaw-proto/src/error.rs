@@ -1,40 +1,40 @@
-//! [`RpcError`], what a gateway answers to a request that failed, and its [`ErrorKind`].
+//! [`RpcError`], the gateway's answer to a failed request, and its [`ErrorKind`].
 
 use rpc_core::{Json, Str};
 
 use crate::frame::Method;
 use crate::limits::AUTH_FAILED;
 
-/// Starts the error of a text that is no request.
+/// The prefix of the error for text that is not a request.
 pub const PARSE_ERROR: &str = "parse error: ";
-/// Starts the error of a method that the gateway does not have.
+/// The prefix of the error for a method that the gateway does not have.
 pub const UNKNOWN_METHOD: &str = "unknown method: ";
-/// Starts the error of a chat over a token budget.
+/// The prefix of the error for a chat over a token budget.
 pub const BUDGET_EXCEEDED: &str = "token budget exceeded (";
-/// Starts the error of a model's provider.
+/// The prefix of the error of a model's provider.
 pub const PROVIDER_ERROR: &str = "provider error: ";
-/// Starts the error of a chat that no binding leads to an agent.
+/// The prefix of the error for a chat without an agent.
 pub const NO_AGENT: &str = "no agent configured for ";
 
-/// So many characters of an unknown method's name are told: the name comes from a stranger.
+/// Most characters of an unknown method's name in an error: the name comes from a stranger.
 const NAME_SHOWN: usize = 128;
 
-/// A gateway's words about a request or a chat that failed. Exoclaw specification, *Error Response*
-/// and *Error Handling*.
+/// A gateway's answer to a failed request or chat. Exoclaw specification, *Error Response* and
+/// *Error Handling*.
 ///
-/// The protocol has no error codes: [`kind`](Self::kind) reads the known beginnings. Repeating the
-/// request unchanged is safe to try for [`ErrorKind::Provider`] only, and may cost tokens.
+/// The protocol has no error codes: [`kind`](Self::kind) recognises the known prefixes. Repeating
+/// the request unchanged is safe to try for [`ErrorKind::Provider`] only, and may cost tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RpcError {
     message: Str,
 }
 
-/// What a gateway complains about.
+/// The kind of an error of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The text was no request.
+    /// The text was not a request.
     Parse,
     /// The gateway has no such method.
     UnknownMethod,
@@ -54,44 +54,45 @@ pub enum ErrorKind {
 }
 
 impl RpcError {
-    /// An error with these words.
+    /// Creates an error with this text.
     pub fn new(message: impl Into<Str>) -> Self {
         Self {
             message: message.into(),
         }
     }
 
-    /// A text that is no request, and why.
+    /// Creates the error for text that is not a request, with the reason.
     #[must_use]
     pub fn parse(why: &str) -> Self {
         Self::new(format!("{PARSE_ERROR}{why}"))
     }
 
-    /// A method that the gateway does not have. Of a long name the beginning is told.
+    /// Creates the error for an unknown method. Cuts off a long name.
     #[must_use]
     pub fn unknown_method(method: &str) -> Self {
         Self::new(format!("{UNKNOWN_METHOD}{method:.NAME_SHOWN$}"))
     }
 
-    /// Parameters that are wrong, and why.
+    /// Creates the error for wrong parameters, with the reason.
     #[must_use]
     pub fn invalid_params(method: Method, why: &str) -> Self {
         Self::new(format!("invalid {} params: {why}", method.name()))
     }
 
-    /// A failure of the model's provider. Say nothing of where it is: the words reach strangers.
+    /// Creates the error of the model's provider. Leave out its address: strangers can read the
+    /// text.
     #[must_use]
     pub fn provider(why: &str) -> Self {
         Self::new(format!("{PROVIDER_ERROR}{why}"))
     }
 
-    /// The gateway's words.
+    /// Returns the gateway's error text.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What the words are about, by their beginning.
+    /// Returns the kind of the error, from its prefix.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         let text = self.message();
@@ -120,7 +121,8 @@ impl RpcError {
     }
 }
 
-/// The words of an `error` member: a string as it is, the `message` of an object, else the JSON.
+/// Returns the text of an `error` member: a string as it is, the `message` of an object, else the
+/// JSON.
 pub(crate) fn readable(error: Json) -> Str {
     if let Some(text) = error.as_str() {
         return text.into();

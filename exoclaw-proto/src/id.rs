@@ -9,24 +9,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::MAX_ID_BYTES;
 
-/// The id of a request that this client made: 16 lower-case hex digits on the wire, so never `"0"`.
+/// The id of a request of this client: 16 lower-case hex digits on the wire, so never `"0"`.
 pub type CallId = rpc_core::CallId;
 
-/// The id of an error that answers no request: what was sent could not be read so far.
+/// The id of an error about text whose id could not be read.
 pub const UNREADABLE_ID: &str = "0";
 
-/// A request's `id` as it stands in a frame: a JSON string or number, kept as it was sent.
+/// The `id` of a request: a JSON string or number, kept as it was sent.
 ///
-/// Answers carry its [text](Self::text), as the known gateway does: a number comes back as a string.
+/// Answers carry its [text](Self::text), as with the known gateway: a number is returned as a
+/// string.
 #[derive(Clone)]
 pub struct WireId(Json);
 
 impl WireId {
-    /// Takes a raw value that is a string or a number.
+    /// Creates an id from a raw string or number.
     ///
     /// # Errors
-    /// [`DecodeError`] for any other value, for a string that no text can hold (a lone surrogate),
-    /// for a number that is out of range, and for more than [`MAX_ID_BYTES`].
+    /// [`DecodeError`] for any other value, for a string with a lone surrogate, for a number out of
+    /// range, and for more than [`MAX_ID_BYTES`].
     pub fn new(raw: impl Into<Json>) -> Result<Self, DecodeError> {
         let raw = raw.into();
         if raw.get().len() > MAX_ID_BYTES {
@@ -38,21 +39,21 @@ impl WireId {
         }
     }
 
-    /// An id that is this text.
+    /// Creates an id from a text.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         Self(Json::string(text))
     }
 
-    /// The id as a text: a string's contents, or the number as the known gateway writes it (`7` is
-    /// `7`, `1e3` is `1000.0`).
+    /// Returns the id as a text: a string's contents, or the number as the known gateway writes it
+    /// (`7` is `7`, `1e3` is `1000.0`).
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         // Readable since it was made.
         read(&self.0).unwrap_or_default()
     }
 
-    /// The id as JSON, as it was sent.
+    /// Returns the id as JSON, as it was sent.
     #[must_use]
     pub fn get(&self) -> &str {
         self.0.get()
@@ -71,7 +72,7 @@ fn read(raw: &Json) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A number in its shortest form: whole numbers of 64 bits as they are, all others as a double.
+/// Returns a number in its shortest form: 64-bit integers as they are, all others as a double.
 fn number_text(digits: &str) -> Option<Cow<'_, str>> {
     let whole = digits != "-0" && (digits.parse::<u64>().is_ok() || digits.parse::<i64>().is_ok());
     if whole {
@@ -81,7 +82,7 @@ fn number_text(digits: &str) -> Option<Cow<'_, str>> {
     serde_json::to_string(&double).ok().map(Cow::Owned)
 }
 
-/// Equal if the texts are: `7` and `"7"` name the same request.
+/// Compares the texts: `7` and `"7"` name the same request.
 impl PartialEq for WireId {
     fn eq(&self, other: &Self) -> bool {
         self.text() == other.text()

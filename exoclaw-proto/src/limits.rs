@@ -1,4 +1,4 @@
-//! The numbers and names of the protocol in one place, and which of them this crate enforces.
+//! The constants of the protocol, and which of them this crate enforces.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub const HELLO_VERSION: &str = "0.1.0";
 pub const AUTH_FAILED: &str = "auth_failed";
 /// The `code` of a refused token, and the close code that follows it.
 pub const AUTH_FAILED_CODE: u16 = 4001;
-/// The peer of a chat that names none.
+/// The default peer of a chat.
 pub const DEFAULT_PEER: &str = "main";
 
 // Times. The specification gives none.
@@ -28,15 +28,15 @@ pub const DEFAULT_PEER: &str = "main";
 pub const AUTH_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client with a token waits for the hello frame. Enforced; configurable.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client without a token waits for the hello frame before it takes the silence for the
-/// wish for a token. The known page waits 800 ms, on the same machine. Enforced; configurable.
+/// How long a client without a token waits for the hello frame before it concludes that the gateway
+/// requires a token. The known page waits 800 ms, on the same machine. Enforced; configurable.
 pub const TOKENLESS_HELLO_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a request that is not streamed waits for its answer. Enforced by clients; configurable.
+/// How long a request without a stream waits for its answer. Enforced by clients; configurable.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a chat waits for its next frame. The known page waits as long. Enforced by clients;
+/// How long a chat waits for its next frame. The same as in the known page. Enforced by clients;
 /// configurable.
 pub const CHAT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often a side pings. Enforced; configurable.
+/// How often each side pings. Enforced; configurable.
 pub const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long silence may follow a ping. Enforced; configurable.
 pub const PONG_TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,13 +49,14 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 // Numbers
 
-/// Requests of one connection that are worked on at a time. Enforced by servers; configurable.
+/// Most concurrent requests of one connection. Enforced by servers; configurable.
 pub const MAX_REQUESTS: usize = 1_024;
-/// Bytes of a request's id, as JSON: every frame of its answer carries it. Enforced by servers.
+/// Most bytes of a request's id, as JSON: every frame of its answer carries it. Enforced by
+/// servers.
 pub const MAX_ID_BYTES: usize = 1_024;
-/// Rounds of tools in one chat. For applications; not used here.
+/// Most rounds of tools in one chat. For applications; not used here.
 pub const MAX_TOOL_ROUNDS: usize = 10;
-/// Turns of a session that a model is told. For applications; not used here.
+/// Most turns of a session that a model gets. For applications; not used here.
 pub const EPISODIC_WINDOW: usize = 5;
-/// Facts that a model is told. For applications; not used here.
+/// Most facts that a model gets. For applications; not used here.
 pub const MAX_FACTS: usize = 10;

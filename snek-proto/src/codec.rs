@@ -1,4 +1,4 @@
-//! Encoding into a buffer or a shared text; decoding stands on the frames.
+//! Encoding into a buffer or a shared text. Decoding is a method of each frame.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub type NoArgs = [(); 0];
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct NoKwargs {}
 
-/// Appends a request, with the members in the specification's order. Nothing but the id tells the answer, so `args` and `kwargs` may be any
+/// Appends a request, with the members in the specification's order. `args` and `kwargs` may be any
 /// values of the right JSON type.
 ///
 /// # Errors
@@ -81,7 +81,7 @@ pub(crate) fn encode_success(
 /// Appends a failed answer. `call_id` is the request's id as JSON.
 ///
 /// # Errors
-/// None in practice: a text is always JSON.
+/// Never in practice: a text is always valid JSON.
 pub(crate) fn encode_failure(
     buffer: &mut String,
     call_id: &str,
@@ -95,8 +95,8 @@ pub(crate) fn encode_failure(
     Ok(())
 }
 
-/// A frame as it may be logged: the arguments of a login are left out, and so is a text that is no
-/// frame, because it might be half of a login.
+/// Returns a frame in a form that is safe to log: without the arguments of a login, and without any
+/// text that does not decode, because it might be part of a login.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
     let limits = Limits::default().with_max_message_bytes(usize::MAX);

@@ -5,7 +5,7 @@ use crate::limits::{
     COLOR_SATURATION_MIN,
 };
 
-/// Whether a text is `#` and six hex digits, and nothing else.
+/// Returns whether a text is exactly `#` and six hex digits.
 #[must_use]
 pub fn is_html_color(text: &str) -> bool {
     text.strip_prefix('#')
@@ -13,7 +13,7 @@ pub fn is_html_color(text: &str) -> bool {
 }
 
 /// Turns hue, saturation and lightness, each from 0 to 1, into `#RRGGBB` in upper case. Each
-/// channel is rounded to the nearest value. Numbers out of range are moved to its nearer end.
+/// channel is rounded to the nearest value. Numbers out of range are clamped.
 ///
 /// ```
 /// assert_eq!(snek_proto::color::hsl_to_hex(0.0, 1.0, 0.5), "#FF0000");
@@ -37,7 +37,7 @@ pub fn hsl_to_hex(hue: f64, saturation: f64, lightness: f64) -> String {
     )
 }
 
-/// A bright colour from the specification's ranges, chosen by 64 random bits.
+/// Returns a bright colour from the specification's ranges, chosen by 64 random bits.
 #[must_use]
 pub fn random_color(entropy: u64) -> String {
     // Entropy that differs in few bits should still give colours that look different.

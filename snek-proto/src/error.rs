@@ -1,11 +1,11 @@
-//! [`RpcError`], what a server answers to a failed call, and [`BotError`], what bots return.
+//! [`RpcError`], the server's answer to a failed call, and [`BotError`], the error of bots.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use rpc_core::{CallError, CloseReason, Delivery, Json, Refused};
 
-/// A server's answer to a call that failed. Repeating the call unchanged fails again as a rule.
+/// A server's answer to a call that failed. Repeating the call unchanged usually fails again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RpcError {
@@ -14,7 +14,7 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    /// An error with this text and no details.
+    /// Creates an error with this text and no details.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -22,8 +22,8 @@ impl RpcError {
         }
     }
 
-    /// What a failed answer says: the text of `error`, else of `data`'s `error`, `exception` or
-    /// `message`, else `data` if it is a string, else its JSON.
+    /// Returns the error of a failed answer: the text of `error`, else of `data`'s `error`,
+    /// `exception` or `message`, else `data` if it is a string, else its JSON.
     pub(crate) fn from_answer(data: Option<Json>, error: Option<Json>) -> Self {
         let inner = |name| data.as_ref()?.member(name);
         let message = error
@@ -40,20 +40,20 @@ impl RpcError {
         Self { message, data }
     }
 
-    /// The server's words.
+    /// Returns the server's error text.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Everything that the answer held as `data`, or as `error` if it had no `data`.
+    /// Returns the whole `data` of the answer, or its `error` if it had no `data`.
     #[must_use]
     pub const fn data(&self) -> &Json {
         &self.data
     }
 }
 
-/// What can go wrong in a bot. The variants carry the names of the specification's section 13.
+/// An error of a bot. The variants have the names of the specification's section 13.
 ///
 /// `RPCError` is spelt [`RpcError`](Self::RpcError) here; [`name`](Self::name) gives the
 /// specification's spelling.
@@ -66,14 +66,14 @@ pub enum BotError {
     ConnectionError {
         /// How many attempts were made.
         attempts: u32,
-        /// How the last one ended.
+        /// The error of the last one.
         #[source]
         cause: Box<CallError<RpcError>>,
     },
-    /// The server refused the login. Never worth a retry with the same credentials.
+    /// The server refused the login. A retry with the same credentials fails again.
     #[error("authentication failed: {message}")]
     AuthenticationError {
-        /// The server's words.
+        /// The server's error text.
         message: String,
     },
     /// One call failed: the server refused it, it timed out, or the connection was lost.
@@ -82,35 +82,35 @@ pub enum BotError {
     /// A tool failed, or a tool loop was stopped.
     #[error("tool {tool}: {message}")]
     ToolError {
-        /// The tool's name; empty if no single tool is to blame.
+        /// The tool's name; empty if the error concerns no single tool.
         tool: String,
-        /// What happened.
+        /// The error text.
         message: String,
     },
     /// A database operation of the application failed.
     #[error("database: {message}")]
     DatabaseError {
-        /// What happened.
+        /// The error text.
         message: String,
     },
     /// An argument breaks a rule of the protocol; nothing was sent.
     #[error("invalid {what}: {why}")]
     ValidationError {
-        /// Which argument.
+        /// The argument.
         what: Cow<'static, str>,
-        /// Which rule.
+        /// The rule that it breaks.
         why: String,
     },
     /// The circuit breaker is open; nothing was called.
     #[error("the circuit breaker is open for another {retry_after:?}")]
     CircuitBreakerOpenError {
-        /// When a call may be tried again.
+        /// How long to wait before the next call.
         retry_after: Duration,
     },
 }
 
 impl BotError {
-    /// The specification's name.
+    /// Returns the specification's name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -124,7 +124,7 @@ impl BotError {
         }
     }
 
-    /// Whether the call may have reached the server; `None` if no call is involved.
+    /// Returns whether the call may have reached the server; `None` if no call is involved.
     #[must_use]
     pub const fn delivery(&self) -> Option<Delivery> {
         match self {
@@ -137,8 +137,8 @@ impl BotError {
         }
     }
 
-    /// Whether the same operation may succeed later. Ask [`delivery`](Self::delivery) first if a
-    /// second execution would hurt.
+    /// Returns whether the same operation may succeed later. Check [`delivery`](Self::delivery)
+    /// first if a second execution would do harm.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {

@@ -7,18 +7,19 @@ use rpc_core::{DecodeError, Json};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The id of a call that this client made: 16 lower-case hex digits on the wire.
+/// The id of a call of this client: 16 lower-case hex digits on the wire.
 pub type CallId = rpc_core::CallId;
 
 /// Marks ids of channels.
 #[derive(Debug)]
 pub enum ChannelKind {}
 
-/// The uid of a channel. Made from any text; [`is_channel_uid`] says whether a server may know it.
+/// The uid of a channel. It can hold any text; [`is_channel_uid`] says whether the text is a valid
+/// uid.
 pub type ChannelUid = rpc_core::Id<ChannelKind>;
 
-/// Whether a text is a channel uid: one or more of `a-z`, `A-Z`, `0-9`, `_` and `-`, and nothing
-/// else (a newline at the end is refused too).
+/// Returns whether a text is a channel uid: one or more of `a-z`, `A-Z`, `0-9`, `_` and `-`, and
+/// nothing else, not even a newline at the end.
 #[must_use]
 pub fn is_channel_uid(text: &str) -> bool {
     !text.is_empty()
@@ -27,13 +28,13 @@ pub fn is_channel_uid(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// A `callId` as it stands in a frame: any JSON string, number or boolean, kept as it was sent so
-/// that it can be echoed unchanged.
+/// The `callId` of a frame: any JSON string, number or boolean, kept as it was sent, to be returned
+/// unchanged.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct WireId(Json);
 
 impl WireId {
-    /// Takes a value that is a string, a number or a boolean.
+    /// Creates an id from a string, a number or a boolean.
     ///
     /// # Errors
     /// [`DecodeError`] for an object, an array or null.
@@ -44,20 +45,20 @@ impl WireId {
         }
     }
 
-    /// An id that is this text.
+    /// Creates an id from a text.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self(Json::string(text))
     }
 
-    /// The id as a text: a string's contents or a number's digits. `None` for a boolean and for a
-    /// string that no text can hold.
+    /// Returns the id as a text: a string's contents or a number's digits. `None` for a boolean and
+    /// for a string that is not valid Unicode.
     #[must_use]
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
         self.0.as_id()
     }
 
-    /// The id as JSON.
+    /// Returns the id as JSON.
     #[must_use]
     pub fn get(&self) -> &str {
         self.0.get()

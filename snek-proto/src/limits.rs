@@ -1,5 +1,4 @@
-//! The constants of the specification's section 14 under their names, and which of them this
-//! crate enforces.
+//! The constants of the specification's section 14, and which of them this crate enforces.
 
 use std::time::Duration;
 
@@ -7,13 +6,13 @@ use rpc_core::keepalive::KeepAlive;
 
 // Connection
 
-/// The platform's public endpoint. Nothing here connects to it unless you pass it.
+/// The platform's public endpoint. This crate connects to it only if you pass it.
 pub const DEFAULT_WS_URL: &str = "wss://snek.molodetz.nl/rpc.ws";
-/// Where language models are asked unless told otherwise. For applications; not used here.
+/// The default address of language models. For applications; not used here.
 pub const DEFAULT_OPENAI_URL: &str = "https://api.openai.com";
-/// Where the search service is. For applications; not used here.
+/// The address of the search service. For applications; not used here.
 pub const DEFAULT_SEARCH_API_BASE: &str = "https://search.molodetz.nl";
-/// How often a side sends a WebSocket ping. Enforced; configurable.
+/// How often each side sends a WebSocket ping. Enforced; configurable.
 pub const WS_HEARTBEAT: Duration = Duration::from_secs(30);
 /// How long a call waits for its answer. Enforced; configurable, also per call.
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(190);
@@ -26,10 +25,10 @@ pub const HTTP_CONNECT_TIMEOUT: Duration = Duration::from_secs(90);
 pub const RECONNECT_MAX_RETRIES: u32 = 3;
 /// The wait before the first attempt. The default of the reconnect policy.
 pub const RECONNECT_INITIAL_DELAY: Duration = Duration::from_secs(1);
-/// How much longer each wait is than the one before. The default of the reconnect policy.
+/// The factor by which each wait grows. The default of the reconnect policy.
 pub const RECONNECT_BACKOFF_FACTOR: f64 = 2.0;
-/// The wait after a receive error that leaves the socket open. Not needed: a bad frame is skipped
-/// and reading goes on, which cannot spin because the next frame has to arrive first.
+/// The wait after a receive error that leaves the socket open. Not used: a bad frame is skipped and
+/// reading continues, which cannot spin because the next frame has to arrive first.
 pub const WS_RECEIVE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 // Concurrency
@@ -68,17 +67,17 @@ pub const MAX_TOOL_CALL_DEPTH: usize = 25;
 pub const MAX_REPEATED_TOOL_CALLS: usize = 5;
 /// A general limit of attempts. Enforced when a bot sends a message.
 pub const MAX_RETRY_ATTEMPTS: u32 = 3;
-/// Errors in a row that end a tool loop; the specification gives no name. Enforced by
+/// Errors in a row that end a tool loop; the specification does not name this number. Enforced by
 /// [`ToolLoop`](crate::llm::toolloop::ToolLoop); configurable.
 pub const MAX_CONSECUTIVE_TOOL_ERRORS: usize = 3;
 
 // Timing
 
-/// How often the original's service loop looks for work. Not needed: nothing polls here.
+/// How often the original's service loop looks for work. Not used: this crate does not poll.
 pub const TASK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a typing indicator is refreshed while a bot thinks. Enforced; configurable.
 pub const THINKING_TASK_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the original cleans up. Not needed: everything here is bounded.
+/// How often the original cleans up. Not used: everything in this crate is bounded.
 pub const SERVICE_CLEANUP_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long a graceful shutdown may take. Enforced on bots and servers; configurable.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -141,13 +140,13 @@ pub const CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS: u32 = 3;
 
 // Ours
 
-/// How long a pong may take: half of the heartbeat, as the platform's sample bots have it.
-/// Enforced; configurable.
+/// How long a pong may take: half of the heartbeat, as in the platform's sample bots. Enforced;
+/// configurable.
 pub const PONG_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a server waits for a login. Enforced; configurable.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Pings of both ends by default.
+/// Returns the default keep-alive of both ends.
 pub(crate) fn keep_alive() -> KeepAlive {
     KeepAlive::default()
         .with_interval(Some(WS_HEARTBEAT))

@@ -1,4 +1,5 @@
-//! Whether a bot answers a message that addresses nobody (Snek specification, section 9).
+//! The decision whether a bot answers a message that does not address it (Snek specification,
+//! section 9).
 
 use regex::RegexSet;
 
@@ -15,7 +16,7 @@ impl Triggers {
     /// Compiles the patterns.
     ///
     /// # Errors
-    /// [`InvalidTrigger`] if one of them is no regular expression, or too large.
+    /// [`InvalidTrigger`] if one of them is not a regular expression, or is too large.
     pub fn new<P: AsRef<str>>(
         patterns: impl IntoIterator<Item = P>,
     ) -> Result<Self, InvalidTrigger> {
@@ -26,26 +27,25 @@ impl Triggers {
             })
     }
 
-    /// Whether one of the patterns is found in the text.
+    /// Returns whether one of the patterns is found in the text.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 }
 
-/// A trigger that is no regular expression.
+/// The error for a trigger that is not a regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid trigger: {message}")]
 pub struct InvalidTrigger {
     message: String,
 }
 
-/// Whether a bot answers a message that went to `on_message`. Joins, leaves, mentions and pings
-/// need no permission.
+/// Returns whether a bot answers a message that was routed to `on_message`. Joins, leaves, mentions
+/// and pings need no permission.
 ///
-/// Yes in a direct message channel (`tag` is exactly `"dm"`), in a channel that was joined, if a
-/// trigger matches, or if the bot's *login name* stands anywhere in the text. A channel that is
-/// not known has no tag.
+/// True in a direct message channel (`tag` is exactly `"dm"`), in a joined channel, if a trigger
+/// matches, or if the text contains the bot's *login name*. An unknown channel has no tag.
 #[must_use]
 pub fn should_respond(
     tag: Option<&str>,

@@ -4,18 +4,18 @@
 
 use crate::frame::{Message, User};
 
-/// Who the bot is: its login name and its display name.
+/// The bot's login name and display name.
 pub type Identity = User;
 
 /// The handler that a message goes to, with that handler's arguments. Exhaustive: the
-/// specification's list is closed, and a bot has to decide about each.
+/// specification's list is closed, and a bot has to handle each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route<'m> {
     /// The message is not complete: no handler, whoever sent it.
     Partial,
-    /// Priority 1, `on_own_message`: the bot's own message came back.
+    /// Priority 1, `on_own_message`: a message of the bot itself.
     OwnMessage {
-        /// Where.
+        /// The channel.
         channel_uid: &'m str,
         /// The text.
         message: &'m str,
@@ -26,19 +26,19 @@ pub enum Route<'m> {
         username: &'m str,
         /// The sender's display name.
         user_nick: &'m str,
-        /// Where.
+        /// The channel.
         channel_uid: &'m str,
-        /// What follows the four letters, trimmed.
+        /// The trimmed text after the four letters.
         message_after_ping: &'m str,
     },
-    /// Priority 3, `on_join`: the bot is asked to join in.
+    /// Priority 3, `on_join`: the bot is asked to join.
     Join {
-        /// Where.
+        /// The channel.
         channel_uid: &'m str,
     },
-    /// Priority 4, `on_leave`: the bot is asked to keep quiet.
+    /// Priority 4, `on_leave`: the bot is asked to leave.
     Leave {
-        /// Where.
+        /// The channel.
         channel_uid: &'m str,
     },
     /// Priority 5, `on_mention`: the bot is mentioned.
@@ -47,7 +47,7 @@ pub enum Route<'m> {
         username: &'m str,
         /// The sender's display name.
         user_nick: &'m str,
-        /// Where.
+        /// The channel.
         channel_uid: &'m str,
         /// The text.
         message: &'m str,
@@ -59,7 +59,7 @@ pub enum Route<'m> {
         username: &'m str,
         /// The sender's display name.
         user_nick: &'m str,
-        /// Where.
+        /// The channel.
         channel_uid: &'m str,
         /// The text.
         message: &'m str,
@@ -67,7 +67,7 @@ pub enum Route<'m> {
 }
 
 impl Route<'_> {
-    /// The specification's name of the handler; `None` for a partial message.
+    /// Returns the specification's name of the handler; `None` for a partial message.
     #[must_use]
     pub const fn handler(&self) -> Option<&'static str> {
         match self {
@@ -82,7 +82,7 @@ impl Route<'_> {
     }
 }
 
-/// Finds the handler of a message. The first rule that holds wins.
+/// Finds the handler of a message. The first rule that applies wins.
 ///
 /// ```
 /// use snek_proto::frame::{Message, User};
@@ -144,7 +144,7 @@ pub fn route<'m>(me: &Identity, message: &'m Message) -> Route<'m> {
     }
 }
 
-/// The automatic answer to a [`Route::Ping`].
+/// Returns the automatic answer to a [`Route::Ping`].
 #[must_use]
 pub fn pong(message_after_ping: &str) -> String {
     if message_after_ping.is_empty() {
@@ -154,8 +154,8 @@ pub fn pong(message_after_ping: &str) -> String {
     }
 }
 
-/// Whether the text contains `@`, one of the bot's names, and then `suffix`. An empty name never
-/// matches, or every `@` would be a mention.
+/// Returns whether the text contains `@`, one of the bot's names, and then `suffix`. An empty name
+/// never matches; otherwise every `@` would be a mention.
 fn addressed(me: &Identity, text: &str, suffix: &str) -> bool {
     text.split('@').skip(1).any(|rest| {
         // A name may hold an `@` itself, so look at the text and not only at the piece.

@@ -1,22 +1,22 @@
-//! Changes to message texts: bot names are broken up in outgoing ones, drive links completed in
+//! Changes to message texts: breaking up bot names in outgoing ones, and completing drive links in
 //! incoming ones.
 
 use std::borrow::Cow;
 
 use crate::limits::SANITIZED_NAMES;
 
-/// Where drive links point to unless configured otherwise.
+/// The default base of drive links.
 pub const DEFAULT_DRIVE_BASE: &str = "https://snek.molodetz.nl";
 
 /// How a relative drive link starts in Markdown.
 const DRIVE: &str = "(/drive.bin";
 
-/// Puts a hyphen after the first letter of each bot name, so that no other bot feels addressed:
+/// Inserts a hyphen after the first letter of each bot name, so that no other bot reacts to it:
 /// `snek` becomes `s-nek`.
 ///
-/// A name counts as a whole word in any case, and keeps its case (`Snek` becomes `S-nek`,
-/// `pirate` and `snek_bot` stay). Links stay as they are, up to the next white space. Doing it
-/// twice changes nothing more. Pass a whole text, not pieces: a name may be split over two.
+/// A name is a whole word in any case, and keeps its case (`Snek` becomes `S-nek`, `pirate` and
+/// `snek_bot` stay). Links stay as they are, up to the next white space. The function is
+/// idempotent. Pass a whole text, not pieces: a name may be split over two.
 #[must_use]
 pub fn sanitize_names(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
@@ -48,7 +48,7 @@ pub fn sanitize_names(text: &str) -> Cow<'_, str> {
 }
 
 /// Completes relative drive links: `(/drive.bin` becomes `(` + `base` + `/drive.bin`, wherever it
-/// stands. A slash at the end of `base` is left out. Doing it twice changes nothing more.
+/// occurs. A slash at the end of `base` is dropped. The function is idempotent.
 #[must_use]
 pub fn rewrite_drive_urls<'t>(text: &'t str, base: &str) -> Cow<'t, str> {
     if !text.contains(DRIVE) {
@@ -58,8 +58,8 @@ pub fn rewrite_drive_urls<'t>(text: &'t str, base: &str) -> Cow<'t, str> {
     Cow::Owned(text.replace(DRIVE, &link))
 }
 
-/// Where a link starts in a text without white space: at the scheme before `://`, or at a
-/// relative drive link; at the end if there is none.
+/// Returns the start of a link in a text without white space: the scheme before `://`, or a
+/// relative drive link; the end of the text if there is none.
 fn link_start(token: &str) -> usize {
     let scheme = token.match_indices("://").find_map(|(colon, _)| {
         let before = token.as_bytes().get(..colon).unwrap_or_default();
@@ -74,14 +74,14 @@ fn link_start(token: &str) -> usize {
     scheme.into_iter().chain(drive).min().unwrap_or(token.len())
 }
 
-/// The words of a text and where they start.
+/// Returns the words of a text and their positions.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_'))
         .filter(|word| !word.is_empty())
         .map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
 }
 
-/// The names are ASCII, so the first character of a match is one byte.
+/// Returns whether a word is a bot name. The names are ASCII, so the first character is one byte.
 fn is_bot_name(word: &str) -> bool {
     SANITIZED_NAMES
         .iter()

@@ -1,15 +1,15 @@
-//! [`TextStream`]: which texts of a growing answer are sent, and when. Without IO.
+//! [`TextStream`]: decides which texts of a streamed answer to send, and when. Without IO.
 //!
-//! A streamed answer is a row of partial messages, each of which holds the *whole* text so far and
-//! replaces the one before, and one final message (Snek specification, section 10). The rules that
-//! keep it right are the same whatever sends the messages, so they live here:
+//! A streamed answer is a series of partial messages, each of which holds the *whole* text so far
+//! and replaces the previous one, and one final message (Snek specification, section 10). The
+//! rules:
 //!
-//! - One message at a time: the next one is made when the last one was answered or has failed. A
-//!   server may carry out calls side by side, so this is what keeps them in order.
-//! - Texts in between are skipped while the line is slow; the newest one wins.
-//! - A partial equal to the one before, or empty, is skipped. One that failed is not repeated:
-//!   the next one holds its text too.
-//! - There is exactly one final message, also for an empty answer, and nothing after it.
+//! - One message at a time: the next one follows when the last one was answered or has failed. This
+//!   keeps the messages in order, because a server may carry out calls concurrently.
+//! - Intermediate texts are skipped while the connection is slow; the newest one wins.
+//! - A partial message that is empty or equal to the previous one is skipped. One that failed is
+//!   not repeated: the next one contains its text.
+//! - There is exactly one final message, even for an empty answer, and nothing after it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,25 +23,25 @@ use crate::limits::STREAMING_UPDATE_INTERVAL;
 use crate::sanitize::sanitize_names;
 
 rpc_core::config! {
-    /// How a streamed answer is sent.
+    /// The configuration of a streamed answer.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct StreamConfig {
         /// The least time between the starts of two partial messages. Default
         /// [`STREAMING_UPDATE_INTERVAL`], which is none.
         pub interval: Duration = STREAMING_UPDATE_INTERVAL => with_interval,
-        /// How long nothing is sent after a partial message that failed, so that a line that is down
-        /// is not tried at every change. Default 1 s.
+        /// How long to send nothing after a partial message failed, so that not every change tries
+        /// a lost connection. Default 1 s.
         pub pause: Duration = Duration::from_secs(1) => with_pause,
-        /// How long the answer to a partial message is waited for; after that the next message is
-        /// sent all the same. A bot waits no longer than for any call
+        /// How long to wait for the answer to a partial message before sending the next one anyway.
+        /// A bot waits no longer than for any call
         /// ([`call_timeout`](crate::client::ClientConfig::call_timeout)). Default 15 s.
         pub partial_timeout: Duration = Duration::from_secs(15) => with_partial_timeout,
-        /// What is put below the text of an answer that broke off; empty for nothing. Default
+        /// The note below the text of an interrupted answer; empty for none. Default
         /// `(interrupted)`.
         pub note: String = "(interrupted)".to_owned() => with_note(impl Into<String>),
         /// Most bytes of a text, as a JSON string without its quotes. Default 4 MiB less 1 KiB.
         pub max_bytes: usize = 4 * 1024 * 1024 - 1024 => with_max_bytes,
-        /// Whether names of known bots are broken up. Default yes.
+        /// Whether to break up the names of known bots. Default yes.
         pub sanitize: bool = true => with_sanitize,
     }
 }
@@ -56,22 +56,22 @@ pub struct Post {
     pub is_final: Final,
 }
 
-/// Where a stream stands.
+/// The phase of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The text may still grow.
     Open,
-    /// The final message is owed.
+    /// The final message has not been handed out yet.
     Ending,
     /// The final message was handed out.
     Ended,
 }
 
-/// One streamed answer: text in, messages out.
+/// A streamed answer: takes text and returns messages.
 ///
-/// After every input ask [`poll_send`](Self::poll_send), send what it gives, and report how that
-/// ended with [`on_answer`](Self::on_answer). [`poll_timeout`](Self::poll_timeout) says when to ask
-/// again if nothing happens before. `now` never goes back.
+/// After every input call [`poll_send`](Self::poll_send), send what it returns, and report the
+/// result with [`on_answer`](Self::on_answer). [`poll_timeout`](Self::poll_timeout) says when to
+/// call it again if nothing happens before. `now` must not go back.
 ///
 /// ```
 /// use std::time::Instant;
@@ -94,24 +94,24 @@ enum Phase {
 pub struct TextStream {
     config: StreamConfig,
     text: String,
-    /// Bytes that were given beyond the limit. They are counted and not kept.
+    /// Bytes beyond the limit, which are counted and dropped.
     lost: usize,
     phase: Phase,
-    /// What stands below the text at the end; empty for nothing.
+    /// The note below the final text; empty for none.
     note: String,
-    /// Whether the text has changed since a message was made of it.
+    /// Whether the text has changed since the last message.
     changed: bool,
     /// The last partial text.
     last: Arc<str>,
     in_flight: bool,
-    /// No partial message before this.
+    /// When the next partial message may be sent.
     not_before: Option<Instant>,
-    /// The bytes of the final text, if it had to be cut.
+    /// The size of the whole final text, if it had to be cut.
     cut_from: Option<usize>,
 }
 
 impl TextStream {
-    /// An answer without text yet.
+    /// Creates an answer without text.
     #[must_use]
     pub fn new(config: StreamConfig) -> Self {
         Self {
@@ -128,14 +128,14 @@ impl TextStream {
         }
     }
 
-    /// What it was made with.
+    /// Returns the configuration.
     #[must_use]
     pub const fn config(&self) -> &StreamConfig {
         &self.config
     }
 
-    /// Adds to the text. Ignored after the end. What goes beyond the
-    /// [limit](StreamConfig::max_bytes) is counted and not kept.
+    /// Adds to the text. Ignored after the end. Text beyond the [limit](StreamConfig::max_bytes) is
+    /// counted and dropped.
     pub fn push(&mut self, delta: &str) {
         if self.phase != Phase::Open || delta.is_empty() {
             return;
@@ -162,21 +162,21 @@ impl TextStream {
         }
     }
 
-    /// The text so far, as it was given.
+    /// Returns the text so far, as it was given.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The text is complete. Ignored after the end.
+    /// Marks the text as complete. Ignored after the end.
     pub fn finish(&mut self) {
         if self.phase == Phase::Open {
             self.phase = Phase::Ending;
         }
     }
 
-    /// The text broke off: the final message is the text so far with a note below, or the note
-    /// alone if there is no text. Ignored after the end.
+    /// Marks the text as interrupted: the final message is the text so far with a note below, or
+    /// only the note if there is no text. Ignored after the end.
     pub fn fail(&mut self, note: &str) {
         if self.phase == Phase::Open {
             self.phase = Phase::Ending;
@@ -184,7 +184,7 @@ impl TextStream {
         }
     }
 
-    /// The next message to send, if one is due.
+    /// Returns the next message to send, if one is due.
     #[must_use]
     pub fn poll_send(&mut self, now: Instant) -> Option<Post> {
         if self.in_flight {
@@ -213,8 +213,7 @@ impl TextStream {
         }
     }
 
-    /// When a message becomes due that was held back. `None` while one is in flight: its end comes
-    /// first.
+    /// Returns when a message becomes due that was held back. `None` while a message is in flight.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         if self.in_flight || !self.changed || self.phase != Phase::Open {
@@ -223,7 +222,8 @@ impl TextStream {
         self.not_before
     }
 
-    /// The message in flight was answered, or has failed for good. A no-op if none is in flight.
+    /// Reports that the message in flight was answered, or has failed for good. A no-op if none is
+    /// in flight.
     pub fn on_answer(&mut self, taken: bool, now: Instant) {
         if std::mem::take(&mut self.in_flight) && !taken {
             let pause = later(now, self.config.pause);
@@ -231,9 +231,9 @@ impl TextStream {
         }
     }
 
-    /// The answer is given up: the final message, to be sent at once whatever is in flight. It has
-    /// the configured note if the text was not [finished](Self::finish). `None` if the final
-    /// message was handed out before.
+    /// Ends the answer and returns the final message, to be sent at once whatever is in flight. It
+    /// has the configured note if the text was not [finished](Self::finish). `None` if the final
+    /// message was already returned.
     #[must_use]
     pub fn abandon(&mut self) -> Option<Post> {
         let note = std::mem::take(&mut self.config.note);
@@ -241,16 +241,16 @@ impl TextStream {
         (self.phase == Phase::Ending).then(|| self.last_post())
     }
 
-    /// Whether a message was handed out whose end was not reported.
+    /// Returns whether the result of the last message has not been reported yet.
     #[must_use]
     pub const fn is_in_flight(&self) -> bool {
         self.in_flight
     }
 
-    /// [`Refused::TooLarge`], if the final message had to be cut.
+    /// Returns an error if the final message had to be cut.
     ///
     /// # Errors
-    /// That one. The text would be too large again.
+    /// [`Refused::TooLarge`]. The text would be too large again.
     pub fn fitted(&self) -> Result<(), Refused> {
         self.cut_from.map_or(Ok(()), |size| {
             let max = self.config.max_bytes;
@@ -273,7 +273,7 @@ impl TextStream {
         }
     }
 
-    /// The text with a note below, and the bytes that it would have had uncut.
+    /// Returns the text with a note below, cut to the limit, and its size before the cut.
     fn render(&self, note: &str) -> (String, usize) {
         let clean = |text: &str| {
             if self.config.sanitize {
@@ -305,7 +305,7 @@ impl TextStream {
     }
 }
 
-/// The bytes of a text inside a JSON string.
+/// Returns the size of a text inside a JSON string.
 fn json_len(text: &str) -> usize {
     text.bytes().map(json_width).sum()
 }

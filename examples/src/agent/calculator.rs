@@ -8,11 +8,11 @@ const MAX_BYTES: usize = 1_000;
 /// How deep parentheses, signs and powers may be nested.
 const MAX_DEPTH: u32 = 64;
 
-/// The value of an expression of numbers, `+ - * / % ^` and parentheses. `×`, `÷` and `−` are read
-/// as well; `^` binds from the right, and tighter than a sign before it.
+/// Returns the value of an expression of numbers, `+ - * / % ^` and parentheses. Also accepts `×`,
+/// `÷` and `−`; `^` is right-associative, and binds tighter than a sign before it.
 ///
 /// # Errors
-/// What is wrong with the expression, for people and models.
+/// A description of the mistake, for people and models.
 pub fn calculate(expression: &str) -> Result<String, String> {
     if expression.len() > MAX_BYTES {
         return Err(format!("too long: at most {MAX_BYTES} characters"));
@@ -31,7 +31,8 @@ pub fn calculate(expression: &str) -> Result<String, String> {
     Ok(written(value))
 }
 
-/// At most twelve digits, so that 0.1 + 0.2 is 0.3; none that say nothing.
+/// Formats a number with at most twelve digits, so that 0.1 + 0.2 is 0.3, and without trailing
+/// zeros.
 fn written(value: f64) -> String {
     let rounded = format!("{value:.11e}").parse().unwrap_or(value);
     // Zero has no sign here.

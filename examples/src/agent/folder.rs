@@ -4,38 +4,38 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
-/// The largest file that is read, and the longest text that is written, in bytes.
+/// The largest file to read and the longest text to write, in bytes.
 pub const MAX_FILE: u64 = 64 * 1024;
-/// Most files that a list holds.
+/// Most files in a list.
 const MAX_LISTED: usize = 200;
 
-/// A folder out of which no name leads: neither `..` nor an absolute path nor a link.
+/// A folder that no name can leave: neither `..` nor an absolute path nor a link.
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: PathBuf,
 }
 
 impl Folder {
-    /// This folder, made if it is missing.
+    /// Opens a folder, and creates it if it is missing.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn open(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let root = path.canonicalize()?;
         Ok(Self { root })
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// The names of its files, sorted, those of folders within it with a `/` between.
+    /// Returns the sorted names of its files, including those in subfolders, with `/` as separator.
     ///
     /// # Errors
-    /// What went wrong, for people and models.
+    /// A description of the failure, for people and models.
     pub fn list(&self) -> Result<Vec<String>, String> {
         let mut names = Vec::new();
         let mut folders = vec![self.root.clone()];
@@ -61,10 +61,10 @@ impl Folder {
         Ok(names)
     }
 
-    /// The text of a file.
+    /// Returns the text of a file.
     ///
     /// # Errors
-    /// What went wrong, for people and models.
+    /// A description of the failure, for people and models.
     pub fn read(&self, name: &str) -> Result<String, String> {
         let path = self.inside(name)?;
         let path = path.canonicalize().map_err(|error| told(name, &error))?;
@@ -84,10 +84,10 @@ impl Folder {
         String::from_utf8(bytes).map_err(|_| format!("{name:?} is no text"))
     }
 
-    /// Writes a file, in place of one of the same name.
+    /// Writes a file, and replaces an existing one.
     ///
     /// # Errors
-    /// What went wrong, for people and models.
+    /// A description of the failure, for people and models.
     pub fn write(&self, name: &str, text: &str) -> Result<(), String> {
         if text.len() as u64 > MAX_FILE {
             return Err(format!("the text is longer than {MAX_FILE} bytes"));
@@ -104,7 +104,7 @@ impl Folder {
         written.map_err(|error| told(name, &error))
     }
 
-    /// Makes the folders to a file, unless one of them is a link.
+    /// Creates the parent folders of a file, unless one of them is a link.
     fn make(&self, folder: &Path) -> io::Result<()> {
         let mut path = self.root.clone();
         for part in folder.strip_prefix(&self.root).into_iter().flatten() {
@@ -119,7 +119,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Where a name leads, before links. The whole path of a file in the folder is a name too.
+    /// Resolves a name, without following links. The whole path of a file in the folder is a name
+    /// too.
     fn inside(&self, name: &str) -> Result<PathBuf, String> {
         let path = Path::new(name.trim());
         let path = path.strip_prefix(&self.root).unwrap_or(path);

@@ -1,4 +1,4 @@
-//! [`tools`]: what the agent's model can ask for.
+//! [`tools`]: the tools of the agent's model.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::Folder;
 use super::calculator::calculate;
 use crate::tools::{Function, Tools};
 
-/// Asks the user. It is offered like a tool, and answered by a human.
+/// The tool that asks the user a question.
 pub const ASK_USER: &str = "ask_user";
-/// Writes a file. Only with the user's leave.
+/// The tool that writes a file, after the user's approval.
 pub const WRITE_FILE: &str = "write_file";
 
-/// The tools of the examples, a calculator, `ask_user`, and with a folder its files.
+/// Returns the tools of the examples, a calculator, `ask_user`, and with a folder its files.
 #[must_use]
 pub fn tools(folder: Option<&Folder>) -> Tools {
     let mut tools = Tools::new()
@@ -69,7 +69,7 @@ fn with_files(tools: Tools, folder: &Folder) -> Tools {
         )
 }
 
-/// Whether a tool changes something, so that the user is asked first.
+/// Returns whether a tool changes something, and needs the user's approval.
 #[must_use]
 pub fn needs_approval(tool: &str) -> bool {
     tool == WRITE_FILE

@@ -1,4 +1,4 @@
-//! [`Worker`]: asks a model, runs the tools that it wants, and asks the user first where it has to.
+//! [`Worker`]: asks a model, runs its tool calls, and asks the user for approval where needed.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,11 +27,11 @@ use crate::conversation::{ConversationLimits, fit};
 use crate::model::{Assembler, ChatModel, ChatRequest, Finish, ModelError};
 use crate::tools::{ToolContext, ToolFailure, Tools};
 
-/// What the model is told of its part, unless you tell it something else.
+/// The default instructions for the model.
 pub const SYSTEM: &str = "You are an agent with tools. Use them where they help, answer briefly, \
     and in the language of the question. If you cannot go on without the user, ask with ask_user.";
 
-/// What a session remembers of what the user has allowed.
+/// The part of a session that stores the user's permissions.
 const PERMISSIONS: &str = "permissions";
 const REFUSED: &str = "the user does not allow it";
 const STOPPED: &str = "I have not done it, as you wish. What would you like me to do?";
@@ -39,16 +39,16 @@ const STOPPED: &str = "I have not done it, as you wish. What would you like me t
 /// An agent: a model with tools.
 pub struct Worker {
     model: Arc<dyn ChatModel>,
-    /// What the model is called, for those who watch.
+    /// The name of the model, for observers.
     name: String,
     tools: Tools,
     system: ChatMessage,
-    /// One for all runs: when the tools keep failing, they are left alone for a while.
+    /// Shared by all runs: when the tools keep failing, they are not called for a while.
     breaker: Mutex<CircuitBreaker>,
 }
 
 impl Worker {
-    /// An agent with this model, which is called `name`, and these [tools](super::tools::tools).
+    /// Creates an agent with this model, named `name`, and these [tools](super::tools::tools).
     #[must_use]
     pub fn new(model: Arc<dyn ChatModel>, name: impl Into<String>, tools: Tools) -> Self {
         Self {
@@ -60,14 +60,14 @@ impl Worker {
         }
     }
 
-    /// Sets what the model is told of its part. Default [`SYSTEM`].
+    /// Sets the instructions for the model. Default [`SYSTEM`].
     #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.system = ChatMessage::system(system);
         self
     }
 
-    /// The names of the tools.
+    /// Returns the names of the tools.
     pub fn tools(&self) -> impl Iterator<Item = &str> {
         self.tools.definitions().iter().map(ToolDefinition::name)
     }
@@ -106,11 +106,11 @@ impl Agent for Worker {
     }
 }
 
-/// Why a run ends before the model has said all.
+/// The reason why a run ends early.
 enum Stop {
-    /// The user wants it.
+    /// The user interrupted it.
     Interrupted,
-    /// The user has refused a tool, and wants nothing else tried.
+    /// The user refused a tool, and wants no other attempt.
     Refused,
     Failed(AgentError),
 }
@@ -150,8 +150,8 @@ fn failed(error: &ModelError) -> AgentError {
     AgentError::new(error.to_string())
 }
 
-/// In the mode `ulw`, where nothing is asked, each answer is a turn. When the user has allowed no more
-/// of them, that is asked.
+/// Counts a turn. In the mode `ulw`, which asks nothing else, each answer is a turn; asks the user
+/// when the allowed turns are used up.
 async fn count_turn(turn: &Turn) -> Result<(), Stop> {
     let is_ulw = turn.mode() == Some(Mode::Ulw);
     let Some(max) = turn.ulw_turns().filter(|_| is_ulw) else {
@@ -183,15 +183,15 @@ async fn count_turn(turn: &Turn) -> Result<(), Stop> {
 struct Work<'a> {
     worker: &'a Worker,
     turn: &'a Turn,
-    /// What was said before the prompt.
+    /// The messages before the prompt.
     past: Vec<Arc<ChatMessage>>,
-    /// The prompt, and what came since.
+    /// The prompt and the messages since.
     since: Vec<ChatMessage>,
-    /// How many tools were called in this session, for ids that are used once.
+    /// The number of tool calls in this session, for unique ids.
     calls: usize,
     rounds: ToolLoop,
     iteration: u64,
-    /// What the last answer of the model lacks.
+    /// Why the model's last answer is incomplete.
     shortfall: Option<&'static str>,
 }
 
@@ -262,7 +262,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Puts what the rounds have to say into the conversation.
+    /// Adds the messages of the rounds to the conversation.
     fn remember(&mut self) -> Result<(), Stop> {
         for message in self.rounds.take_messages() {
             self.turn.push_message(&message).map_err(told)?;
@@ -271,7 +271,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// One question to the model.
+    /// Asks the model once.
     async fn ask(&mut self, with_tools: bool) -> Result<ChatMessage, Stop> {
         let inputs = self.turn.next_inputs()?;
         self.since.extend(inputs.iter().map(message));
@@ -330,7 +330,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Runs a tool, and hands what it says to the rounds.
+    /// Runs a tool, and passes its result to the rounds.
     async fn call(&mut self, call: &Call) -> Result<(), Stop> {
         let arguments =
             to_json(&call.arguments).map_err(|error| AgentError::new(error.to_string()))?;
@@ -376,7 +376,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Runs a tool if it may run, or says why it may not.
+    /// Runs a tool if it is permitted, or returns why it is not.
     async fn permitted(
         &self,
         call: &Call,
@@ -433,7 +433,7 @@ impl<'a> Work<'a> {
         self.turn.mode()
     }
 
-    /// Whether the user need not be asked (again).
+    /// Returns whether a tool needs no (further) approval.
     fn is_allowed(&self, tool: &str) -> bool {
         matches!(
             self.mode(),
@@ -447,7 +447,7 @@ impl<'a> Work<'a> {
         parsed.unwrap_or_default()
     }
 
-    /// Asks for the user's leave; `None` if it is given.
+    /// Asks for the user's approval. Returns `None` if it is given.
     async fn approve(&self, call: &Call, arguments: &Json) -> Result<Option<ToolFailure>, Stop> {
         let definitions = self.worker.tools.definitions().iter();
         let mut known = definitions.filter(|it| it.name() == call.name);
@@ -477,15 +477,15 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What a model said, and what that cost.
+/// The model's answer and its usage.
 struct Answer {
     message: ChatMessage,
     usage: Option<Json>,
-    /// Why it is not complete, if it is not.
+    /// Why it is incomplete, if it is.
     shortfall: Option<&'static str>,
 }
 
-/// The messages of a session, as far as they can be read.
+/// Returns the messages of a session that can be decoded.
 fn messages(session: &Json) -> Vec<ChatMessage> {
     let session: Map<String, Value> = serde_json::from_str(session.get()).unwrap_or_default();
     let messages = session.get("messages").and_then(Value::as_array);
@@ -493,7 +493,7 @@ fn messages(session: &Json) -> Vec<ChatMessage> {
     messages.into_iter().flatten().filter_map(read).collect()
 }
 
-/// What a user says, as models are told.
+/// Converts a prompt to a message for a model.
 fn message(prompt: &Prompt) -> ChatMessage {
     if prompt.images.is_empty() {
         return ChatMessage::user(&*prompt.text);

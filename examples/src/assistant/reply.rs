@@ -1,4 +1,4 @@
-//! An answer in a channel: a typing indicator while it is thought of, and text that grows.
+//! An answer in a channel: a typing indicator, and a streamed text.
 
 use std::convert::Infallible;
 
@@ -18,11 +18,11 @@ impl Assistant {
     /// Answers a message in its channel, with the images that it names.
     ///
     /// # Errors
-    /// The outer one if the answer could not be posted. The inner one, for a log, if it was not
-    /// what was asked for; the channel has got a friendly line in its place.
+    /// The outer one if the answer could not be posted. The inner one, for a log, if the assistant
+    /// failed; the channel got a friendly line instead.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the answer as it stands.
+    /// Dropping the future ends the answer with the text so far.
     pub async fn reply(
         &self,
         cx: &Context,

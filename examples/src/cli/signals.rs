@@ -1,4 +1,4 @@
-//! [`Signals`]: servers that serve until they are told to end.
+//! [`Signals`]: the signals that end a server.
 
 use std::fmt;
 use std::future::Future;
@@ -9,10 +9,10 @@ use rpc_core::net::server::DrainReport;
 
 use super::{Failure, complain, end_signal};
 
-/// The signals with which a program is ended: the first asks for it, the second insists.
+/// The signals that end a program: the first one asks for a graceful end, the second one forces it.
 pub struct Signals {
     first: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// The first has come already.
+    /// Whether the first one has already arrived.
     is_asked: bool,
 }
 
@@ -25,8 +25,7 @@ impl fmt::Debug for Signals {
 }
 
 impl Signals {
-    /// Listens from now on. Call it before anybody is told that the server is there: who ends it as
-    /// soon as that is said is heard as well.
+    /// Starts listening. Call it before announcing the server, so that no signal is missed.
     #[must_use]
     pub fn listen() -> Self {
         let mut first = Box::pin(end_signal());
@@ -45,10 +44,10 @@ impl Signals {
         }
     }
 
-    /// Finishes what is under way, after the first signal or without one, unless a second one comes.
+    /// Waits for `work`, after the first signal or without one, unless a second one arrives.
     ///
     /// # Errors
-    /// [`Failure`] if the second signal has come.
+    /// [`Failure`] if the second signal arrived.
     ///
     /// # Cancel safety
     /// Dropping the future drops `work`.
@@ -65,11 +64,11 @@ impl Signals {
         }
     }
 
-    /// Serves until the first signal, or until the server ends by itself. After the signal `drain`
-    /// finishes what is under way, unless a second one comes.
+    /// Serves until the first signal, or until the server ends by itself. After the signal, `drain`
+    /// finishes the work in progress, unless a second signal arrives.
     ///
     /// # Errors
-    /// [`Failure`] if something was not finished, or the server panicked.
+    /// [`Failure`] if some work was not finished, or the server panicked.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the server running.

@@ -1,4 +1,4 @@
-//! A [`Worker`] as a server has it.
+//! The server's view of a [`Worker`].
 
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use super::worker::{Watch, Worker};
 
-/// Providers as known clients know them: others they refuse.
+/// The providers that known clients accept.
 const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
 #[async_trait]

@@ -7,7 +7,7 @@ const MAX_ITEMS: usize = 100;
 /// The longest label, in characters.
 const MAX_LABEL: usize = 200;
 
-/// Reads a list. What has no box is an item that nothing was done for; empty lines are none.
+/// Parses a list. A line without a box is an item to do; empty lines are ignored.
 #[must_use]
 pub fn parse(group: &str, title: &str, text: &str) -> Checklist {
     let title = title.trim();
@@ -24,7 +24,7 @@ pub fn parse(group: &str, title: &str, text: &str) -> Checklist {
     list
 }
 
-/// The box before an item, and what follows it.
+/// Parses the box before an item, and returns the text after it.
 fn read(line: &str) -> (ItemStatus, &str) {
     let boxes = [
         ("[ ]", ItemStatus::Pending),
@@ -41,7 +41,7 @@ fn read(line: &str) -> (ItemStatus, &str) {
     (ItemStatus::Pending, line)
 }
 
-/// The box of a status.
+/// Returns the box of a status.
 #[must_use]
 pub fn mark(status: &ItemStatus) -> &'static str {
     match status {

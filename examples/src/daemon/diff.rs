@@ -1,4 +1,4 @@
-//! [`Diff`]: what an edit has changed, line by line.
+//! [`Diff`]: the changes of an edit, line by line.
 
 use std::time::Duration;
 
@@ -6,51 +6,51 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
-/// Most lines that are kept; a file that was written anew has many.
+/// Most lines to keep; a rewritten file has many.
 const MAX_LINES: usize = 500;
-/// The longest line that is kept, in characters; more would be too much to show.
+/// The longest line to keep, in characters.
 const MAX_LINE: usize = 2_000;
-/// How long it may be thought about; after that the differences are larger than they need be.
+/// The time limit; after it the diff is larger than necessary.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What is different.
+/// The difference between two texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
-    /// Lines that are new.
+    /// The number of new lines.
     pub added: usize,
-    /// Lines that are gone.
+    /// The number of removed lines.
     pub removed: usize,
-    /// The changed lines with some around them, at most 500.
+    /// The changed lines with some context, at most 500.
     pub lines: Vec<Line>,
-    /// How many lines more there are.
+    /// How many lines are omitted.
     pub left_out: usize,
 }
 
-/// A line of it.
+/// A line of a diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What became of it.
+    /// The kind of the line.
     pub marker: Marker,
-    /// Its number, counted from 1: in the old text if it is gone, else in the new one.
+    /// Its number, from 1: in the old text if it was removed, otherwise in the new one.
     pub number: usize,
-    /// Its text, without the end of the line and cut to a length.
+    /// Its text, without the line end, cut to a length.
     pub text: String,
 }
 
-/// What became of a line.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Marker {
-    /// It is new.
+    /// A new line.
     Add,
-    /// It is gone.
+    /// A removed line.
     Remove,
-    /// It stands beside.
+    /// An unchanged line near a change.
     Context,
 }
 
 impl Diff {
-    /// What leads from the one text to the other.
+    /// Compares two texts.
     #[must_use]
     pub fn new(old: &str, new: &str) -> Self {
         let diff = TextDiff::configure()

@@ -1,5 +1,5 @@
-//! A coding agent on one folder: the folder that cannot be left, what can be done in it, and the agent that
-//! does it with a language model.
+//! A coding agent for one folder: the folder, which it cannot leave, the tools, and the agent with
+//! its language model.
 
 mod agent;
 pub mod checklist;

@@ -1,4 +1,4 @@
-//! [`Problem`]: why a tool has failed, with a code for programs and words for people and models.
+//! [`Problem`]: the error of a tool, with a code for programs and a text for people and models.
 
 use std::borrow::Cow;
 use std::io;
@@ -6,13 +6,13 @@ use std::io;
 use acolyte_proto::error::{ErrorDetail, code};
 use acolyte_proto::event::ToolResult;
 
-/// Why a tool has failed.
+/// The error of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Problem {
-    /// What kind it is of.
+    /// Its kind.
     pub code: Code,
-    /// What went wrong.
+    /// The text.
     pub message: Cow<'static, str>,
 }
 
@@ -20,7 +20,7 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
-    /// Something outside of the folder was wanted.
+    /// The call leads out of the folder.
     Sandbox,
     /// There is no such file.
     NotFound,
@@ -28,9 +28,9 @@ pub enum Code {
     TimedOut,
     /// It is too large, or there is too much of it.
     TooLarge,
-    /// The text to be replaced is not there, or more than once.
+    /// The text to replace does not occur, or occurs more than once.
     Edit,
-    /// A command has ended with another code than 0.
+    /// A command ended with a code other than 0.
     Failed,
     /// The call is wrong: no such tool, a bad argument. Nothing was done.
     Call,
@@ -41,7 +41,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// As clients are told.
+    /// Returns the code for clients.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Code {
         }
     }
 
-    /// The kind in an error's details.
+    /// Returns the kind in an error's details.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Code {
         }
     }
 
-    /// The category in an error's details.
+    /// Returns the category in an error's details.
     #[must_use]
     pub const fn category(self) -> &'static str {
         match self {
@@ -82,13 +82,13 @@ impl Code {
 }
 
 impl Problem {
-    /// A failure of this kind.
+    /// Creates a failure of this kind.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         let message = message.into();
         Self { code, message }
     }
 
-    /// As clients are told of this tool's failure. They are not told its words: those are the model's.
+    /// Returns the failure for clients. It leaves out the text, which is for the model.
     #[must_use]
     pub fn result(&self, call: &str, tool: &str) -> ToolResult {
         let detail = ErrorDetail::new()
@@ -106,7 +106,7 @@ impl Problem {
         Self::new(Code::Call, message)
     }
 
-    /// What the system says about a file of this name.
+    /// Converts the system's error about a file with this name.
     pub(super) fn io(name: &str, error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! What tools show to those who watch: the parts of their output.
+//! The parts of tool output that observers see.
 
 use acolyte_proto::event::{
     Diff, DiffMarker, EditHeader, FileHeader, Part, ScopeHeader, ShellOutput, ShellStream,
@@ -14,10 +14,10 @@ use super::toolbox::{
 };
 use super::workspace::{Change, Excerpt, Found, Match, Query};
 
-/// Most lines of a search that are shown.
+/// Most lines of a search to show.
 const MAX_LINES: usize = 50;
 
-/// How the known clients call the whole workspace; they leave this name out of what they show.
+/// The name of the whole workspace in known clients, which do not show it.
 const WHOLE_WORKSPACE: &str = "workspace";
 
 const fn label(name: &'static str) -> Str {
@@ -37,8 +37,8 @@ fn left_out(number: usize, unit: &'static str) -> Option<Part> {
     })
 }
 
-/// What a call is about, if it fails before it shows anything: known clients show no call without a
-/// header. Calls of unknown tools have none.
+/// Returns the header of a call that fails before it shows anything: known clients show no call
+/// without a header. Calls of unknown tools have none.
 pub(super) fn header(tool: &str, arguments: &Map<String, Value>) -> Option<Part> {
     let (key, about) = match tool {
         FILE_READ => ("tool.label.file_read", "path"),
@@ -101,7 +101,7 @@ pub(super) fn search(query: &Query, found: &Found<Match>) -> Vec<Part> {
     parts
 }
 
-/// A line that was found, with its place.
+/// Formats a found line with its position.
 pub(super) fn told(found: &Match) -> String {
     format!("{}:{}: {}", found.path, found.line, found.text)
 }
@@ -143,7 +143,7 @@ pub(super) fn change(change: &Change) -> Vec<Part> {
     std::iter::once(header).chain(lines).chain(more).collect()
 }
 
-/// What is run, before it is.
+/// Shows a command before it runs.
 pub(super) fn command(line: &str) -> Part {
     Part::ToolHeader(ToolHeader {
         label_key: label("tool.label.shell_run"),

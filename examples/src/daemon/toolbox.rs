@@ -1,4 +1,4 @@
-//! [`Toolbox`]: what a model can do in a workspace.
+//! [`Toolbox`]: the tools of a model in a workspace.
 
 #[cfg(test)]
 mod tests;
@@ -15,40 +15,40 @@ use super::command::{Commands, Confinement};
 use super::workspace::{Query, Range, Stop, Workspace};
 use super::{Code, Problem, checklist, shown};
 
-/// Reads a file.
+/// The tool that reads a file.
 pub const FILE_READ: &str = "file-read";
-/// Finds lines.
+/// The tool that finds lines.
 pub const FILE_SEARCH: &str = "file-search";
-/// Finds files.
+/// The tool that finds files.
 pub const FILE_FIND: &str = "file-find";
-/// Changes a file.
+/// The tool that changes a file.
 pub const FILE_EDIT: &str = "file-edit";
-/// Writes a file.
+/// The tool that writes a file.
 pub const FILE_CREATE: &str = "file-create";
-/// Runs a command.
+/// The tool that runs a command.
 pub const SHELL_RUN: &str = "shell-run";
-/// Says what is to be done.
+/// The tool that shows a checklist.
 pub const CHECKLIST: &str = "checklist";
 
-/// The tools, with what they need besides a workspace.
+/// The tools of a model in a workspace.
 #[derive(Clone)]
 pub struct Toolbox {
     commands: Commands,
     definitions: Vec<ToolDefinition>,
 }
 
-/// What a tool tells while it works.
+/// The output of a tool while it works.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Shown {
     /// A piece of its output.
     Part(Part),
-    /// The list of what is to be done.
+    /// The checklist.
     Checklist(Checklist),
 }
 
 impl Toolbox {
-    /// The tools. That for commands is there if they are run at all.
+    /// Creates the tools, with the one for commands unless they are off.
     #[must_use]
     pub fn new(commands: Commands) -> Self {
         let mut definitions = files();
@@ -62,14 +62,14 @@ impl Toolbox {
         }
     }
 
-    /// What the model is told of them.
+    /// Returns the definitions for the model.
     #[must_use]
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
 
-    /// What is shown of a call that fails before it runs, as one whose arguments cannot be read. None
-    /// for a tool that is not here.
+    /// Returns the header of a call that fails before it runs, for example because of invalid
+    /// arguments. `None` for an unknown tool.
     #[must_use]
     pub fn header(&self, name: &str, arguments: &Map<String, Value>) -> Option<Shown> {
         let mut known = self.definitions.iter().map(ToolDefinition::name);
@@ -78,14 +78,15 @@ impl Toolbox {
         header.map(Shown::Part)
     }
 
-    /// Runs a tool. What it tells goes to `show`, in order: one that fails has told what it is about,
-    /// too. The result is for the model.
+    /// Runs a tool. Its output goes to `show`, in order, with a header even if it fails. The result
+    /// is for the model.
     ///
     /// # Errors
-    /// [`Problem`], for the model too. What was done before it stays done.
+    /// [`Problem`], for the model too. Earlier effects remain.
     ///
     /// # Cancel safety
-    /// Dropping the future kills a command and stops a search. An edit is done or not, never half.
+    /// Dropping the future kills a command and stops a search. An edit happens completely or not at
+    /// all.
     pub async fn run(
         &self,
         workspace: &Workspace,
@@ -234,7 +235,7 @@ fn list() -> ToolDefinition {
     ))
 }
 
-/// Runs a tool that blocks where that is allowed.
+/// Runs a blocking tool on a thread for blocking work.
 async fn blocking(
     workspace: &Workspace,
     name: &str,
@@ -254,7 +255,7 @@ async fn blocking(
     done.unwrap_or_else(|_| Err(Problem::new(Code::Other, "the tool has panicked")))
 }
 
-/// Stops what blocks when the value goes.
+/// Stops blocking work when it is dropped.
 struct Stops(Stop);
 
 impl Drop for Stops {
@@ -315,7 +316,7 @@ fn on_files(
     })
 }
 
-/// The part of a query that searches have in common.
+/// Reads the parts of a query that all searches have.
 fn about(query: Query, arguments: &Map<String, Value>) -> Result<Query, Problem> {
     let glob = optional(arguments, "glob")?.filter(|glob| !["", "*"].contains(glob));
     let folder = optional(arguments, "folder")?.filter(|folder| !["", "."].contains(folder));
@@ -349,7 +350,7 @@ fn changed(change: &super::workspace::Change) -> String {
     format!("{done} {} (+{added} -{removed})", change.path)
 }
 
-/// A text, or words in place of nothing: some models take that for a fault.
+/// Returns a text, or `words` if it is empty: some models treat an empty result as an error.
 fn or_say(text: String, words: &str) -> String {
     match text.trim() {
         "" => words.to_owned(),
@@ -357,7 +358,7 @@ fn or_say(text: String, words: &str) -> String {
     }
 }
 
-/// What a model is told is cut in its middle: the beginning says what it is, the end how it went.
+/// Cuts the middle of a text for a model: the beginning and the end matter most.
 fn cut(text: String) -> String {
     let length = text.chars().count();
     if length <= MAX_TOOL_RESULT_CHARS {

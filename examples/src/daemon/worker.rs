@@ -22,33 +22,33 @@ use super::{Code, Problem, Toolbox, Workspace};
 use crate::conversation::{ConversationLimits, fit};
 use crate::model::{self, Assembler, ChatModel, Delta, Finish, ModelError};
 
-/// What the model is told of its part, unless you tell it something else.
+/// The default instructions for the model.
 pub const SYSTEM: &str = "You are a coding agent that works in one folder, the workspace, with tools. \
     Look before you change anything, make small changes, and check them by running what the project \
     has for that. For work of several steps keep a checklist. Names of files are as seen from the \
     workspace; nothing outside of it can be reached. When you are done, say briefly what you did, in \
     the language of the question.";
 
-/// Most messages that a model is told: the work of one chat may take hundreds of calls.
+/// Most messages for a model: the work of one chat may take hundreds of calls.
 const MAX_SENT: usize = 1_000;
 
-/// Who a chat is done for.
+/// The observer of a chat.
 #[async_trait]
 pub trait Watch: Send + Sync {
-    /// Tells what happens. Waits while there is no room.
+    /// Sends an event. Waits while there is no room.
     async fn tell(&self, event: Event);
 
-    /// Waits until nobody wants the chat any more.
+    /// Waits until the chat is aborted.
     async fn aborted(&self);
 
-    /// Whether nobody wants the chat any more.
+    /// Returns whether the chat is aborted.
     fn is_aborted(&self) -> bool;
 }
 
 /// A coding agent.
 pub struct Worker {
     model: Arc<dyn ChatModel>,
-    /// What the model is called.
+    /// The name of the model.
     name: String,
     workspace: Workspace,
     toolbox: Toolbox,
@@ -57,7 +57,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// An agent with this model, which is called `name`.
+    /// Creates an agent with this model, named `name`.
     #[must_use]
     pub fn new(
         model: Arc<dyn ChatModel>,
@@ -75,47 +75,47 @@ impl Worker {
         }
     }
 
-    /// Sets what the model is told of its part. Default [`SYSTEM`].
+    /// Sets the instructions for the model. Default [`SYSTEM`].
     #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.system = system.into();
         self
     }
 
-    /// Sets who has the model, for the status. Default nobody.
+    /// Sets the provider of the model, for the status. Default none.
     #[must_use]
     pub const fn with_provider(mut self, name: &'static str) -> Self {
         self.provider = name;
         self
     }
 
-    /// Who has the model.
+    /// Returns the provider of the model.
     #[must_use]
     pub const fn provider(&self) -> &'static str {
         self.provider
     }
 
-    /// What the model is called.
+    /// Returns the name of the model.
     #[must_use]
     pub fn model(&self) -> &str {
         &self.name
     }
 
-    /// The folder.
+    /// Returns the folder.
     #[must_use]
     pub const fn workspace(&self) -> &Workspace {
         &self.workspace
     }
 
-    /// Does what a chat asks for.
+    /// Carries out a chat.
     ///
     /// # Errors
-    /// [`ChatError`]: another folder is wanted, or the model failed. What tools have done by then stays
-    /// done, so repeating a chat is safe only where doing it twice is.
+    /// [`ChatError`]: the chat names another folder, or the model failed. The effects of tools
+    /// remain, so repeat a chat only if doing it twice is safe.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the chat up: no other tool is called, a command is killed. An abort that
-    /// `watch` tells of does the same.
+    /// Dropping the future stops the chat: no other tool is called, and a command is killed. An
+    /// abort by `watch` does the same.
     pub async fn chat(&self, request: &ChatRequest, watch: &dyn Watch) -> Result<Reply, ChatError> {
         let named = request.model.trim();
         let model = self.model_of(named)?;
@@ -154,8 +154,8 @@ impl Worker {
         Ok(reply)
     }
 
-    /// The model that a chat names, as its provider calls it. Any model of this agent's provider
-    /// is asked for; others nobody has here.
+    /// Returns the provider's name of the model that a chat names. It can be any model of this
+    /// agent's provider, and no other.
     fn model_of<'a>(&self, named: &'a str) -> Result<&'a str, ChatError> {
         if named.is_empty() {
             let error = ChatError::new("no model is named");
@@ -177,7 +177,7 @@ impl Worker {
         }
     }
 
-    /// What the model is told before everything else.
+    /// Returns the instructions for the model.
     fn instructions(&self, request: &ChatRequest) -> String {
         let mut text = self.system.clone();
         for skill in &request.active_skills {
@@ -204,7 +204,7 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// The workspace of the chat is none.
+/// Creates the error for an invalid workspace.
 fn refused(why: &Problem) -> ChatError {
     let detail = ErrorDetail::new()
         .with_code(why.code.as_str())
@@ -216,7 +216,7 @@ fn refused(why: &Problem) -> ChatError {
         .with_detail(detail)
 }
 
-/// An error with its details, which is no tool's.
+/// Creates an error with details that is not a tool's.
 fn coded(
     message: String,
     code: &'static str,
@@ -232,7 +232,7 @@ fn coded(
     ChatError::new(message).with_code(code).with_detail(detail)
 }
 
-/// The model has failed.
+/// Creates the error for a failed model.
 fn failed(error: &ModelError) -> ChatError {
     tracing::warn!(%error, "the model failed");
     let (code, kind) = match error {
@@ -249,36 +249,36 @@ fn aborted() -> ChatError {
     ChatError::new("aborted").with_code(code::ABORTED)
 }
 
-/// One chat at work.
+/// A running chat.
 struct Chat<'a> {
     worker: &'a Worker,
-    /// The model that the request names, as its provider calls it.
+    /// The provider's name of the requested model.
     model: &'a str,
     workspace: Workspace,
     watch: &'a dyn Watch,
     system: ChatMessage,
-    /// What was said before.
+    /// The earlier messages.
     past: Vec<Arc<ChatMessage>>,
-    /// What the user says, and what came since.
+    /// The user's message and the messages since.
     since: Vec<ChatMessage>,
-    /// The ids of calls that have failed.
+    /// The ids of failed calls.
     failed: Vec<String>,
-    /// The names of the tools that were called.
+    /// The names of the called tools.
     called: Vec<String>,
-    /// How often the model was asked.
+    /// The number of questions to the model.
     asked: u64,
-    /// What all of it has cost so far.
+    /// The usage so far.
     usage: Usage,
 }
 
-/// How a chat ended.
+/// The end of a chat.
 struct Ended {
     output: String,
     is_streamed: bool,
     error: Option<&'static str>,
 }
 
-/// What a model has said.
+/// The model's answer.
 struct Answer {
     message: ChatMessage,
     finish: Option<Finish>,
@@ -326,7 +326,7 @@ impl Chat<'_> {
         self.watch.tell(event).await;
     }
 
-    /// One question to the model. Its text is told as it comes.
+    /// Asks the model once, and passes on its text as it arrives.
     async fn ask(&mut self) -> Result<Answer, ChatError> {
         let limits = ConversationLimits::default().with_sent(MAX_SENT);
         let messages = fit(&self.system, &self.past, &self.since, limits);
@@ -374,7 +374,7 @@ impl Chat<'_> {
         Ok(Answer { message, finish })
     }
 
-    /// Runs a tool, tells what it shows, and keeps what it says for the model.
+    /// Runs a tool, passes on its output, and keeps its result for the model.
     async fn call(
         &mut self,
         id: &str,
@@ -412,7 +412,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Runs a tool. What it shows is told while it works.
+    /// Runs a tool, and passes on its output while it works.
     async fn run(
         &self,
         id: &str,
@@ -447,7 +447,7 @@ fn event(id: &str, name: &str, shown: Shown) -> Event {
     }
 }
 
-/// What a model wants a tool to get. None is an empty object.
+/// Parses the arguments from a model. An empty text is an empty object.
 fn arguments(text: &str) -> Result<Map<String, Value>, Problem> {
     if text.trim().is_empty() {
         return Ok(Map::new());

@@ -11,14 +11,14 @@ use rpc_core::Json;
 
 use super::engine::{Engine, Reply};
 
-/// An engine's answers to the clients of a server.
+/// A server's backend that answers through an engine.
 #[derive(Clone, Debug)]
 pub struct GatewayBackend {
     engine: Arc<Engine>,
     cut: Arc<AtomicUsize>,
 }
 
-/// A reply that goes on.
+/// A reply in progress.
 struct Running {
     peer: Arc<Peer>,
     cut: Arc<AtomicUsize>,
@@ -34,15 +34,14 @@ impl Drop for Running {
 }
 
 impl GatewayBackend {
-    /// This engine.
+    /// Creates a backend for this engine.
     #[must_use]
     pub fn new(engine: Arc<Engine>) -> Self {
         let cut = Arc::default();
         Self { engine, cut }
     }
 
-    /// How many replies were not complete when the end of the server cut them off; it goes on
-    /// counting.
+    /// Returns the number of replies that the end of the server cut off, which is updated.
     #[must_use]
     pub fn cut(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.cut)

@@ -1,8 +1,8 @@
-//! The log of usage of a gateway that runs, for `gateway usage` beside it: only one process can
-//! have the file open, so the other one asks over a UNIX socket in the folder of the data.
+//! Access to the usage log of a running gateway, for `gateway usage`: only one process can have the
+//! file open, so the other one asks over a UNIX socket in the data folder.
 //!
-//! The question is a number and a line feed; the answer the number of entries that follow, then
-//! each as a line of JSON, newest first.
+//! The question is a number and a line feed; the answer is the number of entries, then each entry
+//! as a line of JSON, newest first.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::engine::Engine;
 use super::usage::UsageEntry;
 
-/// The name of the socket in the folder of the data.
+/// The name of the socket in the data folder.
 pub const SOCKET_NAME: &str = "exoclaw.sock";
 /// How long one question and its answer may take.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Longest question, in bytes.
 const MAX_QUESTION: u64 = 32;
 
-/// The socket of a gateway that runs. Dropping it removes the file.
+/// The socket of a running gateway. Dropping it removes the file.
 #[derive(Debug)]
 pub(super) struct UsageSocket {
     listener: UnixListener,
@@ -34,7 +34,8 @@ pub(super) struct UsageSocket {
 }
 
 impl UsageSocket {
-    /// Listens. One that a gateway has left behind is replaced: whoever calls this has the data.
+    /// Binds the socket, and replaces one left behind by another gateway: the caller has locked the
+    /// data.
     pub(super) fn bind(folder: &Path) -> io::Result<Self> {
         let path = folder.join(SOCKET_NAME);
         let _ = std::fs::remove_file(&path);
@@ -86,11 +87,11 @@ impl Drop for UsageSocket {
     }
 }
 
-/// Asks the gateway that has the data in this folder for the last entries of its log of usage,
-/// newest first. Blocks, 10 s at most for each step.
+/// Asks the gateway that uses this data folder for the last entries of its usage log, newest first.
+/// Blocks, at most 10 s for each step.
 ///
 /// # Errors
-/// No gateway is there, or it does not answer.
+/// No gateway is running, or it does not answer.
 pub fn ask_usage(folder: &Path, max: usize) -> io::Result<Vec<UsageEntry>> {
     let mut stream = UnixStream::connect(folder.join(SOCKET_NAME))?;
     stream.set_read_timeout(Some(DEADLINE))?;

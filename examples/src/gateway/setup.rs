@@ -1,4 +1,4 @@
-//! [`Gateway`]: from a configuration to a gateway that listens.
+//! [`Gateway`]: starting a gateway from a configuration.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,59 +27,59 @@ use crate::model::http::HttpClient;
 use crate::model::provider::{self, Provider, ProviderConfig};
 use crate::model::{ChatModel, ModelError};
 
-/// How long replies may go on when the gateway ends.
+/// How long replies may run on when the gateway ends.
 pub const DRAIN: Duration = Duration::from_secs(30);
-/// How long a webhook may take, its answer included: a chat with a few rounds of tools.
+/// How long a webhook may take, including its answer: enough for a chat with a few rounds of tools.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(300);
-/// Under which names a gateway is always reached.
+/// The host names that a gateway always accepts.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// What is not in the file.
+/// Settings that are not in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// The port, in place of the file's.
     pub port: Option<u16>,
     /// The address, in place of the file's.
     pub bind: Option<String>,
-    /// The token that clients must show. The file has no place for it.
+    /// The token that clients must send. It cannot be in the file.
     pub token: Option<Secret>,
-    /// The secret that chat services must show. The file has no place for it either.
+    /// The secret that chat services must send. It cannot be in the file.
     pub webhook_secret: Option<Secret>,
     /// The folder of the configuration, which may hold `credentials/<provider>.key`.
     pub folder: Option<PathBuf>,
 }
 
-/// Why a gateway cannot start.
+/// The reason why a gateway cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The token is no good, or one is wanted.
+    /// The token is invalid, or missing.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The secret of the webhooks is no good.
+    /// The secret of the webhooks is invalid.
     #[error("{SECRET_VARIABLE} is empty or longer than {MAX_TOKEN_BYTES} bytes")]
     WebhookSecret,
-    /// A binding names nothing.
+    /// A binding is invalid.
     #[error(transparent)]
     Binding(#[from] BindingError),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The system has no thread left for the store.
+    /// The system cannot start a thread for the store.
     #[error("no thread for the store: {0}")]
     Thread(std::io::Error),
-    /// An entry of `allowed_origins` or `allowed_hosts` is no such thing.
+    /// An entry of `allowed_origins` or `allowed_hosts` is invalid.
     #[error("[gateway] {0}")]
     Guard(String),
-    /// The model cannot be set up. A missing key is no reason not to start.
+    /// The model cannot be set up. A missing key does not prevent the start.
     #[error("[agent] {0}")]
     Model(String),
-    /// It is not possible to listen there.
+    /// The address cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
 }
 
-/// A gateway that listens, and serves once [`run`](Self::run) is polled.
+/// A gateway that listens, and serves when [`run`](Self::run) is polled.
 #[derive(Debug)]
 pub struct Gateway {
     server: Server<GatewayBackend>,
@@ -96,7 +96,7 @@ impl Gateway {
     /// addresses of the providers.
     ///
     /// # Errors
-    /// [`SetupError`]. Nothing listens then.
+    /// [`SetupError`]. The gateway does not listen then.
     ///
     /// # Cancel safety
     /// Dropping the future closes the store again.
@@ -184,32 +184,32 @@ impl Gateway {
         })
     }
 
-    /// Which requests are served.
+    /// Returns the guards of requests.
     #[must_use]
     pub const fn guards(&self) -> &Guards {
         &self.guards
     }
 
-    /// How many replies were not complete when the end cut them off; it goes on counting while the
-    /// gateway drains.
+    /// Returns the number of replies that the end of the gateway cut off, which is updated while it
+    /// drains.
     #[must_use]
     pub fn cut(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.cut)
     }
 
-    /// What the operator should know.
+    /// Returns the warnings for the operator.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The address of the WebSocket, like `ws://127.0.0.1:7200/ws`.
+    /// Returns the address of the WebSocket, like `ws://127.0.0.1:7200/ws`.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
-    /// The address of the page, like `http://127.0.0.1:7200/`.
+    /// Returns the address of the page, like `http://127.0.0.1:7200/`.
     #[must_use]
     pub fn page(&self) -> String {
         let url = self.server.url();
@@ -217,16 +217,16 @@ impl Gateway {
         format!("http{rest}/")
     }
 
-    /// Ends the gateway from elsewhere.
+    /// Returns a handle that ends the gateway.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
         self.server.handle()
     }
 
-    /// Serves until the [handle](Self::handle) drains it, and writes what has still to be written.
+    /// Serves until the [handle](Self::handle) drains it, and then finishes pending writes.
     ///
     /// # Cancel safety
-    /// Dropping the future cuts all connections.
+    /// Dropping the future drops all connections.
     pub async fn run(self) -> DrainReport {
         #[cfg(unix)]
         let usage = async {
@@ -246,7 +246,7 @@ impl Gateway {
     }
 }
 
-/// Where a gateway listens, and who may use it.
+/// Returns the address and the authentication of a gateway.
 fn access(config: &Config, overrides: &Overrides) -> Result<(String, Auth), AuthError> {
     let host = overrides.bind.as_ref().unwrap_or(&config.gateway.bind);
     let auth = match &overrides.token {
@@ -257,7 +257,7 @@ fn access(config: &Config, overrides: &Overrides) -> Result<(String, Auth), Auth
     Ok((host.clone(), auth))
 }
 
-/// What a gateway needs before it opens its store and listens.
+/// The parts of a gateway before it opens its store and listens.
 struct Prepared {
     model: Result<Arc<dyn ChatModel>, String>,
     router: Router,
@@ -265,7 +265,7 @@ struct Prepared {
     tools: Tools,
     adapters: Tools,
     secret: Option<Auth>,
-    /// What a check fails for.
+    /// The problems that make a check fail.
     problems: Vec<String>,
     warnings: Vec<String>,
 }
@@ -334,7 +334,7 @@ async fn prepare(
     })
 }
 
-/// Why no chat would be let in, whatever it says.
+/// Returns the reasons why every chat would be refused.
 fn unanswered(config: &Config) -> impl Iterator<Item = String> {
     let budgets = &config.budgets;
     let nobody = !config.agent.catch_all && config.bindings.is_empty();
@@ -351,19 +351,18 @@ fn unanswered(config: &Config) -> impl Iterator<Item = String> {
     reasons.map(|(_, why)| format!("every chat will fail: {why}"))
 }
 
-/// What [`check`] has found.
+/// The result of [`check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checked {
-    /// What has to be mended: every chat would fail, a plugin cannot be loaded, or nothing can be
-    /// kept.
+    /// Errors to fix: every chat would fail, a plugin cannot be loaded, or no data can be stored.
     pub problems: Vec<String>,
-    /// What the operator should know.
+    /// The warnings for the operator.
     pub warnings: Vec<String>,
 }
 
-/// Does everything that a start does before it listens, and tries whether the data can be kept. A
-/// token that is missing is only a warning, as it is not in the file.
+/// Does everything that a start does before it listens, and checks whether data can be stored. A
+/// missing token is only a warning, because it is not in the file.
 ///
 /// # Errors
 /// [`SetupError`]: a gateway would not start.
@@ -397,8 +396,8 @@ pub async fn check(
     Ok(Checked { problems, warnings })
 }
 
-/// The gateway's own page works under any name if a token keeps others out, or if the names are
-/// listed.
+/// Returns the HTTP configuration. The gateway's own page works under any host name if there is a
+/// token, or if the name is listed.
 fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupError> {
     let defaults = http_config();
     let mut guards = defaults.guards.clone();
@@ -453,7 +452,7 @@ fn entry(plugin: &PluginConfig) -> PluginEntry {
         .with_limits(limits)
 }
 
-/// What a configuration means, in a few lines for people.
+/// Describes a configuration in a few lines for people.
 #[must_use]
 pub fn describe(config: &Config) -> String {
     let gateway = &config.gateway;

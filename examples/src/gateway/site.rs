@@ -1,5 +1,5 @@
-//! [`Site`]: what the gateway answers over plain HTTP: its page, past conversations for the page,
-//! and the webhooks of chat services.
+//! [`Site`]: the gateway's HTTP service: its page, past conversations for the page, and the
+//! webhooks of chat services.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::page;
 use super::tool::{ChannelAdapter, Incoming, Outgoing, PostError, Tools};
 use crate::web::{json, reads, text};
 
-/// The environment variable with the secret that chat services show.
+/// The environment variable with the secret that chat services send.
 pub const SECRET_VARIABLE: &str = "EXOCLAW_WEBHOOK_SECRET";
-/// Where a chat service may put the secret, besides `Authorization: Bearer`.
+/// The headers that may have the secret, besides `Authorization: Bearer`.
 const SECRET_HEADERS: [&str; 2] = ["x-webhook-secret", "x-telegram-bot-api-secret-token"];
 /// Longest answer to a webhook, in bytes.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
-/// Whose the page's sessions are. The peer is the browser's own id.
+/// The channel of the page's sessions. The peer is the browser's own id.
 const PAGE_CHANNEL: &str = "web";
 const PAGE_ACCOUNT: &str = "browser";
-/// Turns that the page shows again.
+/// Most past turns that the page shows.
 const PAGE_TURNS: usize = 100;
 
 /// The gateway's HTTP service.
@@ -49,7 +49,8 @@ impl fmt::Debug for Site {
 }
 
 impl Site {
-    /// A site without webhooks. `auth` is the gateway's own: the past is shown to nobody else.
+    /// Creates a site without webhooks. `auth` is that of the gateway, and protects past
+    /// conversations.
     #[must_use]
     pub fn new(engine: Arc<Engine>, auth: Auth) -> Self {
         Self {
@@ -60,7 +61,7 @@ impl Site {
         }
     }
 
-    /// Sets the channel adapters, and the secret that chat services have to show. Without a secret
+    /// Sets the channel adapters, and the secret that chat services must send. Without a secret
     /// their webhooks are refused.
     #[must_use]
     pub fn with_webhooks(mut self, adapters: Tools, secret: Option<Auth>) -> Self {
@@ -71,13 +72,13 @@ impl Site {
 
     /// Answers a request.
     ///
-    /// - `POST /webhook/{channel}`: the channel adapter of this name reads the body, the message
-    ///   goes through the engine like any chat, and the adapter puts the answer into form.
+    /// - `POST /webhook/{channel}`: the channel adapter of this name parses the body, the engine
+    ///   answers the message like any chat, and the adapter formats the answer.
     /// - `GET /history/{peer}`: the past turns of the page's session with this peer, as JSON.
     /// - Anything else: [`page::respond`].
     ///
     /// # Cancel safety
-    /// Dropping the future ends the chat of a webhook; what it has used is counted.
+    /// Dropping the future ends the chat of a webhook; the tokens it has used are counted.
     pub async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
@@ -99,7 +100,7 @@ impl Site {
         }
     }
 
-    /// The answer to whoever does not show the secret.
+    /// Returns the answer to a request without the right secret.
     fn refusal(&self, headers: &HeaderMap) -> Option<Response<Bytes>> {
         let Some(secret) = &self.secret else {
             let why = format!("webhooks need a secret: set {SECRET_VARIABLE}");
@@ -151,7 +152,7 @@ impl Site {
         }
     }
 
-    /// The engine's answer, whole.
+    /// Returns the engine's whole answer.
     async fn ask(&self, channel: &str, incoming: Incoming) -> Result<String, Response<Bytes>> {
         let mut chat = ChatSend::new(channel, incoming.account, incoming.content);
         chat.peer = Some(incoming.peer.into());
@@ -192,12 +193,12 @@ impl Site {
     }
 }
 
-/// Whether the page has made this id: nobody can guess such a one.
+/// Returns whether the page has made this id, which cannot be guessed.
 fn is_page_session(peer: &str) -> bool {
     peer.len() == 32 && peer.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What a client shows as `Authorization: Bearer`.
+/// Returns the tokens that a client sends as `Authorization: Bearer`.
 fn bearer(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let values = headers.get_all(AUTHORIZATION).into_iter();
     values.filter_map(|value| {
@@ -208,7 +209,7 @@ fn bearer(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     })
 }
 
-/// An adapter's answer, as what it is.
+/// Returns an adapter's answer with the matching content type.
 fn payload(bytes: Vec<u8>) -> Response<Bytes> {
     let is_json = bytes.first().is_some_and(|first| b"{[".contains(first))
         && serde_json::from_slice::<IgnoredAny>(&bytes).is_ok();
@@ -219,7 +220,7 @@ fn payload(bytes: Vec<u8>) -> Response<Bytes> {
     }
 }
 
-/// Gathers the text of a reply.
+/// A reply that collects its text.
 #[derive(Default)]
 struct Answer(String);
 

@@ -1,26 +1,26 @@
-//! [`UsageEntry`]: what one run of a model used, and [`Price`], what it cost.
+//! [`UsageEntry`]: the usage of one run of a model, and [`Price`].
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// US dollars for a million tokens. Prices of providers change, so none is built in: the
-/// configuration names them, and a cost that is not known is left out.
+/// A price in US dollars for a million tokens. Prices of providers change, so none is built in: the
+/// configuration sets them, and an unknown cost is left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Price {
-    /// Of tokens that the model reads.
+    /// The price of tokens that the model reads.
     pub input: f64,
-    /// Of tokens that the model writes.
+    /// The price of tokens that the model writes.
     pub output: f64,
 }
 
 impl Price {
-    /// A price.
+    /// Creates a price.
     #[must_use]
     pub const fn new(input: f64, output: f64) -> Self {
         Self { input, output }
     }
 
-    /// The price of a model: what the configuration says, and nothing for the scripted one.
+    /// Returns the price of a model: the configured one, or zero for the scripted model.
     #[must_use]
     pub fn of(provider: &str, configured: Option<Self>) -> Option<Self> {
         match provider {
@@ -29,7 +29,7 @@ impl Price {
         }
     }
 
-    /// What so many tokens cost, in US dollars.
+    /// Returns the cost of these tokens in US dollars.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // Exact up to 9 thousand million million tokens.
     pub fn cost(self, input_tokens: u64, output_tokens: u64) -> f64 {
@@ -37,27 +37,27 @@ impl Price {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Ending {
-    /// With a whole answer.
+    /// The answer is complete.
     #[default]
     Done,
     /// The provider failed.
     ProviderError,
-    /// The client went away.
+    /// The client left.
     Cancelled,
     /// The model called tools too often.
     TooManyRounds,
     /// The gateway failed, or was stopped.
     Aborted,
-    /// In a way that a newer gateway has written down.
+    /// An end that only a newer gateway knows.
     Other,
 }
 
 impl Ending {
-    /// The word in the log.
+    /// Returns the word for the log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl Ending {
         }
     }
 
-    /// The ending of a word. Unknown words are [`Ending::Other`].
+    /// Returns the ending of a word. Unknown words are [`Ending::Other`].
     #[must_use]
     pub fn from_word(word: &str) -> Self {
         let all = [
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for Ending {
     }
 }
 
-/// One line of the log of usage. It has numbers and names, never what was said.
+/// An entry of the usage log. It has numbers and names, never the text of messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -117,9 +117,9 @@ pub struct UsageEntry {
     pub input_tokens: u64,
     /// Tokens that the model wrote.
     pub output_tokens: u64,
-    /// Whether the tokens are an estimate, because the run ended before the provider told them.
+    /// Whether the tokens are an estimate, because the run ended before the provider reported them.
     pub estimated: bool,
-    /// What it cost in US dollars, if the price is known.
+    /// The cost in US dollars, if the price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// How it ended.
@@ -127,7 +127,7 @@ pub struct UsageEntry {
 }
 
 impl UsageEntry {
-    /// A run that used nothing yet.
+    /// Creates an entry without usage.
     pub fn new(at: u64, session: impl Into<String>, agent: impl Into<String>) -> Self {
         Self {
             at,
@@ -137,7 +137,7 @@ impl UsageEntry {
         }
     }
 
-    /// Sets who answered.
+    /// Sets the provider and the model.
     #[must_use]
     pub fn with_model(mut self, provider: impl Into<String>, model: impl Into<String>) -> Self {
         self.provider = provider.into();
@@ -178,7 +178,7 @@ impl UsageEntry {
         self.ending = later.ending;
     }
 
-    /// All tokens, as budgets count them.
+    /// Returns all tokens, as budgets count them.
     #[must_use]
     pub const fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)

@@ -1,4 +1,4 @@
-//! [`AnswerDecoder`]: the bytes of an HTTP answer in, pieces of the model's answer out.
+//! [`AnswerDecoder`]: decodes the bytes of an HTTP answer to pieces of the model's answer.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,42 +8,43 @@ use rpc_core::{Limits, sse};
 use super::error::excerpt;
 use super::{CallPiece, Delta, Finish, ModelError, Usage};
 
-/// The largest event of a stream, the longest line, and the largest answer that is not streamed.
+/// The largest event of a stream, the longest line, and the largest answer without a stream.
 const MAX_EVENT: usize = 1024 * 1024;
-/// The largest answer in all. Each word costs 100 to 200 bytes on the wire.
+/// The largest answer. Each word costs 100 to 200 bytes on the wire.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
 
-/// How a provider writes its answers.
+/// The format of a provider's answers.
 pub trait Dialect: Default + fmt::Debug + Send + 'static {
-    /// Reads one event of a stream. `name` is its type on the `event:` line, if there is one;
+    /// Decodes one event of a stream. `name` is its type on the `event:` line, if there is one;
     /// `data` is a JSON object or a word.
     ///
     /// # Errors
-    /// [`ModelError::BadAnswer`] if this is none of the provider's events: it is left out.
-    /// [`ModelError::Provider`] if it reports an error, [`ModelError::TooManyCalls`]: the answer ends.
+    /// [`ModelError::BadAnswer`] if this is not an event of the provider: it is skipped.
+    /// [`ModelError::Provider`] if it reports an error, [`ModelError::TooManyCalls`]: the answer
+    /// ends.
     fn event(&mut self, name: Option<&str>, data: &str, out: &mut Pieces)
     -> Result<(), ModelError>;
 
-    /// Reads a whole answer that was not streamed.
+    /// Decodes a whole answer without a stream.
     ///
     /// # Errors
     /// As for [`event`](Self::event).
     fn whole(&mut self, body: &str, out: &mut Pieces) -> Result<(), ModelError>;
 }
 
-/// The pieces that have been read and not been taken.
+/// The decoded pieces that were not taken yet.
 #[derive(Debug, Default)]
 pub struct Pieces {
     ready: VecDeque<Delta>,
-    /// Whether anything of an answer came.
+    /// Whether any part of an answer has arrived.
     is_used: bool,
     finished: bool,
     done: bool,
 }
 
 impl Pieces {
-    /// Adds text. An empty one is passed on too: some providers begin with it, and it is a sign
-    /// of life.
+    /// Adds text. Also accepts an empty text: some providers begin with one, and it is a sign of
+    /// life.
     pub fn text(&mut self, text: String) {
         self.is_used |= !text.is_empty();
         self.ready.push_back(Delta::Text(text));
@@ -63,18 +64,18 @@ impl Pieces {
         self.ready.push_back(Delta::ToolCall(piece));
     }
 
-    /// Adds what the answer costs in all, as far as it is known.
+    /// Adds the usage of the whole answer so far.
     pub fn usage(&mut self, usage: Usage) {
         self.ready.push_back(Delta::Usage(usage));
     }
 
-    /// The answer is complete, and why. Only a bill can follow.
+    /// Marks the answer as complete, with the reason. Only a usage can follow.
     pub fn finish(&mut self, finish: Finish) {
         self.finished = true;
         self.ready.push_back(Delta::Finish(finish));
     }
 
-    /// Nothing follows.
+    /// Marks the end: nothing follows.
     pub fn end(&mut self) {
         if !self.finished {
             self.finish(Finish::Stop);
@@ -84,17 +85,17 @@ impl Pieces {
 }
 
 /// Decodes an answer from bytes in any chunking: a stream of events, or one JSON object from
-/// servers that do not stream. Which it is, the first byte tells.
+/// servers that do not stream. The first byte decides which.
 ///
-/// An event, or an object, may have 1 MiB, and an answer 16 MiB on the wire. An event that cannot be read
-/// is left out and counted; the answer fails only if nothing else came.
+/// An event, or an object, may have 1 MiB, and an answer 16 MiB on the wire. An event that does not
+/// decode is skipped and counted; the answer fails only if nothing else arrives.
 #[derive(Debug)]
 pub struct AnswerDecoder<D> {
     dialect: D,
     body: Body,
     out: Pieces,
     bytes: usize,
-    /// Events that could not be read, and why the first could not.
+    /// The number of skipped events, and the reason of the first.
     skipped: usize,
     bad: Option<ModelError>,
 }
@@ -120,11 +121,11 @@ impl<D: Dialect> Default for AnswerDecoder<D> {
 }
 
 impl<D: Dialect> AnswerDecoder<D> {
-    /// Takes more bytes. Nothing comes after the end.
+    /// Decodes more bytes. Ignored after the end.
     ///
     /// # Errors
-    /// [`ModelError`] if this is no answer, or if the provider reports an error in it. What came
-    /// before can still be taken.
+    /// [`ModelError`] if this is not an answer, or if the provider reports an error in it. Earlier
+    /// pieces can still be taken.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > MAX_ANSWER {
@@ -161,33 +162,33 @@ impl<D: Dialect> AnswerDecoder<D> {
         if self.out.done { self.judge() } else { Ok(()) }
     }
 
-    /// How many events could not be read and were left out.
+    /// Returns how many events were skipped because they did not decode.
     #[must_use]
     pub const fn skipped(&self) -> usize {
         self.skipped
     }
 
-    /// The next piece of the answer, if it is there.
+    /// Returns the next piece of the answer, if there is one.
     pub fn pop(&mut self) -> Option<Delta> {
         self.out.ready.pop_front()
     }
 
-    /// Whether the answer is known to be complete: nothing but a bill can follow.
+    /// Returns whether the answer is known to be complete: only a usage can follow.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
         self.out.finished || self.out.done
     }
 
-    /// Whether nothing follows.
+    /// Returns whether nothing follows.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         self.out.done
     }
 
-    /// No more bytes come.
+    /// Marks the end of the bytes.
     ///
     /// # Errors
-    /// [`ModelError::Cut`] if the answer was not complete, else as for [`push`](Self::push).
+    /// [`ModelError::Cut`] if the answer was not complete, otherwise as for [`push`](Self::push).
     pub fn end(&mut self) -> Result<(), ModelError> {
         match std::mem::replace(&mut self.body, Body::Unknown) {
             Body::Json(body) => {
@@ -218,7 +219,7 @@ impl<D: Dialect> AnswerDecoder<D> {
         Ok(())
     }
 
-    /// Whether what came is an answer, although some of it may have been left out.
+    /// Checks whether the bytes were an answer, although some events may have been skipped.
     fn judge(&mut self) -> Result<(), ModelError> {
         if self.skipped == 0 {
             return Ok(());
@@ -252,7 +253,7 @@ impl<D: Dialect> AnswerDecoder<D> {
     }
 }
 
-/// What stands where an object is expected.
+/// Creates the error for text that is not an object.
 pub(super) fn no_object(data: &str) -> ModelError {
     ModelError::bad(format_args!("{:?}", excerpt(data)))
 }
@@ -262,7 +263,7 @@ pub(super) mod testing {
     use super::*;
     use crate::model::Assembler;
 
-    /// Feeds the answer in these chunks.
+    /// Decodes an answer in these chunks.
     pub(crate) fn decode_chunks<'a, D: Dialect>(
         chunks: impl IntoIterator<Item = &'a [u8]>,
     ) -> (Vec<Delta>, Result<(), ModelError>) {
@@ -283,7 +284,7 @@ pub(super) mod testing {
         (deltas, outcome)
     }
 
-    /// Feeds the answer in chunks of this size.
+    /// Decodes an answer in chunks of this size.
     pub(crate) fn decode<D: Dialect>(
         answer: &[u8],
         size: usize,
@@ -291,7 +292,7 @@ pub(super) mod testing {
         decode_chunks::<D>(answer.chunks(size))
     }
 
-    /// Cuts the answer at these places.
+    /// Cuts the answer at these positions.
     pub(crate) fn cut<'a>(answer: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
         let mut places: Vec<_> = places.iter().map(|at| at % (answer.len() + 1)).collect();
         places.push(answer.len());

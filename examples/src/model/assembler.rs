@@ -4,11 +4,11 @@ use snek_proto::llm::chat::{ChatMessage, Role, ToolCall};
 
 use super::{CallPiece, Delta, Finish, ModelError, Usage};
 
-/// Most tool calls in one answer, and most bytes of one answer: a model may run wild.
+/// Most tool calls and most bytes of one answer, in case a model does not stop.
 pub(super) const MAX_CALLS: usize = 128;
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// Joins the pieces of one answer.
+/// A collector that joins the pieces of one answer.
 #[derive(Clone, Debug, Default)]
 pub struct Assembler {
     text: String,
@@ -22,7 +22,7 @@ impl Assembler {
     /// Takes the next piece.
     ///
     /// # Errors
-    /// [`ModelError::TooLarge`] or [`ModelError::TooManyCalls`]. Nothing was taken then.
+    /// [`ModelError::TooLarge`] or [`ModelError::TooManyCalls`]. The piece was not taken then.
     pub fn push(&mut self, delta: &Delta) -> Result<(), ModelError> {
         match delta {
             Delta::Text(text) => {
@@ -37,25 +37,25 @@ impl Assembler {
         Ok(())
     }
 
-    /// The text so far.
+    /// Returns the text so far.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Why the answer has ended, if it has.
+    /// Returns why the answer has ended, if it has.
     #[must_use]
     pub const fn finish(&self) -> Option<&Finish> {
         self.finish.as_ref()
     }
 
-    /// What it cost, if the provider told.
+    /// Returns the usage, if the provider reported it.
     #[must_use]
     pub const fn usage(&self) -> Option<Usage> {
         self.usage
     }
 
-    /// The whole message, tool calls in the order of their indexes.
+    /// Returns the whole message, with tool calls in the order of their indexes.
     #[must_use]
     pub fn into_message(mut self) -> ChatMessage {
         self.calls.sort_by_key(|(index, _)| *index);

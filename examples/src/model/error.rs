@@ -1,26 +1,26 @@
-//! [`ModelError`]: why there is no answer, in words that anybody may read.
+//! [`ModelError`]: why there is no answer, with texts that are safe to show.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The longest text of a provider that is passed on, in characters.
+/// The longest text of a provider to pass on, in characters.
 const MAX_WORDS: usize = 300;
 
-/// Why there is no answer, or none to the end. Asking again is safe: a model keeps nothing. It may
-/// be charged again.
+/// The reason why there is no answer, or only a part of one. A retry is safe, because a model keeps
+/// no state, but may be charged again.
 ///
-/// The texts may be shown to strangers: no address and no key stands in them, and what a provider
-/// says is cut to a length and holds no control characters.
+/// The texts may be shown to strangers: they contain no address and no key, and a provider's text
+/// is cut to a length and contains no control characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The model cannot be asked like this: a bad address, a bad key. Asking again fails again.
+    /// The configuration is invalid: a bad address or key. A retry fails again.
     #[error("the model is not set up: {message}")]
     Setup {
-        /// What is wrong.
+        /// The reason.
         message: String,
     },
-    /// The provider wants a key, and there is none. Asking again fails again.
+    /// The provider requires a key, and there is none. A retry fails again.
     #[error("no API key for provider '{provider}'. Set {variable} env var.")]
     NoKey {
         /// The provider.
@@ -28,65 +28,64 @@ pub enum ModelError {
         /// The environment variable that can hold the key.
         variable: &'static str,
     },
-    /// There is no connection to the provider, after every attempt, or it was lost before the
-    /// answer.
+    /// After all attempts there is no connection to the provider, or it was lost before the answer.
     #[error("{message}")]
     Unreachable {
-        /// What happened, in a few words such as `connection refused`. The log has the details.
+        /// A short reason such as `connection refused`. The log has the details.
         message: String,
     },
     /// The provider took too long.
     #[error("{}", wait.text(*after))]
     TimedOut {
-        /// What was waited for.
+        /// The awaited part.
         wait: Wait,
-        /// How long.
+        /// The time limit.
         after: Duration,
     },
-    /// The provider refused, after every attempt if another one could have helped.
+    /// The provider refused, after all attempts if a retry could have helped.
     #[error("{}: {message}", StatusLine(*status))]
     Status {
         /// The HTTP status.
         status: u16,
-        /// The beginning of what the provider says about it, as it was sent.
+        /// The beginning of the provider's text, as it was sent.
         message: String,
     },
     /// The provider reported an error in place of an answer, or in the middle of one.
     #[error("{message}")]
     Provider {
-        /// The provider's words.
+        /// The provider's text.
         message: String,
     },
     /// The answer broke off.
     #[error("the answer broke off")]
     Cut,
-    /// The answer is larger than anybody would read.
+    /// The answer is over the size limit.
     #[error("the answer is larger than {max} bytes")]
     TooLarge {
         /// The limit in bytes.
         max: usize,
     },
-    /// One event of a streamed answer is larger than any that a provider sends.
+    /// An event of a streamed answer is over the size limit.
     #[error("an event of the answer is larger than {max} bytes")]
     EventTooLarge {
         /// The limit in bytes.
         max: usize,
     },
-    /// The model wants more tools at once than anybody would run.
+    /// The answer has too many tool calls.
     #[error("the answer has more than {max} calls of tools")]
     TooManyCalls {
         /// The limit.
         max: usize,
     },
-    /// This is no answer as the interface describes it.
+    /// The answer does not fit the interface.
     #[error("this is no answer of a model: {message}")]
     BadAnswer {
-        /// What is wrong with it.
+        /// The reason.
         message: String,
     },
 }
 
-/// What of an answer did not come in time.
+/// The part of an answer that did not arrive in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wait {
@@ -133,7 +132,7 @@ impl ModelError {
         Self::Setup { message }
     }
 
-    /// The same with the words that came from outside changed.
+    /// Returns the error with its external text changed.
     #[cfg(feature = "llm")]
     pub(super) fn with_words(self, change: impl FnOnce(&str) -> String) -> Self {
         match self {
@@ -152,9 +151,9 @@ impl ModelError {
     }
 }
 
-/// What a provider says in an answer that reports an error: the text of `error.message`, `error`,
-/// `message` or `detail`, else the beginning of the answer. Cut to 300 characters, control
-/// characters left out.
+/// Returns the provider's text in an answer that reports an error: the text of `error.message`,
+/// `error`, `message` or `detail`, otherwise the beginning of the answer. Cut to 300 characters,
+/// without control characters.
 #[must_use]
 pub fn error_message(body: &str) -> String {
     use serde_json::Value;
@@ -170,7 +169,7 @@ pub fn error_message(body: &str) -> String {
     quote(words.unwrap_or(body))
 }
 
-/// The beginning of what a provider says, if it says anything.
+/// Returns the beginning of a provider's text, if there is any.
 pub(super) fn quote(words: &str) -> String {
     match excerpt(words) {
         words if words.is_empty() => "no reason given".to_owned(),
@@ -178,7 +177,7 @@ pub(super) fn quote(words: &str) -> String {
     }
 }
 
-/// The beginning of a text on one line.
+/// Returns the beginning of a text on one line.
 pub(super) fn excerpt(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.trim().chars().filter_map(|c| match c {

@@ -1,4 +1,4 @@
-//! [`HttpClient`] and [`RequestPolicy`]: what every model behind HTTP shares.
+//! [`HttpClient`] and [`RequestPolicy`]: the common parts of all models over HTTP.
 
 #[cfg(feature = "llm")]
 mod ask;
@@ -18,11 +18,11 @@ pub(super) use ask::Asker;
 #[cfg(feature = "llm")]
 pub(super) use client::{endpoint, sensitive};
 
-/// Connections to providers. Cheap to clone; clones share their connections, so one is enough for
-/// a whole program. Nothing is opened or loaded before the first model is made of it.
+/// Connections to providers. Cheap to clone; clones share their connections, so one is enough for a
+/// whole program. Opens and loads nothing before the first model uses it.
 ///
-/// Redirects are not followed, so that a key and a conversation go to nobody but the server that
-/// was named. The proxies of the environment are used, but not to reach this machine.
+/// Does not follow redirects, so that a key and a conversation go only to the configured server.
+/// Uses the proxies from the environment, except for this machine.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     #[cfg(feature = "llm")]
@@ -30,14 +30,14 @@ pub struct HttpClient {
 }
 
 impl Default for HttpClient {
-    /// Connections that may take 10 s to open.
+    /// Creates a client with a connect timeout of 10 s.
     fn default() -> Self {
         Self::new(Duration::from_secs(10))
     }
 }
 
 impl HttpClient {
-    /// Connections that may take this long to open, TLS included.
+    /// Creates a client with this connect timeout, which includes TLS.
     #[must_use]
     #[cfg_attr(
         not(feature = "llm"),
@@ -52,28 +52,30 @@ impl HttpClient {
 }
 
 rpc_core::config! {
-    /// How patiently a provider is asked.
+    /// The timeouts and attempts of requests to a provider.
     ///
-    /// An attempt is repeated only as long as nothing of an answer came, and only where another one can help:
-    /// without a connection, or with status 408, 429, 500, 502, 503, 504 or 529.
+    /// An attempt is repeated only before any part of an answer has arrived, and only if a retry
+    /// can help: without a connection, or with status 408, 429, 500, 502, 503, 504 or 529.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct RequestPolicy {
-        /// How long the head of the answer may take, the connection included. Default 45 s.
+        /// How long the head of the answer may take, including the connection. Default 45 s.
         pub head_timeout: Duration = Duration::from_secs(45) => with_head_timeout,
         /// How long the provider may be silent within the answer. Default 45 s.
         pub idle_timeout: Duration = Duration::from_secs(45) => with_idle_timeout,
-        /// How long an answer may take from its head to its end, however busy the line is. Default
-        /// `None`: as long as it goes on.
+        /// How long an answer may take from its head to its end, however busy the connection is.
+        /// Default `None`: no limit.
         pub total_timeout: Option<Duration> = None => with_total_timeout,
-        /// How long to wait for the bill and the end mark after the answer is complete. Default 2 s.
+        /// How long to wait for the usage and the end mark after the answer is complete. Default 2
+        /// s.
         pub tail_timeout: Duration = Duration::from_secs(2) => with_tail_timeout,
-        /// The waits between attempts, if the provider does not say how long. Default 1 s and 2 s,
-        /// each shortened by chance to no less than half: three attempts in all.
-        /// [`BackoffPolicy::off`] for one.
+        /// The waits between attempts, if the provider does not request one. Default 1 s and 2 s,
+        /// each randomly shortened to no less than half: three attempts in all.
+        /// [`BackoffPolicy::off`] makes one attempt.
         pub retry: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), 2.0)
             .with_jitter(Jitter::Equal)
             .with_max_attempts(Some(2)) => with_retry,
-        /// The longest wait that a provider may ask for. Beyond it, the question fails. Default 30 s.
+        /// The longest wait that a provider may request. Beyond it, the request fails. Default 30
+        /// s.
         pub max_wait: Duration = Duration::from_secs(30) => with_max_wait,
     }
 }

@@ -1,4 +1,4 @@
-//! Models behind the OpenAI chat-completion interface, of whatever provider.
+//! Models behind the OpenAI chat-completion interface, of any provider.
 
 mod answer;
 #[cfg(feature = "llm")]

@@ -1,4 +1,4 @@
-//! [`ModelArgs`]: the options of a program with a language model, and [`model`], which is made of them.
+//! [`ModelArgs`]: the options of a program with a language model, and [`model`], which creates it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ enum Kind {
 }
 
 impl ModelArgs {
-    /// Who has the model.
+    /// Returns the provider of the model.
     #[must_use]
     pub const fn provider(&self) -> Provider {
         match self.model {
@@ -62,10 +62,10 @@ impl ModelArgs {
     }
 }
 
-/// The model of these options, and what it is called. `scripted` is taken where no other is named.
+/// Returns the model of these options, and its name. `scripted` is the default.
 ///
 /// # Errors
-/// [`Failure`] if an option is missing, or does not go with this build.
+/// [`Failure`] if an option is missing, or this build does not support it.
 pub fn model(
     args: &ModelArgs,
     scripted: Scripted,

@@ -1,4 +1,4 @@
-//! [`Provider`]: who answers, by name, with the keys and addresses that the environment holds.
+//! [`Provider`]: the providers by name, with keys and addresses from the environment.
 
 use std::fmt;
 use std::io::Read as _;
@@ -12,15 +12,15 @@ use super::http::{HttpClient, RequestPolicy};
 use super::scripted::Scripted;
 use super::{ChatModel, ModelError};
 
-/// Where Anthropic's interface is.
+/// The address of Anthropic's interface.
 pub const ANTHROPIC_ENDPOINT: &str = "https://api.anthropic.com/v1/messages";
-/// Where OpenAI's interface is.
+/// The address of OpenAI's interface.
 pub const OPENAI_ENDPOINT: &str = "https://api.openai.com/v1/chat/completions";
 
-/// The largest file that can hold a key.
+/// The largest file of a key.
 const MAX_KEY_FILE: u64 = 16 * 1024;
 
-/// Who answers.
+/// A provider of models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Provider {
@@ -33,7 +33,7 @@ pub enum Provider {
     OpenAi,
 }
 
-/// No provider has this name.
+/// The error for an unknown name of a provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown provider '{name}': write one of scripted, anthropic, openai")]
 pub struct UnknownProvider {
@@ -42,10 +42,10 @@ pub struct UnknownProvider {
 }
 
 impl Provider {
-    /// All of them.
+    /// All providers.
     pub const ALL: [Self; 3] = [Self::Scripted, Self::Anthropic, Self::OpenAi];
 
-    /// Its name, in configurations and in the names of files with keys.
+    /// Returns its name in configurations and in the names of key files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Provider {
         }
     }
 
-    /// The environment variable that can hold its key; `None` if it wants none.
+    /// Returns the environment variable for its key, or `None` if it requires none.
     #[must_use]
     pub const fn key_variable(self) -> Option<&'static str> {
         match self {
@@ -65,7 +65,7 @@ impl Provider {
         }
     }
 
-    /// The environment variable that can hold another address.
+    /// Returns the environment variable for another address.
     #[must_use]
     pub const fn endpoint_variable(self) -> Option<&'static str> {
         match self {
@@ -75,7 +75,7 @@ impl Provider {
         }
     }
 
-    /// Its address.
+    /// Returns its address.
     #[must_use]
     pub const fn default_endpoint(self) -> Option<&'static str> {
         match self {
@@ -106,30 +106,31 @@ impl FromStr for Provider {
 }
 
 rpc_core::config! {
-    /// Which model answers.
+    /// The configuration of a model.
     #[derive(Clone, Debug)]
     pub struct ProviderConfig {
-        /// Who has the model.
+        /// The provider.
         pub provider: Provider = provider,
-        /// The model's name, as its provider has it. The scripted one ignores it.
+        /// The provider's name of the model. The scripted one ignores it.
         pub model: String = model.into(),
         /// The key. Default `None`: from the environment, or from a file.
         pub key: Option<Secret> = None => with_key(Option<Secret>),
-        /// The folder of the configuration, whose `credentials/<provider>.key` can hold the key.
+        /// The folder of the configuration, whose `credentials/<provider>.key` may have the key.
         /// Default none.
         pub folder: Option<PathBuf> = None => with_folder(Option<PathBuf>),
         /// The longest answer in tokens. Default 4,096.
         pub max_tokens: u32 = 4096 => with_max_tokens,
-        /// How patiently the provider is asked.
+        /// The timeouts and attempts of requests.
         pub policy: RequestPolicy = RequestPolicy::default() => with_policy,
     }
-    /// This model of this provider.
+    /// Creates the configuration of a model of this provider.
     pub fn new(provider: Provider, model: impl Into<String>);
 }
 
 impl ProviderConfig {
-    /// The key: the given one, else that of the environment, else that of the file. An empty one
-    /// counts as none. `None` for a provider that wants none. Reads a small file.
+    /// Returns the key: the configured one, otherwise that of the environment, otherwise that of
+    /// the file. An empty one counts as none. `None` for a provider that requires none. Reads a
+    /// small file.
     ///
     /// # Errors
     /// [`ModelError::NoKey`] if there is none; [`ModelError::Setup`] if the file cannot be read.
@@ -177,12 +178,12 @@ fn from_file(provider: Provider, folder: &Path) -> Result<Option<String>, ModelE
     }
 }
 
-/// The model of this configuration. `env` reads the environment: `&|name| std::env::var(name).ok()`.
-/// Reads a small file, but opens no connection.
+/// Returns the model of this configuration. `env` reads the environment: `&|name|
+/// std::env::var(name).ok()`. Reads a small file, but opens no connection.
 ///
 /// # Errors
-/// [`ModelError::NoKey`]; [`ModelError::Setup`] for a bad address, key or file, for TLS that cannot
-/// be set up, and for a provider on the network in a build without the feature `llm`.
+/// [`ModelError::NoKey`]; [`ModelError::Setup`] for an invalid address, key or file, for TLS that
+/// cannot be set up, and for a provider on the network in a build without the feature `llm`.
 pub fn build(
     config: &ProviderConfig,
     env: &dyn Fn(&str) -> Option<String>,

@@ -1,4 +1,4 @@
-//! [`Scripted`]: a model without a network, which answers by rules, always the same.
+//! [`Scripted`]: a deterministic model that answers by rules, without a network.
 
 mod code;
 mod commands;
@@ -17,19 +17,19 @@ use self::commands::Command;
 use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
 use crate::conversation::estimate;
 
-/// What it says if no rule fits.
+/// The answer if no rule applies.
 pub const HELP: &str =
     "I am a model of a few rules: ask me to count, for the hour, for dice, or to search";
 
 const COUNTING: &str = "I count:";
 
-/// Answers by rules: it counts, asks for the tools `time` (or `clock`), `dice`, `search`, `echo` and
-/// those of an agent, and repeats what they say, tells the known facts of its instructions, and describes images by
-/// type and size. With the tools of a coding agent it reads, searches, edits and runs what it is told
-/// to, and works off a plan (`plan: read a.txt; run make`). One or two words at a time, like the real
-/// ones, with a bill.
+/// A model that answers by rules: it counts, calls the tools `time` (or `clock`), `dice`, `search`,
+/// `echo` and those of an agent, repeats their results, states the facts in its instructions, and
+/// describes images by type and size. With the tools of a coding agent it reads, searches, edits
+/// and runs as requested, and carries out a plan (`plan: read a.txt; run make`). Like real models,
+/// it streams one or two words at a time and reports its usage.
 ///
-/// With [`with_commands`](Self::with_commands) a text can also say exactly what is to happen:
+/// With [`with_commands`](Self::with_commands) a text can also be a command:
 ///
 /// | text | what happens |
 /// |---|---|
@@ -47,21 +47,22 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// A model that waits this long before each piece of an answer. Default: not at all.
+    /// Sets the pause before each piece of an answer. Default none.
     #[must_use]
     pub const fn with_pace(mut self, pace: Duration) -> Self {
         self.pace = pace;
         self
     }
 
-    /// Whether it follows commands. Default no: who can write to it can then make it slow.
+    /// Sets whether it follows commands. Default no, because commands can make it slow.
     #[must_use]
     pub const fn with_commands(mut self, commands: bool) -> Self {
         self.commands = commands;
         self
     }
 
-    /// Whether it says back what it does not understand. Default no: it says what it understands.
+    /// Sets whether it repeats text that it does not understand. Default no: it lists what it
+    /// understands.
     #[must_use]
     pub const fn with_echo(mut self, echo: bool) -> Self {
         self.echo = echo;
@@ -100,7 +101,7 @@ impl ChatModel for Scripted {
     }
 }
 
-/// The answer with its bill: what was read first, all of it before the end.
+/// Adds the usage to an answer: the tokens read at the beginning, all tokens before the end.
 fn billed(
     request: &ChatRequest<'_>,
     pieces: Vec<Result<Delta, ModelError>>,
@@ -120,7 +121,7 @@ fn billed(
     billed
 }
 
-/// The last message of a person, and what followed it.
+/// Returns the last message of a person, and the messages after it.
 fn question<'r, 'a>(
     request: &'r ChatRequest<'a>,
 ) -> Option<(&'a ChatMessage, &'r [&'a ChatMessage])> {
@@ -132,7 +133,7 @@ fn question<'r, 'a>(
     }
 }
 
-/// What the tools said, in words.
+/// Returns the results of the tools as text.
 fn results(since: &[&ChatMessage]) -> Vec<String> {
     since
         .iter()
@@ -187,7 +188,7 @@ fn answer(request: &ChatRequest<'_>, echo: bool) -> Vec<Delta> {
     spoken(HELP)
 }
 
-/// What a text comes to for an agent that has the tools for code.
+/// Returns the answer to a text, with the tools of a coding agent.
 fn code(
     request: &ChatRequest<'_>,
     question: &ChatMessage,
@@ -204,7 +205,7 @@ fn code(
     })
 }
 
-/// Of each result since the last message of a person, whether it tells of a failure.
+/// Returns for each result since the last message of a person whether it is a failure.
 fn failures(request: &ChatRequest<'_>) -> Vec<bool> {
     let messages = request.messages.iter().enumerate();
     let mut failures = Vec::new();
@@ -218,7 +219,7 @@ fn failures(request: &ChatRequest<'_>) -> Vec<bool> {
     failures
 }
 
-/// Whether a text is like `what do you know of me?` or `what is my name?`.
+/// Returns whether a text is like `what do you know of me?` or `what is my name?`.
 fn asks_for_facts(text: &str) -> bool {
     let is_question = text.trim_end().ends_with('?');
     words(text).any(|word| match &*word {
@@ -228,7 +229,7 @@ fn asks_for_facts(text: &str) -> bool {
     })
 }
 
-/// The facts that the instructions hold.
+/// Returns the facts in the instructions.
 fn facts(request: &ChatRequest<'_>) -> Option<String> {
     let messages = request.messages.iter();
     let mut texts = messages
@@ -244,7 +245,7 @@ fn facts(request: &ChatRequest<'_>) -> Option<String> {
     })
 }
 
-/// The tools that the text asks for, with arguments.
+/// Returns the tools that the text asks for, with arguments.
 fn wanted_tools(text: &str) -> Vec<(&'static str, String)> {
     let has = |known: &[&str]| words(text).any(|word| known.contains(&&*word));
     if let Some(message) = text.trim().strip_prefix("echo ") {
@@ -272,7 +273,7 @@ fn is_dice((count, sides): (&str, &str)) -> bool {
     number(count) && number(sides)
 }
 
-/// Lower-case words. What stands in quotation marks was said by others.
+/// Returns the lower-case words. Text in quotation marks is ignored, because others wrote it.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let mut own = String::new();
     for (number, part) in text.split(['«', '»']).enumerate() {
@@ -288,7 +289,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// What is to be searched: what follows the last of some words.
+/// Returns the text to search for: what follows the last of some words.
 fn query(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let key = |word: &&str| ["search", "find", "for", "about"].contains(word);
@@ -311,7 +312,7 @@ fn count(nick: &str, text: &str) -> String {
     counted + " - done"
 }
 
-/// What a tool said, in words.
+/// Returns the result of a tool as text.
 fn result(text: &str) -> String {
     let value: Value = serde_json::from_str(text).unwrap_or_default();
     let Some(found) = value.get("found").and_then(Value::as_array) else {
@@ -329,7 +330,7 @@ fn result(text: &str) -> String {
     }
 }
 
-/// The images of a message, as blocks or in the text, by type and size.
+/// Describes the images of a message, as blocks or in the text, by type and size.
 fn images(content: &Content) -> Vec<String> {
     let blocks = match content {
         Content::Blocks(blocks) => blocks.as_slice(),
@@ -354,14 +355,14 @@ fn describe(url: &str) -> String {
     format!("an image of type {mime} with {bytes} bytes")
 }
 
-/// Text in pieces of a word, and the end.
+/// Returns a text in pieces of a word, and the end.
 fn spoken(text: &str) -> Vec<Delta> {
     let words = text.split_inclusive(' ').map(str::to_owned);
     let end = Delta::Finish(Finish::Stop);
     words.map(Delta::Text).chain([end]).collect()
 }
 
-/// Calls whose pieces are interleaved, as they may be, with ids that count from a number.
+/// Returns calls with interleaved pieces, and ids that count from a number.
 fn calls(wanted: &[(impl AsRef<str>, String)], from: usize) -> Vec<Delta> {
     let mut deltas = Vec::new();
     for (index, (name, _)) in wanted.iter().enumerate() {

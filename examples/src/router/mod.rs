@@ -1,5 +1,5 @@
-//! What the program `router` is made of: a router that asks a language model, notes in a file, and
-//! what helps to show messages and notifications.
+//! The parts of the program `router`: a router that asks a language model, notes in a file, and
+//! helpers to show messages and notifications.
 
 pub mod model;
 mod notes;

@@ -1,4 +1,4 @@
-//! [`ModelRouter`]: lets a language model choose who gets a message.
+//! [`ModelRouter`]: a router whose language model chooses the receiver of a message.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use crate::model::http::RequestPolicy;
 use crate::model::{Assembler, ChatModel, ChatRequest, ModelError};
 use crate::screen::printable;
 
-/// What a model is told of its part, unless you tell it something else.
+/// The default instructions for the model.
 pub const SYSTEM: &str = "\
     You sort the messages of one person to the programs that can deal with them. Each tool stands for \
     one program and says what that program does.\n\
@@ -28,13 +28,13 @@ pub const SYSTEM: &str = "\
     - Give one short sentence as 'reason': the person reads it.\n\
     - If you are not sure, call the tool of the program that is most likely to be right.";
 
-/// The longest name of a tool that the known interfaces take.
+/// The longest name of a tool that the known interfaces accept.
 const MAX_TOOL_NAME: usize = 64;
-/// The longest description of a tool that the known interfaces take, in characters.
+/// The longest description of a tool that the known interfaces accept, in characters.
 const MAX_TOOL_DESCRIPTION: usize = 1024;
 
-/// How patiently a model is asked that somebody waits for: with 429 (and where a model cannot be
-/// reached at all) again after 1, 2 and 4 s, unless it says itself how long to wait.
+/// Returns the policy for interactive requests: after a 429, or without a connection, retries after
+/// 1, 2 and 4 s, unless the provider sends a wait.
 #[must_use]
 pub fn policy() -> RequestPolicy {
     let retry = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
@@ -43,10 +43,11 @@ pub fn policy() -> RequestPolicy {
         .with_max_wait(Duration::from_secs(10))
 }
 
-/// Lets a language model choose: each candidate is a tool, and every call of a tool is a choice.
+/// A router whose language model chooses: each candidate is a tool, and every tool call is a
+/// choice.
 ///
-/// It asks once for each [`route`](Router::route). Asking again after a 429 is the business of the
-/// model, which knows how long its provider wants it to wait: see [`policy`].
+/// It asks once for each [`route`](Router::route). The model itself retries after a 429, because it
+/// knows the wait that its provider requests: see [`policy`].
 #[derive(Debug)]
 pub struct ModelRouter {
     model: Arc<dyn ChatModel>,
@@ -54,7 +55,7 @@ pub struct ModelRouter {
 }
 
 impl ModelRouter {
-    /// A router that asks this model.
+    /// Creates a router that asks this model.
     #[must_use]
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self {
@@ -63,7 +64,7 @@ impl ModelRouter {
         }
     }
 
-    /// Sets what the model is told of its part. Default [`SYSTEM`].
+    /// Sets the instructions for the model. Default [`SYSTEM`].
     #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.system = ChatMessage::system(system);
@@ -99,7 +100,7 @@ impl Router for ModelRouter {
     }
 }
 
-/// The words are fit for anybody: no key and no address stands in them.
+/// Converts an error. Its text contains no key and no address, so it is safe to show.
 fn router_error(error: &ModelError) -> RouterError {
     let message = error.to_string();
     match error {
@@ -123,7 +124,7 @@ fn router_error(error: &ModelError) -> RouterError {
     }
 }
 
-/// One tool for each candidate, in the same order.
+/// Returns a tool for each candidate, in the same order.
 fn tools(candidates: &[Candidate]) -> Vec<ToolDefinition> {
     let mut taken = HashSet::new();
     let tool = |candidate: &Candidate| {
@@ -140,8 +141,8 @@ fn tools(candidates: &[Candidate]) -> Vec<ToolDefinition> {
     candidates.iter().map(tool).collect()
 }
 
-/// `route_to_` and the name, as far as interfaces take it. Clients whose names differ in what is
-/// replaced or cut away (`a-b` and `a_b`) get a number.
+/// Returns `route_to_` and the name, in the form that interfaces accept. Clients whose names would
+/// become equal (`a-b` and `a_b`) get a number.
 fn tool_name(client: &str, taken: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let whole: String = "route_to_"
@@ -174,7 +175,7 @@ fn description(candidate: &Candidate) -> String {
     }
 }
 
-/// What the person said, and who has sent it back already.
+/// Returns the person's message, and the clients that have sent it back already.
 fn question(request: &RouteRequest) -> Cow<'_, str> {
     let text = request.text.as_str();
     if request.rejections.is_empty() {
@@ -192,7 +193,7 @@ fn question(request: &RouteRequest) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The choices that the calls stand for.
+/// Converts the calls to choices.
 fn choices(request: &RouteRequest, tools: &[ToolDefinition], calls: &[ToolCall]) -> Vec<Choice> {
     let mut choices: Vec<Choice> = Vec::new();
     for call in calls {

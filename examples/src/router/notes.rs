@@ -9,23 +9,24 @@ use std::time::SystemTime;
 
 use smarthole_proto::timestamp;
 
-/// The most that is read of a file.
+/// The most bytes to read of a file.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
-/// Notes that are kept in memory.
+/// Most notes in memory.
 const MAX_NOTES: usize = 1_000;
-/// What begins the further lines of a note.
+/// The indentation of the further lines of a note.
 const INDENT: &str = "    ";
 
 /// One note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// When it was written, as it stands in the file. Empty for what somebody has added by hand.
+    /// The time of writing, as in the file. Empty for a note that was added by hand.
     pub time: String,
     /// The text.
     pub text: String,
 }
 
-/// Notes. A file has a line for each, with the time and the text; further lines of a text are indented.
+/// The notes. A file has a line for each, with the time and the text; further lines of a text are
+/// indented.
 #[derive(Debug)]
 pub struct Notes(Place);
 
@@ -36,13 +37,14 @@ enum Place {
 }
 
 impl Notes {
-    /// Notes in this file, which need not exist. Without one they are kept in memory, the last 1,000.
+    /// Creates notes in this file, which need not exist. Without a file the last 1,000 are kept in
+    /// memory.
     #[must_use]
     pub fn new(file: Option<PathBuf>) -> Self {
         Self(file.map_or_else(|| Place::Memory(Mutex::default()), Place::File))
     }
 
-    /// The file, if they are in one.
+    /// Returns the file, if the notes are in one.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
@@ -51,10 +53,11 @@ impl Notes {
         }
     }
 
-    /// Adds a note. One for a file is on the disk when this returns. Blocks; for one caller at a time.
+    /// Adds a note. A note for a file is on the disk when this returns. Blocks. Only one caller may
+    /// use it at a time.
     ///
     /// # Errors
-    /// If the file cannot be written. A part of the note may be in it then.
+    /// The file cannot be written. A part of the note may be in it.
     pub fn add(&self, text: &str, now: SystemTime) -> io::Result<()> {
         let path = match &self.0 {
             Place::File(path) => path,
@@ -87,10 +90,10 @@ impl Notes {
         Ok(())
     }
 
-    /// All notes, the oldest first. Blocks.
+    /// Returns all notes, oldest first. Blocks.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no text. One that is not there holds no notes.
+    /// The file cannot be read, or is not text. A missing file has no notes.
     pub fn all(&self) -> io::Result<Vec<Note>> {
         let path = match &self.0 {
             Place::File(path) => path,
@@ -119,7 +122,7 @@ impl Notes {
     }
 }
 
-/// A new file is safe only when its folder is.
+/// Syncs the folder, because a new file is safe only when its folder is.
 fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
         let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
@@ -139,7 +142,8 @@ fn note(line: &str) -> Note {
     }
 }
 
-/// Whether a text asks for the notes, like `list`, `show my notes` or `notes?`, and is none itself.
+/// Returns whether a text asks for the notes, like `list`, `show my notes` or `notes?`, instead of
+/// being one.
 #[must_use]
 pub fn asks_for_notes(text: &str) -> bool {
     const ASKING: [&str; 4] = ["list", "show", "read", "notes"];

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-/// Ids that are remembered. Who is asked for an older one gives it a new number.
+/// Most remembered ids. An older one gets a new number.
 const REMEMBERED: usize = 1_000;
 
-/// Counts ids from 1 as they appear.
+/// A numbering of ids, from 1 in the order of appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
     /// How many ids were forgotten.
@@ -14,7 +14,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The number of this id: the one that it had before, or the next one.
+    /// Returns the number of this id: its earlier one, or the next one.
     pub fn of(&mut self, id: &str) -> u64 {
         // Most questions are about one of the last.
         let known = self.ids.iter().rposition(|known| known == id);

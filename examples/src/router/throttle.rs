@@ -1,18 +1,18 @@
-//! [`Throttle`]: how fast notifications may follow one another on somebody's desktop.
+//! [`Throttle`]: a rate limit for desktop notifications.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Notifications within a minute, at most.
+/// Most notifications within a minute.
 const PER_MINUTE: usize = 10;
 const MINUTE: Duration = Duration::from_secs(60);
-/// The time between two of them, at least.
+/// The least time between two notifications.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Notifications that may wait.
+/// Most waiting notifications.
 const WAITING: usize = 20;
 
-/// Lets notifications pass one by one, at most ten in a minute and one in a second, so that no client
-/// can flood a desktop. Some may wait; beyond that the oldest is dropped. Reads no clock.
+/// A rate limit: at most ten notifications in a minute and one in a second may pass, so that no
+/// client can flood a desktop. Some may wait; beyond that the oldest is dropped. Reads no clock.
 #[derive(Clone, Debug)]
 pub struct Throttle<T> {
     waiting: VecDeque<T>,
@@ -30,7 +30,7 @@ impl<T> Default for Throttle<T> {
 }
 
 impl<T> Throttle<T> {
-    /// Takes a notification, and returns the one that is dropped for it, if there is no room.
+    /// Adds a notification. Returns the one that is dropped for it, if there is no room.
     pub fn push(&mut self, notification: T) -> Option<T> {
         let full = self.waiting.len() >= WAITING;
         let dropped = if full { self.waiting.pop_front() } else { None };
@@ -38,7 +38,7 @@ impl<T> Throttle<T> {
         dropped
     }
 
-    /// How long to wait until one may pass; nothing if one may pass now, `None` if none waits.
+    /// Returns how long to wait until one may pass; zero if one may pass now, `None` if none waits.
     #[must_use]
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         self.waiting.front()?;
@@ -51,7 +51,7 @@ impl<T> Throttle<T> {
         Some(pause.max(minute).unwrap_or_default())
     }
 
-    /// The next notification, if one may pass now.
+    /// Returns the next notification, if one may pass now.
     pub fn pop(&mut self, now: Instant) -> Option<T> {
         if !self.wait(now)?.is_zero() {
             return None;

@@ -1,4 +1,4 @@
-//! [`Frames`]: Acolyte's frames in words.
+//! [`Frames`]: descriptions of Acolyte's frames.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use rpc_core::net::Direction;
 use super::Describe;
 use crate::daemon::checklist::mark;
 
-/// Reads a client's frames. Requests get numbers that are easier to follow than their ids.
+/// A describer of a client's frames. Requests get numbers that are easier to follow than their ids.
 #[derive(Debug, Default)]
 pub struct Frames {
-    /// The numbers of requests that are not over.
+    /// The numbers of open requests.
     requests: HashMap<String, u64>,
     last: u64,
 }
@@ -94,7 +94,7 @@ impl Frames {
     }
 }
 
-/// An event in words.
+/// Describes an event.
 fn happened(event: &Event) -> Option<String> {
     Some(match event {
         Event::Status(state) if state.kind == RunKind::Running => "runs".to_owned(),

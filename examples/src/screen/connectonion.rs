@@ -1,4 +1,4 @@
-//! [`Frames`]: ConnectOnion's frames in words.
+//! [`Frames`]: descriptions of ConnectOnion's frames.
 
 use connectonion_proto::frame::{
     Answer, ClientFrame, Connect, EventKind, Response, Scope, ServerFrame, StreamEvent, ToolStatus,
@@ -9,7 +9,7 @@ use rpc_core::{Json, Limits};
 
 use super::Describe;
 
-/// Reads a client's frames. What a run consists of is indented.
+/// A describer of a client's frames. The frames of a run are indented.
 #[derive(Clone, Debug, Default)]
 pub struct Frames;
 
@@ -134,7 +134,7 @@ fn happened(event: &StreamEvent) -> String {
     format!("  {name} {what}").trim_end().to_owned()
 }
 
-/// The beginning of an id that is too long to be read.
+/// Returns the beginning of a long id.
 fn cut(id: &str) -> String {
     let begin: String = id.chars().take(8).collect();
     format!("{begin}…")

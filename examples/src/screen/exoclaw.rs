@@ -1,4 +1,4 @@
-//! [`Frames`]: Exoclaw's frames in words.
+//! [`Frames`]: descriptions of Exoclaw's frames.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use rpc_core::{Json, Limits};
 
 use super::Describe;
 
-/// Reads a client's frames. Requests get numbers that are easier to follow than their ids.
+/// A describer of a client's frames. Requests get numbers that are easier to follow than their ids.
 #[derive(Debug, Default)]
 pub struct Frames {
-    /// Number and method of requests that are not over, by id.
+    /// Number and method of open requests, by id.
     requests: HashMap<String, (u64, String)>,
     last: u64,
 }

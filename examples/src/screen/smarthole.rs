@@ -1,4 +1,4 @@
-//! [`Frames`]: SmartHole's frames in words.
+//! [`Frames`]: descriptions of SmartHole's frames.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,8 +12,8 @@ use smarthole_proto::validate;
 use super::Describe;
 use crate::router::Numbers;
 
-/// Reads a client's frames. Messages get numbers that are easier to follow than their ids; clones
-/// share them, so that a message to several clients has one number for all.
+/// A describer of a client's frames. Messages get numbers that are easier to follow than their ids;
+/// clones share them, so that a message to several clients has one number for all.
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
     numbers: Arc<Mutex<Numbers>>,

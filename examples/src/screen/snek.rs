@@ -1,4 +1,4 @@
-//! [`Frames`]: Snek's frames in words.
+//! [`Frames`]: descriptions of Snek's frames.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use snek_proto::frame::{ClientFrame, Event, ServerFrame};
 
 use super::Describe;
 
-/// Reads a client's frames. An answer is shown with the method that it belongs to.
+/// A describer of a client's frames. An answer is shown with its method.
 #[derive(Debug, Default)]
 pub struct Frames {
-    /// The methods of calls that wait for their answer, which does not name it.
+    /// The methods of calls in flight, because an answer does not name its method.
     methods: HashMap<String, Str>,
 }
 

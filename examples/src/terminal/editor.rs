@@ -1,4 +1,4 @@
-//! [`Terminal`]: lines with editing and history, and others written above the one that is being edited.
+//! [`Terminal`]: a line editor with history, and output above the edited line.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,18 +17,18 @@ use super::prompt::{Asked, Prompt};
 use super::{Line, input};
 use crate::cli::{self, Failure};
 
-/// Lines that may wait to be written.
+/// Most lines waiting to be written.
 const WAITING: usize = 64;
-/// How often the editor looks for lines to write while there are none, and while they come.
+/// How often the editor checks for lines to write.
 const PAUSE: Duration = Duration::from_millis(50);
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
-/// How long the editor may take to leave the terminal as it was.
+/// How long the editor may take to restore the terminal.
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// The terminal in which a line is being edited, for what goes to standard error.
+/// The terminal with a line editor, for output to standard error.
 static EDITED: Mutex<Option<Above>> = Mutex::new(None);
 
-/// Writes above the line that is being edited, or hands the text back if there is none. Blocks while many are
+/// Writes above the edited line, or returns the text if there is none. Blocks while many lines are
 /// waiting.
 pub(crate) fn write_above(text: String) -> Result<(), String> {
     // Not locked while it waits: the end of the editor takes the lock.
@@ -43,7 +43,7 @@ fn edited() -> MutexGuard<'static, Option<Above>> {
     EDITED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An editor in a thread of its own. Dropping it leaves the terminal as it was.
+/// A line editor in its own thread. Dropping it restores the terminal.
 pub struct Terminal {
     above: Above,
 }
@@ -76,7 +76,7 @@ impl Terminal {
         Ok(Self { above })
     }
 
-    /// The way to write.
+    /// Returns a writer of lines above the edited line.
     #[must_use]
     pub fn above(&self) -> Above {
         self.above.clone()
@@ -105,7 +105,7 @@ impl fmt::Debug for Terminal {
     }
 }
 
-/// Writes above the line that is being edited.
+/// A writer of lines above the edited line.
 #[derive(Clone, Default)]
 pub struct Above(Arc<Shared>);
 
@@ -117,15 +117,15 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// What is not written yet.
+    /// The lines not written yet.
     waiting: VecDeque<String>,
     is_asked_to_end: bool,
-    /// Nothing is edited any more.
+    /// Whether editing has ended.
     is_over: bool,
 }
 
 impl Above {
-    /// Writes a line. Blocks while many are waiting.
+    /// Writes a line. Blocks while many lines are waiting.
     pub(super) fn print(&self, line: String) {
         // Still locked, so that what waited comes before it.
         if let Err((line, _state)) = self.put(line) {
@@ -133,7 +133,7 @@ impl Above {
         }
     }
 
-    /// Hands the line back when nothing is edited any more.
+    /// Queues a line, or returns it if editing has ended.
     fn put(&self, line: String) -> Result<(), (String, MutexGuard<'_, State>)> {
         let waits = |state: &mut State| !state.is_over && state.waiting.len() >= WAITING;
         let room = self.0.changed.wait_while(self.state(), waits);
@@ -149,7 +149,7 @@ impl Above {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What waits to be written, and whether the editor is to end.
+    /// Returns the waiting lines, and whether the editor must end.
     fn take(&self) -> (VecDeque<String>, bool) {
         let mut state = self.state();
         let taken = (std::mem::take(&mut state.waiting), state.is_asked_to_end);
@@ -164,7 +164,7 @@ impl fmt::Debug for Above {
     }
 }
 
-/// The end of the editor, however it comes: writes what it has not, to a terminal that is as it was.
+/// A guard that restores the terminal when the editor ends, and writes the remaining lines.
 struct Editing(Above);
 
 impl Drop for Editing {
@@ -177,7 +177,8 @@ impl Drop for Editing {
     }
 }
 
-/// The terminal while lines are edited. It stays so between them, so that nothing is echoed twice.
+/// A guard for the raw mode of the terminal. It also stays between lines, so that nothing is echoed
+/// twice.
 struct RawMode;
 
 impl RawMode {
@@ -205,7 +206,7 @@ fn edit<L: Line>(history: History, above: &Above, lines: &mpsc::Sender<L>) -> io
     write(&mut prompt)
 }
 
-/// Reads lines until nobody wants more of them.
+/// Reads lines until the receiver is dropped.
 fn read<L: Line>(prompt: &mut Prompt, above: &Above, lines: &mpsc::Sender<L>) -> io::Result<()> {
     let mut held: Option<L> = None;
     loop {

@@ -1,30 +1,30 @@
-//! [`History`]: the lines that were entered before, and the file that keeps them.
+//! [`History`]: the earlier lines, and their file.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Lines that are remembered.
+/// Most remembered lines.
 const MAX_LINES: usize = 1_000;
-/// The most that is read of the file, from its end.
+/// The most bytes to read of the file, from its end.
 const MAX_BYTES: u64 = 1024 * 1024;
-/// A line break within a line, as the file has it.
+/// A line break within a line, in the file.
 const BREAK: &str = "<\\n>";
 
-/// Lines, oldest first, and which of them is shown.
+/// The lines, oldest first, and the position of the shown one.
 #[derive(Debug, Default)]
 pub(super) struct History {
     lines: VecDeque<String>,
     file: Option<PathBuf>,
-    /// The line that is shown; one behind the last while a new one is written.
+    /// The position of the shown line; one after the last for a new one.
     at: usize,
-    /// What was written before the first look back. Only lines that begin so are shown.
+    /// The text before the first step back. Only lines with this prefix are shown.
     written: String,
 }
 
 impl History {
-    /// The lines of this file, which need not exist yet.
+    /// Opens the history of this file, which need not exist yet.
     pub(super) fn open(file: &Path) -> io::Result<Self> {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
@@ -56,10 +56,10 @@ impl History {
         Ok(history)
     }
 
-    /// Adds a line, unless it is empty or the last one again.
+    /// Adds a line, unless it is empty or equal to the last one.
     ///
     /// # Errors
-    /// If the file cannot be written. The line is remembered all the same.
+    /// The file cannot be written. The line is still remembered.
     pub(super) fn add(&mut self, line: &str) -> io::Result<()> {
         let is_new = !line.trim().is_empty() && self.lines.back().is_none_or(|last| last != line);
         if is_new {
@@ -78,7 +78,7 @@ impl History {
         }
     }
 
-    /// The line before the one that is shown.
+    /// Returns the line before the shown one.
     pub(super) fn back(&mut self, shown: &str) -> Option<String> {
         if self.at >= self.lines.len() {
             shown.clone_into(&mut self.written);
@@ -92,7 +92,7 @@ impl History {
         Some(line)
     }
 
-    /// The line after the one that is shown, at last what was written before the first look back.
+    /// Returns the line after the shown one; after the last, the text before the first step back.
     pub(super) fn forth(&mut self, shown: &str) -> Option<String> {
         if self.at >= self.lines.len() {
             return None;
@@ -107,7 +107,7 @@ impl History {
         Some(line)
     }
 
-    /// The line that is shown was changed: the next look back begins anew.
+    /// Resets the position after a change of the shown line.
     pub(super) fn leave(&mut self) {
         self.at = self.lines.len();
     }

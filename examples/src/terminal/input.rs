@@ -10,14 +10,14 @@ use tokio::sync::mpsc;
 use super::{Line, Terminal};
 use crate::cli::{Failure, complain};
 
-/// Lines that may wait to be dealt with.
+/// Most unprocessed lines.
 const WAITING: usize = 16;
 
-/// Where lines come from.
+/// A source of lines.
 pub struct Input<L> {
-    /// The lines. Ends with them.
+    /// The lines. Closed after the last one.
     pub lines: mpsc::Receiver<L>,
-    /// Where somebody sits; `None` for a pipe. Left as it was when the input is dropped, after the lines.
+    /// The terminal; `None` for a pipe. Restored when the input is dropped, after the lines.
     pub terminal: Option<Terminal>,
 }
 
@@ -29,7 +29,7 @@ impl<L> fmt::Debug for Input<L> {
     }
 }
 
-/// Reads standard input in a thread of its own, without editing.
+/// Reads standard input in its own thread, without editing.
 #[must_use]
 pub fn plain<L: Line>() -> Input<L> {
     let (sender, lines) = mpsc::channel(WAITING);
@@ -38,8 +38,7 @@ pub fn plain<L: Line>() -> Input<L> {
     Input { lines, terminal }
 }
 
-/// Reads standard input in a thread of its own. `history` is a file for what is written at a
-/// terminal.
+/// Reads standard input in its own thread. `history` is a file for the lines entered at a terminal.
 ///
 /// # Errors
 /// [`Failure`] if the file cannot be used.
@@ -74,8 +73,8 @@ pub(super) fn read<L: Line>(mut input: impl BufRead, lines: &mpsc::Sender<L>) {
     }
 }
 
-/// The next line, or what is wrong with it; `None` at the end. Never holds more than the longest
-/// line and a little.
+/// Reads the next line, or the reason why it is invalid. Returns `None` at the end. Never buffers
+/// much more than the longest line.
 fn next_line(
     input: &mut impl BufRead,
     max_bytes: usize,

@@ -11,20 +11,20 @@ pub use editor::{Above, Terminal};
 pub use input::{Input, open, plain};
 pub use output::Output;
 
-/// What a line asks a program for.
+/// A line of input to a program.
 pub trait Line: Sized + Send + 'static {
     /// The longest line, in bytes.
     const MAX_BYTES: usize;
 
-    /// Reads a line; `None` for one that asks for nothing.
+    /// Parses a line. Returns `None` for one without a request.
     fn parse(text: &str) -> Option<Self>;
 
-    /// What stands for a line that cannot be read, and why.
+    /// Returns the value for an invalid line, with the reason.
     fn wrong(why: String) -> Self;
 
-    /// What Ctrl-C asks for.
+    /// Returns the value for Ctrl-C.
     fn quit() -> Self;
 
-    /// Whether it asks for the end: nothing is read after it.
+    /// Returns whether the line ends the input.
     fn is_quit(&self) -> bool;
 }

@@ -1,4 +1,4 @@
-//! [`Output`]: lines to standard output, above the line that is being edited, if there is one.
+//! [`Output`]: lines to standard output, above the edited line, if there is one.
 
 use std::thread::{self, JoinHandle};
 
@@ -7,11 +7,10 @@ use tokio::sync::mpsc;
 use super::Above;
 use crate::cli;
 
-/// Lines that may wait for a slow reader.
+/// Most lines waiting for a slow reader.
 const WAITING: usize = 256;
 
-/// Writes lines in a thread of its own, so that a terminal that is stopped (Ctrl-S) stops nothing
-/// else.
+/// A writer of lines in its own thread, so that a stopped terminal (Ctrl-S) stops nothing else.
 #[derive(Debug)]
 pub struct Output {
     lines: mpsc::Sender<String>,
@@ -19,7 +18,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Lines go above the line that is edited, or to standard output.
+    /// Creates a writer above the edited line, or to standard output.
     #[must_use]
     pub fn new(above: Option<Above>) -> Self {
         let (lines, mut waiting) = mpsc::channel::<String>(WAITING);
@@ -34,10 +33,10 @@ impl Output {
         Self { lines, thread }
     }
 
-    /// Writes a line, after those before it.
+    /// Writes a line, after earlier ones.
     ///
     /// # Cancel safety
-    /// Dropping the future may leave the line out.
+    /// Dropping the future may lose the line.
     pub async fn line(&self, line: String) {
         // The thread ends only with this value.
         let _ = self.lines.send(line).await;
@@ -46,7 +45,7 @@ impl Output {
     /// Waits until everything is written.
     ///
     /// # Cancel safety
-    /// Dropping the future stops the waiting only.
+    /// Dropping the future only stops waiting.
     pub async fn finish(self) {
         drop(self.lines);
         let _ = tokio::task::spawn_blocking(move || self.thread.join()).await;

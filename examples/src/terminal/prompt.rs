@@ -1,7 +1,7 @@
-//! [`Prompt`]: the line that is being edited, drawn below everything else.
+//! [`Prompt`]: the edited line, drawn below everything else.
 //!
-//! The cursor is only ever moved from where it is, and every line break is written rather than left to the
-//! terminal. So nobody has to know, or ask, in which row of the screen the prompt is.
+//! The cursor moves only relative to its position, and every line break is written rather than left
+//! to the terminal. So the row of the prompt on the screen does not matter.
 
 use std::fmt::Write as _;
 
@@ -12,17 +12,17 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::history::History;
 
-/// What stands before the first line, and before others that were pasted with it.
+/// The prefix of the first line, and of others that were pasted with it.
 const FIRST: &str = "> ";
 const NEXT: &str = ". ";
-/// Terminals that do not know their size, and the narrowest that is drawn for.
+/// The size of terminals that do not know theirs, and the narrowest supported one.
 const USUAL: (u16, u16) = (80, 24);
 const NARROWEST: usize = 4;
 
-/// What a key asks for beyond editing.
+/// The request of a key, other than editing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// The line is written.
+    /// The line is complete.
     Line(String),
     /// Ctrl-C. The line is dropped.
     Interrupt,
@@ -36,14 +36,14 @@ pub(super) struct Prompt {
     history: History,
     columns: usize,
     rows: usize,
-    /// The widths of the rows from the first that is drawn to the cursor.
+    /// The widths of the drawn rows, from the first one to the cursor.
     drawn: Vec<usize>,
-    /// What is to be written to the terminal.
+    /// The output to the terminal.
     out: String,
 }
 
 impl Prompt {
-    /// An empty line on a screen of so many columns and rows.
+    /// Creates an empty line on a screen with this many columns and rows.
     pub(super) fn new(history: History, size: (u16, u16)) -> Self {
         let mut prompt = Self {
             input: Input::default(),
@@ -57,12 +57,12 @@ impl Prompt {
         prompt
     }
 
-    /// Takes what is to be written to the terminal.
+    /// Takes the output to the terminal.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(&mut self.out)
     }
 
-    /// Draws the line where the cursor is, or in the place of what was drawn.
+    /// Draws the line at the cursor, or over the earlier drawing.
     pub(super) fn draw(&mut self) {
         self.erase();
         let layout = layout(self.input.value(), self.input.cursor(), self.columns);
@@ -97,7 +97,7 @@ impl Prompt {
         self.draw();
     }
 
-    /// Drops the line. What was written stays on the screen, and the cursor is below it.
+    /// Drops the line. Its text stays on the screen, with the cursor below it.
     pub(super) fn leave(&mut self) {
         if self.input.value().is_empty() {
             self.erase();
@@ -106,7 +106,7 @@ impl Prompt {
         }
     }
 
-    /// Deals with what has happened at the terminal, and draws the line as it is then.
+    /// Handles an event of the terminal, and redraws the line.
     pub(super) fn happened(&mut self, event: &Event) -> Option<Asked> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => return self.key(key, event),
@@ -181,7 +181,7 @@ impl Prompt {
         self.input.reset();
     }
 
-    /// The history learns of a line.
+    /// Adds a line to the history.
     pub(super) fn remember(&mut self, line: &str) -> std::io::Result<()> {
         self.history.add(line)
     }
@@ -205,7 +205,7 @@ impl Prompt {
         self.history.leave();
     }
 
-    /// Goes to where the prompt begins, and clears the screen from there.
+    /// Moves to the beginning of the prompt, and clears the screen from there.
     fn erase(&mut self) {
         self.out.push('\r');
         up(&mut self.out, self.drawn.len().saturating_sub(1));
@@ -213,7 +213,7 @@ impl Prompt {
         self.drawn.clear();
     }
 
-    /// Most terminals break rows anew that have become too long.
+    /// Handles a new size. Most terminals wrap rows that have become too long.
     fn resize(&mut self, size: (u16, u16)) {
         self.set_size(size);
         let columns = self.columns;

@@ -22,14 +22,14 @@ pub struct Date {
 }
 
 impl Date {
-    /// The day in UTC of a time in seconds since 1970-01-01. Times after the year 9999 count as its
-    /// last day.
+    /// Returns the UTC day of a time in seconds since 1970-01-01. Times after the year 9999 count
+    /// as its last day.
     #[must_use]
     pub fn from_unix(seconds: u64) -> Self {
         Self::from_day(seconds / SECONDS_PER_DAY)
     }
 
-    /// The day that is this many days after 1970-01-01, at most 9999-12-31.
+    /// Returns the day this many days after 1970-01-01, at most 9999-12-31.
     #[must_use]
     pub fn from_day(day: u64) -> Self {
         // Days since 0000-03-01: with the leap day at its end, a year is easy to count in.
@@ -55,39 +55,39 @@ impl Date {
         }
     }
 
-    /// The year, from 1970 to 9999.
+    /// Returns the year, from 1970 to 9999.
     #[must_use]
     pub const fn year(self) -> u16 {
         self.year
     }
 
-    /// The month, from 1 to 12.
+    /// Returns the month, from 1 to 12.
     #[must_use]
     pub const fn month(self) -> u8 {
         self.month
     }
 
-    /// The day of the month, from 1 to 31.
+    /// Returns the day of the month, from 1 to 31.
     #[must_use]
     pub const fn day(self) -> u8 {
         self.day
     }
 
-    /// Whether both days are in one month of one year.
+    /// Returns whether both days are in one month of one year.
     #[must_use]
     pub const fn same_month(self, other: Self) -> bool {
         self.year == other.year && self.month == other.month
     }
 }
 
-/// As in `2026-11-22`.
+/// Prints the date like `2026-11-22`.
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 }
 
-/// Days since 1970-01-01, at most that of 9999-12-31.
+/// Returns the days since 1970-01-01, at most that of 9999-12-31.
 pub(super) fn day_of(unix_seconds: u64) -> u64 {
     (unix_seconds / SECONDS_PER_DAY).min(LAST_DAY)
 }

@@ -1,4 +1,4 @@
-//! [`Ledger`]: what was used in each session, on this day and in this month.
+//! [`Ledger`]: the tokens used in each session, on this day and in this month.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,10 +10,10 @@ use super::date::{Date, SECONDS_PER_DAY, day_of};
 use super::snapshot::{SessionTokens, Snapshot};
 use super::{BudgetError, Budgets, Exceeded, Scope};
 
-/// Sessions that a ledger counts unless told otherwise.
+/// The default of [`Ledger::with_max_sessions`].
 const MAX_SESSIONS: usize = 100_000;
 
-/// Tokens used, and tokens kept free for runs that go on.
+/// Tokens used, and tokens reserved for open runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Pool {
     used: u64,
@@ -49,39 +49,39 @@ impl Pool {
 #[derive(Debug, Default)]
 struct Account {
     pool: Pool,
-    /// Reservations that are not settled.
+    /// The number of unsettled reservations.
     open: usize,
     last_used: u64,
 }
 
-/// Room in the budgets that is kept for one run, until it is given to [`Ledger::settle`].
+/// Tokens of the budgets reserved for one run, until [`Ledger::settle`] releases them.
 ///
-/// A run counts for the day and the month in which it was let in, also if it ends in the next.
+/// A run counts for the day and the month in which it was admitted, even if it ends later.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "what is not settled stays reserved"]
 pub struct Reservation {
     session: SessionKey,
     day: u64,
     held: u64,
-    /// Whether the session has an account.
+    /// Whether the session is counted.
     counted: bool,
 }
 
 impl Reservation {
-    /// The session that the run belongs to.
+    /// Returns the session that the run belongs to.
     #[must_use]
     pub const fn session(&self) -> &SessionKey {
         &self.session
     }
 
-    /// The tokens that are still kept free: the estimate without what was recorded.
+    /// Returns the tokens still reserved: the estimate minus the recorded tokens.
     #[must_use]
     pub const fn held(&self) -> u64 {
         self.held
     }
 }
 
-/// What one session used.
+/// The use of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionUse<'a> {
@@ -89,23 +89,23 @@ pub struct SessionUse<'a> {
     pub session: &'a SessionKey,
     /// Its tokens.
     pub used: u64,
-    /// Runs that go on.
+    /// The number of open runs.
     pub open: usize,
-    /// When its last run was let in, in seconds since 1970.
+    /// When its last run was admitted, in seconds since 1970.
     pub last_used: u64,
 }
 
-/// The tokens of all sessions, held against [`Budgets`]. Exoclaw specification, `chat.send`, steps 5
-/// and 9.
+/// The tokens of all sessions, checked against [`Budgets`]. Exoclaw specification, `chat.send`,
+/// steps 5 and 9.
 ///
-/// A run is let in if what was used, what is reserved for other runs, and its own estimate together
-/// are within every budget; reaching a budget exactly is fine. What it then really uses is recorded
-/// even beyond a budget: it was spent.
+/// A run is admitted if the used tokens, the tokens reserved for other runs, and its own estimate
+/// together are within every budget; reaching a budget exactly is fine. Its real usage is recorded
+/// even beyond a budget, because it was spent.
 ///
 /// Time is an argument, in seconds since 1970 (UTC). A time before the latest one seen counts as
-/// that latest day, so a clock that is set back neither empties a budget nor fills another one; a
-/// clock that was far ahead keeps its day until it comes, or until a [`Snapshot`] with the right
-/// day is restored.
+/// the latest day, so setting back the clock does not reset or refill a budget; if the clock was
+/// far ahead, its day stays until it is reached, or until a [`Snapshot`] with the right day is
+/// restored.
 ///
 /// ```
 /// use exoclaw_proto::budget::{Budgets, Ledger};
@@ -124,7 +124,7 @@ pub struct SessionUse<'a> {
 pub struct Ledger {
     budgets: Budgets,
     max_sessions: usize,
-    /// Days since 1970, the latest seen.
+    /// The latest day seen, in days since 1970.
     day: u64,
     daily: Pool,
     monthly: Pool,
@@ -132,14 +132,14 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger in which nothing was used. It counts up to 100,000 sessions.
+    /// Creates a ledger without used tokens. It counts up to 100,000 sessions.
     #[must_use]
     pub fn new(budgets: Budgets) -> Self {
         Self::restore(budgets, Snapshot::default())
     }
 
-    /// A ledger that goes on from a [`snapshot`](Self::snapshot). Sessions beyond the limit are
-    /// kept too; those that are named twice are added up.
+    /// Creates a ledger that continues from a [`snapshot`](Self::snapshot). Sessions beyond the
+    /// limit are kept; duplicates are added up.
     #[must_use]
     pub fn restore(budgets: Budgets, snapshot: Snapshot) -> Self {
         let pool = |used| Pool { used, reserved: 0 };
@@ -166,20 +166,20 @@ impl Ledger {
         self
     }
 
-    /// The budgets.
+    /// Returns the budgets.
     #[must_use]
     pub const fn budgets(&self) -> Budgets {
         self.budgets
     }
 
-    /// Lets a run in, and keeps room for its estimate.
+    /// Admits a run and reserves its estimate.
     ///
-    /// A session that is new when as many as possible are counted is refused only if sessions have a
-    /// budget; else its run counts for the day and the month alone.
+    /// When the limit of sessions is reached, a new session is refused only if sessions have a
+    /// budget; otherwise its run counts only for the day and the month.
     ///
     /// # Errors
-    /// [`BudgetError`]. Of several budgets without room, the session's is named first, then the
-    /// daily one.
+    /// [`BudgetError`]. Of several exhausted budgets, the session's comes first, then the daily
+    /// one.
     pub fn reserve(
         &mut self,
         session: &SessionKey,
@@ -218,15 +218,15 @@ impl Ledger {
         })
     }
 
-    /// Records tokens that a run has used, now and then or all at its end. They are taken from what
-    /// is kept free for it.
+    /// Records tokens that a run has used, from time to time or all at its end. They reduce its
+    /// reservation.
     pub fn record(&mut self, reservation: &mut Reservation, tokens: u64) {
         let released = tokens.min(reservation.held);
         reservation.held -= released;
         self.take(reservation, tokens, released);
     }
 
-    /// Ends a run: what is still kept free for it is free for others.
+    /// Ends a run and releases the rest of its reservation.
     pub fn settle(&mut self, reservation: Reservation) {
         self.take(&reservation, 0, reservation.held);
         if let Entry::Occupied(mut entry) = self.sessions.entry(reservation.session)
@@ -253,7 +253,7 @@ impl Ledger {
         }
     }
 
-    /// Begins a new day or month if this time is in one. [`reserve`](Self::reserve) does so itself.
+    /// Begins a new day or month if the time is in one. [`reserve`](Self::reserve) does this too.
     pub fn advance(&mut self, unix_seconds: u64) {
         let day = day_of(unix_seconds);
         if day <= self.day {
@@ -266,25 +266,25 @@ impl Ledger {
         self.day = day;
     }
 
-    /// The latest day seen; 1970-01-01 if there was none.
+    /// Returns the latest day seen; 1970-01-01 if there was none.
     #[must_use]
     pub fn date(&self) -> Date {
         Date::from_day(self.day)
     }
 
-    /// The tokens used on [`date`](Self::date).
+    /// Returns the tokens used on [`date`](Self::date).
     #[must_use]
     pub const fn daily_used(&self) -> u64 {
         self.daily.used
     }
 
-    /// The tokens used in the month of [`date`](Self::date).
+    /// Returns the tokens used in the month of [`date`](Self::date).
     #[must_use]
     pub const fn monthly_used(&self) -> u64 {
         self.monthly.used
     }
 
-    /// The tokens that a session used; 0 if it is not counted.
+    /// Returns the tokens that a session used; 0 if it is not counted.
     #[must_use]
     pub fn session_used(&self, session: &SessionKey) -> u64 {
         self.sessions
@@ -292,7 +292,7 @@ impl Ledger {
             .map_or(0, |account| account.pool.used)
     }
 
-    /// Every session that is counted, in no order.
+    /// Returns every counted session, in no particular order.
     pub fn sessions(&self) -> impl ExactSizeIterator<Item = SessionUse<'_>> {
         self.sessions.iter().map(|(session, account)| SessionUse {
             session,
@@ -302,8 +302,9 @@ impl Ledger {
         })
     }
 
-    /// Forgets what a session used, and returns it. Its budget is whole again but for what runs now
-    /// have reserved. The day and the month keep their tokens. Nothing else is ever forgotten.
+    /// Resets the tokens of a session, and returns them. Its whole budget is available again,
+    /// except for the reservations of open runs. The day and the month keep their tokens. The
+    /// ledger never forgets a session by itself.
     pub fn forget(&mut self, session: &SessionKey) -> u64 {
         let Some(account) = self.sessions.get_mut(session) else {
             return 0;
@@ -315,8 +316,8 @@ impl Ledger {
         used
     }
 
-    /// What was used so far, for a store. Reservations are not part of it: record what running
-    /// turns have used before taking one that has to be complete.
+    /// Returns the tokens used so far, for a store. Reservations are not part of it: for a complete
+    /// snapshot, first record what open runs have used.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let used = self.sessions().filter(|it| it.used > 0);

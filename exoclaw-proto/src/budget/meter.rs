@@ -1,10 +1,10 @@
-//! [`Meter`]: the tokens of one run, also if it breaks off.
+//! [`Meter`]: the tokens of one run, even if it breaks off.
 
 /// One call of the model.
 #[derive(Clone, Copy, Debug, Default)]
 struct Call {
     prompt_bytes: u64,
-    /// What the latest report said, input and output together.
+    /// The tokens of the latest report, input and output together.
     reported: Option<u64>,
     /// Bytes streamed since the latest report.
     streamed_bytes: u64,
@@ -20,13 +20,13 @@ impl Call {
     }
 }
 
-/// Counts the tokens of one run: one call of the model, or several with tools between them.
+/// A counter of the tokens of one run: one call of the model, or several with tools between them.
 ///
-/// What the model reports counts as reported. What no report covers is estimated from its size, so
-/// that a run that breaks off because a client left or the model failed counts too: the prompt at a
-/// quarter of its bytes if nothing was reported in the call, and what was streamed after the latest
-/// report, or without one, at a quarter of its bytes, both rounded up. Of several reports in one
-/// call the latest one counts: they are running totals. Calls are added up.
+/// Tokens that the model reports count as reported. The rest is estimated from its size, so that a
+/// run that breaks off because the client left or the model failed counts too: the prompt at a
+/// quarter of its bytes if the call had no report, and the bytes streamed since the latest report,
+/// if any, at a quarter, both rounded up. The latest report of a call replaces earlier ones,
+/// because reports are running totals. Calls are added up.
 ///
 /// ```
 /// use exoclaw_proto::budget::Meter;
@@ -43,13 +43,13 @@ impl Call {
 #[derive(Clone, Debug, Default)]
 #[must_use = "a run that is not settled is not counted"]
 pub struct Meter {
-    /// Of calls that have ended and were not taken.
+    /// The tokens of ended calls that were not taken.
     ended: u64,
     call: Option<Call>,
 }
 
 impl Meter {
-    /// A run that has called nothing yet.
+    /// Creates the meter of a new run.
     pub const fn new() -> Self {
         Self {
             ended: 0,
@@ -57,7 +57,7 @@ impl Meter {
         }
     }
 
-    /// The model is called, with a prompt of this size. A call before it has ended.
+    /// Records the start of a call with a prompt of this size. Ends the previous call.
     pub fn call_started(&mut self, prompt_bytes: usize) {
         self.end_call();
         self.call = Some(Call {
@@ -66,28 +66,28 @@ impl Meter {
         });
     }
 
-    /// The model has sent this much: text, or the arguments of a tool.
+    /// Records bytes that the model has sent: text, or the arguments of a tool.
     pub fn streamed(&mut self, bytes: usize) {
         let call = self.call.get_or_insert_default();
         call.streamed_bytes = call.streamed_bytes.saturating_add(bytes as u64);
     }
 
-    /// The model has said how many tokens this call has used so far. Replaces what it said in this
-    /// call before.
+    /// Records the model's report of the tokens that this call has used so far. Replaces earlier
+    /// reports of the call.
     pub fn reported(&mut self, input_tokens: u64, output_tokens: u64) {
         let call = self.call.get_or_insert_default();
         call.reported = Some(input_tokens.saturating_add(output_tokens));
         call.streamed_bytes = 0;
     }
 
-    /// Takes the tokens of the calls that have ended, so that a long run can be recorded as it goes.
-    /// They are not counted again.
+    /// Takes the tokens of ended calls, to record a long run while it continues. They are not
+    /// counted again.
     #[must_use = "they are not counted again"]
     pub const fn take_ended(&mut self) -> u64 {
         std::mem::replace(&mut self.ended, 0)
     }
 
-    /// Ends the run: its tokens, without those that were [taken](Self::take_ended).
+    /// Ends the run and returns its tokens, without those [taken](Self::take_ended) before.
     #[must_use = "a run that is not recorded is not counted"]
     pub fn settle(mut self) -> u64 {
         self.end_call();

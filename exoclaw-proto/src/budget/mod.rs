@@ -40,19 +40,19 @@ pub use snapshot::{SessionTokens, Snapshot};
 use crate::error::BUDGET_EXCEEDED;
 
 rpc_core::config! {
-    /// How many tokens may be used; `None` is any number. The default is no limit.
+    /// Limits on tokens; `None` means no limit, which is the default.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Budgets {
-        /// In one session, from its first message on.
+        /// The limit of one session, from its first message on.
         pub session: Option<u64> = None => with_session,
-        /// By all sessions together on one day (UTC).
+        /// The limit of all sessions together on one day (UTC).
         pub daily: Option<u64> = None => with_daily,
-        /// By all sessions together in one calendar month (UTC).
+        /// The limit of all sessions together in one calendar month (UTC).
         pub monthly: Option<u64> = None => with_monthly,
     }
 }
 
-/// What a budget is for. Exhaustive: these are the three that the protocol's error text names.
+/// The scope of a budget. Exhaustive: the protocol's error text has these three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// One session.
@@ -64,7 +64,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The scope's name in the error text.
+    /// Returns the scope's name in the error text.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,8 +81,8 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A budget has no room for another run. Retry a daily or monthly one in the next day or month
-/// (UTC); a session's budget is used up for good unless the gateway forgets it.
+/// The error if a budget has no room for another run. Retry a daily or monthly one on the next day
+/// or month (UTC); a session's budget stays exhausted unless the gateway resets it.
 ///
 /// ```
 /// use exoclaw_proto::budget::{Exceeded, Scope};
@@ -95,19 +95,19 @@ impl fmt::Display for Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("token budget exceeded ({scope}: {used}/{limit})")]
 pub struct Exceeded {
-    /// Which budget.
+    /// The scope of the budget.
     pub scope: Scope,
-    /// The tokens that were used so far, without the estimate of the refused run.
+    /// The tokens used so far, without the estimate of the refused run.
     pub used: u64,
     /// The budget.
     pub limit: u64,
 }
 
 impl Exceeded {
-    /// Reads the text of an error. `None` if it is another error.
+    /// Parses the text of an error. Returns `None` for any other error.
     ///
-    /// Gateways differ in whether they name the session, as in
-    /// `token budget exceeded (session:default:websocket:acc:main: 39/40)`; both are read.
+    /// Some gateways name the session, as in `token budget exceeded
+    /// (session:default:websocket:acc:main: 39/40)`; both forms are accepted.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let inner = text.strip_prefix(BUDGET_EXCEEDED)?.strip_suffix(')')?;
@@ -126,21 +126,21 @@ impl Exceeded {
     }
 }
 
-/// Digits only, where `u64::from_str` takes a sign too.
+/// Parses digits only; `u64::from_str` accepts a sign too.
 fn number(text: &str) -> Option<u64> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok())?
 }
 
-/// A run that was not let in; nothing changed.
+/// The error for a run that was not admitted; nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BudgetError {
     /// A budget has no room.
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
-    /// The session is new, sessions have a budget, and no more of them can be counted. Retry after
-    /// [`Ledger::forget`].
+    /// The session is new, sessions have a budget, and the limit of sessions is reached. Retry
+    /// after [`Ledger::forget`].
     #[error("the tokens of {max} sessions are counted, and there is no room for another")]
     TooManySessions {
         /// The limit.
@@ -148,7 +148,7 @@ pub enum BudgetError {
     },
 }
 
-/// A guess at the tokens of a prompt, from the bytes of its contents: a quarter of them, and one.
+/// Estimates the tokens of a prompt from the bytes of its contents: a quarter of them, plus one.
 #[must_use]
 pub const fn estimate(bytes: usize) -> u64 {
     // A `usize` is at most 64 bits wide.

@@ -1,10 +1,10 @@
-//! [`Snapshot`]: what a [`Ledger`](super::Ledger) has counted, as plain data for a store.
+//! [`Snapshot`]: the counts of a [`Ledger`](super::Ledger), as plain data for a store.
 
 use serde::{Deserialize, Serialize};
 
 use crate::session::SessionKey;
 
-/// What a ledger has counted. Members that are absent count as zero.
+/// The counts of a ledger. Absent members are zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -19,7 +19,7 @@ pub struct Snapshot {
     pub sessions: Vec<SessionTokens>,
 }
 
-/// What a session has used.
+/// The tokens of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionTokens {
@@ -27,13 +27,13 @@ pub struct SessionTokens {
     pub session: SessionKey,
     /// Its tokens.
     pub used: u64,
-    /// When its last run was let in, in seconds since 1970.
+    /// When its last run was admitted, in seconds since 1970.
     #[serde(default)]
     pub last_used: u64,
 }
 
 impl SessionTokens {
-    /// A session that has used so much.
+    /// Creates the entry of a session.
     #[must_use]
     pub const fn new(session: SessionKey, used: u64, last_used: u64) -> Self {
         Self {

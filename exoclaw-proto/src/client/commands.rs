@@ -1,4 +1,4 @@
-//! The commands of [`ClientConn`]: each is taken whole or refused with nothing changed.
+//! The commands of [`ClientConn`]. A refused command changes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::frame::{
 };
 
 impl ClientConn {
-    /// Asks whether the gateway is there. Not the WebSocket ping, which is automatic.
+    /// Checks that the gateway responds. Not the WebSocket ping, which is automatic.
     ///
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
@@ -40,13 +40,13 @@ impl ClientConn {
         self.request(&Call::PluginList, now)
     }
 
-    /// Says something. [`Chat`](super::ClientEvent::Chat) events follow and then
+    /// Sends a chat message. [`Chat`](super::ClientEvent::Chat) events follow and then
     /// [`ChatEnded`](super::ClientEvent::ChatEnded), exactly once, unless the chat is
     /// [cancelled](Self::cancel).
     ///
     /// # Errors
     /// As for [`call`](Self::call). Repeating a chat that may have reached the gateway may cost
-    /// tokens twice, and the session remembers both.
+    /// tokens twice, and appear twice in the session.
     pub fn chat_send(&mut self, chat: &ChatSend, now: Instant) -> Result<CallId, Refused> {
         let summary = ChatSummary::default();
         let idle = self.config.chat_idle_timeout;
@@ -57,8 +57,8 @@ impl ClientConn {
         self.send(encode, Kind::Chat(summary), idle, until, now)
     }
 
-    /// Asks for the last turns of a session, at most `limit`. A future method: gateways may not
-    /// have it. The answer parses as a list of [`Turn`](crate::frame::Turn)s.
+    /// Asks for the last turns of a session, at most `limit`. A future method that gateways may not
+    /// have. The answer parses as a list of [`Turn`](crate::frame::Turn)s.
     ///
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
@@ -75,7 +75,7 @@ impl ClientConn {
         self.request(&Call::ChatHistory(history), now)
     }
 
-    /// Asks for the sessions. A future method: gateways may not have it. The answer parses as a
+    /// Asks for the sessions. A future method that gateways may not have. The answer parses as a
     /// list of [`Session`](crate::frame::Session)s.
     ///
     /// # Errors
@@ -84,8 +84,8 @@ impl ClientConn {
         self.request(&Call::SessionList, now)
     }
 
-    /// Forgets the turns of a session. A future method: gateways may not have it. The answer parses
-    /// as [`Cleared`](crate::frame::Cleared).
+    /// Forgets the turns of a session. A future method that gateways may not have. The answer
+    /// parses as [`Cleared`](crate::frame::Cleared).
     ///
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
@@ -93,7 +93,7 @@ impl ClientConn {
         self.request(&Call::SessionClear(session.clone()), now)
     }
 
-    /// Loads a plugin. A future method: gateways may not have it.
+    /// Loads a plugin. A future method that gateways may not have.
     ///
     /// # Errors
     /// As for [`call`](Self::call).
@@ -102,7 +102,7 @@ impl ClientConn {
         self.request(&Call::PluginLoad(PluginLoad { name, path }), now)
     }
 
-    /// Unloads a plugin. A future method: gateways may not have it.
+    /// Unloads a plugin. A future method that gateways may not have.
     ///
     /// # Errors
     /// As for [`call`](Self::call).
@@ -111,8 +111,8 @@ impl ClientConn {
         self.request(&Call::PluginUnload(PluginUnload { name }), now)
     }
 
-    /// Asks what is used of the token budgets, for the whole gateway or also for one session. A
-    /// future method: gateways may not have it. The answer parses as a
+    /// Asks for the use of the token budgets of the whole gateway, and optionally of one session. A
+    /// future method that gateways may not have. The answer parses as a
     /// [`BudgetStatus`](crate::frame::BudgetStatus).
     ///
     /// # Errors
@@ -128,8 +128,8 @@ impl ClientConn {
         self.request(&Call::BudgetStatus(of), now)
     }
 
-    /// Searches what is remembered about a session's user. A future method: gateways may not have
-    /// it. The answer parses as a list of [`Fact`](crate::frame::Fact)s.
+    /// Searches the facts remembered about a session's user. A future method that gateways may not
+    /// have. The answer parses as a list of [`Fact`](crate::frame::Fact)s.
     ///
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
@@ -168,17 +168,17 @@ impl ClientConn {
         self.send(encode, Kind::Unary, idle, None, now)
     }
 
-    /// Calls any method. `params` is any JSON value, as a rule an object. A
-    /// [`Reply`](super::ClientEvent::Reply) with the id follows exactly once, unless the call is
+    /// Calls any method. `params` is any JSON value, usually an object. A
+    /// [`Reply`](super::ClientEvent::Reply) with this id follows exactly once, unless the call is
     /// [cancelled](Self::cancel).
     ///
-    /// Of a method that streams its answer only the end is told: use
+    /// For a method with a streamed answer it reports only the end: use
     /// [`chat_send`](Self::chat_send) for chats.
     ///
     /// # Errors
     /// [`Refused::NotReady`] before the hello, [`Refused::Closed`], [`Refused::TooManyCalls`],
     /// [`Refused::QueueFull`], [`Refused::TooLarge`], and [`Refused::Encode`] for parameters that
-    /// are no JSON. [`Refused::is_retryable`] says which of them pass.
+    /// are not JSON. [`Refused::is_retryable`] says which of them are temporary.
     pub fn call(
         &mut self,
         method: &str,
@@ -190,8 +190,9 @@ impl ClientConn {
         self.send(encode, Kind::Unary, idle, None, now)
     }
 
-    /// Lets a request in flight wait this long for the gateway's next [progress](Self#timeouts), from
-    /// `now` and from each progress on; `None` for ever. `false` if it has ended.
+    /// Sets how long a request in flight waits for the gateway's next [progress](Self#timeouts),
+    /// from `now` and from each progress on; `None` waits for ever. Returns `false` if the request
+    /// has ended.
     pub fn set_timeout(&mut self, id: CallId, timeout: Option<Duration>, now: Instant) -> bool {
         let Some(pending) = self.awaited(id) else {
             return false;
@@ -201,8 +202,8 @@ impl ClientConn {
         self.calls.extend(id, deadline)
     }
 
-    /// Lets a request in flight take this long as a whole, from `now`, whatever comes; `None` for
-    /// ever. Its wait for progress begins anew. `false` if it has ended.
+    /// Sets the total timeout of a request in flight, from `now`, whatever its progress; `None`
+    /// waits for ever. Restarts its wait for progress. Returns `false` if the request has ended.
     pub fn set_total_timeout(
         &mut self,
         id: CallId,
@@ -218,25 +219,25 @@ impl ClientConn {
     }
 
     /// Forgets a request or a chat: no event about it follows, and its frames are dropped. The
-    /// gateway is not told, because the protocol has no way to: it goes on to the end. `false` if
-    /// it has ended.
+    /// gateway does not learn of it, because the protocol has no cancellation, and continues to the
+    /// end. Returns `false` if it has ended.
     ///
-    /// Events that were made before are still there to be polled.
+    /// Earlier events can still be polled.
     pub fn cancel(&mut self, id: CallId) -> bool {
         self.forget(id, None).is_some()
     }
 
-    /// Closes with code 1000. What is queued is sent first; what is in flight ends at once.
+    /// Closes with code 1000. Queued frames are sent first; everything in flight ends at once.
     pub fn close(&mut self, now: Instant) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
     }
 
-    /// Closes with this frame. What is queued is sent first; what is in flight ends at once.
+    /// Closes with this frame. Queued frames are sent first; everything in flight ends at once.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
         self.core.close_with(CloseReason::Local, frame);
     }
 
-    /// A request that somebody waits for.
+    /// Returns a request that was not cancelled.
     fn awaited(&mut self, id: CallId) -> Option<&mut Pending> {
         let pending = self.calls.get_mut(id)?;
         (!self.core.is_closed() && !pending.is_forgotten()).then_some(pending)

@@ -15,12 +15,11 @@ use crate::limits::{
 
 /// The delay before the first reconnect.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
-/// No reconnect waits longer.
+/// The longest delay before a reconnect.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
-/// When to connect again after a line was lost: after 1 s, then twice as long each time up to 30 s,
-/// with jitter, without end. A hello starts the delays anew. The specification says nothing about
-/// it.
+/// Returns the default reconnect policy: after 1 s, then twice as long each time up to 30 s, with
+/// jitter, without end. A hello resets the delays. The specification has no rule.
 #[must_use]
 pub const fn reconnect_policy() -> ReconnectPolicy {
     let backoff = BackoffPolicy::new(FIRST_DELAY, 2.0)
@@ -30,7 +29,7 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 }
 
 rpc_core::config! {
-    /// How a client gets in, how long it waits, and as whom it chats.
+    /// The token, timeouts, limits and chat identity of a client.
     ///
     /// ```
     /// use std::time::Duration;
@@ -44,47 +43,47 @@ rpc_core::config! {
     /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
-        /// The token; `None` for a gateway that wants none. Default `None`.
+        /// The token; `None` for a gateway that requires none. Default `None`.
         pub token: Option<Secret> = None,
         /// How long a client with a token waits for the hello. Default 10 s.
         pub hello_timeout: Duration = HELLO_TIMEOUT => with_hello_timeout,
-        /// How long a client without a token waits for the hello. A gateway that wants a token is
-        /// silent until it gets one, so this is how its wish is noticed. Default 3 s.
+        /// How long a client without a token waits for the hello. A gateway that requires a token
+        /// is silent until it gets one, so this timeout detects it. Default 3 s.
         pub tokenless_hello_timeout: Duration = TOKENLESS_HELLO_TIMEOUT
             => with_tokenless_hello_timeout,
         /// How long each request that is not streamed waits for its answer, from the gateway's last
         /// [progress](super::ClientConn#timeouts). Default 30 s.
         pub call_timeout: Duration = CALL_TIMEOUT => with_call_timeout,
         /// How long a chat waits for its next frame, from the gateway's last
-        /// [progress](super::ClientConn#timeouts); `None` for ever. Default 60 s.
+        /// [progress](super::ClientConn#timeouts); `None` waits for ever. Default 60 s.
         pub chat_idle_timeout: Option<Duration> = Some(CHAT_IDLE_TIMEOUT) => with_chat_idle_timeout,
-        /// How long a chat may take as a whole, from when it was sent, whatever comes; `None` for ever.
-        /// While nothing is read it waits as the others do. Time in which a gateway answers other
-        /// requests first counts. Default `None`.
+        /// How long a chat may take as a whole after it was sent, whatever its progress; `None`
+        /// means no limit. Like other timeouts it does not expire while nothing is read. It
+        /// includes the time in which a gateway answers other requests first. Default `None`.
         pub chat_total_timeout: Option<Duration> = None => with_chat_total_timeout,
-        /// Pings after the hello, and when silence counts as death: never while a request or a chat is
-        /// open, because known gateways answer pings only between requests. Default every 30 s, and
-        /// 30 s after a ping.
+        /// How often to ping after the hello, and how long to wait for any sign of life after a
+        /// ping; without a limit while a request or a chat is open, because known gateways answer
+        /// pings only between requests. Default 30 s and 30 s.
         pub keep_alive: KeepAlive = KeepAlive::default()
             .with_interval(Some(PING_INTERVAL))
             .with_pong_timeout(PONG_TIMEOUT) => with_keep_alive,
-        /// Bounds on size and number.
+        /// Limits on sizes and counts.
         pub limits: Limits = Limits::default() => with_limits,
-        /// The channel of chats that name none. Default `websocket`.
+        /// The channel of chats that do not set one. Default `websocket`.
         pub channel: Str = Str::from_static("websocket") => with_channel(impl Into<Str>),
-        /// The account of chats that name none. Default `user`.
+        /// The account of chats that do not set one. Default `user`.
         pub account: Str = Str::from_static("user") => with_account(impl Into<Str>),
-        /// The peer of chats that name none; `None` leaves it to the gateway, which takes `main`.
+        /// The peer of chats that name none; `None` leaves it to the gateway, which uses `main`.
         /// Default `None`.
         pub peer: Option<Str> = None,
         /// Whether [`connect`](crate::net::connect) may send the token to another machine without
-        /// encryption: whoever sees the traffic then sees the token. Default no.
+        /// encryption, where anyone who sees the traffic can read it. Default no.
         pub insecure_token: bool = false => with_insecure_token,
     }
 }
 
 impl ClientConfig {
-    /// No token; everything by default.
+    /// Creates the default configuration, without a token.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -104,8 +103,8 @@ impl ClientConfig {
         self
     }
 
-    /// A chat with this content as [`channel`](Self::channel), [`account`](Self::account) and
-    /// [`peer`](Self::peer).
+    /// Creates a chat with this content for [`channel`](Self::channel), [`account`](Self::account)
+    /// and [`peer`](Self::peer).
     #[must_use]
     pub fn chat(&self, content: impl Into<Str>) -> ChatSend {
         let mut chat = ChatSend::new(&self.channel, &self.account, content);
@@ -113,7 +112,7 @@ impl ClientConfig {
         chat
     }
 
-    /// The session of such chats.
+    /// Returns the session of the chats made by [`chat`](Self::chat).
     #[must_use]
     pub fn session(&self) -> SessionRef {
         let mut session = SessionRef::new(&self.channel, &self.account);

@@ -1,58 +1,59 @@
-//! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
+//! [`ClientEvent`]: the events of a [`ClientConn`](super::ClientConn).
 
 use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json};
 
 use crate::error::RpcError;
 use crate::frame::{Hello, StreamEvent, Usage};
 
-/// What happened on a connection.
+/// An event of a connection.
 ///
-/// `Ready` comes once and before every answer; if the gateway says no hello, `Closed` comes instead
-/// of it. `Closed` is the last event, and every request and chat has ended before it.
+/// `Ready` comes once, before every answer; if the gateway sends no hello, `Closed` comes instead.
+/// `Closed` is the last event, and every request and chat has ended before it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// The gateway has said hello. Commands are taken from now on.
+    /// The gateway sent its hello. Commands are accepted from now on.
     Ready(Hello),
-    /// A request that is not streamed has ended.
+    /// A request without a stream has ended.
     Reply {
-        /// Which.
+        /// The request.
         id: CallId,
-        /// How; the value may be null.
+        /// Its result; the value may be null.
         result: Result<Json, CallError<RpcError>>,
     },
     /// One step of a chat.
     Chat {
-        /// Which.
+        /// The chat.
         id: CallId,
-        /// The step: neither `done` nor `error`, which are told as the end.
+        /// The step: never `done` or `error`, which are reported as
+        /// [`ChatEnded`](ClientEvent::ChatEnded).
         event: StreamEvent,
     },
     /// A chat has ended.
     ChatEnded {
-        /// Which.
+        /// The chat.
         id: CallId,
-        /// How.
+        /// Its result.
         result: Result<ChatSummary, CallError<RpcError>>,
     },
-    /// The gateway complains about something that it could match to no request: the id is `"0"` or
-    /// missing. The connection goes on.
+    /// The gateway sent an error that belongs to no request: its id is `"0"` or missing. The
+    /// connection continues.
     GatewayError(RpcError),
-    /// A frame could not be read and was skipped. Requests and chats go on waiting.
+    /// A frame could not be decoded and was skipped. Requests and chats keep waiting.
     Warning(DecodeError),
     /// The connection has ended.
     Closed(CloseReason),
 }
 
-/// What a chat that has ended well came to.
+/// The summary of a successful chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatSummary {
-    /// What all calls of the model cost together.
+    /// The total usage of all calls of the model.
     pub usage: Usage,
-    /// How many frames the chat had, without the last one.
+    /// The number of frames of the chat, without the last one.
     pub frames: u64,
-    /// How many bytes of text the model has written.
+    /// The number of bytes of text from the model.
     pub text_bytes: u64,
 }
 
@@ -69,7 +70,7 @@ impl ChatSummary {
 }
 
 impl ClientEvent {
-    /// About how many bytes of the frame the event keeps.
+    /// Returns about how many bytes of the frame the event keeps.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {

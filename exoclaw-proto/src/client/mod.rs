@@ -34,40 +34,39 @@ use pending::{Kind, Pending};
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ChatSummary, ClientEvent};
 
-/// What the connection waits for.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientState {
-    /// The gateway's hello.
+    /// Waiting for the gateway's hello.
     AwaitHello,
-    /// Nothing: commands are taken.
+    /// Ready: commands are accepted.
     Ready,
     /// The connection has ended.
     Closed,
 }
 
-/// How a request ends, whatever its kind.
+/// The result of a request of any kind.
 type End = Result<Json, CallError<RpcError>>;
 
-/// The client's side of one open connection. It sends the token, if it has one, and takes commands
-/// once the gateway has said hello.
+/// The client's side of one open connection. It sends the token, if it has one, and accepts
+/// commands after the gateway's hello.
 ///
-/// A refused token ends it with [`CloseReason::Authentication`], which is never worth a new
-/// connection: a refusal in the gateway's words, the close code 4001, a gateway that closes in order
-/// before it said hello, and silence where no token was sent; the last two only if it has not let
-/// the client in [before](Self::again). A line that is cut before the hello is
-/// [`CloseReason::Lost`].
+/// A refused token ends it with [`CloseReason::Authentication`]; a new connection does not help. A
+/// refusal is an error frame that says so, the close code 4001, an orderly close before the hello,
+/// or silence after no token was sent; the last two only if the gateway has not admitted the client
+/// [before](Self::again). A connection lost before the hello is [`CloseReason::Lost`].
 ///
 /// # Timeouts
 /// Known gateways answer the requests of a connection one after the other, so a request waits for
-/// those before it. Its timeout runs from the gateway's last progress: a frame about the request, or
-/// about one that was sent before it and has not ended, also if the application has
-/// [cancelled](Self::cancel) that one. Frames about later requests are none. So a request of which
-/// a gateway that answers side by side loses track times out as soon as the requests before it have
-/// ended and it has heard nothing for its own time; and if the gateway falls silent, all requests
-/// time out. While [nothing is read](Machine::wants_input) no request does.
+/// those before it. Its timeout runs from the gateway's last progress: a frame about the request,
+/// or about an earlier one that has not ended, even if the application has
+/// [cancelled](Self::cancel) that one. Frames about later requests do not count. So a request that
+/// a concurrent gateway loses times out when the requests before it have ended and no frame about
+/// it has arrived for the length of its timeout; and if the gateway falls silent, all requests time
+/// out. No request times out while [nothing is read](Machine::wants_input).
 ///
-/// What bounds a request as a whole, whatever comes, is separate:
+/// The total timeout of a request is separate:
 /// [`chat_total_timeout`](ClientConfig::with_chat_total_timeout) and
 /// [`set_total_timeout`](Self::set_total_timeout).
 ///
@@ -87,22 +86,23 @@ type End = Result<Json, CallError<RpcError>>;
 pub struct ClientConn {
     config: Arc<ClientConfig>,
     core: MachineCore<ClientEvent>,
-    /// Hello was said.
+    /// Whether the hello has arrived.
     ready: bool,
     calls: PendingCalls<Pending>,
-    /// How many of them nobody waits for any more.
+    /// How many of them were cancelled.
     forgotten: usize,
     progress: Progress,
-    /// An earlier connection was let in with the same configuration.
+    /// Whether an earlier connection with the same configuration was admitted.
     let_in_before: bool,
-    /// A token was sent that the gateway may not have wanted: it then calls it a bad request.
+    /// Whether a token was sent that the gateway may answer as a bad request, because it requires
+    /// none.
     token_echo: bool,
     stray: u64,
 }
 
 impl ClientConn {
-    /// A connection that was just opened. `seed` makes the request ids of this connection; it
-    /// should be random.
+    /// Creates the machine of a connection that was just opened. `seed` generates the request ids
+    /// of this connection; it should be random.
     #[must_use]
     pub fn new(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
         let config = config.into();
@@ -127,9 +127,9 @@ impl ClientConn {
         conn
     }
 
-    /// As [`new`](Self::new), after an earlier connection with the same configuration was let in. The
-    /// gateway has no wish for another token then, so only its word or the code 4001 are a refusal:
-    /// silence, or a Close before the hello, is a fault that may pass.
+    /// Creates a machine like [`new`](Self::new), after an earlier connection with the same
+    /// configuration was admitted. Then only a refusal in words or the code 4001 counts as a
+    /// refused token; silence, or a Close before the hello, is a temporary fault.
     #[must_use]
     pub fn again(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
         let mut conn = Self::new(config, seed, now);
@@ -137,7 +137,7 @@ impl ClientConn {
         conn
     }
 
-    /// What the connection waits for.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn state(&self) -> ClientState {
         match (self.core.is_closed(), self.ready) {
@@ -147,20 +147,20 @@ impl ClientConn {
         }
     }
 
-    /// How many requests and chats are in flight.
+    /// Returns how many requests and chats are in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.calls.len() - self.forgotten
     }
 
-    /// How many frames were dropped because they belong to nothing in flight: late frames of chats
-    /// that were cancelled or have ended, answers to what nobody asked, a second hello.
+    /// Returns how many frames were dropped because they belong to nothing in flight: late frames
+    /// of chats that were cancelled or have ended, unexpected answers, a second hello.
     #[must_use]
     pub const fn stray_frames(&self) -> u64 {
         self.stray
     }
 
-    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         let call = self.core.unless_paused(self.calls.poll_timeout());
@@ -240,8 +240,8 @@ impl ClientConn {
         self.push(ClientEvent::Chat { id, event });
     }
 
-    /// A frame that cannot be read still shows that its chat lives; and a chat that failed must not
-    /// look like one that went well because the words are missing.
+    /// Handles a frame that does not decode. It still counts as progress of its chat; and a failed
+    /// chat must not look successful because its error text is missing.
     fn on_bad_frame(&mut self, error: DecodeError, text: &str, now: Instant) {
         let readable_size = text.len() <= self.config.limits.max_message_bytes;
         let member = |name| find_member(text, name).filter(|_| readable_size);
@@ -261,7 +261,7 @@ impl ClientConn {
         }
     }
 
-    /// The gateway has ended a request.
+    /// Handles the end of a request.
     fn end_call(&mut self, id: &str, end: End, now: Instant) {
         let Some(id) = CallId::parse(id) else {
             self.stray += 1;
@@ -282,7 +282,7 @@ impl ClientConn {
         }
     }
 
-    /// Takes a request in flight out.
+    /// Removes a request in flight.
     fn take(&mut self, id: CallId) -> Option<Pending> {
         let pending = self.calls.complete(id).live()?;
         self.progress.ended(pending.frame);
@@ -290,8 +290,8 @@ impl ClientConn {
         Some(pending)
     }
 
-    /// Takes a request from whoever waits for it. The gateway works on, and the requests behind it
-    /// wait as long as it does, so it is kept for as long as it gets on.
+    /// Marks a request as cancelled. The gateway continues to work on it, and later requests wait
+    /// for it, so it is kept as long as the gateway makes progress.
     fn forget(&mut self, id: CallId, now: Option<Instant>) -> Option<Pending> {
         let pending = self.calls.get_mut(id).filter(|it| !it.is_forgotten())?;
         if self.forgotten >= self.config.limits.max_pending {
@@ -312,7 +312,7 @@ impl ClientConn {
         Some(pending)
     }
 
-    /// The deadline of a request has passed: it ends, unless the gateway has got on meanwhile.
+    /// Handles the deadline of a request: it ends, unless the gateway has made progress meanwhile.
     fn on_deadline(&mut self, id: CallId, now: Instant) {
         let Some(pending) = self.calls.get(id) else {
             return;
@@ -344,8 +344,8 @@ impl ClientConn {
             .close(CloseReason::Authentication { message }, CloseFrame::NORMAL);
     }
 
-    /// What the end of the line means. Known gateways refuse a token with a Close without a code,
-    /// and their words may get lost.
+    /// Returns the reason of a disconnect. Known gateways refuse a token with a Close without a
+    /// code, and their error text may get lost.
     fn meaning(&self, why: Disconnect) -> CloseReason {
         let waiting = !self.ready && !self.let_in_before;
         let words = match &why {
@@ -402,7 +402,7 @@ fn remote(words: impl Into<Str>) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(words))
 }
 
-/// The event that ends a request; `None` if nobody waits for it.
+/// Returns the event that ends a request, or `None` if the request was cancelled.
 fn ended(id: CallId, kind: &Kind, end: End) -> Option<ClientEvent> {
     Some(match *kind {
         Kind::Unary => ClientEvent::Reply { id, result: end },
@@ -486,7 +486,7 @@ impl Machine for ClientConn {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state, not the contents.
 impl fmt::Debug for ClientConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConn")

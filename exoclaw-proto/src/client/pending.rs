@@ -1,4 +1,4 @@
-//! [`Pending`]: what the machine keeps of a request in flight.
+//! [`Pending`]: the machine's record of a request in flight.
 
 use std::time::{Duration, Instant};
 
@@ -14,23 +14,23 @@ pub(super) struct Pending {
     pub(super) frame: FrameNumber,
     /// How long the gateway may make no progress.
     pub(super) idle: Option<Duration>,
-    /// When it ends, whatever comes.
+    /// When it ends, whatever its progress.
     pub(super) until: Option<Instant>,
     pub(super) kind: Kind,
 }
 
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// One answer ends it.
+    /// A request that one answer ends.
     Unary,
-    /// Frames until the last one.
+    /// A chat, with several frames.
     Chat(ChatSummary),
-    /// Nobody waits for it any more, but the gateway may be at work on it.
+    /// A cancelled request that the gateway may still work on.
     Forgotten,
 }
 
 impl Pending {
-    /// When it has waited too long, if the last progress was made then.
+    /// Returns its deadline, given the time of the last progress.
     pub(super) fn deadline(&self, progress: Instant) -> Option<Instant> {
         let idle = self.idle.map(|idle| later(progress, idle));
         [idle, self.until].into_iter().flatten().min()

@@ -13,17 +13,17 @@ tagged! {
     /// A method and its parameters. Exoclaw specification, *Methods*.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Call by "method" in "params" {
-        /// Is the gateway there?
+        /// Check that the gateway responds.
         "ping" => Ping = Nothing {},
-        /// Version, plugins and sessions.
+        /// Get version, plugins and sessions.
         "status" => Status = Nothing {},
-        /// Say something and get a streamed answer.
+        /// Send a chat message and get a streamed answer.
         "chat.send" => ChatSend(ChatSend),
-        /// The plugins that are loaded.
+        /// List the loaded plugins.
         "plugin.list" => PluginList = Nothing {},
-        /// The last turns of a session.
+        /// Get the last turns of a session.
         "chat.history" => ChatHistory(ChatHistory),
-        /// The sessions.
+        /// List the sessions.
         "session.list" => SessionList = Nothing {},
         /// Forget the turns of a session.
         "session.clear" => SessionClear(SessionRef),
@@ -31,15 +31,15 @@ tagged! {
         "plugin.load" => PluginLoad(PluginLoad),
         /// Unload a plugin.
         "plugin.unload" => PluginUnload(PluginUnload),
-        /// What is used of the token budgets.
+        /// Get the use of the token budgets.
         "budget.status" => BudgetStatus(BudgetOf),
-        /// Search what is remembered about a session's user.
+        /// Search the facts remembered about a session's user.
         "memory.search" => MemorySearch(MemorySearch),
     }
 }
 
 impl Call {
-    /// The method; `None` for one that this crate does not know, also because of its parameters.
+    /// Returns the method; `None` for an unknown method or wrong parameters.
     #[must_use]
     pub fn method(&self) -> Option<Method> {
         match self {
@@ -48,8 +48,8 @@ impl Call {
         }
     }
 
-    /// What a gateway answers to [`Unknown`](Self::Unknown): that it has no such method, or what is
-    /// wrong with the parameters. `None` for all others.
+    /// Returns the error that a gateway answers to [`Unknown`](Self::Unknown): that the method is
+    /// unknown, or what is wrong with its parameters. `None` for all other calls.
     #[must_use]
     pub fn refusal(&self, limits: &Limits) -> Option<RpcError> {
         let Self::Unknown { tag, content } = self else {
@@ -71,7 +71,7 @@ pub struct ChatSend {
     pub channel: Str,
     /// The account within the channel.
     pub account: Str,
-    /// What the user says.
+    /// The user's message.
     pub content: Str,
     /// The peer; `None` is [`DEFAULT_PEER`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ pub struct ChatSend {
     pub team: Option<Str>,
 }
 
-/// Names a session: the same members as a chat, without the content.
+/// The parameters that name a session: those of a chat, without the content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionRef {
@@ -107,10 +107,10 @@ pub struct SessionRef {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct ChatHistory {
-    /// Which session.
+    /// The session.
     #[serde(flatten)]
     pub session: SessionRef,
-    /// Most turns that are wanted; `None` leaves it to the gateway.
+    /// Most turns to return; `None` leaves it to the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
@@ -137,7 +137,7 @@ pub struct PluginUnload {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct BudgetOf {
-    /// Which session; `None` for the whole gateway only.
+    /// The session; `None` for the whole gateway only.
     #[serde(flatten)]
     pub session: Option<SessionRef>,
 }
@@ -146,17 +146,17 @@ pub struct BudgetOf {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct MemorySearch {
-    /// Which session.
+    /// The session.
     #[serde(flatten)]
     pub session: SessionRef,
-    /// Words to look for.
+    /// The words to search for.
     pub query: Str,
-    /// Most facts that are wanted; `None` leaves it to the gateway.
+    /// Most facts to return; `None` leaves it to the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
 
-/// What is asked about a session: its members and those of the question, side by side.
+/// The parameters of a question about a session: the members of both on one level.
 #[derive(Deserialize)]
 struct Question {
     channel: Option<Str>,
@@ -217,7 +217,7 @@ impl<'de> Deserialize<'de> for MemorySearch {
 }
 
 impl ChatSend {
-    /// A chat with the default peer.
+    /// Creates a chat with the default peer.
     pub fn new(channel: impl Into<Str>, account: impl Into<Str>, content: impl Into<Str>) -> Self {
         Self {
             channel: channel.into(),
@@ -248,7 +248,7 @@ impl ChatSend {
         self
     }
 
-    /// The peer, `main` if none is named.
+    /// Returns the peer, `main` by default.
     #[must_use]
     pub fn peer(&self) -> &str {
         self.peer.as_deref().unwrap_or(DEFAULT_PEER)
@@ -256,7 +256,7 @@ impl ChatSend {
 }
 
 impl SessionRef {
-    /// The session of the default peer.
+    /// Creates the name of a session with the default peer.
     pub fn new(channel: impl Into<Str>, account: impl Into<Str>) -> Self {
         Self {
             channel: channel.into(),
@@ -265,7 +265,7 @@ impl SessionRef {
         }
     }
 
-    /// The peer, `main` if none is named.
+    /// Returns the peer, `main` by default.
     #[must_use]
     pub fn peer(&self) -> &str {
         self.peer.as_deref().unwrap_or(DEFAULT_PEER)

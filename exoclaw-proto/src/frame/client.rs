@@ -26,15 +26,15 @@ use crate::id::WireId;
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum ClientFrame {
-    /// The token, as a rule the first frame.
+    /// The token, usually the first frame.
     Token(Token),
     /// A request.
     Request(Request),
 }
 
 impl ClientFrame {
-    /// Decodes a frame of either kind: one with a `method` is a request, one without it and without
-    /// an `id` but with a `token` is a token. A server, which knows what it waits for, uses
+    /// Decodes a frame of either kind: one with a `method` is a request; one with a `token`, and
+    /// with neither `method` nor `id`, is a token. A server, which knows what it expects, uses
     /// [`Token::decode`] and [`Request::decode`].
     ///
     /// # Errors
@@ -59,14 +59,14 @@ pub struct Token {
 }
 
 impl Token {
-    /// This token.
+    /// Creates the frame of a token.
     pub fn new(token: impl Into<Str>) -> Self {
         Self {
             token: token.into(),
         }
     }
 
-    /// Decodes any object with a string `token`; other members are ignored.
+    /// Decodes any object with a string `token`, and ignores other members.
     ///
     /// # Errors
     /// [`DecodeError`] for anything else.
@@ -74,14 +74,14 @@ impl Token {
         json::decode(text, limits)
     }
 
-    /// The token itself. Compare it with [`Auth::check`](crate::auth::Auth::check).
+    /// Returns the token itself. Compare it with [`Auth::check`](crate::auth::Auth::check).
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.token
     }
 }
 
-/// Prints nothing of the token.
+/// Hides the token.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(***)")
@@ -101,23 +101,23 @@ tagged! {
 }
 
 impl Request {
-    /// A request with this id.
+    /// Creates a request with this id.
     #[must_use]
     pub const fn new(id: WireId, call: Call) -> Self {
         Self { id, call }
     }
 
-    /// Decodes a request. Unknown members (`jsonrpc` for one) are ignored. An array
-    /// `[id, method, params]` is read too, and an array as the parameters of `chat.send`. Of a known
-    /// method with wrong parameters the call is [`Call::Unknown`]; [`Call::refusal`] says why.
+    /// Decodes a request. Unknown members, such as `jsonrpc`, are ignored. Also accepts an array
+    /// `[id, method, params]`, and an array as the parameters of `chat.send`. A known method with
+    /// wrong parameters becomes [`Call::Unknown`]; [`Call::refusal`] says why.
     ///
     /// # Errors
-    /// [`DecodeError`]; [`id_of`](Self::id_of) says whom to tell.
+    /// [`DecodeError`]; [`id_of`](Self::id_of) returns the id for the answer.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         json::decode(text, limits).or_else(|_| Ok(Head::decode(text, limits)?.request(limits)))
     }
 
-    /// The id of a text that is JSON but no request; `None` if there is none that can be answered.
+    /// Returns the id of a text that is JSON but not a request, or `None` if it has no usable id.
     #[must_use]
     pub fn id_of(text: &str, limits: &Limits) -> Option<WireId> {
         check_size(text.len(), limits).ok()?;
@@ -125,7 +125,7 @@ impl Request {
     }
 }
 
-/// Prints id and method only: parameters hold private text.
+/// Prints only id and method: parameters are private.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")

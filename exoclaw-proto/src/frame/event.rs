@@ -8,13 +8,13 @@ tagged! {
     /// One step of a streamed answer. Exoclaw specification, *Streaming Response*.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum StreamEvent by "event" in "data" {
-        /// More of the model's text, as the provider cut it; may be empty.
+        /// A chunk of the model's text, as the provider sent it; may be empty.
         "text" => Text(Str),
-        /// The model asks for a tool.
+        /// A tool call of the model.
         "tool_use" => ToolUse(ToolUse),
-        /// A tool has run.
+        /// The result of a tool call.
         "tool_result" => ToolResult(ToolResult),
-        /// What one call of the model cost. There may be several in one chat: add them up.
+        /// The usage of one call of the model. A chat may have several: add them up.
         "usage" => Usage(Usage),
         /// The stream is complete; nothing follows.
         "done" => Done,
@@ -23,49 +23,50 @@ tagged! {
     }
 }
 
-/// The model asks for a tool.
+/// A tool call of the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolUse {
-    /// The id that the result will carry.
+    /// The id of the call, which the result repeats.
     pub id: Str,
     /// The tool's name.
     pub name: Str,
-    /// What the tool gets: any JSON value, as a rule an object.
+    /// The input of the tool: any JSON value, usually an object.
     pub input: Json,
 }
 
-/// A tool has run.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolResult {
     /// The id of the [`ToolUse`].
     pub tool_use_id: Str,
-    /// What the tool says.
+    /// The output of the tool.
     pub content: Str,
-    /// Whether the tool failed. The model is told, and goes on. Always written, as the known gateway does.
+    /// Whether the tool failed. The model learns of it, and continues. Always encoded, as in the
+    /// known gateway.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub is_error: bool,
 }
 
-/// What a model was paid for, in tokens.
+/// The usage of a model, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Tokens that were read.
+    /// Tokens that the model read.
     pub input_tokens: u64,
-    /// Tokens that were written.
+    /// Tokens that the model wrote.
     pub output_tokens: u64,
 }
 
 impl StreamEvent {
-    /// Whether the stream ends with it: `done` and `error`.
+    /// Returns whether the event ends the stream: `done` or `error`.
     #[must_use]
     pub const fn is_terminal(&self) -> bool {
         matches!(self, Self::Done | Self::Error(_))
     }
 
-    /// About how many bytes it holds.
+    /// Returns about how many bytes the event holds.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
@@ -81,7 +82,7 @@ impl StreamEvent {
 }
 
 impl ToolUse {
-    /// A call of the tool `name`.
+    /// Creates a call of the tool `name`.
     pub fn new(id: impl Into<Str>, name: impl Into<Str>, input: impl Into<Json>) -> Self {
         Self {
             id: id.into(),
@@ -92,7 +93,7 @@ impl ToolUse {
 }
 
 impl ToolResult {
-    /// The result of the call `tool_use_id`.
+    /// Creates the result of the call `tool_use_id`.
     pub fn new(tool_use_id: impl Into<Str>, content: impl Into<Str>, is_error: bool) -> Self {
         Self {
             tool_use_id: tool_use_id.into(),
@@ -103,7 +104,7 @@ impl ToolResult {
 }
 
 impl Usage {
-    /// So many tokens read and written.
+    /// Creates a usage of these numbers of tokens.
     #[must_use]
     pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
         Self {
@@ -112,13 +113,13 @@ impl Usage {
         }
     }
 
-    /// Tokens of both kinds. Huge numbers stop at the largest one.
+    /// Returns the sum of both. Saturates.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Adds what another call cost. Huge numbers stop at the largest one.
+    /// Adds the usage of another call. Saturates.
     pub const fn add(&mut self, other: Self) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);

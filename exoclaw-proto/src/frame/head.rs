@@ -1,7 +1,7 @@
-//! [`Head`]: a request whose parameters are not read yet, for what is no request in the usual form.
+//! [`Head`]: a request with undecoded parameters, for requests in an unusual form.
 //!
-//! The known gateway reads `["1","ping"]` as a request and an array as the parameters of `chat.send`, so
-//! programs may rely on it. Read here, never written.
+//! The known gateway reads `["1","ping"]` as a request and an array as the parameters of
+//! `chat.send`, so programs may rely on it. These forms are decoded, but never encoded.
 
 use rpc_core::json::{self, DecodeErrorKind, first_byte};
 use rpc_core::{DecodeError, Json, Limits, Str};
@@ -11,7 +11,7 @@ use super::client::Request;
 use super::{Call, no_object};
 use crate::id::WireId;
 
-/// Looked at where a request could not be read at once.
+/// A request in an unusual form, tried when the usual decoding fails.
 #[derive(Deserialize)]
 pub(super) struct Head {
     id: WireId,
@@ -28,7 +28,7 @@ impl Head {
         json::parse(&object(text, &["id", "method", "params"], limits)?, limits)
     }
 
-    /// The request; parameters that cannot be read stay raw.
+    /// Returns the request; parameters that do not decode stay raw.
     pub(super) fn request(self, limits: &Limits) -> Request {
         let call = read(&self.method, self.params.as_ref(), limits);
         let call = call.unwrap_or(Call::Unknown {
@@ -39,7 +39,7 @@ impl Head {
     }
 }
 
-/// Reads parameters, with an object in place of an array, and of parameters that are absent.
+/// Decodes parameters. An array becomes an object, and so do absent parameters.
 pub(super) fn read(
     method: &str,
     params: Option<&Json>,
@@ -54,7 +54,7 @@ pub(super) fn read(
     json::parse(&call, limits).map_err(no_object)
 }
 
-/// An array as an object whose members are its items.
+/// Turns an array into an object whose members are its items.
 fn object(array: &str, names: &[&str], limits: &Limits) -> Result<String, DecodeError> {
     let items: Vec<Json> = json::parse(array, limits)?;
     if items.len() > names.len() {

@@ -3,37 +3,37 @@
 use rpc_core::words;
 
 words! {
-    /// A method that the specification names, under *Methods* or *Future Methods*.
+    /// A method of the specification, under *Methods* or *Future Methods*.
     #[non_exhaustive]
     pub enum Method {
-        /// Is the gateway there?
+        /// Check that the gateway responds.
         "ping" => Ping,
-        /// Its version, plugins and sessions.
+        /// Get version, plugins and sessions.
         "status" => Status,
-        /// Say something and get a streamed answer.
+        /// Send a chat message and get a streamed answer.
         "chat.send" => ChatSend,
-        /// The plugins that are loaded.
+        /// List the loaded plugins.
         "plugin.list" => PluginList,
-        /// The turns of a session. Named for the future.
+        /// Get the turns of a session. Reserved for the future.
         "chat.history" => ChatHistory,
-        /// The sessions. Named for the future.
+        /// List the sessions. Reserved for the future.
         "session.list" => SessionList,
-        /// Forget the turns of a session. Named for the future.
+        /// Forget the turns of a session. Reserved for the future.
         "session.clear" => SessionClear,
-        /// Load a plugin. Named for the future.
+        /// Load a plugin. Reserved for the future.
         "plugin.load" => PluginLoad,
-        /// Unload a plugin. Named for the future.
+        /// Unload a plugin. Reserved for the future.
         "plugin.unload" => PluginUnload,
-        /// What is used of the token budgets. Named for the future.
+        /// Get the use of the token budgets. Reserved for the future.
         "budget.status" => BudgetStatus,
-        /// Search what is remembered. Named for the future.
+        /// Search the remembered facts. Reserved for the future.
         "memory.search" => MemorySearch,
     }
 }
 
 impl Method {
-    /// Whether the specification only reserves the name: a gateway answers `unknown method`, unless
-    /// its extensions are switched on.
+    /// Returns whether the specification only reserves the name: a gateway answers `unknown
+    /// method`, unless its extensions are switched on.
     #[must_use]
     pub const fn is_future(self) -> bool {
         !matches!(
@@ -42,8 +42,8 @@ impl Method {
         )
     }
 
-    /// Whether a server with extensions hands the method to its application: the future methods
-    /// that only read, and `session.clear`.
+    /// Returns whether a server with extensions hands the method to its application: the future
+    /// methods that only read, and `session.clear`.
     #[must_use]
     pub const fn is_extension(self) -> bool {
         self.is_future() && !matches!(self, Self::PluginLoad | Self::PluginUnload)

@@ -20,7 +20,7 @@ pub use method::Method;
 pub use server::{Hello, ServerFrame};
 pub use types::{BudgetStatus, BudgetUse, Cleared, Fact, Plugin, Session, Status, Turn};
 
-/// Says of content that has to be an object what is said of a frame.
+/// Turns the error of content that must be an object into that of a frame.
 fn no_object(error: DecodeError) -> DecodeError {
     match error.kind() {
         DecodeErrorKind::WrongType {

@@ -12,7 +12,7 @@ use super::no_object;
 use crate::error::readable;
 use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 
-/// One frame of the server. Ids are texts; a number is read as its digits. Exoclaw specification,
+/// One frame of the server. Ids are texts; a number becomes its digits. Exoclaw specification,
 /// *Response Format*.
 ///
 /// ```
@@ -33,7 +33,7 @@ pub enum ServerFrame {
     Hello(Hello),
     /// The token was refused; the server closes next.
     AuthFailed {
-        /// The server's words: `auth_failed`.
+        /// The server's error text: `auth_failed`.
         error: Str,
         /// The server's code: 4001.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,15 +43,15 @@ pub enum ServerFrame {
     Result {
         /// The request's id.
         id: Str,
-        /// The value, raw; may be null.
+        /// The raw value; may be null.
         result: Json,
     },
     /// A request has failed.
     Error {
-        /// The request's id; `"0"` or none if it could not be read.
+        /// The request's id; `"0"` or `None` if the server could not read it.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<Str>,
-        /// The server's words.
+        /// The server's error text.
         error: Str,
     },
     /// One step of a streamed answer.
@@ -120,12 +120,12 @@ impl<'de> Deserialize<'de> for ServerFrame {
 }
 
 impl ServerFrame {
-    /// Decodes a frame. Its kind is told by the first of the members `event`, `error`, `result` and
-    /// `ok` that is there (null is not, but for `result`).
+    /// Decodes a frame. The first of the members `event`, `error`, `result` and `ok` that is
+    /// present determines its kind (null counts as absent, except for `result`).
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no object, has none of these members, or a known event with
-    /// wrong data.
+    /// [`DecodeError`] if the text is not an object, has none of these members, or has a known
+    /// event with wrong data.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         let members: Members = json::decode(text, limits).map_err(no_object)?;
         let mut frame = members.frame()?;
@@ -135,7 +135,7 @@ impl ServerFrame {
         Ok(frame)
     }
 
-    /// The refusal of a token, as the specification has it.
+    /// Creates the specification's refusal of a token.
     #[must_use]
     pub const fn auth_failed() -> Self {
         Self::AuthFailed {
@@ -144,7 +144,7 @@ impl ServerFrame {
         }
     }
 
-    /// The id of the request that the frame belongs to.
+    /// Returns the id of the request that the frame belongs to.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         match self {
@@ -155,7 +155,7 @@ impl ServerFrame {
     }
 }
 
-/// Prints kind and id only: the rest is private text.
+/// Prints only kind and id: the rest is private.
 impl fmt::Debug for ServerFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, what) = match self {
@@ -174,7 +174,7 @@ impl fmt::Debug for ServerFrame {
     }
 }
 
-/// The first frame of a server that lets the client in: `{"ok":true,"version":"0.1.0"}`. Exoclaw
+/// The first frame of a server that admits the client: `{"ok":true,"version":"0.1.0"}`. Exoclaw
 /// specification, *Connection Lifecycle*.
 #[derive(Clone, Serialize)]
 pub struct Hello {
@@ -188,7 +188,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// A hello of this version.
+    /// Creates a hello with this version.
     pub fn new(version: impl Into<Str>) -> Self {
         Self {
             ok: true,
@@ -198,7 +198,7 @@ impl Hello {
         }
     }
 
-    /// Names the methods that the server has beyond the four of the specification.
+    /// Sets the methods that the server has beyond the four of the specification.
     #[must_use]
     pub fn with_extensions(mut self, methods: &[&str]) -> Self {
         // A list of texts is always JSON.
@@ -206,28 +206,29 @@ impl Hello {
         self
     }
 
-    /// The version, if it is named.
+    /// Returns the version, if the hello has one.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// The methods that the server has beyond the four of the specification. Not a part of the
-    /// specification: servers of this crate name them when their extensions are switched on.
+    /// Returns the methods that the server has beyond the four of the specification. Not part of
+    /// the specification: servers of this crate list them when their extensions are switched on.
     #[must_use]
     pub fn extensions(&self) -> Vec<Str> {
         let list = self.extensions.as_ref();
         list.and_then(|list| list.parse().ok()).unwrap_or_default()
     }
 
-    /// The text that the frame was decoded from, with members that the type does not hold.
+    /// Returns the text that the frame was decoded from, including members that the type does not
+    /// have.
     #[must_use]
     pub fn raw(&self) -> Option<&str> {
         self.raw.as_deref()
     }
 }
 
-/// Equal if what encoding would write is equal.
+/// Compares the encoded forms.
 impl PartialEq for Hello {
     fn eq(&self, other: &Self) -> bool {
         self.version == other.version && self.extensions == other.extensions

@@ -1,4 +1,4 @@
-//! What results carry: [`Status`], [`Plugin`], and the results of the future methods.
+//! The types of results: [`Status`], [`Plugin`], and those of the future methods.
 
 use rpc_core::Str;
 use serde::{Deserialize, Serialize};
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 pub struct Status {
     /// The gateway's version.
     pub version: Str,
-    /// How many plugins are loaded.
+    /// The number of loaded plugins.
     pub plugins: u64,
-    /// How many sessions there are.
+    /// The number of sessions.
     pub sessions: u64,
 }
 
 impl Status {
-    /// A status.
+    /// Creates a status.
     pub fn new(version: impl Into<Str>, plugins: u64, sessions: u64) -> Self {
         Self {
             version: version.into(),
@@ -35,20 +35,20 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// A plugin of this name.
+    /// Creates a plugin with this name.
     pub fn new(name: impl Into<Str>) -> Self {
         Self { name: name.into() }
     }
 }
 
-/// A turn of a session, in the result of `chat.history`: what the user said and what was answered.
-/// Not in the specification, which only reserves the method.
+/// A turn of a session, in the result of `chat.history`: the user's message and the answer. Not in
+/// the specification, which only reserves the method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Turn {
-    /// What the user said.
+    /// The user's message.
     pub user: Str,
-    /// What the model answered.
+    /// The model's answer.
     pub assistant: Str,
     /// When the turn ended, in seconds since 1970.
     pub at: u64,
@@ -61,7 +61,7 @@ pub struct Turn {
 pub struct Session {
     /// The [key](crate::session::SessionKey).
     pub key: Str,
-    /// How many turns are remembered.
+    /// The number of remembered turns.
     pub turns: u64,
     /// When the last turn ended, in seconds since 1970; 0 if there was none.
     pub last_active: u64,
@@ -71,7 +71,7 @@ pub struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Cleared {
-    /// How many turns were forgotten.
+    /// The number of forgotten turns.
     pub turns: u64,
 }
 
@@ -80,9 +80,9 @@ pub struct Cleared {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct BudgetUse {
-    /// Tokens that are used.
+    /// The tokens used.
     pub used: u64,
-    /// Tokens that may be used; absent if there is no limit.
+    /// The limit; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
@@ -100,13 +100,13 @@ pub struct BudgetStatus {
     pub monthly: BudgetUse,
 }
 
-/// Something that is remembered about a session's user, in the result of `memory.search`. Not in
-/// the specification, which only reserves the method.
+/// A fact remembered about a session's user, in the result of `memory.search`. Not in the
+/// specification, which only reserves the method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Fact {
-    /// What is remembered, as a sentence.
+    /// The fact as a sentence.
     pub text: Str,
-    /// When it was said, in seconds since 1970.
+    /// When the user said it, in seconds since 1970.
     pub at: u64,
 }

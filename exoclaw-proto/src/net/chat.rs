@@ -1,4 +1,4 @@
-//! [`Chat`]: the streamed answer to something that was said.
+//! [`Chat`]: the streamed answer to a chat message.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,16 +15,16 @@ use crate::client::ChatSummary;
 use crate::error::RpcError;
 use crate::frame::StreamEvent;
 
-/// The streamed answer to something that was said: a stream of [`StreamEvent`]s that ends after the
-/// outcome, and has neither `done` nor `error`. An error is the last item; a good end is told by [`summary`](Self::summary).
+/// The streamed answer to a chat message: a stream of [`StreamEvent`]s without `done` and `error`.
+/// An error is the last item; after success, [`summary`](Self::summary) is available.
 ///
-/// Events that are not taken wait, in the bounds of the link's configuration
-/// ([`link_config`](super::link_config)). A chat that stays full for too long holds up its whole
-/// connection and then ends with [`CloseReason::SlowConsumer`], and so does one from which the
-/// policy drops events: an answer with holes is none.
+/// Unread events wait within the limits of the link's configuration
+/// ([`link_config`](super::link_config)). A chat that stays full delays its whole connection, and
+/// after a deadline ends with [`CloseReason::SlowConsumer`]. So does a chat from which the policy
+/// drops events, because its answer would be incomplete.
 ///
-/// Dropping it forgets the chat here. The protocol cannot cancel: known gateways go on to the end,
-/// spend the tokens and remember the turn.
+/// Dropping it forgets the chat on this side only. The protocol cannot cancel: known gateways
+/// continue to the end, spend the tokens and remember the turn.
 pub struct Chat {
     /// `None` once the chat has ended.
     stream: Option<CallStream<ClientProtocol>>,
@@ -47,12 +47,12 @@ impl Chat {
         }
     }
 
-    /// The next step; an `Err` is the last one, and then `None` follows.
+    /// Returns the next step. After an `Err` only `None` follows.
     ///
     /// # Errors
-    /// Every [`CallError`]. [`CallError::Remote`] is the gateway's: a bad request, a budget that is
-    /// used up, a provider that failed, perhaps in the middle of the text. Repeating a chat is only
-    /// safe if [`CallError::delivery`] says that it was not sent.
+    /// Every [`CallError`]. [`CallError::Remote`] comes from the gateway: a bad request, an
+    /// exhausted budget, or a failed provider, possibly in the middle of the text. Repeating a chat
+    /// is safe only if [`CallError::delivery`] says that it was not sent.
     ///
     /// # Cancel safety
     /// Cancel-safe: a step is either returned or stays queued.
@@ -60,13 +60,12 @@ impl Chat {
         poll_fn(|cx| self.poll_step(cx)).await
     }
 
-    /// Reads to the end and returns the text that is still to come, without the steps of other
-    /// kinds.
+    /// Reads to the end and returns the remaining text, without the steps of other kinds.
     ///
     /// # Errors
-    /// As for [`next`](Self::next); the text so far is lost, so take the steps where it matters. A
-    /// text of more bytes than [`Limits::max_event_bytes`](rpc_core::Limits::max_event_bytes) ends
-    /// with [`CloseReason::TooLarge`], and the chat is forgotten.
+    /// As for [`next`](Self::next); the text so far is lost; use `next` to keep it. A text of more
+    /// bytes than [`Limits::max_event_bytes`](rpc_core::Limits::max_event_bytes) ends with
+    /// [`CloseReason::TooLarge`], and the chat is forgotten.
     ///
     /// # Cancel safety
     /// Not cancel-safe: the text so far is lost. The chat itself goes on.
@@ -88,13 +87,13 @@ impl Chat {
         }
     }
 
-    /// How the chat ended; `None` until its end was read.
+    /// Returns the result of the chat, or `None` until its end was read.
     #[must_use]
     pub const fn outcome(&self) -> Option<&Result<ChatSummary, CallError<RpcError>>> {
         self.end.as_ref()
     }
 
-    /// What the chat came to; `None` until a good end was read.
+    /// Returns the summary of a successful chat, or `None` until its end was read.
     #[must_use]
     pub const fn summary(&self) -> Option<&ChatSummary> {
         match &self.end {
@@ -103,13 +102,13 @@ impl Chat {
         }
     }
 
-    /// The request's id; `None` while it waits to be sent, or if it was refused.
+    /// Returns the request's id; `None` before it is sent, or if it was refused.
     #[must_use]
     pub fn id(&self) -> Option<CallId> {
         self.id.get().copied()
     }
 
-    /// Poll form of [`next`](Self::next).
+    /// Polls for the [`next`](Self::next) step.
     pub fn poll_step(
         &mut self,
         cx: &mut Context<'_>,
@@ -158,7 +157,7 @@ impl Stream for Chat {
     }
 }
 
-/// Prints where it stands, nothing of what was said.
+/// Prints the state, not the contents.
 impl fmt::Debug for Chat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chat")

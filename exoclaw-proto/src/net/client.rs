@@ -1,4 +1,4 @@
-//! [`Client`]: typed requests and chats over a connection that comes back.
+//! [`Client`]: typed requests and chats over a connection that reconnects.
 
 use std::fmt;
 use std::future::Future;
@@ -19,18 +19,18 @@ use crate::frame::{
     PluginLoad, PluginUnload, Session, SessionRef, Status, Turn,
 };
 
-/// How a request ends.
+/// The result of a request.
 type Outcome<T> = Result<T, CallError<RpcError>>;
 
 /// A handle for requests and chats. Cheap to clone; dropping the last clone closes the connection.
 ///
 /// While there is no connection, requests fail at once with [`Refused::NotConnected`] (or
-/// [`Refused::NotReady`] before the hello); [`ready`](Self::ready) waits. A request never runs twice
-/// by itself: [`CallError::delivery`] says whether a failed one may have reached the gateway.
+/// [`Refused::NotReady`] before the hello); [`ready`](Self::ready) waits. A client never repeats a
+/// request: [`CallError::delivery`] says whether a failed one may have reached the gateway.
 ///
-/// Any number of requests and chats may wait at a time. Known gateways answer those of a connection
-/// one after the other, so timeouts run from the gateway's last
-/// [progress](ClientConn#timeouts), not from the start.
+/// Any number of requests and chats may be in flight. Known gateways answer those of a connection
+/// one after the other, so timeouts run from the gateway's last [progress](ClientConn#timeouts),
+/// not from the start.
 ///
 /// ```
 /// # use exoclaw_proto::net::{self, MemoryBackend, Server, ServerOptions};
@@ -60,7 +60,7 @@ impl Client {
         Self { link, config }
     }
 
-    /// Says something, as the configuration's channel, account and peer.
+    /// Sends a chat message, with the configuration's channel, account and peer.
     ///
     /// ```
     /// use exoclaw_proto::frame::StreamEvent;
@@ -88,16 +88,17 @@ impl Client {
     /// # }
     /// ```
     ///
-    /// A chat that cannot be sent says so in its first item.
+    /// The first item of a chat that cannot be sent is the error.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: nothing is sent. Dropping the [`Chat`] forgets it.
+    /// If the future is dropped before it is ready, nothing is sent. Dropping the [`Chat`] forgets
+    /// it.
     pub async fn chat(&self, content: impl Into<Str>) -> Chat {
         let chat = self.config.chat(content);
         self.chat_send(chat).await
     }
 
-    /// Says something in any place.
+    /// Sends a chat message with any channel, account and peer.
     ///
     /// # Cancel safety
     /// As for [`chat`](Self::chat).
@@ -105,9 +106,9 @@ impl Client {
         self.chat_within(self.config.chat_total_timeout, chat).await
     }
 
-    /// Says something in any place, and lets the chat take this long as a whole, whatever comes;
-    /// `None` for ever. Known gateways answer one request of a connection at a time, and the wait
-    /// counts.
+    /// Sends a chat message like [`chat_send`](Self::chat_send), with a total timeout for the chat;
+    /// `None` means no limit. Known gateways answer one request of a connection at a time, and the
+    /// timeout includes that wait.
     ///
     /// # Cancel safety
     /// As for [`chat`](Self::chat).
@@ -125,13 +126,13 @@ impl Client {
         Chat::new(stream, id, self.config.limits.max_event_bytes)
     }
 
-    /// The session of [`chat`](Self::chat), for the methods that ask about one.
+    /// Returns the session of [`chat`](Self::chat), for the methods that take one.
     #[must_use]
     pub fn session(&self) -> SessionRef {
         self.config.session()
     }
 
-    /// Asks whether the gateway is there. Safe to repeat.
+    /// Checks that the gateway responds. Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -142,10 +143,10 @@ impl Client {
         self.start(ClientConn::ping).await.map(drop)
     }
 
-    /// Version, plugins and sessions. Safe to repeat.
+    /// Fetches version, plugins and sessions. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`]; an answer that is no status is a [`CallError::Remote`].
+    /// Every [`CallError`]; an answer that is not a status is a [`CallError::Remote`].
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -153,10 +154,10 @@ impl Client {
         self.value(Call::Status).await
     }
 
-    /// The plugins that are loaded. Safe to repeat.
+    /// Fetches the loaded plugins. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`]; an answer that is no list of plugins is a [`CallError::Remote`].
+    /// Every [`CallError`]; an answer that is not a list of plugins is a [`CallError::Remote`].
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -164,11 +165,11 @@ impl Client {
         self.value(Call::PluginList).await
     }
 
-    /// The last turns of a session, at most `limit`; a future method, so expect
+    /// Fetches the last turns of a session, at most `limit`; a future method, so expect
     /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`]; an answer that is no list of turns is a [`CallError::Remote`].
+    /// Every [`CallError`]; an answer that is not a list of turns is a [`CallError::Remote`].
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -181,11 +182,11 @@ impl Client {
         self.value(Call::ChatHistory(history)).await
     }
 
-    /// The sessions; a future method, so expect
+    /// Fetches the sessions; a future method, so expect
     /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`]; an answer that is no list of sessions is a [`CallError::Remote`].
+    /// Every [`CallError`]; an answer that is not a list of sessions is a [`CallError::Remote`].
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -233,8 +234,9 @@ impl Client {
             .await
     }
 
-    /// What is used of the token budgets, for the whole gateway or also for one session; a future
-    /// method, so expect [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
+    /// Fetches the use of the token budgets of the whole gateway, and optionally of one session; a
+    /// future method, so expect [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to
+    /// repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an unexpected answer is a [`CallError::Remote`].
@@ -245,11 +247,11 @@ impl Client {
         self.value(Call::BudgetStatus(BudgetOf { session })).await
     }
 
-    /// Searches what is remembered about a session's user; a future method, so expect
+    /// Searches the facts remembered about a session's user; a future method, so expect
     /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`]; an answer that is no list of facts is a [`CallError::Remote`].
+    /// Every [`CallError`]; an answer that is not a list of facts is a [`CallError::Remote`].
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -267,7 +269,7 @@ impl Client {
         self.value(Call::MemorySearch(search)).await
     }
 
-    /// Calls any method that is not streamed. `params` is any JSON value, as a rule an object.
+    /// Calls any method without a streamed answer. `params` is any JSON value, usually an object.
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -280,8 +282,8 @@ impl Client {
             .await
     }
 
-    /// Calls any method and lets it take this long as a whole, whatever the gateway does meanwhile;
-    /// `None` waits for ever.
+    /// Calls any method with a total timeout, whatever the gateway's progress; `None` waits for
+    /// ever.
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -307,7 +309,7 @@ impl Client {
     /// Waits for the gateway's hello and returns the number of the connection, from 1.
     ///
     /// # Errors
-    /// The reason, if there will be no connection any more; a refused token for one.
+    /// The reason why there will be no further connection, such as a refused token.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -315,7 +317,7 @@ impl Client {
         self.link.ready().await
     }
 
-    /// Waits until there will be no connection any more.
+    /// Waits until the connection is closed for good.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -323,18 +325,18 @@ impl Client {
         self.link.closed().await
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.link.state()
     }
 
-    /// Closes with code 1000; what is in flight fails.
+    /// Closes with code 1000; everything in flight fails.
     pub fn close(&self) {
         self.link.close();
     }
 
-    /// Takes nothing new, waits up to `deadline` for what is in flight, then closes.
+    /// Refuses new requests, waits up to `deadline` for those in flight, then closes.
     ///
     /// # Cancel safety
     /// The drain goes on if the future is dropped.
@@ -342,7 +344,7 @@ impl Client {
         self.link.drain(deadline).await
     }
 
-    /// The link below, for what this type does not offer.
+    /// Returns the underlying link, for what this type does not offer.
     #[must_use]
     pub const fn link(&self) -> &Link<ClientProtocol> {
         &self.link
@@ -373,7 +375,7 @@ impl Client {
     }
 }
 
-/// The gateway answered, but not what the method promises.
+/// Creates the error for an answer that does not fit the method.
 fn unexpected(error: &DecodeError) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
 }

@@ -1,7 +1,7 @@
 //! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), and the server
 //! (`server`).
 //!
-//! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for requests and chats, the
+//! [`connect_with`], or `connect` over WebSockets, returns a [`Client`] for requests and chats, the
 //! [`Events`], and the [`Connection`], whose [`run`](Connection::run) *you* spawn. Nothing is ever
 //! sent twice.
 
@@ -35,22 +35,22 @@ pub use url::{ConnectError, connect, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
-/// What a client's application receives besides answers and chats: [`ClientEvent`]s and changes of
-/// the link's state, in order and bounded. Chats and answers go to who asked.
+/// The receiver of a client's events: [`ClientEvent`]s and changes of the link's state, in order
+/// and bounded. Answers and chats go to their callers instead.
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
-/// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
+/// A client's connection and its reconnects: spawn [`run`](rpc_core::net::Connection::run).
 pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
-/// Steps of one chat that may wait to be taken: the longest answer of known gateways fits.
+/// Most unread steps of one chat, enough for the longest answer of known gateways.
 const CHAT_STEPS: usize = 65_536;
 /// How long the connection waits for a full chat.
 const CHAT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A [`LinkConfig`] with this crate's [reconnects](crate::client::reconnect_policy) and a connect
-/// timeout of 10 s. Of each chat 65,536 steps and 16 MiB may wait to be taken; a chat that stays
-/// full for 30 s is ended. Meanwhile nothing of the connection is handed out, so that bound is
-/// chosen large enough for a whole answer.
+/// Returns a [`LinkConfig`] with this crate's [reconnects](crate::client::reconnect_policy) and a
+/// connect timeout of 10 s. Each chat may have 65,536 unread steps and 16 MiB; a chat that stays
+/// full for 30 s is ended. Meanwhile the whole connection waits, so the limit is large enough for a
+/// whole answer.
 #[must_use]
 pub fn link_config() -> LinkConfig {
     let chats = QueueConfig::default()
@@ -63,8 +63,8 @@ pub fn link_config() -> LinkConfig {
         .with_streams(chats)
 }
 
-/// Connects through any dialer: in memory, through a proxy, with your own TLS. Whether the line is
-/// safe for a token is the caller's to know.
+/// Connects through any dialer, for example in memory, through a proxy, or with your own TLS. Does
+/// not check whether the connection is safe for a token.
 #[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,

@@ -1,4 +1,4 @@
-//! How the client's machine rides on a [`Link`](rpc_core::net::Link).
+//! The client's machine on a [`Link`](rpc_core::net::Link).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::codec::redact;
 use crate::error::RpcError;
 use crate::frame::StreamEvent;
 
-/// The client's side: every connection opens with the same configuration.
+/// The client's side: every connection has the same configuration.
 #[derive(Clone, Debug)]
 pub struct ClientProtocol {
     config: Arc<ClientConfig>,
@@ -20,7 +20,7 @@ pub struct ClientProtocol {
 }
 
 impl ClientProtocol {
-    /// Connections with this configuration.
+    /// Creates the protocol of connections with this configuration.
     #[must_use]
     pub fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
         let config = config.into();
@@ -29,13 +29,13 @@ impl ClientProtocol {
     }
 }
 
-/// How a request ends well.
+/// The value of a successful request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallValue {
-    /// A request that is not streamed, and its value.
+    /// The value of a request without a stream.
     Answer(Json),
-    /// A chat.
+    /// The summary of a chat.
     Chat(ChatSummary),
 }
 

@@ -1,4 +1,4 @@
-//! [`SessionTurns`]: one turn at a time for each session, as a lock to wait for.
+//! [`SessionTurns`]: an async lock for each session.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,11 +8,11 @@ use tokio::sync::oneshot;
 
 use crate::session::{SessionKey, Turn, TurnError, TurnLimits, Turns};
 
-/// Lets one turn run at a time for each session, in the order of arrival: the specification's
-/// "messages serialized per session". Cheap to clone; clones share the table.
+/// A lock that lets one turn run at a time for each session, in the order of arrival: the
+/// specification's "messages serialized per session". Cheap to clone; clones share the table.
 ///
-/// Hold the [`TurnGuard`] over the *whole* turn, from putting the context together to storing what
-/// was said, or the second of two messages will not know of the first.
+/// Hold the [`TurnGuard`] over the *whole* turn, from reading the context to storing the reply, or
+/// the second of two messages will not know the first.
 ///
 /// ```
 /// use exoclaw_proto::net::SessionTurns;
@@ -40,7 +40,7 @@ struct State {
 }
 
 impl SessionTurns {
-    /// No turn runs; at most this many wait.
+    /// Creates a table without turns, with these limits on waiting ones.
     #[must_use]
     pub fn new(limits: TurnLimits) -> Self {
         let state = State {
@@ -52,13 +52,13 @@ impl SessionTurns {
         }
     }
 
-    /// Waits until the turns of this session that came before have ended.
+    /// Waits until the earlier turns of this session have ended.
     ///
     /// # Errors
-    /// [`TurnError::Full`] at once, if too many wait. Retrying later is safe.
+    /// [`TurnError::Full`] at once, if too many turns wait. Retrying later is safe.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the line.
+    /// Dropping the future leaves the queue.
     pub async fn enter(&self, key: &SessionKey) -> Result<TurnGuard, TurnError> {
         let (guard, begun) = {
             let mut state = lock(&self.shared);
@@ -83,13 +83,13 @@ impl SessionTurns {
         Ok(guard)
     }
 
-    /// How many turns run: as many as there are sessions with a turn.
+    /// Returns how many turns are running: one for each session with a turn.
     #[must_use]
     pub fn running(&self) -> usize {
         lock(&self.shared).turns.running()
     }
 
-    /// How many turns wait.
+    /// Returns how many turns are waiting.
     #[must_use]
     pub fn waiting(&self) -> usize {
         lock(&self.shared).turns.waiting()
@@ -105,7 +105,7 @@ impl fmt::Debug for SessionTurns {
     }
 }
 
-/// A session's turn. Dropping it lets the next one begin.
+/// A guard of a session's turn. Dropping it starts the next one.
 #[must_use = "the turn ends when the guard is dropped"]
 pub struct TurnGuard {
     shared: Arc<Mutex<State>>,

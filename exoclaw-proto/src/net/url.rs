@@ -1,4 +1,4 @@
-//! Connecting over WebSockets: [`connect`], [`dialer`], and what they refuse.
+//! Connecting over WebSockets: [`connect`], [`dialer`] and their error.
 
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{WsConfig, WsDialer};
@@ -7,11 +7,11 @@ use super::{Client, Connection, Events, connect_with, link_config};
 use crate::client::ClientConfig;
 use crate::limits::WS_PATH;
 
-/// Why no connection was even tried. No retry will help.
+/// The reason why no connection was attempted. A retry does not help.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The URL cannot be dialled: [`DialError::BadUrl`].
+    /// The URL is invalid: [`DialError::BadUrl`].
     #[error(transparent)]
     Dial(#[from] DialError),
     /// The token would go to another machine without encryption. Use `wss://`, or allow it with
@@ -23,7 +23,7 @@ pub enum ConnectError {
     },
 }
 
-/// Connects to a gateway, and again whenever the line is lost.
+/// Connects to a gateway, and reconnects whenever the connection is lost.
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///
@@ -58,11 +58,11 @@ pub fn connect(
     Ok(connect_with(dialer(url, &config)?, config, link_config()))
 }
 
-/// A WebSocket dialer for a gateway, with the message limit of `config`. `http(s)` URLs are read as
-/// `ws(s)`; a URL without a path gets `/ws`.
+/// Returns a WebSocket dialer for a gateway, with the message limit of `config`. `http(s)` URLs are
+/// read as `ws(s)`; a URL without a path gets `/ws`.
 ///
 /// # Errors
-/// [`ConnectError::Dial`] if the URL is none; [`ConnectError::InsecureToken`] if `config` has a
+/// [`ConnectError::Dial`] if the URL is invalid; [`ConnectError::InsecureToken`] if `config` has a
 /// token, the URL is not `wss://` and its host is not this machine.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
     let ws = WsConfig::default()

@@ -1,4 +1,4 @@
-//! What an application tells a [`ServerConn`]: answers, steps of a stream, the end.
+//! The commands of a [`ServerConn`]: answers, steps of a stream, closing.
 
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Answers a request with an error, and ends it. A chat only before its first event.
+    /// Answers a request with an error, and ends it. For a chat, only before its first event.
     ///
     /// # Errors
     /// As for [`reply`](Self::reply); [`Refused::Invalid`] if the stream has begun.
@@ -47,9 +47,9 @@ impl ServerConn {
     /// [`done`](Self::done) and [`error`](Self::error) do.
     ///
     /// # Errors
-    /// As for [`reply`](Self::reply); [`Refused::Invalid`] if the request is no chat. Of the room
-    /// for frames that wait, streams get a quarter: [`Refused::QueueFull`] comes early enough for
-    /// everything else.
+    /// As for [`reply`](Self::reply); [`Refused::Invalid`] if the request is not a chat. Streams
+    /// get a quarter of the room for queued frames, so that [`Refused::QueueFull`] leaves room for
+    /// other frames.
     pub fn event(&mut self, id: RequestId, event: &StreamEvent) -> Result<(), Refused> {
         match event {
             StreamEvent::Done => self.done(id),
@@ -69,7 +69,7 @@ impl ServerConn {
         }
         let open = self.requests.get_mut(id.0).ok_or(Refused::UnknownId)?;
         let Kind::Chat { begun } = &mut open.kind else {
-            return Err(invalid("the request is no chat"));
+            return Err(invalid("the request is not a chat"));
         };
         let numbers = self.config.echo_numbers;
         let echo = Echo {
@@ -89,7 +89,7 @@ impl ServerConn {
         self.step(id, |buffer, echo| encode_text(buffer, echo, "text", text))
     }
 
-    /// Says what one call of the model cost.
+    /// Sends the usage of one call of the model.
     ///
     /// # Errors
     /// As for [`event`](Self::event).
@@ -100,7 +100,7 @@ impl ServerConn {
     /// Ends a chat.
     ///
     /// # Errors
-    /// As for [`event`](Self::event), but with all the room there is.
+    /// As for [`event`](Self::event), but with the whole room for queued frames.
     pub fn done(&mut self, id: RequestId) -> Result<(), Refused> {
         self.chat(id)?;
         self.queue(id, |buffer, echo| {
@@ -126,17 +126,17 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Forgets a request; the client gets nothing more. `false` if it is not open.
+    /// Forgets a request; the client gets nothing more. Returns `false` if the request is not open.
     pub fn forget(&mut self, id: RequestId) -> bool {
         self.finish(id)
     }
 
-    /// Closes with code 1000. What is queued is sent first.
+    /// Closes with code 1000. Queued frames are sent first.
     pub fn close(&mut self, now: Instant) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
     }
 
-    /// Closes with this frame (1001 when the server goes away). What is queued is sent first.
+    /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
         self.shut_with(CloseReason::Local, frame);
     }
@@ -152,12 +152,12 @@ impl ServerConn {
     fn chat(&self, id: RequestId) -> Result<(), Refused> {
         match self.open(id)?.kind {
             Kind::Chat { .. } => Ok(()),
-            Kind::Plain => Err(invalid("the request is no chat")),
+            Kind::Plain => Err(invalid("the request is not a chat")),
         }
     }
 
-    /// Whether streams may queue another frame; if not, [`Writable`](super::ServerEvent::Writable)
-    /// follows. True once the connection has ended.
+    /// Returns whether streams may queue another frame; if not,
+    /// [`Writable`](super::ServerEvent::Writable) follows. True once the connection has ended.
     #[cfg(feature = "server")]
     pub(crate) fn poll_writable(&mut self) -> bool {
         self.is_closed() || self.core.check_stream_room().is_ok()
@@ -180,7 +180,8 @@ impl ServerConn {
             .map(drop)
     }
 
-    /// Ends a request, and hands over the next one if they take turns; `false` if it is not open.
+    /// Ends a request, and starts the next one if they run in order. Returns `false` if it is not
+    /// open.
     fn finish(&mut self, id: RequestId) -> bool {
         if self.is_closed() {
             return false;

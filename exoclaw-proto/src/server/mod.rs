@@ -1,7 +1,7 @@
 //! The server's side of one connection: [`ServerConn`].
 //!
-//! The machine knows the protocol: who has to show a token, what a request is, how answers and
-//! streams look, when a client is gone. What a chat says is the application's business.
+//! The machine handles the protocol: tokens, requests, the form of answers and streams, and dead
+//! connections. The content of chats belongs to the application.
 
 mod commands;
 mod config;
@@ -30,19 +30,19 @@ pub use config::ServerConfig;
 use request::{Echo, Kind, Open};
 pub use request::{RequestId, ServerEvent, ServerState};
 
-/// What waits for its turn, when requests take turns.
+/// An item that waits for its turn, if requests run in order.
 enum Waiting {
     Request(RequestId, Box<Call>),
-    /// An answer that the machine made by itself.
+    /// An answer of the machine itself.
     Answer(Text),
 }
 
 /// The server's side of one open connection.
 ///
-/// Without a token the hello frame leaves at once; with one, the first text or binary message has
-/// to be the right token, or the client is refused and disconnected with code 4001. Requests reach
-/// the application as [events](ServerEvent) and may be answered in any order. What the machine
-/// answers by itself: `ping`, texts that are no request, unknown methods, and wrong parameters.
+/// Without a token the hello frame is sent at once; with one, the first text or binary message must
+/// be the right token, or the client is refused and disconnected with code 4001. Requests reach the
+/// application as [events](ServerEvent) and may be answered in any order. The machine itself
+/// answers `ping`, text that is not a request, unknown methods, and wrong parameters.
 ///
 /// ```
 /// use std::time::Instant;
@@ -65,17 +65,17 @@ enum Waiting {
 pub struct ServerConn {
     config: Arc<ServerConfig>,
     core: MachineCore<ServerEvent>,
-    /// Hello was said.
+    /// Whether the hello was sent.
     ready: bool,
     requests: PendingCalls<Open>,
     request_bytes: usize,
-    /// The request that the application works on, if they take turns.
+    /// The request that the application works on, if they run in order.
     turn: Option<RequestId>,
     waiting: VecDeque<Waiting>,
 }
 
 impl ServerConn {
-    /// A connection that a client has just opened.
+    /// Creates the machine of a connection that a client has just opened.
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
@@ -98,7 +98,7 @@ impl ServerConn {
         conn
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn state(&self) -> ServerState {
         match (self.core.is_closed(), self.ready) {
@@ -108,19 +108,19 @@ impl ServerConn {
         }
     }
 
-    /// How many requests have not ended.
+    /// Returns how many requests have not ended.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.requests.len()
     }
 
-    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         self.core.next_timeout()
     }
 
-    /// Lets the client in.
+    /// Admits the client.
     fn welcome(&mut self) {
         let mut hello = Hello::new(self.config.version.as_str());
         if self.config.extensions {
@@ -146,7 +146,7 @@ impl ServerConn {
         });
     }
 
-    /// Refuses to let the client in.
+    /// Refuses the client.
     fn refuse(&mut self, reason: CloseReason) {
         // Nothing was queued before, so it fits.
         let _ = self.core.send_json(&ServerFrame::auth_failed());
@@ -191,17 +191,17 @@ impl ServerConn {
         }
     }
 
-    /// Whether a method is served here at all.
+    /// Returns whether this server has a method.
     fn offers(&self, method: Method) -> bool {
         !method.is_future() || (self.config.extensions && method.is_extension())
     }
 
-    /// Whether what comes now has to wait for its turn.
+    /// Returns whether the next request has to wait for its turn.
     fn is_busy(&self) -> bool {
         self.turn.is_some() || !self.waiting.is_empty()
     }
 
-    /// The request before has ended: goes on with what waits.
+    /// Continues with the waiting items after a request has ended.
     fn next_turn(&mut self) {
         while self.turn.is_none() && !self.is_closed() {
             match self.waiting.pop_front() {
@@ -221,7 +221,7 @@ impl ServerConn {
         }
     }
 
-    /// Answers a request that does not reach the application; without an id as
+    /// Answers a request that does not reach the application; without an id, with
     /// [`UNREADABLE_ID`].
     fn reject(&mut self, id: Option<&WireId>, error: &RpcError) {
         let numbers = self.config.echo_numbers;
@@ -231,7 +231,7 @@ impl ServerConn {
         });
     }
 
-    /// Queues an answer of the machine's own.
+    /// Queues an answer of the machine itself.
     fn answer(&mut self, encode: impl FnOnce(&mut String) -> Result<(), Refused>) {
         if self.is_busy() {
             let mut buffer = String::new();
@@ -262,7 +262,7 @@ impl ServerConn {
         }
     }
 
-    /// Drops what only an open connection needs.
+    /// Drops the data that only an open connection needs.
     fn release(&mut self) {
         while self.requests.pop_any().is_some() {}
         self.waiting = VecDeque::new();
@@ -271,7 +271,7 @@ impl ServerConn {
     }
 }
 
-/// The answer to a text that is no request.
+/// Returns the answer to text that is not a request.
 fn unreadable(error: &DecodeError) -> RpcError {
     let (line, column) = (error.line(), error.column());
     RpcError::parse(&format!("{} at line {line} column {column}", error.kind()))
@@ -350,7 +350,7 @@ impl Machine for ServerConn {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state, not the contents.
 impl fmt::Debug for ServerConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConn")

@@ -1,5 +1,4 @@
-//! What a connection's events carry: [`RequestId`], [`ServerEvent`], [`ServerState`]; and the table
-//! entry of an open request.
+//! [`RequestId`], [`ServerEvent`], [`ServerState`], and the table entry of an open request.
 
 use rpc_core::{CallId, CloseReason, DecodeError};
 use serde::{Serialize, Serializer};
@@ -7,41 +6,41 @@ use serde::{Serialize, Serializer};
 use crate::frame::Call;
 use crate::id::WireId;
 
-/// An open request on one connection. Name it on that connection only.
+/// The id of an open request. Valid on its connection only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(pub(super) CallId);
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServerState {
-    /// The token has to come first.
+    /// The token has not arrived yet.
     AwaitToken,
-    /// Hello was said.
+    /// The hello was sent.
     Ready,
-    /// Over. What is queued may still be sent.
+    /// The connection has ended. Queued frames may still be sent.
     Closed,
 }
 
-/// What happened on a connection.
+/// An event of a connection.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerEvent {
-    /// Hello was said: the token was right, or none is asked for.
+    /// The hello was sent: the token was right, or none is required.
     Authenticated,
-    /// The client asks for something. End every request: with [`reply`](super::ServerConn::reply)
-    /// or [`fail`](super::ServerConn::fail), a chat with [`done`](super::ServerConn::done).
+    /// A request of the client. End every request with [`reply`](super::ServerConn::reply) or
+    /// [`fail`](super::ServerConn::fail), and a chat with [`done`](super::ServerConn::done).
     Request {
         /// The request.
         id: RequestId,
-        /// What it asks for: never `ping`, which is answered already, and no extension unless they
+        /// The call: never `ping`, which is answered already, and an extension only if extensions
         /// are switched on.
         call: Call,
     },
-    /// A message could not be read and was ignored.
+    /// A message could not be decoded and was ignored.
     Warning(DecodeError),
     /// A command was refused with [`Refused::QueueFull`](rpc_core::Refused::QueueFull), and frames
-    /// have left since: try again.
+    /// have left since: retry it.
     Writable,
     /// The connection has ended. The last event.
     Closed(CloseReason),
@@ -52,26 +51,26 @@ pub enum ServerEvent {
 pub(super) struct Open {
     pub(super) id: WireId,
     pub(super) kind: Kind,
-    /// The size of its frame, which the application keeps meanwhile.
+    /// The size of its frame, which the application keeps until it answers.
     pub(super) bytes: usize,
 }
 
-/// How a request is answered.
+/// The kind of a request's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// With one frame.
+    /// One frame.
     Plain,
-    /// With a stream of events, or with an error before it begins.
+    /// A stream of events, or an error before it begins.
     Chat {
-        /// An event was sent.
+        /// Whether an event was sent.
         begun: bool,
     },
 }
 
-/// A request's id as the answers carry it.
+/// A request's id in the form that answers carry.
 pub(super) struct Echo<'i> {
     pub(super) id: &'i WireId,
-    /// A number comes back as a number.
+    /// Whether a number is returned as a number.
     pub(super) numbers: bool,
 }
 

@@ -12,8 +12,8 @@ use serde::ser::{Serialize, Serializer};
 /// `chat.send`, step 2.
 ///
 /// In the text `%` and `:` within a part are written `%25` and `%3A`, so that different parts never
-/// give the same key; parts without them appear as they are. Cheap to clone, compare and hash: a
-/// key is one shared text. Keys are ordered by that text.
+/// give the same key; other parts appear as they are. Cheap to clone, compare and hash: a key is
+/// one shared text. Keys are ordered by that text.
 ///
 /// ```
 /// use exoclaw_proto::session::SessionKey;
@@ -27,7 +27,7 @@ use serde::ser::{Serialize, Serializer};
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey(Arc<str>);
 
-/// A text that is no session key.
+/// The error for a text that is not a session key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidKey {
@@ -41,7 +41,7 @@ pub enum InvalidKey {
 
 const PARTS: usize = 4;
 
-/// Whether every `%` begins one of the two escapes that are ever written.
+/// Returns whether every `%` begins one of the two escapes that are ever written.
 fn well_escaped(part: &str) -> bool {
     part.split('%')
         .skip(1)
@@ -57,7 +57,7 @@ fn unescape(part: &str) -> Cow<'_, str> {
 }
 
 impl SessionKey {
-    /// The key of these parts. Any text will do for each.
+    /// Creates the key of these parts. Each can be any text.
     #[must_use]
     pub fn new(agent: &str, channel: &str, account: &str, peer: &str) -> Self {
         let parts = [agent, channel, account, peer];
@@ -79,7 +79,7 @@ impl SessionKey {
         Self(text.into())
     }
 
-    /// Reads the text of a key. Only what [`Display`](fmt::Display) writes is accepted, so that a
+    /// Parses the text of a key. Only what [`Display`](fmt::Display) writes is accepted, so that a
     /// key has one text.
     ///
     /// # Errors
@@ -94,31 +94,31 @@ impl SessionKey {
         Ok(Self(text.into()))
     }
 
-    /// The text of the key.
+    /// Returns the text of the key.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id of the agent.
+    /// Returns the id of the agent.
     #[must_use]
     pub fn agent(&self) -> Cow<'_, str> {
         self.part(0)
     }
 
-    /// The channel, such as `websocket`.
+    /// Returns the channel, such as `websocket`.
     #[must_use]
     pub fn channel(&self) -> Cow<'_, str> {
         self.part(1)
     }
 
-    /// The account within the channel.
+    /// Returns the account within the channel.
     #[must_use]
     pub fn account(&self) -> Cow<'_, str> {
         self.part(2)
     }
 
-    /// The peer of the account.
+    /// Returns the peer of the account.
     #[must_use]
     pub fn peer(&self) -> Cow<'_, str> {
         self.part(3)
@@ -149,14 +149,14 @@ impl FromStr for SessionKey {
     }
 }
 
-/// As its text.
+/// Serializes the text.
 impl Serialize for SessionKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
     }
 }
 
-/// From its text.
+/// Deserializes the text.
 impl<'de> Deserialize<'de> for SessionKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(deserializer)?;

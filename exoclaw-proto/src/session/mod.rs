@@ -1,4 +1,4 @@
-//! Sessions: their names, [`SessionKey`], and whose turn it is in each, [`Turns`].
+//! Sessions: their names, [`SessionKey`], and their turns, [`Turns`].
 
 mod key;
 mod turns;

@@ -1,40 +1,40 @@
-//! [`Turns`]: one turn at a time in each session, the others in line.
+//! [`Turns`]: one turn at a time in each session, the others in a queue.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 
 rpc_core::config! {
-    /// Bounds on how many turns wait.
+    /// Limits on waiting turns.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct TurnLimits {
-        /// Most turns that wait for one key. Default 64.
+        /// Most turns waiting for one key. Default 64.
         pub max_waiting_per_key: usize = 64 => with_max_waiting_per_key,
-        /// Most turns that wait for all keys together. Default 65,536.
+        /// Most turns waiting for all keys together. Default 65,536.
         pub max_waiting: usize = 65_536 => with_max_waiting,
     }
 }
 
-/// Whether a turn may begin. Exhaustive: there is nothing between running and waiting.
+/// Whether a turn may start. Exhaustive: a turn either runs or waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It runs.
+    /// The turn runs now.
     Now,
-    /// It waits: [`Turns::end`] will name its ticket when it runs.
+    /// The turn waits: [`Turns::end`] returns its ticket when it starts.
     Waiting {
-        /// How many turns come first, the running one included.
+        /// How many turns come first, including the running one.
         ahead: usize,
     },
 }
 
-/// A turn that was refused; nothing changed.
+/// The error for a refused turn; nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TurnError {
-    /// Too many turns wait. Retrying later is safe: the turn was not begun.
+    /// Too many turns wait. Retrying later is safe: the turn did not start.
     #[error("{waiting} turns are waiting already")]
     Full {
-        /// How many wait: for this key, or in all.
+        /// How many are waiting: for this key, or in all.
         waiting: usize,
     },
     /// The ticket runs or waits already.
@@ -58,12 +58,12 @@ struct Line<T> {
 /// A table that lets one turn run at a time for each key, in the order of arrival. Exoclaw
 /// specification, `chat.send`, step 3.
 ///
-/// `K` names what turns must not overlap in, such as a [`SessionKey`](super::SessionKey); `T` is a
-/// ticket that the caller makes up for each turn, such as a connection's number and a request's.
-/// Tickets are unique among those in the table. Both are cloned often and should be cheap to
-/// clone. Every operation takes constant time, also leaving from the middle of a line. A key
-/// without a turn takes no memory. What runs is not bounded here: each running turn is one that
-/// the caller let in.
+/// `K` is the key whose turns must not overlap, such as a [`SessionKey`](super::SessionKey); `T` is
+/// a ticket that the caller chooses for each turn, such as the numbers of a connection and a
+/// request. Tickets are unique among those in the table. Both are cloned often and should be cheap
+/// to clone. Every operation takes constant time, including leaving the middle of a queue. A key
+/// without a turn takes no memory. The number of running turns is not limited here; the caller
+/// admits each of them.
 ///
 /// ```
 /// use exoclaw_proto::session::{Turn, Turns};
@@ -82,7 +82,7 @@ pub struct Turns<K, T> {
 }
 
 impl<K: Clone + Eq + Hash, T: Clone + Eq + Hash> Turns<K, T> {
-    /// An empty table within these limits.
+    /// Creates an empty table within these limits.
     #[must_use]
     pub fn new(limits: TurnLimits) -> Self {
         Self {
@@ -92,10 +92,10 @@ impl<K: Clone + Eq + Hash, T: Clone + Eq + Hash> Turns<K, T> {
         }
     }
 
-    /// Begins a turn, or puts it in line.
+    /// Starts a turn, or queues it.
     ///
     /// # Errors
-    /// [`TurnError::Full`] if it would have to wait and may not, [`TurnError::InUse`].
+    /// [`TurnError::Full`] if it would have to wait and the queue is full, [`TurnError::InUse`].
     pub fn begin(&mut self, key: K, ticket: T) -> Result<Turn, TurnError> {
         if self.places.contains_key(&ticket) {
             return Err(TurnError::InUse);
@@ -144,11 +144,10 @@ impl<K: Clone + Eq + Hash, T: Clone + Eq + Hash> Turns<K, T> {
         Ok(turn)
     }
 
-    /// Ends a turn that runs, and returns the ticket of the next one for its key: it runs now.
+    /// Ends a running turn, and returns the ticket of the next one for its key, which runs now.
     ///
-    /// A turn that still waits leaves the line, so this is also right for a caller who goes away
-    /// and need not know how far its turn has come. Then, and if the ticket is unknown, there is
-    /// no next one.
+    /// A waiting turn leaves the queue, so a caller that goes away can use this without knowing
+    /// whether its turn runs. In that case, and for an unknown ticket, returns `None`.
     #[must_use = "the next turn runs now"]
     pub fn end(&mut self, ticket: &T) -> Option<T> {
         let Place {
@@ -193,39 +192,40 @@ impl<K: Clone + Eq + Hash, T: Clone + Eq + Hash> Turns<K, T> {
         next
     }
 
-    /// Whether this turn runs; `None` if the ticket is unknown.
+    /// Returns whether this turn runs, or `None` if the ticket is unknown.
     #[must_use]
     pub fn is_running(&self, ticket: &T) -> Option<bool> {
         let line = self.lines.get(&self.places.get(ticket)?.key)?;
         Some(line.running == *ticket)
     }
 
-    /// How many turns run: as many as there are keys with a turn.
+    /// Returns how many turns are running: one for each key with a turn.
     #[must_use]
     pub fn running(&self) -> usize {
         self.lines.len()
     }
 
-    /// How many turns wait, for all keys together.
+    /// Returns how many turns are waiting, for all keys together.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.places.len() - self.lines.len()
     }
 
-    /// How many turns wait for this key.
+    /// Returns how many turns are waiting for this key.
     #[must_use]
     pub fn waiting_for(&self, key: &K) -> usize {
         self.lines.get(key).map_or(0, |line| line.waiting)
     }
 
-    /// Whether there is no turn.
+    /// Returns whether there is no turn.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 }
 
-/// Gives memory back after a rush; rare enough that an operation's cost stays constant on average.
+/// Releases memory after a peak, rarely enough that the cost of an operation stays constant on
+/// average.
 fn shrink<A: Eq + Hash, B>(map: &mut HashMap<A, B>) {
     const KEPT: usize = 64;
     if map.capacity() > KEPT && map.len() < map.capacity() / 8 {

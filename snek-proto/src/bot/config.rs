@@ -15,7 +15,7 @@ use crate::sanitize::DEFAULT_DRIVE_BASE;
 use crate::stream::StreamConfig;
 
 rpc_core::config! {
-    /// Who a bot is and how it behaves.
+    /// The identity and behaviour of a bot.
     ///
     /// ```
     /// use std::time::Duration;
@@ -28,35 +28,35 @@ rpc_core::config! {
     /// ```
     #[derive(Clone)]
     pub struct BotConfig {
-        /// Login, timeouts, limits of each connection.
+        /// Login, timeouts and limits of each connection.
         pub client: ClientConfig = ClientConfig::new(username, password)
             => with_client(ClientConfig),
-        /// Reconnects, connect timeout and event queue. Default: [`link_config`]'s, with at most 1,024
-        /// events of which the oldest are dropped.
+        /// Reconnects, connect timeout and event queue. Default: [`link_config`], with a queue of
+        /// at most 1,024 events that drops the oldest.
         pub link: LinkConfig = link_config() => with_link(LinkConfig),
         /// Patterns that make the bot answer in channels that it has not joined. Default none.
         pub triggers: Triggers = Triggers::default() => with_triggers(Triggers),
-        /// What happens when a message cannot be sent. Default: what the specification orders.
+        /// What to do when a message cannot be sent. Default: as the specification requires.
         pub retry_send: RetrySend = RetrySend::default() => with_retry_send,
         /// Whether `ping` messages are answered with `pong`. Default yes.
         pub auto_pong: bool = true => with_auto_pong,
-        /// Whether names of known bots are broken up in outgoing text, so that bots do not set each
-        /// other off. Default yes.
+        /// Whether to break up the names of known bots in outgoing text, so that bots do not
+        /// trigger each other. Default yes.
         pub sanitize: bool = true => with_sanitize,
-        /// What relative drive links in incoming text are completed with; `None` leaves them. Default
-        /// [`DEFAULT_DRIVE_BASE`].
+        /// The base that completes relative drive links in incoming text; `None` leaves them as
+        /// they are. Default [`DEFAULT_DRIVE_BASE`].
         pub drive_base: Option<String> = Some(DEFAULT_DRIVE_BASE.to_owned())
             => with_drive_base(Option<String>),
-        /// How streamed answers are sent. Their texts are never longer than the message limit allows.
+        /// How streamed answers are sent. Their texts never exceed the message limit.
         pub stream: StreamConfig = StreamConfig::default() => with_stream(StreamConfig),
         /// How often a [typing indicator](super::Typing) is refreshed; not below 50 ms. Default 1 s.
         pub typing_interval: Duration = THINKING_TASK_INTERVAL => with_typing_interval,
-        /// Most handlers at work at once; further events wait. Default 100; 0 counts as 1.
+        /// Most handlers running at once; further events wait. Default 100; 0 counts as 1.
         pub max_handlers: usize = MAX_CONCURRENT_OPERATIONS => with_max_handlers,
-        /// How long handlers may go on after the shutdown was asked for. Default 5 s.
+        /// How long handlers may run on after a shutdown request. Default 5 s.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
     }
-    /// A bot with these credentials; everything else by default.
+    /// Creates a configuration with these credentials and the defaults.
     pub fn new(username: impl Into<String>, password: impl Into<Secret>);
 }
 

@@ -1,4 +1,4 @@
-//! [`Context`]: what a handler works with.
+//! [`Context`]: the environment of a handler.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -111,8 +111,8 @@ impl Shared {
     }
 }
 
-/// What a handler works with: the channel that it is about, the bot's own record, the client, and
-/// a signal that says when to finish. Cheap to clone.
+/// The environment of a handler: the channel of the message or event, the bot's own record, the
+/// client, and a signal to finish. Cheap to clone.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -147,38 +147,39 @@ impl Context {
         }
     }
 
-    /// The channel that the message or event belongs to; empty if it names none.
+    /// Returns the channel that the message or event belongs to; empty if it names none.
     #[must_use]
     pub const fn channel(&self) -> &ChannelUid {
         &self.channel
     }
 
-    /// The channel's record, if the server has told of it.
+    /// Returns the channel's record, if the server has sent it.
     #[must_use]
     pub fn channel_record(&self) -> Option<Channel> {
         self.shared.known().channels.get(&self.channel).cloned()
     }
 
-    /// The bot's own record.
+    /// Returns the bot's own record.
     #[must_use]
     pub fn user(&self) -> &User {
         &self.user
     }
 
-    /// Whether the bot has joined this channel.
+    /// Returns whether the bot has joined this channel.
     #[must_use]
     pub fn is_joined(&self) -> bool {
         self.shared.is_joined(self.channel.as_str())
     }
 
-    /// Posts a message in this channel, sanitised, repeated on failure as the bot is
+    /// Sanitises a message, posts it in this channel, and repeats it on failure as
     /// [configured](super::BotConfig::with_retry_send).
     ///
     /// # Errors
     /// [`BotError::ConnectionError`] after the last attempt, [`BotError::RpcError`] if the server
-    /// refuses it or it is not to be repeated, [`BotError::AuthenticationError`] if a login on the
-    /// way back was refused, [`BotError::ValidationError`] if the event named no channel, so that
-    /// nothing was sent. [`BotError::delivery`] says whether repeating it may post twice.
+    /// refuses it or the configuration forbids a repeat, [`BotError::AuthenticationError`] if the
+    /// server refuses the login of a reconnect, [`BotError::ValidationError`] if the event named no
+    /// channel; nothing was sent then. [`BotError::delivery`] says whether repeating it may post
+    /// twice.
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting and repeating; the message may have been posted.
@@ -205,14 +206,13 @@ impl Context {
             .await
     }
 
-    /// Starts an answer in this channel that grows while it is read, sent as the bot is
-    /// [configured](super::BotConfig::stream).
+    /// Starts a streamed answer in this channel, sent as [configured](super::BotConfig::stream).
     #[must_use]
     pub fn stream(&self) -> StreamWriter {
         self.stream_with(self.shared.config.stream.clone())
     }
 
-    /// Starts a growing answer that is sent otherwise than the bot's others.
+    /// Starts a streamed answer with its own configuration.
     #[must_use]
     pub fn stream_with(&self, config: StreamConfig) -> StreamWriter {
         StreamWriter::new(Arc::clone(&self.shared), self.channel.clone(), config)
@@ -226,7 +226,7 @@ impl Context {
     /// Shows a typing indicator once, in a colour like `#FF6B35` or a random bright one.
     ///
     /// # Errors
-    /// [`BotError::ValidationError`] for a colour that is none, [`BotError::RpcError`] without a
+    /// [`BotError::ValidationError`] for an invalid colour, [`BotError::RpcError`] without a
     /// connection. Safe to repeat.
     ///
     /// # Cancel safety
@@ -247,13 +247,13 @@ impl Context {
         Ok(())
     }
 
-    /// The client, for everything else. Its calls are neither sanitised nor repeated.
+    /// Returns the client, for everything else. Its calls are neither sanitised nor repeated.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.shared.client
     }
 
-    /// Given when the bot wants to end: finish soon.
+    /// Returns a signal that the bot is shutting down: finish soon.
     #[must_use]
     pub fn cancellation(&self) -> Cancellation {
         self.shared.cancellation.clone()

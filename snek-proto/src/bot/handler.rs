@@ -1,4 +1,4 @@
-//! [`Handler`]: what a bot does, one method per kind of message.
+//! [`Handler`]: the behaviour of a bot, one method per kind of message.
 
 use async_trait::async_trait;
 use rpc_core::{CloseReason, Delivery};
@@ -8,15 +8,16 @@ use crate::client::Warning;
 use crate::error::BotError;
 use crate::frame::{Message, OtherEvent, Typing};
 
-/// What a bot does. Every method has a default that does nothing, so implement what you need.
+/// The behaviour of a bot. Every method has a default that does nothing, so implement what you
+/// need.
 ///
-/// Handlers run beside the reader, many at once, so they may take their time and call back through
-/// the [`Context`]. An `Err` goes to [`on_error`](Self::on_error); a panic is caught, reported as a
-/// [`Notice`], and the bot goes on. A handler that still runs when the shutdown deadline passes is
-/// dropped at its next `await`.
+/// Handlers run concurrently with the reader and with each other, so they may take their time and
+/// make calls through the [`Context`]. An `Err` goes to [`on_error`](Self::on_error); a panic is
+/// caught, reported as a [`Notice`], and the bot goes on. A handler that still runs when the
+/// shutdown deadline passes is dropped at its next `await`.
 ///
-/// The routing is that of the Snek specification, section 9: the first of own message, ping, join,
-/// leave, mention, message that fits. Partial messages reach no handler.
+/// The routing is that of the Snek specification, section 9: the first that applies of own message,
+/// ping, join, leave, mention, message. Partial messages reach no handler.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -36,13 +37,13 @@ use crate::frame::{Message, OtherEvent, Typing};
 /// ```
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// The bot's own message came back from the server.
+    /// Handles a message of the bot itself, which the server sent back.
     async fn on_own_message(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
         Ok(())
     }
 
-    /// A message begins with `ping`; `rest` is what follows, trimmed. The `pong` has been sent
-    /// already, unless [`auto_pong`](super::BotConfig::with_auto_pong) is off.
+    /// Handles a message that begins with `ping`; `rest` is what follows, trimmed. The `pong` has
+    /// already been sent, unless [`auto_pong`](super::BotConfig::with_auto_pong) is off.
     async fn on_ping(
         &self,
         _cx: &Context,
@@ -52,51 +53,51 @@ pub trait Handler: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The bot was asked to join in, by a message or by an event. From now on it answers in
+    /// Handles a request to join, by a message or an event. From now on the bot answers in
     /// [`cx.channel()`](Context::channel).
     async fn on_join(&self, _cx: &Context) -> Result<(), BotError> {
         Ok(())
     }
 
-    /// The bot was asked to leave [`cx.channel()`](Context::channel).
+    /// Handles a request to leave [`cx.channel()`](Context::channel).
     async fn on_leave(&self, _cx: &Context) -> Result<(), BotError> {
         Ok(())
     }
 
-    /// The bot is mentioned.
+    /// Handles a mention of the bot.
     async fn on_mention(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
         Ok(())
     }
 
-    /// Any other message that the bot may answer: in a direct message channel, in a channel that
-    /// it has joined, when a trigger matches, or when its login name stands in the text.
+    /// Handles any other message that the bot may answer: in a direct message channel, in a channel
+    /// that it has joined, when a trigger matches, or when the text contains its login name.
     async fn on_message(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
         Ok(())
     }
 
-    /// Somebody types.
+    /// Handles a typing indicator.
     async fn on_set_typing(&self, _cx: &Context, _typing: &Typing) -> Result<(), BotError> {
         Ok(())
     }
 
-    /// An event that this crate does not know.
+    /// Handles an event that this crate does not know.
     async fn on_event(&self, _cx: &Context, _event: &OtherEvent) -> Result<(), BotError> {
         Ok(())
     }
 
-    /// A handler has failed. By default it is logged.
+    /// Handles the error of another handler. By default logs it.
     async fn on_error(&self, _cx: &Context, error: BotError) {
         tracing::warn!(%error, "a handler failed");
     }
 
-    /// Something happened to the bot itself. Called on the bot's own task: do not block. By
-    /// default it is logged.
+    /// Handles a notice about the bot itself. Runs on the bot's own task: do not block. By default
+    /// logs it.
     fn on_notice(&self, notice: &Notice) {
         tracing::debug!(?notice, "bot");
     }
 }
 
-/// What happens to a bot besides messages.
+/// Something that happened to a bot, other than a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -105,27 +106,27 @@ pub enum Notice {
         /// The number of the connection, from 1.
         generation: u64,
     },
-    /// The connection was lost; the bot comes back by itself.
+    /// The connection was lost; the bot reconnects by itself.
     Lost {
-        /// Why.
+        /// The reason.
         cause: CloseReason,
-        /// Whether one cycle of attempts was used up; the next one begins.
+        /// Whether a cycle of attempts is used up and the next one begins.
         exhausted: bool,
     },
-    /// A message is sent again, as the specification orders.
+    /// A message is sent again, as the specification requires.
     Resent {
-        /// Which attempt this is: 2 or 3.
+        /// The number of this attempt: 2 or 3.
         attempt: u32,
-        /// Whether the attempt before may have reached the server: then the message may appear
+        /// Whether the previous attempt may have reached the server: then the message may appear
         /// twice.
         delivery: Delivery,
     },
-    /// Events came faster than they were handled; the oldest were dropped.
+    /// Events arrived faster than the bot handled them; the oldest were dropped.
     Lagged {
         /// How many.
         events: u64,
     },
-    /// A frame was skipped, or something else odd was survived.
+    /// The connection survived something unusual, such as a frame that it skipped.
     Warning(Warning),
     /// A handler panicked.
     HandlerPanicked,

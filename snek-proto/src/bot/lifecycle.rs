@@ -16,7 +16,7 @@ pub enum State {
     Initializing,
     /// Set up, not connecting yet.
     Initialized,
-    /// A connection is being made, or made again.
+    /// Connecting or reconnecting.
     Connecting,
     /// Logged in, and the channels are known.
     Connected,
@@ -26,7 +26,7 @@ pub enum State {
     ShuttingDown,
     /// Everything is released. Nothing follows.
     Shutdown,
-    /// Setting up failed, or something fatal happened while running.
+    /// Setup failed, or a fatal error occurred while running.
     Error,
 }
 
@@ -43,7 +43,7 @@ impl State {
         Self::Error,
     ];
 
-    /// The specification's name, such as `SHUTTING_DOWN`.
+    /// Returns the specification's name, such as `SHUTTING_DOWN`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl State {
         }
     }
 
-    /// Whether `next` may follow.
+    /// Returns whether `next` may follow this state.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         match next {
@@ -83,17 +83,17 @@ impl fmt::Display for State {
     }
 }
 
-/// A step that the states do not allow. The state stays as it was.
+/// A transition that is not allowed. The state is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{from} cannot become {to}")]
 pub struct IllegalTransition {
     /// The state.
     pub from: State,
-    /// What it should have become.
+    /// The state that was requested.
     pub to: State,
 }
 
-/// Where a bot stands.
+/// The state of a bot, and its transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
     state: State,
@@ -106,7 +106,7 @@ impl Default for Lifecycle {
 }
 
 impl Lifecycle {
-    /// A bot that is being set up.
+    /// Creates the lifecycle of a bot that is being set up.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -114,16 +114,16 @@ impl Lifecycle {
         }
     }
 
-    /// The state.
+    /// Returns the state.
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Takes one step.
+    /// Changes the state.
     ///
     /// # Errors
-    /// [`IllegalTransition`] if the state cannot become `to`; nothing changes then.
+    /// [`IllegalTransition`] if the state cannot become `to`; nothing changes.
     pub const fn transition(&mut self, to: State) -> Result<(), IllegalTransition> {
         if !self.state.may_become(to) {
             return Err(IllegalTransition {

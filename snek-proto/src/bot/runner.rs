@@ -24,10 +24,10 @@ use crate::permission::should_respond;
 use crate::routing::{Route, pong, route};
 use crate::sanitize::rewrite_drive_urls;
 
-/// How long the commands that handlers left behind may take to reach the connection.
+/// How long the last commands of handlers may take to reach the connection.
 const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// A bot that is ready to run.
+/// A bot that logs in, routes messages to a [`Handler`], and reconnects.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -71,11 +71,11 @@ pub struct Bot<D: Dialer> {
 }
 #[cfg(feature = "ws")]
 impl Bot<rpc_core::net::ws::WsDialer> {
-    /// A bot for the server at `url` (`ws://`, or `wss://` with feature `tls`).
+    /// Creates a bot for the server at `url` (`ws://`, or `wss://` with feature `tls`).
     ///
     /// # Errors
-    /// [`BotError::ValidationError`] for a bad URL, and for one that would take the password to
-    /// another machine without encryption, unless
+    /// [`BotError::ValidationError`] for an invalid URL, and for one that would send the password
+    /// to another machine without encryption, unless
     /// [`with_insecure_password`](crate::client::ClientConfig::with_insecure_password) allows it.
     #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
     pub fn new(url: &str, config: BotConfig, handler: impl Handler) -> Result<Self, BotError> {
@@ -89,7 +89,7 @@ impl Bot<rpc_core::net::ws::WsDialer> {
 }
 
 impl<D: Dialer> Bot<D> {
-    /// A bot that connects through this dialer.
+    /// Creates a bot that connects through this dialer.
     #[must_use]
     pub fn with_dialer(dialer: D, config: BotConfig, handler: impl Handler) -> Self {
         let (client, events, connection) =
@@ -108,7 +108,7 @@ impl<D: Dialer> Bot<D> {
         }
     }
 
-    /// Where the bot stands in the specification's lifecycle, as it changes.
+    /// Returns a receiver of the bot's state in the specification's lifecycle.
     #[must_use]
     pub fn lifecycle(&self) -> watch::Receiver<State> {
         self.state.subscribe()
@@ -122,7 +122,7 @@ impl<D: Dialer> Bot<D> {
     /// the reconnect policy gives up. Lost connections are not errors.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the line and all handlers.
+    /// Dropping the future drops the connection and all handlers.
     pub async fn run_until(
         self,
         shutdown: impl Future<Output = ()>,
@@ -211,7 +211,7 @@ impl Runner {
         }
     }
 
-    /// The link has ended for good.
+    /// Handles the end of the link.
     fn over(&mut self) -> Result<(), BotError> {
         match self.shared.client.state().ended() {
             None | Some(CloseReason::Local | CloseReason::Drained) => Ok(()),
@@ -231,7 +231,7 @@ impl Runner {
         })
     }
 
-    /// Follows the link; the reason if it gave up.
+    /// Handles a state change of the link. Returns the reason if the link gave up.
     fn link_changed(&mut self, state: LinkState) -> Option<CloseReason> {
         match state {
             LinkState::Connecting { .. } => self.become_state(State::Connecting),

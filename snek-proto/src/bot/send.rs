@@ -10,20 +10,20 @@ use crate::frame::{Answer, Final};
 use crate::limits::{MAX_RETRY_ATTEMPTS, RECONNECT_BACKOFF_FACTOR, RECONNECT_INITIAL_DELAY};
 use crate::net::Client;
 
-/// What a bot does when a message cannot be sent.
+/// The reaction of a bot to a message that cannot be sent.
 ///
-/// The specification repeats in every case: three attempts, after waits of 1 s and 2 s, each repeat
-/// on a fresh connection. A message whose answer never came may have been posted, so **a repeat can
-/// post it twice**. Each one is reported as a [`Notice::Resent`](super::Notice::Resent) that says
-/// so. A server that answers with a refusal has done nothing and would refuse again, so it is asked
-/// again only if you choose [`EvenIfRefused`](Self::EvenIfRefused).
+/// The specification always repeats: three attempts, after waits of 1 s and 2 s, each repeat on a
+/// fresh connection. A message without an answer may have been posted, so **a repeat can post it
+/// twice**. Each repeat is reported as a [`Notice::Resent`](super::Notice::Resent) that says so. A
+/// message that the server refused was not posted and would be refused again, so only
+/// [`EvenIfRefused`](Self::EvenIfRefused) repeats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum RetrySend {
-    /// Repeats as the specification orders, except what the server refused.
+    /// Repeats as the specification requires, except what the server refused.
     #[default]
     SpecCompat,
-    /// Repeats as the specification orders, what the server refused too.
+    /// Repeats as the specification requires, including what the server refused.
     EvenIfRefused,
     /// Repeats only what certainly did not reach the server.
     OnlyIfUnsent,
@@ -114,8 +114,8 @@ const fn generation(state: &LinkState) -> Option<u64> {
     }
 }
 
-/// Sees to it that a connection other than the one that failed is up, by one attempt, and returns
-/// its number. However many messages fail on a connection, it is replaced once.
+/// Waits for a connection other than the one that failed, with one attempt, and returns its number.
+/// A connection is replaced once, however many messages fail on it.
 async fn replaced(client: &Client, failed_on: Option<u64>) -> Option<u64> {
     let mut states = client.link().watch();
     let is_settled = |state: &LinkState| !matches!(state, LinkState::Closing);

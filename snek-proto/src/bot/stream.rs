@@ -1,4 +1,4 @@
-//! [`StreamWriter`]: an answer that grows while it is read.
+//! [`StreamWriter`]: a streamed answer.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -20,25 +20,24 @@ use crate::stream::{Post, StreamConfig, TextStream};
 /// A partial message on its way.
 type InFlight = Pin<Box<dyn Future<Output = Result<Answer, CallError<RpcError>>> + Send>>;
 
-/// What the frame around a text may take of the message limit, besides the channel's uid.
+/// The part of the message limit that the frame around a text may take, besides the channel's uid.
 const ENVELOPE: usize = 256;
 
-/// An answer that grows while it is read: [`Context::stream`](super::Context::stream).
+/// A streamed answer, made by [`Context::stream`](super::Context::stream).
 ///
-/// Others see each text as a message that replaces the one before, and at last a final one. The
-/// rules are those of [`TextStream`]: whole texts, in order, one message at a time, the newest
-/// text wins while the line is slow, a partial message that fails is skipped. The final message is
+/// Others see each text as a message that replaces the previous one, and then a final message. The
+/// rules are those of [`TextStream`]: whole texts, in order, one message at a time; the newest text
+/// wins while the connection is slow; a partial message that fails is skipped. The final message is
 /// repeated on failure like any other message of the bot.
 ///
-/// There is no task behind it. [`push`](Self::push) sends what can be sent without waiting, and
-/// reads the answer to the message before; [`pump`](Self::pump) does both while it reads, so it is
-/// the one to use with a producer that is a stream.
+/// The writer has no task of its own. [`push`](Self::push) sends what can be sent without waiting,
+/// and reads the answer to the previous message; [`pump`](Self::pump) does both while it reads from
+/// a stream.
 ///
-/// However a handler ends, the answer does: [`finish`](Self::finish), [`fail`](Self::fail) and
-/// `pump` wait for the final message; a writer that is dropped (an early return, a panic, a
-/// handler cut off at the shutdown) hands the text so far, with the
-/// [note](StreamConfig::note) below, to the connection as it goes. Only if there is no connection
-/// at that moment the final message is lost.
+/// Every answer gets its final message: [`finish`](Self::finish), [`fail`](Self::fail) and `pump`
+/// wait for it; a dropped writer (an early return, a panic, a handler cut off at the shutdown)
+/// hands the text so far, with the [note](StreamConfig::note) below, to the connection. The final
+/// message is lost only if there is no connection at that moment.
 ///
 /// ```
 /// # use snek_proto::error::BotError;
@@ -81,8 +80,8 @@ impl StreamWriter {
         }
     }
 
-    /// Adds to the text, and sends the text so far if that is possible without waiting. If not, it
-    /// is sent by a later call. Text beyond the limit is counted and not kept.
+    /// Adds to the text, and sends the text so far if that is possible without waiting. If not, a
+    /// later call sends it. Text beyond the limit is counted and dropped.
     pub fn push(&mut self, delta: &str) {
         self.core.push(delta);
         self.advance();
@@ -94,7 +93,7 @@ impl StreamWriter {
         self.advance();
     }
 
-    /// The text so far, as it was given.
+    /// Returns the text so far, as it was given.
     #[must_use]
     pub fn text(&self) -> &str {
         self.core.text()
@@ -118,16 +117,16 @@ impl StreamWriter {
         }
     }
 
-    /// Sends the text as the final message, once the message before is answered or has failed.
+    /// Sends the text as the final message, once the previous message is answered or has failed.
     ///
     /// # Errors
     /// As for [`reply`](super::Context::reply). [`Refused::TooLarge`](rpc_core::Refused::TooLarge)
-    /// in a [`BotError::RpcError`] if the text was longer than a message may be: then the part
-    /// that fits **was posted** as the final message.
+    /// in a [`BotError::RpcError`] if the text exceeds the message limit: the part that fits **was
+    /// posted** as the final message.
     ///
     /// # Cancel safety
-    /// Dropping the future stops waiting and repeating. A final message that was not on its way by
-    /// then is sent as for a dropped writer; one that was may have been posted.
+    /// Dropping the future stops waiting and repeating. A final message that was not sent yet is
+    /// sent as for a dropped writer; one that was may have been posted.
     pub async fn finish(mut self) -> Result<Answer, BotError> {
         self.core.finish();
         self.end().await
@@ -147,7 +146,8 @@ impl StreamWriter {
     }
 
     /// Reads pieces of text to their end, sends the text as it grows, and finishes. Reading never
-    /// waits for the line. Returns the server's answer to the final message and the whole text.
+    /// waits for the connection. Returns the server's answer to the final message and the whole
+    /// text.
     ///
     /// ```
     /// # use std::convert::Infallible;
@@ -162,9 +162,9 @@ impl StreamWriter {
     /// ```
     ///
     /// # Errors
-    /// [`PumpError::Producer`] if the producer fails: the text so far with the
-    /// [note](StreamConfig::note) is the final message then. [`PumpError::Send`] if the final
-    /// message cannot be sent.
+    /// [`PumpError::Producer`] if the producer fails: the final message is then the text so far
+    /// with the [note](StreamConfig::note). [`PumpError::Send`] if the final message cannot be
+    /// sent.
     ///
     /// # Cancel safety
     /// As for [`finish`](Self::finish).
@@ -228,7 +228,7 @@ impl StreamWriter {
         Ok(answer)
     }
 
-    /// What is possible without waiting.
+    /// Does what is possible without waiting.
     fn advance(&mut self) {
         let mut nobody = TaskContext::from_waker(Waker::noop());
         if self.poll_answer(&mut nobody).is_ready() {
@@ -310,21 +310,21 @@ impl fmt::Debug for StreamWriter {
     }
 }
 
-/// How a [`pump`](StreamWriter::pump) failed. Every way has one of the two variants, so the enum is
-/// exhaustive.
+/// The error of a [`pump`](StreamWriter::pump). Exhaustive: either the producer or the sending
+/// fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PumpError<E> {
     /// The producer failed. The text so far was ended with a note.
     Producer {
-        /// What the producer said.
+        /// The producer's error.
         error: E,
         /// The text so far, without the note.
         text: String,
         /// Whether the final message was posted.
         posted: Result<(), BotError>,
     },
-    /// The final message could not be sent, or was cut:
-    /// [as for `finish`](StreamWriter::finish).
+    /// The final message could not be sent, or was cut off: [as for
+    /// `finish`](StreamWriter::finish).
     Send {
         /// What went wrong.
         error: BotError,

@@ -1,4 +1,4 @@
-//! [`Typing`]: a typing indicator that stays while a bot thinks, and the table behind it.
+//! [`Typing`]: a guard that shows a typing indicator, and the table behind it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -17,12 +17,13 @@ use crate::id::ChannelUid;
 /// The least time between two refreshes, whatever is configured.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Shows a typing indicator as long as it lives: [`Context::typing`](super::Context::typing).
+/// A guard that shows a typing indicator until it is dropped:
+/// [`Context::typing`](super::Context::typing).
 ///
 /// The indicator appears at once and is refreshed [every
 /// second](super::BotConfig::with_typing_interval), each time in another bright colour. It ends
-/// however the handler ends, because a guard that is dropped refreshes nothing more; what fails is
-/// ignored. The bot itself does the refreshing, so there is no task that could outlive either.
+/// however the handler ends, because dropping the guard stops the refreshing; failures are ignored.
+/// The bot itself refreshes it, so no task can outlive the guard or the bot.
 ///
 /// ```
 /// # use snek_proto::error::BotError;
@@ -50,7 +51,7 @@ impl Typing {
         Self { shared, channel }
     }
 
-    /// Shows the indicator until `work` is done.
+    /// Shows the indicator until `work` completes.
     ///
     /// # Cancel safety
     /// Dropping the future drops `work` and ends the indicator.
@@ -107,7 +108,7 @@ impl TypingBoard {
 }
 
 impl Table {
-    /// One more guard; whether it is the channel's first.
+    /// Adds a guard. Returns whether it is the channel's first.
     fn enter(&mut self, channel: &ChannelUid, now: Instant) -> bool {
         if let Some(entry) = self.channels.get_mut(channel) {
             entry.guards += 1;
@@ -134,7 +135,8 @@ impl Table {
         }
     }
 
-    /// A channel whose indicator is due; the next time is one interval from now.
+    /// Returns a channel whose indicator is due, and schedules its next refresh one interval from
+    /// now.
     fn pop_due(&mut self, now: Instant, interval: Duration) -> Option<ChannelUid> {
         if self.due.first()?.0 > now {
             return None;
@@ -151,7 +153,7 @@ impl Table {
     }
 }
 
-/// Refreshes the indicators of a bot for as long as it is polled.
+/// Refreshes the indicators of a bot while it is polled.
 pub(super) async fn refresh(shared: &Shared) -> Infallible {
     let board = &shared.typing;
     let interval = shared.config.typing_interval.max(MIN_INTERVAL);

@@ -1,4 +1,4 @@
-//! The commands of [`ClientConn`]: each is taken whole or refused with nothing changed.
+//! The commands of [`ClientConn`]. A refused command changes nothing.
 
 use std::borrow::Borrow;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use crate::frame::Final;
 use crate::id::is_channel_uid;
 
 impl ClientConn {
-    /// Posts a message, or the whole text so far of a message that is being streamed. Send
-    /// partial texts in order, and always a final one at last.
+    /// Posts a message, or the whole text so far of a streamed message. Send partial texts in
+    /// order, and always end with a final one.
     ///
     /// # Errors
-    /// [`Refused::Invalid`] if the channel uid is none; else as for [`call`](Self::call). Posting
-    /// again after an answer that never came may post twice.
+    /// [`Refused::Invalid`] if the channel uid is invalid; otherwise as for [`call`](Self::call).
+    /// Repeating a message without an answer may post it twice.
     pub fn send_message(
         &mut self,
         channel: &(impl Borrow<str> + ?Sized),
@@ -37,7 +37,7 @@ impl ClientConn {
     }
 
     /// Posts like [`send_message`](Self::send_message), without waiting for the answer. This
-    /// crate's server posts messages in the order in which they came; the protocol does not promise
+    /// crate's server posts messages in the order of their arrival; the protocol does not promise
     /// it, so with another server wait for each answer where the order matters.
     ///
     /// # Errors
@@ -52,10 +52,10 @@ impl ClientConn {
         self.notify("send_message", &(channel, text, is_final), &NoKwargs {})
     }
 
-    /// Shows a typing indicator in a colour like `#FF6B35`. Nobody waits for the answer.
+    /// Shows a typing indicator in a colour like `#FF6B35`, without waiting for the answer.
     ///
     /// # Errors
-    /// [`Refused::Invalid`] if the channel uid or the colour is none; else as for
+    /// [`Refused::Invalid`] if the channel uid or the colour is invalid; otherwise as for
     /// [`call`](Self::call). Safe to repeat.
     pub fn set_typing(
         &mut self,
@@ -78,7 +78,7 @@ impl ClientConn {
         self.call("ping", &NoArgs::default(), &NoKwargs {}, now)
     }
 
-    /// Asks for a user's record; `None` is the user that is logged in. The answer parses as a
+    /// Asks for a user's record; `None` is the logged-in user. The answer parses as a
     /// [`User`](crate::frame::User).
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl ClientConn {
         self.call("get_user", &[username], &NoKwargs {}, now)
     }
 
-    /// Asks for the channels that the user sees. The answer parses as a list of
+    /// Asks for the channels that the user can see. The answer parses as a list of
     /// [`Channel`](crate::frame::Channel)s.
     ///
     /// # Errors
@@ -97,14 +97,14 @@ impl ClientConn {
     }
 
     /// Calls any method. `args` must be written as a JSON array (a tuple, a slice), `kwargs` as an
-    /// object (a struct, a map, [`NoKwargs`]). A [`Reply`](super::ClientEvent::Reply) with the
-    /// id follows exactly once, unless the call is [cancelled](Self::cancel).
+    /// object (a struct, a map, [`NoKwargs`]). A [`Reply`](super::ClientEvent::Reply) with this id
+    /// follows exactly once, unless the call is [cancelled](Self::cancel).
     ///
     /// # Errors
     /// [`Refused::NotReady`] before the opening is done, [`Refused::Closed`],
     /// [`Refused::TooManyCalls`], [`Refused::QueueFull`], [`Refused::TooLarge`],
-    /// [`Refused::Invalid`] and [`Refused::Encode`] for arguments that do not fit.
-    /// [`Refused::is_retryable`] says which of them pass.
+    /// [`Refused::Invalid`] and [`Refused::Encode`] for invalid arguments.
+    /// [`Refused::is_retryable`] says which of them are temporary.
     pub fn call(
         &mut self,
         method: &str,
@@ -116,7 +116,7 @@ impl ClientConn {
         self.send(method, args, kwargs, Some(deadline))
     }
 
-    /// Calls any method without waiting for the answer, which is dropped when it comes.
+    /// Calls any method without waiting for the answer, which is dropped when it arrives.
     ///
     /// # Errors
     /// As for [`call`](Self::call).
@@ -132,7 +132,8 @@ impl ClientConn {
         Ok(id)
     }
 
-    /// Lets a call in flight wait this long from `now`; `None` for ever. `false` if it has ended.
+    /// Sets the timeout of a call in flight, from `now`; `None` waits for ever. Returns `false` if
+    /// the call has ended.
     pub fn set_timeout(&mut self, id: CallId, timeout: Option<Duration>, now: Instant) -> bool {
         !self.core.is_closed()
             && self
@@ -140,18 +141,18 @@ impl ClientConn {
                 .extend(id, timeout.map(|timeout| later(now, timeout)))
     }
 
-    /// Forgets a call: no reply event follows, and its answer is dropped. The server is not told,
-    /// because the protocol has no way to. `false` if it has ended.
+    /// Forgets a call: no reply event follows, and its answer is dropped. The server does not learn
+    /// of it, because the protocol has no cancellation. Returns `false` if the call has ended.
     pub fn cancel(&mut self, id: CallId) -> bool {
         matches!(self.calls.complete(id), Match::Live(_))
     }
 
-    /// Closes with code 1000. What is queued is sent first; calls in flight end at once.
+    /// Closes with code 1000. Queued frames are sent first; calls in flight end at once.
     pub fn close(&mut self, now: Instant) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
     }
 
-    /// Closes with this frame. What is queued is sent first; calls in flight end at once.
+    /// Closes with this frame. Queued frames are sent first; calls in flight end at once.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
         self.core.close_with(CloseReason::Local, frame);
     }

@@ -12,9 +12,9 @@ use crate::limits::{
     RECONNECT_MAX_RETRIES, keep_alive,
 };
 
-/// The specification's reconnects: after 1, 2 and 4 s, reset by a finished opening. When the three
-/// attempts are used up, another cycle starts at 1 s, without end unless
-/// [`with_cycles`](ReconnectPolicy::with_cycles) sets one.
+/// Returns the specification's reconnect policy: after 1, 2 and 4 s, reset by a finished opening.
+/// After three failed attempts another cycle starts at 1 s, without end unless
+/// [`with_cycles`](ReconnectPolicy::with_cycles) sets a limit.
 #[must_use]
 pub const fn reconnect_policy() -> ReconnectPolicy {
     let backoff = BackoffPolicy::new(RECONNECT_INITIAL_DELAY, RECONNECT_BACKOFF_FACTOR)
@@ -23,7 +23,7 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 }
 
 rpc_core::config! {
-    /// Who logs in, and how long and how much the connection takes.
+    /// The credentials, timeouts and limits of a client.
     ///
     /// ```
     /// use std::time::Duration;
@@ -39,23 +39,24 @@ rpc_core::config! {
         pub username: String = username.into(),
         /// The password.
         pub password: Secret = password.into(),
-        /// How long each call waits for its answer, those of the opening too. Default 190 s.
+        /// How long each call, including those of the opening, waits for its answer. Default 190 s.
         pub call_timeout: Duration = DEFAULT_REQUEST_TIMEOUT => with_call_timeout,
-        /// How long the opening may take as a whole, from the open socket to the channels. `None`
-        /// leaves it to the timeout of its three calls. Default 190 s.
+        /// How long the opening may take as a whole, from the open socket to the channels. With
+        /// `None` only the timeouts of its three calls apply. Default 190 s.
         pub handshake_timeout: Option<Duration> = Some(DEFAULT_REQUEST_TIMEOUT)
             => with_handshake_timeout,
-        /// Pings, and when silence counts as death. Default every 30 s, and 15 s after a ping.
+        /// How often to ping, and how long to wait for any sign of life after a ping. Default 30 s
+        /// and 15 s.
         pub keep_alive: KeepAlive = keep_alive() => with_keep_alive,
         /// Whether the platform's nested `new_message` event is read as a message. Default yes.
         pub accept_new_message: bool = true => with_accept_new_message,
-        /// Whether the password may go to another machine without encryption: whoever sees the traffic
-        /// then sees the password. Default no.
+        /// Whether the password may go to another machine without encryption, where anyone who sees
+        /// the traffic can read it. Default no.
         pub insecure_password: bool = false => with_insecure_password,
-        /// Bounds on size and number.
+        /// Limits on sizes and counts.
         pub limits: Limits = Limits::default() => with_limits,
     }
-    /// Logs in with these credentials; everything else by default.
+    /// Creates a configuration with these credentials and the defaults.
     pub fn new(username: impl Into<String>, password: impl Into<Secret>);
 }
 

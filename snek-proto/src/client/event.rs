@@ -1,29 +1,29 @@
-//! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
+//! [`ClientEvent`]: the events of a [`ClientConn`](super::ClientConn).
 
 use rpc_core::{CallError, CallId, CloseReason, DecodeError};
 
 use crate::error::RpcError;
 use crate::frame::{Answer, Channel, Event, Joined, Message, OtherEvent, Typing, User};
 
-/// What happened on a connection.
+/// An event of a connection.
 ///
-/// `Ready` comes once and before every other event; if the opening fails, `Closed` comes instead
-/// of it. `Closed` is the last event, and every call has ended before it.
+/// `Ready` comes once, before every other event; if the opening fails, `Closed` comes instead.
+/// `Closed` is the last event, and every call has ended before it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// Logged in, and the channels are known. Commands are taken from now on.
+    /// The login is done and the channels are known. Commands are accepted from now on.
     Ready(Box<Ready>),
     /// A call has ended.
     Reply {
-        /// Which.
+        /// The call.
         id: CallId,
-        /// How.
+        /// Its result.
         result: Result<Answer, CallError<RpcError>>,
     },
-    /// A message in a channel, partial ones too.
+    /// A message in a channel, possibly partial.
     Message(Message),
-    /// Somebody types.
+    /// Somebody is typing.
     SetTyping(Typing),
     /// The user was joined to a channel.
     Joined(Joined),
@@ -31,7 +31,7 @@ pub enum ClientEvent {
     Left(Joined),
     /// An event that this crate does not know. Ignore it, or read it yourself.
     Unknown(OtherEvent),
-    /// Something odd that the connection survived.
+    /// Something unusual that the connection survived.
     Warning(Warning),
     /// The connection has ended.
     Closed(CloseReason),
@@ -41,23 +41,23 @@ pub enum ClientEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ready {
-    /// Who is logged in.
+    /// The logged-in user.
     pub user: User,
-    /// The channels that the user sees.
+    /// The channels that the user can see.
     pub channels: Vec<Channel>,
-    /// What the login answered.
+    /// The answer to the login.
     pub login: Answer,
 }
 
-/// Something odd that a connection survived.
+/// Something unusual that a connection survived.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A frame could not be read and was skipped. Calls in flight go on waiting.
+    /// A frame could not be decoded and was skipped. Calls in flight keep waiting.
     #[error("a frame was skipped: {0}")]
     BadFrame(DecodeError),
-    /// More events came before the opening was done than are kept; the oldest were dropped.
-    #[error("{count} events that came before the login was done were dropped")]
+    /// Too many events arrived during the opening; the oldest were dropped.
+    #[error("{count} events were dropped before the login was done")]
     EarlyEventsDropped {
         /// How many.
         count: u64,
@@ -77,7 +77,7 @@ impl From<Event> for ClientEvent {
 }
 
 impl ClientEvent {
-    /// About how many bytes of the frame the event keeps.
+    /// Returns about how many bytes of the frame the event keeps.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {

@@ -31,23 +31,23 @@ use crate::frame::{Answer, Channel, ServerFrame, User};
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, Ready, Warning};
 
-/// What the connection waits for.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientState {
-    /// The answer to `login`.
+    /// Waiting for the answer to `login`.
     AwaitLogin,
-    /// The answer to `get_user`.
+    /// Waiting for the answer to `get_user`.
     AwaitUser,
-    /// The answer to `get_channels`.
+    /// Waiting for the answer to `get_channels`.
     AwaitChannels,
-    /// Nothing: commands are taken.
+    /// Ready: commands are accepted.
     Ready,
     /// The connection has ended.
     Closed,
 }
 
-/// What a call in flight is for.
+/// The purpose of a call in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Handshake,
@@ -61,7 +61,7 @@ struct Pending {
 }
 
 /// The client's side of one open connection. It logs in by itself, fetches the user and the
-/// channels, and then takes commands.
+/// channels, and then accepts commands.
 ///
 /// ```
 /// use std::time::Instant;
@@ -89,8 +89,8 @@ pub struct ClientConn {
 }
 
 impl ClientConn {
-    /// A connection that was just opened. It sends the login at once. `seed` makes the call ids of
-    /// this connection; it should be random.
+    /// Creates the machine of a connection that was just opened. It sends the login at once. `seed`
+    /// generates the call ids of this connection; it should be random.
     #[must_use]
     pub fn new(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
         let config = config.into();
@@ -115,7 +115,7 @@ impl ClientConn {
         conn
     }
 
-    /// What the connection waits for.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn state(&self) -> ClientState {
         if self.core.is_closed() {
@@ -125,26 +125,26 @@ impl ClientConn {
         }
     }
 
-    /// Who is logged in, once [ready](ClientState::Ready).
+    /// Returns the logged-in user, once [ready](ClientState::Ready).
     #[must_use]
     pub const fn user(&self) -> Option<&User> {
         self.user.as_ref()
     }
 
-    /// How many calls are in flight.
+    /// Returns how many calls are in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.calls.len()
     }
 
-    /// How many frames were dropped because they answered no call in flight and were no event:
-    /// late and repeated answers, answers to what nobody waited for.
+    /// Returns how many frames were dropped because they were neither an event nor the answer to a
+    /// call in flight: late and repeated answers, and answers to notifications.
     #[must_use]
     pub const fn stray_frames(&self) -> u64 {
         self.stray
     }
 
-    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         let call = self.core.unless_paused(self.calls.poll_timeout());
@@ -238,7 +238,7 @@ impl ClientConn {
         }
     }
 
-    /// The value of a handshake's answer.
+    /// Reads the value of a handshake's answer.
     fn read<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -275,7 +275,7 @@ impl ClientConn {
         }
     }
 
-    /// Gives the application an event; before the handshake is done it has to wait, in a bounded
+    /// Passes an event to the application. Until the handshake is done the event waits in a bounded
     /// queue that keeps the newest.
     fn deliver(&mut self, event: ClientEvent) {
         if self.state == ClientState::Ready {
@@ -381,7 +381,7 @@ impl Machine for ClientConn {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state, not the contents.
 impl fmt::Debug for ClientConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConn")

@@ -12,7 +12,7 @@ use crate::id::is_channel_uid;
 /// The method of [`Call::Login`]: its arguments must not be logged.
 pub(crate) const LOGIN: &str = "login";
 
-/// A request of the client with its arguments read.
+/// A request of the client with typed arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Call {
@@ -25,14 +25,14 @@ pub enum Call {
     },
     /// Ask for a user's record.
     GetUser {
-        /// Whose; `None` is the user that is logged in.
+        /// The user; `None` is the logged-in user.
         username: Option<Str>,
     },
-    /// Ask for the channels that the user sees.
+    /// Ask for the channels that the user can see.
     GetChannels,
     /// Post a message, or replace the message being streamed.
     SendMessage {
-        /// Where to.
+        /// The channel.
         channel_uid: Str,
         /// The whole text so far.
         message: Str,
@@ -41,12 +41,12 @@ pub enum Call {
     },
     /// Show a coloured typing indicator.
     SetTyping {
-        /// Where.
+        /// The channel.
         channel_uid: Str,
         /// The colour, `#` and six hex digits.
         color: Str,
     },
-    /// Say that the client is alive. Not the WebSocket ping.
+    /// Tell the server that the client is alive. Not the WebSocket ping.
     Ping,
     /// A method that this crate does not know.
     Unknown {
@@ -59,16 +59,16 @@ pub enum Call {
     },
 }
 
-/// Arguments that a method does not take. The text is the answer's error text.
+/// Arguments that a method does not accept. Its text is the error text of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgsError {
-    /// `args` is no array, or `kwargs` no object.
+    /// `args` is not an array, or `kwargs` is not an object.
     #[error("member `{name}` is not {expected}")]
     Shape {
-        /// Which of the two.
+        /// The name of the member.
         name: &'static str,
-        /// What it should be, with its article.
+        /// The expected type, with its article.
         expected: &'static str,
     },
     /// More positional arguments than parameters.
@@ -76,9 +76,9 @@ pub enum ArgsError {
     TooMany {
         /// The method.
         method: &'static str,
-        /// How many it takes.
+        /// How many the method takes.
         max: usize,
-        /// How many came.
+        /// How many were given.
         got: usize,
     },
     /// An argument is missing.
@@ -89,7 +89,7 @@ pub enum ArgsError {
         /// The parameter.
         name: &'static str,
     },
-    /// An argument came by position and by name.
+    /// An argument was given both by position and by name.
     #[error("{method} got the argument {name} twice")]
     Twice {
         /// The method.
@@ -104,7 +104,7 @@ pub enum ArgsError {
         method: &'static str,
         /// The parameter.
         name: &'static str,
-        /// What it should be, with its article.
+        /// The expected type, with its article.
         expected: &'static str,
     },
 }
@@ -209,7 +209,7 @@ impl Args {
         self.text(name, |_| true, "a string")
     }
 
-    /// A text of this form.
+    /// Takes a text of this form.
     fn text(
         &mut self,
         name: &'static str,
@@ -298,7 +298,7 @@ impl Call {
         })
     }
 
-    /// The method's name.
+    /// Returns the method's name.
     #[must_use]
     pub fn method(&self) -> &str {
         match self {

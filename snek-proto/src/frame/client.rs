@@ -10,8 +10,8 @@ use crate::id::WireId;
 
 /// A request of the client: a method, its arguments and the id that the answer will carry.
 ///
-/// Encoding always writes method and arguments. Decoding takes missing or null `args` and `kwargs`
-/// for empty, and a missing `callId` for a request that wants no answer.
+/// Encoding always writes method and arguments. Decoding treats missing or null `args` and `kwargs`
+/// as empty, and a missing `callId` as a request without an answer.
 ///
 /// ```
 /// use rpc_core::Limits;
@@ -34,7 +34,7 @@ pub struct ClientFrame {
     /// The named arguments, a JSON object.
     #[serde(default = "no_kwargs", deserialize_with = "kwargs")]
     pub kwargs: Json,
-    /// The id to answer to; `None` if no answer is wanted.
+    /// The id of the answer; `None` if the client wants no answer.
     #[serde(rename = "callId", skip_serializing_if = "Option::is_none")]
     pub call_id: Option<WireId>,
 }
@@ -56,7 +56,7 @@ fn kwargs<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
 }
 
 impl ClientFrame {
-    /// A request without arguments.
+    /// Creates a request without arguments.
     pub fn new(method: impl Into<Str>, call_id: Option<WireId>) -> Self {
         Self {
             method: method.into(),
@@ -66,20 +66,20 @@ impl ClientFrame {
         }
     }
 
-    /// Decodes a request. A server ignores a text that is none.
+    /// Decodes a request. A server ignores text that does not decode.
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no object, has no string `method`, or its `callId` is no scalar.
-    /// The arguments are checked by [`call`](Self::call), so that whoever sent them gets an answer.
+    /// [`DecodeError`] if the text is not an object, has no string `method`, or its `callId` is not
+    /// a scalar. [`call`](Self::call) checks the arguments, so that the client gets an answer.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         json::decode(text, limits)
     }
 
-    /// The call with typed arguments. Arguments may come by position or by name.
+    /// Returns the call with typed arguments. Arguments may come by position or by name.
     ///
     /// # Errors
-    /// [`ArgsError`] if `args` is no array or `kwargs` no object, or a known method has too many, too
-    /// few or wrong arguments. Its text is fit for the answer.
+    /// [`ArgsError`] if `args` is not an array or `kwargs` is not an object, or a known method has
+    /// too many, too few or wrong arguments. Use its text as the error text of the answer.
     pub fn call(&self) -> Result<Call, ArgsError> {
         Call::read(self)
     }

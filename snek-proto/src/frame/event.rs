@@ -1,4 +1,4 @@
-//! [`Event`]: what the server pushes.
+//! [`Event`]: a push from the server.
 
 use rpc_core::json::LooseStr;
 use rpc_core::{DecodeError, Json, Str};
@@ -8,26 +8,26 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::server::ServerFrame;
 use crate::id::ChannelUid;
 
-/// An event of the server. It is read with [`ServerFrame::into_event`].
+/// An event of the server, decoded with [`ServerFrame::into_event`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// A message was posted in a channel, by anybody: the own messages come back too.
+    /// A message was posted in a channel, by anyone: a client gets its own messages too.
     Message(Message),
-    /// Somebody types.
+    /// Somebody is typing.
     SetTyping {
-        /// Who, and where.
+        /// The user and the channel.
         data: Typing,
     },
     /// The user was joined to a channel.
     Join {
-        /// Which.
+        /// The channel.
         data: Joined,
     },
     /// The user left a channel.
     Leave {
-        /// Which.
+        /// The channel.
         data: Joined,
     },
     /// An event that this crate does not know.
@@ -35,7 +35,7 @@ pub enum Event {
     Unknown(OtherEvent),
 }
 
-/// A message in a channel. Its members stand at the top of the frame, beside the name that
+/// A message in a channel. Its members are at the top level of the frame, beside the name that
 /// [`Event::Message`] writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -44,43 +44,43 @@ pub struct Message {
     pub message: Str,
     /// The sender's login name.
     pub username: Str,
-    /// The sender's display name; the login name if the server names none.
+    /// The sender's display name; the login name if the server sends none.
     pub user_nick: Str,
-    /// Where.
+    /// The channel.
     pub channel_uid: Str,
     /// Whether the text is complete.
     pub is_final: bool,
 }
 
-/// Somebody types. The specification leaves the members open, so each may be absent.
+/// A typing indicator. The specification does not define the members, so each may be absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Typing {
-    /// Where.
+    /// The channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel_uid: Option<Str>,
-    /// Who, by login name.
+    /// The login name of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<Str>,
-    /// Who, by display name.
+    /// The display name of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_nick: Option<Str>,
     /// The indicator's colour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub color: Option<Str>,
-    /// Everything as it was sent; not written.
+    /// All members as they were sent; ignored in encoding.
     #[serde(skip)]
     pub data: Json,
 }
 
-/// A channel was joined or left.
+/// A channel that was joined or left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Joined {
-    /// Which.
+    /// The channel.
     pub channel_uid: ChannelUid,
 }
 
-/// An event that this crate does not know. It is written as it was read.
+/// An event that this crate does not know. It is encoded as it was decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 #[non_exhaustive]
@@ -96,7 +96,7 @@ pub struct OtherEvent {
 }
 
 impl Message {
-    /// A complete message, for example in a test.
+    /// Creates a complete message, for example in a test.
     pub fn new(
         channel_uid: impl Into<Str>,
         username: impl Into<Str>,
@@ -114,7 +114,7 @@ impl Message {
 }
 
 impl OtherEvent {
-    /// An event with this name and these arguments.
+    /// Creates an event with this name and these arguments.
     #[must_use]
     pub fn new(tag: impl Into<Str>, data: Json) -> Self {
         #[derive(Serialize)]
@@ -133,7 +133,7 @@ impl OtherEvent {
     }
 }
 
-/// The members of events. One of another type counts only where it is needed.
+/// The members of events. A member of the wrong type is an error only where it is needed.
 #[derive(Default, Deserialize)]
 struct Data {
     message: Option<LooseStr>,
@@ -146,7 +146,7 @@ struct Data {
 }
 
 impl Data {
-    /// None if there is no `data`.
+    /// Reads the members of `data`; none if it is null.
     fn read(data: &Json) -> Result<Self, DecodeError> {
         data.parse::<Option<Self>>().map(Option::unwrap_or_default)
     }
@@ -197,7 +197,7 @@ fn need(member: Option<LooseStr>, name: &'static str) -> Result<Str, DecodeError
 }
 
 impl Event {
-    /// Reads the frame as the event that it names, if it names one.
+    /// Reads the frame as an event, if it has an `event`.
     pub(super) fn read(frame: ServerFrame) -> Option<Result<Self, DecodeError>> {
         let members = frame.members;
         let tag = members.event?.text()?;
@@ -250,7 +250,7 @@ impl Event {
         Some(event.map_err(|error| error.under("data").in_frame(name)))
     }
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! [`ServerFrame`]: an answer or an event, decoded once and taken as either.
+//! [`ServerFrame`]: an answer or an event.
 
 use std::fmt;
 
@@ -11,11 +11,12 @@ use super::event::Event;
 use crate::error::RpcError;
 use crate::id::WireId;
 
-/// One frame of the server. Whether it is an answer or an event depends on who asks: a frame whose
-/// `callId` belongs to a pending call is its answer, even if it has an `event` too; any other
-/// frame with an `event` is an event, even with a foreign `callId`.
+/// One frame of the server. Whether it is an answer or an event depends on the receiver: a frame
+/// whose `callId` belongs to a pending call is its answer, even if it also has an `event`; any
+/// other frame with an `event` is an event, even with a foreign `callId`.
 ///
-/// A member of another type makes no frame unreadable, because it may belong to what the frame is not.
+/// A member of the wrong type does not make the frame unreadable, because the frame may be of the
+/// kind that does not need it.
 ///
 /// ```
 /// use rpc_core::Limits;
@@ -29,9 +30,9 @@ use crate::id::WireId;
 #[derive(Clone, PartialEq)]
 pub struct ServerFrame {
     pub(super) members: Members,
-    /// The whole frame, if it may be more than the members say.
+    /// The whole frame, if it may have more than the known members.
     pub(super) raw: Option<Json>,
-    /// Whether `new_message` is an unknown event.
+    /// Whether to treat `new_message` as an unknown event.
     pub(super) strict: bool,
 }
 
@@ -62,7 +63,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// Whether these are all members of the text that anybody may ask for.
+    /// Returns whether these are all members of the text that a caller can ask for.
     fn are_all_of(&self, text: &str, strict: bool) -> bool {
         let is_text = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Str(_)));
         let is_flag = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Bool(_)));
@@ -81,7 +82,8 @@ impl Members {
         }
     }
 
-    /// How long an answer with these members is at least. A longer text may have other members.
+    /// Returns the length of the shortest answer with these members. A longer text may have other
+    /// members.
     fn shortest_answer(&self, id: &Json) -> usize {
         let member = |name: &str, value: usize| r#""":,"#.len() + name.len() + value;
         let success = match self.success {
@@ -97,18 +99,18 @@ impl Members {
 }
 
 impl ServerFrame {
-    /// Decodes a frame. A client skips a text that is none and goes on. The platform's nested
+    /// Decodes a frame. A client skips text that does not decode. The platform's nested
     /// `new_message` form is read as a message.
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no object or repeats a known member. Whether an event's own
-    /// members fit is checked by [`into_event`](Self::into_event). A `callId` that is neither string,
-    /// number nor boolean belongs to no call, and hides no event.
+    /// [`DecodeError`] if the text is not an object or repeats a known member.
+    /// [`into_event`](Self::into_event) checks the members of an event. A `callId` that is not a
+    /// string, number or boolean belongs to no call, and does not hide an event.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         Self::read(text, limits, false)
     }
 
-    /// As [`decode`](Self::decode), but `new_message` is an unknown event.
+    /// Decodes a frame like [`decode`](Self::decode), but treats `new_message` as an unknown event.
     ///
     /// # Errors
     /// As for [`decode`](Self::decode).
@@ -129,13 +131,13 @@ impl ServerFrame {
         })
     }
 
-    /// An answer with a value: `{"callId", "success": true, "data"}`.
+    /// Creates an answer with a value: `{"callId", "success": true, "data"}`.
     #[must_use]
     pub fn success(call_id: WireId, data: Json) -> Self {
         Self::answer(call_id, true, data)
     }
 
-    /// An answer with an error text: `{"callId", "success": false, "data": {"error"}}`.
+    /// Creates an answer with an error text: `{"callId", "success": false, "data": {"error"}}`.
     #[must_use]
     pub fn failure(call_id: WireId, error: &str) -> Self {
         Self::answer(call_id, false, serde_json::json!({ "error": error }).into())
@@ -155,7 +157,7 @@ impl ServerFrame {
         }
     }
 
-    /// The id of the call that this may answer.
+    /// Returns the id of the call that this may answer.
     #[must_use]
     pub fn call_id(&self) -> Option<WireId> {
         WireId::new(self.members.call_id.clone()?).ok()
@@ -178,7 +180,7 @@ impl ServerFrame {
         }
     }
 
-    /// The frame as the answer to a call.
+    /// Returns the frame as the answer to a call.
     ///
     /// # Errors
     /// [`RpcError`] if the call failed: `success` is false, or absent while there is an `error`.
@@ -192,8 +194,8 @@ impl ServerFrame {
         })
     }
 
-    /// The frame as the answer to a `login`. Here an `error` beside or in the value counts, even in a
-    /// success, if there is no `username`.
+    /// Returns the frame as the answer to a `login`. Without a `username`, an `error` beside or in
+    /// the value is a failure, even if `success` is true.
     ///
     /// # Errors
     /// [`RpcError`] if the login failed.
@@ -210,17 +212,17 @@ impl ServerFrame {
         RpcError::from_answer(data, self.members.error)
     }
 
-    /// The frame as an event. `None` without an `event`.
+    /// Returns the frame as an event, or `None` if it has no `event`.
     ///
     /// # Errors
-    /// [`DecodeError`] if the event is known and its members do not fit.
+    /// [`DecodeError`] if the event is known and its members are invalid.
     #[must_use]
     pub fn into_event(self) -> Option<Result<Event, DecodeError>> {
         Event::read(self)
     }
 }
 
-/// Prints id and event name only: the rest is private text.
+/// Prints only id and event name: the rest is private.
 impl fmt::Debug for ServerFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerFrame")
@@ -247,7 +249,7 @@ impl<'de> Deserialize<'de> for ServerFrame {
     }
 }
 
-/// The value of a successful call, and what else stood in its frame.
+/// The value of a successful call, and the other members of its frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     data: Json,
@@ -256,7 +258,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The value, raw; `null` if there was none.
+    /// Returns the raw value; `null` if there was none.
     #[must_use]
     pub const fn data(&self) -> &Json {
         &self.data
@@ -265,12 +267,12 @@ impl Answer {
     /// Reads the value as a `T`.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is no `T`.
+    /// [`DecodeError`] if it is not a `T`.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, DecodeError> {
         self.data.parse()
     }
 
-    /// Any other top-level member of the frame. Looks through the text, so ask once.
+    /// Returns any other top-level member of the frame. Searches the text, so call it once.
     #[must_use]
     pub fn extra(&self, name: &str) -> Option<Json> {
         self.frame.as_ref()?.member(name)

@@ -1,4 +1,4 @@
-//! What frames carry: [`User`], [`Channel`], [`Final`].
+//! The types inside frames: [`User`], [`Channel`], [`Final`].
 
 use rpc_core::Str;
 use rpc_core::json::lenient;
@@ -7,18 +7,18 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::id::ChannelUid;
 use crate::limits::DM_TAG;
 
-/// Whether a message is complete. Exhaustive: the wire has one bit for it.
+/// Whether a message is complete. Exhaustive: the wire has a boolean for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "bool", into = "bool")]
 pub enum Final {
     /// Complete.
     Yes,
-    /// Partial: the next one replaces it.
+    /// Partial: the next message replaces it.
     No,
 }
 
 impl Final {
-    /// The wire's `is_final`.
+    /// Returns the wire's `is_final`.
     #[must_use]
     pub const fn as_bool(self) -> bool {
         matches!(self, Self::Yes)
@@ -49,7 +49,7 @@ pub struct User {
 }
 
 impl User {
-    /// A record.
+    /// Creates a record.
     pub fn new(username: impl Into<Str>, nick: impl Into<Str>) -> Self {
         Self {
             username: username.into(),
@@ -65,20 +65,20 @@ pub struct Channel {
     /// Its uid.
     #[serde(deserialize_with = "uid")]
     pub uid: ChannelUid,
-    /// Its name for people; may be empty.
+    /// Its display name; may be empty.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: Str,
     /// Its kind: `"dm"`, any other text, or nothing.
     pub tag: Option<Str>,
 }
 
-/// A number is no uid.
+/// Reads a uid; a number is not one.
 fn uid<'de, D: Deserializer<'de>>(from: D) -> Result<ChannelUid, D::Error> {
     Str::deserialize(from).map(ChannelUid::new)
 }
 
 impl Channel {
-    /// A channel.
+    /// Creates a channel.
     pub fn new(uid: impl Into<ChannelUid>, name: impl Into<Str>, tag: Option<&str>) -> Self {
         Self {
             uid: uid.into(),
@@ -87,7 +87,7 @@ impl Channel {
         }
     }
 
-    /// Whether it is a direct message channel: its tag is exactly `"dm"`.
+    /// Returns whether it is a direct message channel: its tag is exactly `"dm"`.
     #[must_use]
     pub fn is_dm(&self) -> bool {
         self.tag.as_deref() == Some(DM_TAG)

@@ -1,4 +1,4 @@
-//! What a [`Hub`] answers to the calls of a client.
+//! The answers of a [`Hub`] to the calls of a client.
 
 use serde::Serialize;
 
@@ -16,24 +16,24 @@ pub enum HubAnswer {
     User(User),
     /// The user's channels.
     Channels(Vec<Channel>),
-    /// A message or a typing indicator went out.
+    /// A message or a typing indicator was sent.
     Sent {
-        /// Where.
+        /// The channel.
         channel_uid: ChannelUid,
     },
     /// The answer to a ping: `{"pong": []}`.
     Pong {
-        /// Nothing.
+        /// Always empty.
         pong: NoArgs,
     },
 }
 
 impl Hub {
-    /// Carries out a call of a connection. Logging in is not a hub's business: check the
-    /// credentials, then [`connect`](Self::connect).
+    /// Carries out a call of a connection. A hub does not check logins: check the credentials, then
+    /// [`connect`](Self::connect).
     ///
     /// # Errors
-    /// [`HubError`]; its text is fit for the answer.
+    /// [`HubError`]; use its text as the error text of the answer.
     pub fn handle(&mut self, conn: ConnId, call: &Call) -> Result<HubAnswer, HubError> {
         let own = self
             .user_of(conn)

@@ -1,8 +1,8 @@
-//! The state of a chat server: [`Hub`]. Users, channels, who is in which, and what goes to whom.
+//! [`Hub`]: the users, channels and memberships of a chat server, and the routing of its frames.
 //!
-//! A hub does no IO and reads no clock. It serves many connections, so it is no
-//! [`Machine`](rpc_core::Machine), but it has the same verbs: put something in, then take with
-//! [`poll_transmit`](Hub::poll_transmit) what has to go out.
+//! A hub does no IO and reads no clock. It serves many connections, so it is not a
+//! [`Machine`](rpc_core::Machine), but works like one: after each call, take the frames to send
+//! with [`poll_transmit`](Hub::poll_transmit).
 //!
 //! ```
 //! use snek_proto::frame::{Channel, Final, User};
@@ -36,24 +36,24 @@ use crate::limits::DM_TAG;
 
 pub use answer::HubAnswer;
 
-/// A connection, numbered by the application.
+/// The number of a connection, chosen by the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnId(pub u64);
 
 rpc_core::config! {
-    /// Bounds on what a hub holds.
+    /// The limits of a hub.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct HubConfig {
         /// Most users. Default 100,000.
         pub max_users: usize = 100_000 => with_max_users,
-        /// Most channels, those for direct messages too. Default 100,000.
+        /// Most channels, including those for direct messages. Default 100,000.
         pub max_channels: usize = 100_000 => with_max_channels,
-        /// Most frames waiting to be taken. Default 1,000,000 (they share their bytes).
+        /// Most frames waiting to be taken. Default 1,000,000 (frames share their bytes).
         pub max_queued: usize = 1_000_000 => with_max_queued,
     }
 }
 
-/// A change that a hub refused; nothing changed. The text is fit for an answer.
+/// The error of a refused change; nothing changed. Use its text as the error text of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HubError {
@@ -69,22 +69,22 @@ pub enum HubError {
     /// The connection is not known.
     #[error("not logged in")]
     NotConnected,
-    /// There is such a user, channel or connection already.
+    /// The user, channel or connection exists already.
     #[error("the {what} exists already")]
     Exists {
-        /// What.
+        /// What exists.
         what: &'static str,
     },
     /// The channel's uid is not made of letters, digits, `_` and `-`.
     #[error("invalid channel uid")]
     InvalidUid,
-    /// A bound is reached.
+    /// A limit is reached.
     #[error("there is no room for another {what}")]
     Full {
-        /// Of what.
+        /// What there is no room for.
         what: &'static str,
     },
-    /// Frames are not taken as fast as they are put in. Retry after taking some.
+    /// Too many frames are waiting. Retry after taking some.
     #[error("the server is busy")]
     Busy,
     /// The method is not known.
@@ -104,7 +104,7 @@ struct Room {
     members: BTreeSet<Str>,
 }
 
-/// Users, channels, membership, and frames on their way to connections.
+/// The users, channels and memberships of a server, and the frames to send to its connections.
 pub struct Hub {
     limits: HubConfig,
     users: HashMap<Str, Member>,
@@ -117,7 +117,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// An empty hub.
+    /// Creates an empty hub.
     #[must_use]
     pub fn new(limits: HubConfig) -> Self {
         Self {
@@ -131,7 +131,7 @@ impl Hub {
         }
     }
 
-    /// Adds a user, who is in no channel yet.
+    /// Adds a user without channels.
     ///
     /// # Errors
     /// [`HubError::Exists`], [`HubError::Full`].
@@ -178,8 +178,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Puts a user into a channel and tells the user's connections with a `join` event. `false`
-    /// if the user is in it already.
+    /// Puts a user into a channel and tells the user's connections with a `join` event. Returns
+    /// `false` if the user is in it already.
     ///
     /// # Errors
     /// [`HubError::NoSuchUser`], [`HubError::NoSuchChannel`], [`HubError::Busy`].
@@ -207,7 +207,7 @@ impl Hub {
         Ok(true)
     }
 
-    /// Takes a user out of a channel and tells the user's connections with a `leave` event.
+    /// Takes a user out of a channel and tells the user's connections with a `leave` event. Returns
     /// `false` if the user is not in it.
     ///
     /// # Errors
@@ -232,7 +232,7 @@ impl Hub {
         Ok(true)
     }
 
-    /// The channel for direct messages between two users; made if there is none yet.
+    /// Returns the channel for direct messages between two users, and creates it if necessary.
     ///
     /// # Errors
     /// [`HubError::NoSuchUser`], [`HubError::Full`], [`HubError::Busy`].
@@ -280,8 +280,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Removes a connection; `false` if it is not known. Frames that wait for it are still given
-    /// out, and whoever takes them drops them.
+    /// Removes a connection. Returns `false` if it is not known.
+    /// [`poll_transmit`](Self::poll_transmit) still returns the frames that wait for it; drop them.
     pub fn disconnect(&mut self, conn: ConnId) -> bool {
         let Some(username) = self.conns.remove(&conn) else {
             return false;
@@ -292,20 +292,20 @@ impl Hub {
         true
     }
 
-    /// A user's record.
+    /// Returns a user's record.
     #[must_use]
     pub fn user(&self, username: &str) -> Option<&User> {
         self.users.get(username).map(|member| &member.user)
     }
 
-    /// The user of a connection.
+    /// Returns the user of a connection.
     #[must_use]
     pub fn user_of(&self, conn: ConnId) -> Option<&User> {
         self.user(self.conns.get(&conn)?)
     }
 
-    /// The channels that a user is in, in the order of joining. A channel for direct messages is
-    /// named after the other user.
+    /// Returns the channels that a user is in, in the order of joining. A channel for direct
+    /// messages has the name of the other user.
     #[must_use]
     pub fn channels_of(&self, username: &str) -> Vec<Channel> {
         let Some(member) = self.users.get(username) else {
@@ -315,7 +315,7 @@ impl Hub {
         rooms.map(|room| self.seen_by(room, username)).collect()
     }
 
-    /// The members of a channel, sorted by login name.
+    /// Returns the members of a channel, sorted by login name.
     pub fn members(&self, channel: &str) -> impl Iterator<Item = &str> {
         self.rooms
             .get(channel)
@@ -323,8 +323,8 @@ impl Hub {
             .flat_map(|room| room.members.iter().map(|name| &**name))
     }
 
-    /// Sends a message, partial or final, to every connection of every member, the sender's own
-    /// too. Encoded once. Returns how many connections get it.
+    /// Sends a message, partial or final, to every connection of every member, including those of
+    /// the sender. The message is encoded once. Returns how many connections get it.
     ///
     /// # Errors
     /// [`HubError::NoSuchUser`], [`HubError::NoSuchChannel`], [`HubError::NotAMember`],
@@ -343,7 +343,7 @@ impl Hub {
         Ok(receivers)
     }
 
-    /// Shows a typing indicator to every connection of every member, the sender's own too.
+    /// Shows a typing indicator to every connection of every member, including those of the sender.
     /// Returns how many connections get it.
     ///
     /// # Errors
@@ -366,13 +366,14 @@ impl Hub {
         Ok(receivers)
     }
 
-    /// The next frame and the connection that it goes to. Frames of one connection come in order.
+    /// Returns the next frame and the connection that it goes to. The frames of one connection are
+    /// in order.
     #[must_use]
     pub fn poll_transmit(&mut self) -> Option<(ConnId, Text)> {
         self.out.pop_front()
     }
 
-    /// The sender, and how many connections a frame to the channel goes to.
+    /// Returns the sender, and how many connections get a frame to the channel.
     fn sender(&self, username: &str, channel: &str) -> Result<(&User, usize), HubError> {
         let member = self.users.get(username).ok_or(HubError::NoSuchUser)?;
         let room = self.rooms.get(channel).ok_or(HubError::NoSuchChannel)?;
@@ -448,7 +449,7 @@ fn encoded(event: &Event) -> Text {
     codec::encode(event).unwrap_or_default()
 }
 
-/// Prints numbers only.
+/// Prints only counts.
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hub")

@@ -1,8 +1,7 @@
-//! Messages of a conversation with a language model, in the shapes of OpenAI chat completions.
+//! Messages of a conversation with a language model, in the format of OpenAI chat completions.
 //!
-//! What is read is read leniently: `null` counts as absent, unknown members are dropped, a number
-//! is taken as an id, and tool arguments that came as JSON instead of as a string are written as
-//! their JSON. What is written is exact.
+//! Decoding is lenient: `null` counts as absent, unknown members are dropped, an id may be a
+//! number, and tool arguments may be JSON instead of a string. Encoding is exact.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,22 +15,22 @@ use serde_json::Value;
 #[cfg(test)]
 mod tests;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
-    /// Whoever runs the bot; `developer` is read as this too.
+    /// The operator of the bot; `developer` is read as this too.
     System,
     /// A person.
     User,
     /// The language model.
     Assistant,
-    /// A tool that answers the model's call.
+    /// A tool that was called by the model.
     Tool,
 }
 
 impl Role {
-    /// The wire's word.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -72,22 +71,22 @@ impl<'de> Deserialize<'de> for Role {
     }
 }
 
-/// One call of a tool that a model asks for.
+/// A tool call that a model asks for.
 ///
 /// On the wire: `{"id":…,"type":"function","function":{"name":…,"arguments":…}}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The model's id of the call, repeated in its result. Empty if the model gave none.
+    /// The model's id of the call, which its result repeats. Empty if the model sent none.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// The arguments: a JSON object as a text. Not checked; empty stands for `{}`.
+    /// The arguments: the text of a JSON object. Not checked; empty means `{}`.
     pub arguments: String,
 }
 
 impl ToolCall {
-    /// A call with these arguments, a JSON object as a text.
+    /// Creates a call with these arguments, the text of a JSON object.
     pub fn new(
         id: impl Into<String>,
         name: impl Into<String>,
@@ -146,12 +145,12 @@ impl<'de> Deserialize<'de> for ToolCall {
     }
 }
 
-/// An object. Most other deserializers read an array as one, with its items as members.
+/// Reads an object. Derived deserializers accept an array as one, with its items as members.
 fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, D::Error> {
     Json::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
-/// An id, which some servers send as a number.
+/// Reads an id, which some servers send as a number.
 fn loose_id<E: serde::de::Error>(id: Option<Value>) -> Result<String, E> {
     match id {
         None => Ok(String::new()),
@@ -161,7 +160,7 @@ fn loose_id<E: serde::de::Error>(id: Option<Value>) -> Result<String, E> {
     }
 }
 
-/// A string as it is, everything else as compact JSON.
+/// Returns a string as it is, and any other value as compact JSON.
 pub(crate) fn text_of(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -178,7 +177,7 @@ pub enum Block {
     /// An image by its address, often a `data:` URL. On the wire:
     /// `{"type":"image_url","image_url":{"url":…}}`.
     ImageUrl(String),
-    /// A part of another kind, kept as it came.
+    /// A part of another kind, kept as it was received.
     Other(Value),
 }
 
@@ -233,8 +232,8 @@ impl<'de> Deserialize<'de> for Block {
     }
 }
 
-/// What a message says. `""` and `null` are different values and are kept apart: a model's message
-/// has to be repeated as it came.
+/// The content of a message. `""` and `null` stay distinct, because a model's message has to be
+/// sent back as it was received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
@@ -248,7 +247,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// All the text: that of text blocks one behind the other.
+    /// Returns all the text, that of several text blocks joined.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self {
@@ -334,18 +333,18 @@ impl<'de> Deserialize<'de> for Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatMessage {
-    /// Who speaks. Read as [`Role::Assistant`] if it is missing.
+    /// The author. Decoded as [`Role::Assistant`] if it is missing.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: Content,
-    /// The calls that a model asks for. Left out of the JSON if there are none.
+    /// The tool calls that a model asks for. Omitted from the JSON if empty.
     pub tool_calls: Vec<ToolCall>,
-    /// Which call a tool's message answers. Left out of the JSON if there is none.
+    /// The id of the call that a tool's message answers. Omitted from the JSON if `None`.
     pub tool_call_id: Option<String>,
 }
 
 impl ChatMessage {
-    /// A message of this role, without calls.
+    /// Creates a message of this role, without calls.
     pub fn new(role: Role, content: impl Into<Content>) -> Self {
         Self {
             role,
@@ -355,28 +354,28 @@ impl ChatMessage {
         }
     }
 
-    /// Instructions for the model.
+    /// Creates instructions for the model.
     pub fn system(text: impl Into<String>) -> Self {
         Self::new(Role::System, text.into())
     }
 
-    /// What a person wrote.
+    /// Creates a person's message.
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Role::User, text.into())
     }
 
-    /// What a person wrote, with images.
+    /// Creates a person's message with images.
     #[must_use]
     pub fn user_blocks(blocks: Vec<Block>) -> Self {
         Self::new(Role::User, blocks)
     }
 
-    /// What the model said.
+    /// Creates a message of the model.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }
 
-    /// What a tool answers to the call of this id.
+    /// Creates the result of the tool call with this id.
     pub fn tool(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             tool_call_id: Some(id.into()),

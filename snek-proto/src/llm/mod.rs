@@ -1,5 +1,5 @@
-//! What a program needs to work with a language model: the conversation, tools, the loop that calls
-//! them, and images. Nothing in here knows Snek: other programs use it, too.
+//! Building blocks for programs with a language model: the conversation, tools, the loop that calls
+//! them, and images. Independent of Snek.
 
 pub mod chat;
 pub mod image;

@@ -1,4 +1,4 @@
-//! [`Client`]: typed calls over a connection that comes back.
+//! [`Client`]: typed calls over a connection that reconnects.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,14 +13,14 @@ use crate::client::ClientConn;
 use crate::error::RpcError;
 use crate::frame::{Answer, Channel, Final, User};
 
-/// How a call ends.
+/// The result of a call.
 type Outcome = Result<Answer, CallError<RpcError>>;
 
 /// A handle for calls. Cheap to clone; dropping the last clone closes the connection.
 ///
 /// While there is no connection, calls fail at once with [`Refused::NotConnected`] (or
-/// [`Refused::NotReady`] during the login); [`ready`](Self::ready) waits. A call never runs twice
-/// by itself: [`CallError::delivery`] says whether a failed one may have reached the server.
+/// [`Refused::NotReady`] during the login); [`ready`](Self::ready) waits. A client never repeats a
+/// call: [`CallError::delivery`] says whether a failed one may have reached the server.
 ///
 /// ```
 /// # use snek_proto::frame::Final;
@@ -51,11 +51,11 @@ impl Client {
         Self { link }
     }
 
-    /// Posts a message, or the whole text so far of one that is being streamed.
+    /// Posts a message, or the whole text so far of a streamed one.
     ///
     /// # Errors
-    /// Every [`CallError`]. A channel uid that is none is refused before anything is sent.
-    /// Repeating it after [`Delivery::Unknown`](rpc_core::Delivery::Unknown) may post twice.
+    /// Every [`CallError`]. Rejects an invalid channel uid before sending anything. Repeating it
+    /// after [`Delivery::Unknown`](rpc_core::Delivery::Unknown) may post twice.
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the message may have been posted.
@@ -71,15 +71,15 @@ impl Client {
             .await
     }
 
-    /// Posts like [`send_message`](Self::send_message) without waiting for the answer. This
-    /// crate's server posts messages in the order in which they came; the protocol does not promise
-    /// it, so with another server use `send_message` and wait where the order matters.
+    /// Posts like [`send_message`](Self::send_message) without waiting for the answer. This crate's
+    /// server posts messages in the order of their arrival; the protocol does not promise it, so
+    /// with another server use `send_message` and wait where the order matters.
     ///
     /// # Errors
     /// [`Refused`]: the message was not sent.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the message may or may not be sent.
+    /// If the future is dropped before it is ready, the message may or may not be sent.
     pub async fn notify_message(
         &self,
         channel: &(impl Borrow<str> + ?Sized),
@@ -92,13 +92,13 @@ impl Client {
             .await?
     }
 
-    /// Shows a typing indicator in a colour like `#FF6B35`. The server's answer is not waited for.
+    /// Shows a typing indicator in a colour like `#FF6B35`, without waiting for the answer.
     ///
     /// # Errors
     /// [`Refused`]: nothing was sent. Safe to repeat.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: it may or may not be sent.
+    /// If the future is dropped before it is ready, the call may or may not be sent.
     pub async fn set_typing(
         &self,
         channel: &(impl Borrow<str> + ?Sized),
@@ -121,10 +121,10 @@ impl Client {
         self.link.call(ClientConn::ping).await
     }
 
-    /// A user's record; `None` is the user that is logged in. Safe to repeat.
+    /// Fetches a user's record; `None` is the logged-in user. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`]; an answer that is no user is a [`CallError::Remote`].
+    /// Every [`CallError`]; an answer that is not a user is a [`CallError::Remote`].
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -137,10 +137,10 @@ impl Client {
         answer.parse().map_err(|error| unexpected(&error))
     }
 
-    /// The channels that the user sees. Safe to repeat.
+    /// Fetches the channels that the user can see. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`]; an answer that is no list of channels is a [`CallError::Remote`].
+    /// Every [`CallError`]; an answer that is not a list of channels is a [`CallError::Remote`].
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -186,7 +186,7 @@ impl Client {
             .await
     }
 
-    /// Calls any method with a timeout of its own; `None` waits for ever.
+    /// Calls any method with its own timeout; `None` waits for ever.
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -216,7 +216,7 @@ impl Client {
     /// [`Refused`]: nothing was sent.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: it may or may not be sent.
+    /// If the future is dropped before it is ready, the call may or may not be sent.
     pub async fn notify(
         &self,
         method: &str,
@@ -229,10 +229,10 @@ impl Client {
             .await?
     }
 
-    /// Waits until the login is done and returns the number of the connection, from 1.
+    /// Waits for the login and returns the number of the connection, from 1.
     ///
     /// # Errors
-    /// The reason, if there will be no connection any more; a refused login for one.
+    /// The reason why there will be no further connection, such as a refused login.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -240,7 +240,7 @@ impl Client {
         self.link.ready().await
     }
 
-    /// Waits until there will be no connection any more.
+    /// Waits until the connection is closed for good.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -248,7 +248,7 @@ impl Client {
         self.link.closed().await
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.link.state()
@@ -267,14 +267,14 @@ impl Client {
         self.link.drain(deadline).await
     }
 
-    /// The link below, for what this type does not offer.
+    /// Returns the underlying link, for what this type does not offer.
     #[must_use]
     pub const fn link(&self) -> &Link<ClientProtocol> {
         &self.link
     }
 }
 
-/// A request whose arguments are written already, so that they can go to the connection's task.
+/// A request with encoded arguments, to be sent to the connection's task.
 struct Request {
     method: String,
     args: Json,
@@ -291,7 +291,7 @@ impl Request {
     }
 }
 
-/// The server answered, but not what the method promises.
+/// Creates the error for an answer that does not fit the method.
 fn unexpected(error: &DecodeError) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
 }

@@ -1,9 +1,9 @@
 //! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), and the server
 //! (`server`).
 //!
-//! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for calls, the [`Events`], and the
-//! [`Connection`], whose [`run`](Connection::run) *you* spawn. The client never repeats a call;
-//! [`Bot`](crate::bot::Bot) does, as the specification orders.
+//! [`connect_with`], or `connect` over WebSockets, returns a [`Client`] for calls, the [`Events`],
+//! and the [`Connection`], whose [`run`](Connection::run) *you* spawn. The client never repeats a
+//! call; [`Bot`](crate::bot::Bot) repeats messages as the specification requires.
 
 mod client;
 mod protocol;
@@ -29,21 +29,21 @@ pub use url::{ConnectError, connect, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
-/// What a client's application receives: [`ClientEvent`]s and changes of the link's state, in
-/// order and bounded.
+/// The receiver of a client's events: [`ClientEvent`]s and changes of the link's state, in order
+/// and bounded.
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
-/// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
+/// A client's connection and its reconnects: spawn [`run`](rpc_core::net::Connection::run).
 pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
-/// A [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy) and a connect timeout
-/// of 10 s.
+/// Returns a [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy)
+/// and a connect timeout of 10 s.
 #[must_use]
 pub fn link_config() -> LinkConfig {
     LinkConfig::default().with_reconnect(reconnect_policy())
 }
 
-/// Connects through any dialer: in memory, through a proxy, with your own TLS.
+/// Connects through any dialer, for example in memory, through a proxy, or with your own TLS.
 #[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,

@@ -1,4 +1,4 @@
-//! [`ClientProtocol`]: how the client's machine rides on a [`Link`](rpc_core::net::Link).
+//! [`ClientProtocol`]: the client's machine on a [`Link`](rpc_core::net::Link).
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ pub struct ClientProtocol {
 }
 
 impl ClientProtocol {
-    /// Connections with this configuration.
+    /// Creates the protocol of connections with this configuration.
     #[must_use]
     pub fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
         let config = config.into();

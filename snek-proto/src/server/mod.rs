@@ -1,7 +1,7 @@
 //! The server's side of one connection: [`ServerConn`].
 //!
-//! The machine knows the protocol: who may ask what when, how answers look, when a client is gone.
-//! What users, channels and messages there are is the application's business, for example of a
+//! The machine handles the protocol: which requests are allowed, the form of answers, and dead
+//! connections. Users, channels and messages belong to the application, for example to a
 //! [`Hub`](crate::hub::Hub).
 
 mod config;
@@ -25,11 +25,11 @@ use crate::id::WireId;
 
 pub use config::ServerConfig;
 
-/// An open request on one connection. Answer it on that connection, once.
+/// The id of an open request. Answer it once, on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(CallId);
 
-/// What happened on a connection.
+/// An event of a connection.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerEvent {
@@ -43,15 +43,15 @@ pub enum ServerEvent {
         /// The password.
         password: Secret<Str>,
     },
-    /// A client that is logged in asks for something. Answer with [`reply`](ServerConn::reply) or
-    /// [`fail`](ServerConn::fail), also if the client wants no answer: it then gets none.
+    /// A request of a logged-in client. Answer with [`reply`](ServerConn::reply) or
+    /// [`fail`](ServerConn::fail), even if the client wants no answer: none is sent then.
     Request {
         /// The request.
         id: RequestId,
-        /// What it asks for.
+        /// The call.
         call: Call,
     },
-    /// A frame could not be read and was ignored.
+    /// A frame could not be decoded and was ignored.
     Warning(DecodeError),
     /// The connection has ended. The last event.
     Closed(CloseReason),
@@ -63,16 +63,16 @@ struct Open {
     /// `None` if the client wants no answer.
     call_id: Option<WireId>,
     login: bool,
-    /// The size of its frame, which the application keeps meanwhile.
+    /// The size of its frame, which the application keeps until it answers.
     bytes: usize,
 }
 
 /// The server's side of one open connection.
 ///
-/// Requests reach the application as [events](ServerEvent) and may be answered in any order. What
-/// the machine answers by itself, always with an error: anything but `login` before the login,
-/// another login after it, wrong arguments of a known method, `args` that are no array and `kwargs`
-/// that are no object. A refused login leaves the connection open, a few times.
+/// Requests reach the application as [events](ServerEvent) and may be answered in any order. The
+/// machine itself answers these with an error: anything but `login` before the login, another login
+/// after it, wrong arguments of a known method, `args` that are not an array, and `kwargs` that are
+/// not an object. The first few refused logins leave the connection open.
 ///
 /// ```
 /// use std::time::Instant;
@@ -100,7 +100,7 @@ pub struct ServerConn {
 }
 
 impl ServerConn {
-    /// A connection that was just accepted.
+    /// Creates the machine of a connection that was just accepted.
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
@@ -118,19 +118,19 @@ impl ServerConn {
         }
     }
 
-    /// Who is logged in.
+    /// Returns the logged-in user.
     #[must_use]
     pub const fn user(&self) -> Option<&User> {
         self.user.as_ref()
     }
 
-    /// How many requests wait for the application.
+    /// Returns how many requests wait for the application.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.requests.len()
     }
 
-    /// Answers a request with a value. A client that wants no answer gets none.
+    /// Answers a request with a value. Sends nothing if the client wants no answer.
     ///
     /// # Errors
     /// [`Refused::UnknownId`] if the request is not open, [`Refused::Invalid`] if it is a login,
@@ -158,7 +158,7 @@ impl ServerConn {
     /// Accepts a login. The answer is the user's record.
     ///
     /// # Errors
-    /// [`Refused::Invalid`] if the request is no login; else as for [`reply`](Self::reply).
+    /// [`Refused::Invalid`] if the request is not a login; otherwise as for [`reply`](Self::reply).
     pub fn accept_login(&mut self, id: RequestId, user: User) -> Result<(), Refused> {
         self.check_login(id)?;
         self.answer(id, |buffer, call_id| encode_success(buffer, call_id, &user))?;
@@ -168,7 +168,7 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Refuses a login. The connection stays open for another attempt, but not for ever.
+    /// Refuses a login. The connection stays open for a limited number of attempts.
     ///
     /// # Errors
     /// As for [`accept_login`](Self::accept_login).
@@ -183,14 +183,14 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Forgets a request; the client gets no answer. `false` if it is not open.
+    /// Forgets a request; the client gets no answer. Returns `false` if the request is not open.
     pub fn forget(&mut self, id: RequestId) -> bool {
         let forgotten = self.take(id);
         self.login_open &= !forgotten.as_ref().is_some_and(|open| open.login);
         forgotten.is_some()
     }
 
-    /// Pushes an event that was encoded before, sharing its bytes.
+    /// Pushes an encoded event, sharing its bytes.
     ///
     /// # Errors
     /// [`Refused::NotReady`] before the login, [`Refused::QueueFull`] if the client reads too
@@ -205,19 +205,19 @@ impl ServerConn {
         self.core.send_text(event).map(drop)
     }
 
-    /// Closes with code 1000. What is queued is sent first.
+    /// Closes with code 1000. Queued frames are sent first.
     pub fn close(&mut self, now: Instant) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
     }
 
-    /// Closes with this frame (1001 when the server goes away). What is queued is sent first.
+    /// Closes with this frame (1001 when the server goes away). Queued frames are sent first.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
         if self.core.close_with(CloseReason::Local, frame) {
             self.release();
         }
     }
 
-    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    /// Returns when [`handle_timeout`](Machine::handle_timeout) is due next, and why.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         self.core.next_timeout()
@@ -236,11 +236,11 @@ impl ServerConn {
         }
         Err(Refused::Invalid {
             what: "id",
-            why: "the request is no login".to_owned(),
+            why: "the request is not a login".to_owned(),
         })
     }
 
-    /// Sends the answer of an open request, if one is wanted, and ends it.
+    /// Sends the answer to an open request, if the client wants one, and ends the request.
     fn answer(
         &mut self,
         id: RequestId,
@@ -254,7 +254,7 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Ends a request; `None` if it is not open.
+    /// Ends a request. Returns `None` if it is not open.
     fn take(&mut self, id: RequestId) -> Option<Open> {
         let open = self.requests.complete(id.0).live()?;
         self.request_bytes -= open.bytes;
@@ -327,7 +327,7 @@ impl ServerConn {
         }
     }
 
-    /// Drops what only an open connection needs.
+    /// Drops the data that only an open connection needs.
     fn release(&mut self) {
         while self.requests.pop_any().is_some() {}
         self.request_bytes = 0;
@@ -400,7 +400,7 @@ impl Machine for ServerConn {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state, not the contents.
 impl fmt::Debug for ServerConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConn")

@@ -20,7 +20,8 @@ const FILES: [(&str, Asset); 9] = [
     ("/icon.svg", Asset::drawing(include_bytes!("icon.svg"))),
 ];
 
-/// The answer to a request that the host has no answer to. `path` is the path alone, without a query.
+/// Returns the answer to a request that the host itself does not handle. `path` is the path alone,
+/// without a query.
 ///
 /// - `GET` and `HEAD` of `/` and the page's files: the page and its files.
 /// - Any other method for them: 405, with an empty body.

@@ -1,5 +1,5 @@
-//! The first process of a confined command: gives up its rights for ever, and with them those of all that
-//! it starts.
+//! The first process of a confined command: it gives up its rights permanently, for itself and for
+//! everything that it starts.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use super::filter;
 use super::isolate::open_real;
 use super::supervise::{Plan, code};
 
-/// Why a command cannot be run as it should be.
+/// The reason why a command cannot be confined.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Obstacle {
     #[error("a supervisor was called with wrong arguments")]
@@ -66,13 +66,13 @@ impl Obstacle {
     }
 }
 
-/// The first that keeps files outside from being cut short.
+/// The first version that prevents truncating files outside.
 const NEEDED: ABI = ABI::V3;
-/// The last that is known here; what the kernel does not know of it is left out.
+/// The newest known version; parts that the kernel does not support are left out.
 const WISHED: ABI = ABI::V6;
 
-/// Programs, and what they need to start, to know servers' names, and to trust them. Not the whole of
-/// `/etc` and `/proc`, where others have their secrets.
+/// The system's programs, and the files that they need to start, to resolve names and to verify
+/// certificates. Not all of `/etc` and `/proc`, which may contain secrets.
 const SYSTEM: [&str; 38] = [
     "/bin",
     "/sbin",
@@ -122,8 +122,8 @@ const DEVICES: [&str; 5] = [
     "/dev/zero",
 ];
 
-/// What an administrator's commands may still do: with files, as far as they can be written, and as other
-/// users. Nobody else has any of these.
+/// The capabilities that the commands of an administrator keep: for writable files, and to act as
+/// other users. Other users have none of them.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -133,8 +133,8 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::NET_BIND_SERVICE);
 
-/// Runs a program that reads and writes nowhere else; the system's programs can be read, too. All that it
-/// has started ends with this process, the first of its namespace.
+/// Runs a program that can read and write only there, and read the system's programs. Everything
+/// that it starts ends with this process, the first of its namespace.
 pub(super) fn run(plan: &Plan) -> Result<u8, Obstacle> {
     // What it has open is none of the command's business.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
@@ -185,7 +185,7 @@ fn restrict(plan: &Plan) -> Result<(), RulesetError> {
     Ok(())
 }
 
-/// What has these paths now, unless a link has come into them.
+/// Opens the paths, and fails if one contains a link by now.
 fn real(
     paths: &[PathBuf],
     access: BitFlags<AccessFs>,

@@ -1,4 +1,4 @@
-//! System calls that are refused to confined commands.
+//! The filter of system calls for confined commands.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
-/// Calls that reach beyond namespaces, or have done so by their faults too often. Most need a right that
-/// commands do not have anyway.
+/// Calls that reach beyond namespaces, or often had faults that do. Most need a right that commands
+/// do not have anyway.
 const FORBIDDEN: [c_long; 21] = [
     libc::SYS_add_key,
     libc::SYS_keyctl,
@@ -33,26 +33,27 @@ const FORBIDDEN: [c_long; 21] = [
     libc::SYS_quotactl,
     OPEN_TREE_ATTR,
 ];
-/// Has the same number everywhere.
+/// The same number on every architecture.
 const OPEN_TREE_ATTR: c_long = 467;
-/// Calls whose arguments a filter cannot see. Programs that are told that there are none do without.
+/// Calls whose arguments a filter cannot see. They are reported as missing, and programs work
+/// without them.
 const MISSING: [c_long; 4] = [
     libc::SYS_clone3,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
 ];
-/// The first number that no call of Linux 6.18 has. Newer calls are not known here, and those of another ABI
-/// of x86-64, x32, have numbers far above.
+/// The first number after the calls of Linux 6.18. Newer calls are unknown, and those of x32,
+/// another ABI of x86-64, have far higher numbers.
 const UNKNOWN: u32 = 470;
 
-/// Types of sockets, without the flags beside them.
+/// The mask of socket types, without their flags.
 const TYPES: u64 = 0xf;
-/// Requests to terminals: to type, to control the console, and to change how they work.
+/// The requests to terminals that type, control the console, or change settings.
 const TERMINAL: [u64; 3] = [0x5412, 0x541c, 0x5423];
 
-/// Filters the calls of this thread, and of all that it starts. Programs for another architecture, such as
-/// those of 32 bits, are killed at their first call.
+/// Filters the calls of this thread and of everything that it starts. Programs for another
+/// architecture, such as 32-bit ones, are killed at their first call.
 pub(super) fn apply() -> Result<(), Error> {
     apply_filter(&unknown())?;
     apply_filter(&filter(
@@ -125,7 +126,7 @@ fn refused() -> Result<Rules, Error> {
     Ok(rules)
 }
 
-/// Says of unknown calls that there are none.
+/// Returns the rules that report unknown calls as missing.
 fn unknown() -> [sock_filter; 4] {
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();

@@ -1,4 +1,4 @@
-//! [`Group`]: a program with all that it starts, which are killed with the value.
+//! [`Group`]: a program and everything that it starts, killed when the value is dropped.
 
 use std::io;
 use std::process::ExitStatus;
@@ -15,15 +15,16 @@ const MAX_REASON: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct Group {
     child: Child,
-    /// What the group is called, the number of its first process, if it is killed from here.
+    /// The id of the group, which is that of its first process, if this process kills it.
     id: Option<u32>,
-    /// The line to the supervisor, which kills all that its program has started when it is closed.
+    /// The connection to the supervisor, which kills everything that its program has started when
+    /// it closes.
     #[cfg(target_os = "linux")]
     line: Option<UnixStream>,
 }
 
 impl Group {
-    /// Starts a program in a process group of its own. What leaves that is not found again.
+    /// Starts a program in its own process group. Processes that leave the group are not tracked.
     pub(super) fn spawn(mut command: Command) -> io::Result<Self> {
         #[cfg(unix)]
         command.process_group(0);
@@ -56,7 +57,8 @@ impl Group {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// How the program has ended. A supervisor that could not start it is [`io::ErrorKind::Unsupported`].
+    /// Waits for the end of the program. If the supervisor could not start it, the error is
+    /// [`io::ErrorKind::Unsupported`].
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
         #[cfg(target_os = "linux")]
@@ -71,7 +73,7 @@ impl Group {
         Ok(status)
     }
 
-    /// Kills whoever is left.
+    /// Kills the remaining processes.
     pub(super) fn kill(&mut self) {
         #[cfg(target_os = "linux")]
         drop(self.line.take());

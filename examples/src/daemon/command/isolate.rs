@@ -1,5 +1,5 @@
-//! Namespaces of a command's own: what lies outside of its folders cannot be changed, not even the times and
-//! modes of files, and no other process can be seen or signalled.
+//! The namespaces of a command: it cannot change anything outside its folders, not even the times
+//! and modes of files, and cannot see or signal any other process.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,8 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 use super::confine::Obstacle;
 
-/// Moves this process into such namespaces, and what it starts then; only these folders can be written.
+/// Moves this process, and what it starts later, into such namespaces; only these folders are
+/// writable.
 pub(super) fn isolate(writable: &[PathBuf]) -> Result<(), Obstacle> {
     let own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC;
     let sets = capabilities(None).map_err(Obstacle::capabilities)?;
@@ -39,7 +40,7 @@ pub(super) fn isolate(writable: &[PathBuf]) -> Result<(), Obstacle> {
     mounts(writable).map_err(Obstacle::mounts)
 }
 
-/// Opens what has this path, which must not lead over a link: commands can put one into the workspace.
+/// Opens a path without following links, because commands can create links in the workspace.
 pub(super) fn open_real(path: &Path) -> rustix::io::Result<OwnedFd> {
     let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(
@@ -81,7 +82,7 @@ fn mounts(writable: &[PathBuf]) -> rustix::io::Result<()> {
     folders.first().map_or(Ok(()), |(copy, _)| fchdir(copy))
 }
 
-/// Where something is mounted, and the flags that have to stay.
+/// Returns the mount points, and the flags that must stay.
 fn mounted() -> rustix::io::Result<Vec<(PathBuf, MountFlags)>> {
     let lines = fs::read("/proc/self/mountinfo");
     let lines = lines.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
@@ -109,7 +110,7 @@ fn mounted() -> rustix::io::Result<Vec<(PathBuf, MountFlags)>> {
 /// `MS_NOSYMFOLLOW`.
 const NO_SYMLINKS: MountFlags = MountFlags::from_bits_retain(256);
 
-/// Spaces and the like are written as a backslash and three octal digits.
+/// Decodes characters written as a backslash and three octal digits, such as spaces.
 fn unescaped(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! [`Output`]: what a program has said, cut to a length.
+//! [`Output`]: the output of a program, cut to a length.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -9,13 +9,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// The longest line, in bytes.
 const MAX_LINE: usize = 2_000;
-/// So many of the first lines are kept, and so many of the last: there the errors are.
+/// How many of the first lines to keep, and how many of the last, which have the errors.
 const FIRST: usize = 200;
 const LAST: usize = 300;
-/// So many bytes are read at once: what a pipe holds.
+/// The bytes to read at once: the size of a pipe.
 const PIECE: usize = 64 * 1024;
 
-/// Where a line was said.
+/// The stream of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stream {
@@ -28,30 +28,30 @@ pub enum Stream {
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Where it was said.
+    /// Its stream.
     pub stream: Stream,
     /// Its text, without the end of the line.
     pub text: String,
 }
 
-/// What a program has said, and how it ended.
+/// The output of a program, and its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Output {
-    /// The exit code. If a signal has killed it, on Linux 128 and the signal's number, as shells tell it, and
-    /// elsewhere `None`.
+    /// The exit code. If a signal killed it, on Linux 128 plus the signal's number, as in shells,
+    /// and elsewhere `None`.
     pub code: Option<i32>,
     /// The first lines.
     pub first: Vec<Line>,
-    /// How many lines are left out after them.
+    /// How many lines are omitted after them.
     pub left_out: usize,
     /// The last lines.
     pub last: Vec<Line>,
 }
 
 impl Output {
-    /// The lines with a word about those that are left out, and about the code if it is not 0: for models
-    /// to read.
+    /// Returns the lines as text for models, with notes about omitted lines and an exit code other
+    /// than 0.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -75,20 +75,21 @@ impl Output {
     }
 }
 
-/// What is heard of a program.
+/// The output of a running program.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     first: Vec<Line>,
     left_out: usize,
     last: VecDeque<Line>,
-    /// What has no end yet.
+    /// The incomplete line of each stream.
     parts: [Vec<u8>; 2],
-    /// In place of the last lines and one part, those of a program that says very many, not looked at yet.
+    /// Unprocessed output of a program that writes very much, in place of the last lines and one
+    /// part.
     flood: Option<(Stream, Vec<u8>)>,
 }
 
 impl Heard {
-    /// Listens until both have ended.
+    /// Reads until both streams have ended.
     pub(super) async fn listen(
         &mut self,
         mut out: Option<impl AsyncRead + Unpin>,
@@ -205,7 +206,7 @@ impl Heard {
         }
     }
 
-    /// The last line, for a program that was killed.
+    /// Returns the last line, for a program that was killed.
     pub(super) fn finish_early(mut self) -> String {
         self.end_lines();
         let last = self.last.back().or(self.first.last());
@@ -215,7 +216,7 @@ impl Heard {
     }
 }
 
-/// The next bytes; `None` at the end, and for ever if there is nothing to read from.
+/// Reads the next bytes. Returns `None` at the end, and always if there is no stream.
 async fn read<'b>(
     from: &mut Option<impl AsyncRead + Unpin>,
     buffer: &'b mut [u8],

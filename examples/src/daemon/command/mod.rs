@@ -1,4 +1,4 @@
-//! [`Commands`]: programs that run in the workspace, with a limit for their time and for what they say.
+//! [`Commands`]: programs that run in the workspace, with limits on their time and output.
 
 #[cfg(target_os = "linux")]
 mod confine;
@@ -25,7 +25,7 @@ use super::{Code, Problem, Workspace};
 
 pub use lines::{Line, Output, Stream};
 
-/// What programs find of the daemon's environment. The rest, keys above all, is none of their business.
+/// The variables of the daemon's environment that programs get. They get no others, and no keys.
 const KEPT: [&str; 11] = [
     "PATH",
     "LANG",
@@ -39,47 +39,46 @@ const KEPT: [&str; 11] = [
     "SYSTEMROOT",
     "PATHEXT",
 ];
-/// How long those may still speak that a program leaves behind.
+/// How long to read the output of processes that a program leaves behind.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Where programs may go.
+/// The access of programs to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Confinement {
-    /// They write in the workspace only, and read there and what the system's programs need: the kernel
-    /// sees to that, with namespaces, Landlock and a filter for system calls (Linux 6.2 or newer). Where it
-    /// cannot, nothing is run. The network is open to them.
+    /// Programs can write only in the workspace, and read only there and what the system's programs
+    /// need. The kernel enforces this with namespaces, Landlock and a filter for system calls
+    /// (Linux 6.2 or newer). Where it cannot, no program runs. Programs can use the network.
     #[default]
     Workspace,
-    /// Wherever this process may go.
+    /// Programs have the access of this process.
     Open,
-    /// Nothing is run.
+    /// No program runs.
     Off,
 }
 
 rpc_core::config! {
-    /// How programs are run.
+    /// The configuration of [`Commands`].
     #[derive(Clone, Debug)]
     pub struct CommandConfig {
-        /// Where they may go. Default: the workspace.
+        /// The access of programs. Default: the workspace.
         pub confinement: Confinement = Confinement::default() => with_confinement,
-        /// Folders and files that they may read besides. Default none.
+        /// Further folders and files that programs may read. Default none.
         pub readable: Vec<PathBuf> = Vec::new() => with_readable(Vec<PathBuf>),
-        /// Variables of the environment that they see besides. Default none.
+        /// Further variables of the environment that programs get. Default none.
         pub variables: Vec<String> = Vec::new() => with_variables(Vec<String>),
-        /// How long one may take unless the call says otherwise. Default two minutes.
+        /// The timeout of a program, unless the call sets one. Default two minutes.
         pub timeout: Duration = Duration::from_secs(120) => with_timeout,
-        /// How long one may take at most. Default ten minutes.
+        /// The longest timeout that a call can set. Default ten minutes.
         pub max_timeout: Duration = Duration::from_secs(600),
-        /// On Linux, the program that supervises each of them: one that calls [`supervise`] first. Default: this
-        /// program.
+        /// On Linux, the program that supervises each program: one that calls [`supervise`] first.
+        /// Default: this program.
         pub supervisor: Option<PathBuf> = None => with_supervisor(PathBuf),
     }
 }
 
-/// Supervises a command, if this process was started for that: then it has done its work, and is to end with
-/// this code. To be called first in `main`, before there is a second thread, by each program that uses
-/// [`Commands`].
+/// Supervises a command, if this process was started for that, and returns the code to exit with.
+/// Every program that uses [`Commands`] must call it first in `main`, before it starts a thread.
 #[must_use]
 pub fn supervise() -> Option<ExitCode> {
     #[cfg(target_os = "linux")]
@@ -88,20 +87,20 @@ pub fn supervise() -> Option<ExitCode> {
     None
 }
 
-/// Runs programs.
+/// A runner of programs.
 #[derive(Clone, Debug)]
 pub struct Commands {
     config: CommandConfig,
-    /// Made for the first command.
+    /// Created for the first command.
     scratch: Arc<Mutex<Option<Scratch>>>,
-    /// What confined commands can read besides the system: real paths as they were at the start.
+    /// What confined commands can read besides the system: the real paths at the start.
     #[cfg(target_os = "linux")]
     readable: Arc<[PathBuf]>,
 }
 
 impl Commands {
-    /// Programs are run like this. They have a folder besides for what they leave lying about, which goes
-    /// with the last clone.
+    /// Creates a runner. Programs get a folder for temporary files, which is deleted with the last
+    /// clone.
     #[must_use]
     pub fn new(config: CommandConfig) -> Self {
         #[cfg(target_os = "linux")]
@@ -120,21 +119,21 @@ impl Commands {
         }
     }
 
-    /// Where programs may go.
+    /// Returns the access of programs to the system.
     #[must_use]
     pub const fn confinement(&self) -> Confinement {
         self.config.confinement
     }
 
-    /// Runs a line of the shell in the workspace, to its end. A program that fails is no error here: its
-    /// status is told.
+    /// Runs a line of the shell in the workspace to its end. A program that fails is not an error:
+    /// the output has its exit code.
     ///
     /// # Errors
-    /// [`Problem`]: it could not be started, or took too long; what it has done then stays done.
+    /// [`Problem`]: it could not be started, or took too long; its effects remain.
     ///
     /// # Cancel safety
-    /// Dropping the future kills the program and all that it has started: on Linux whatever that does to get
-    /// away, elsewhere unless it has left its process group.
+    /// Dropping the future kills the program and everything that it has started: on Linux without
+    /// exception, elsewhere unless it has left its process group.
     pub async fn run(
         &self,
         workspace: &Workspace,
@@ -180,7 +179,7 @@ impl Commands {
         }
     }
 
-    /// Whether commands can be run like this here.
+    /// Checks whether commands can run with this configuration.
     ///
     /// # Errors
     /// [`Problem`], which says what is missing.
@@ -242,7 +241,7 @@ impl Commands {
         ))
     }
 
-    /// Where programs leave things lying about.
+    /// Returns the folder for temporary files.
     fn scratch(&self) -> io::Result<PathBuf> {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(scratch) = &*scratch {
@@ -254,7 +253,7 @@ impl Commands {
         Ok(path)
     }
 
-    /// A program that finds there what it may know.
+    /// Prepares a program with its environment.
     fn command(&self, program: impl AsRef<OsStr>, folder: &Path, scratch: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -289,15 +288,15 @@ fn not_run(error: &io::Error) -> Problem {
     }
 }
 
-/// Where the compilers are that rustup has installed: their home is not that of programs here. Nothing
-/// in it is secret, as it is in Cargo's.
+/// Returns the folder of the compilers that rustup has installed, because programs have another
+/// home. Unlike Cargo's folder, it has no secrets.
 fn toolchains() -> Option<PathBuf> {
     let given = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
     let at_home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".rustup"));
     given.or_else(at_home).filter(|path| path.is_dir())
 }
 
-/// A folder for what programs leave lying about.
+/// A folder for the temporary files of programs.
 #[derive(Debug)]
 struct Scratch(PathBuf);
 

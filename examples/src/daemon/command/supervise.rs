@@ -1,4 +1,4 @@
-//! The process that supervises one command: nothing that the command has started outlives it.
+//! The process that supervises one command: no process that the command has started outlives it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,34 +17,34 @@ use rustix::stdio::stdin;
 use super::confine::{self, Obstacle};
 use super::isolate;
 
-/// The first argument of a supervisor whose command goes anywhere.
+/// The first argument of a supervisor of an unconfined command.
 pub(super) const OPEN: &str = "__supervise";
-/// That of one whose command is confined.
+/// The first argument of a supervisor of a confined command.
 pub(super) const CONFINED: &str = "__supervise-confined";
-/// That of the first process among those of a confined command.
+/// The first argument of the first process of a confined command.
 const FIRST: &str = "__confine";
-/// What separates lists of arguments.
+/// The separator of lists of arguments.
 const END: &str = "--";
 
-/// How often those are reaped that have lost their parents.
+/// How often to reap orphaned processes.
 const REAP: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
-/// How long a child is waited for that is neither listed nor dead.
+/// How long to wait for a child that is neither listed nor dead.
 const UNLISTED: Duration = Duration::from_millis(1);
 
-/// What is to be run, and where it may go.
+/// The command to run, and its access.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The first is the workspace, where the program is started.
+    /// The writable folders; the first one is the workspace, where the program starts.
     pub(super) writable: Vec<PathBuf>,
     pub(super) readable: Vec<PathBuf>,
     pub(super) program: Vec<OsString>,
 }
 
 impl Plan {
-    /// As arguments. The paths have to be absolute.
+    /// Converts the plan to arguments. The paths must be absolute.
     pub(super) fn to_args(&self) -> Vec<OsString> {
         let paths = |paths: &[PathBuf]| paths.iter().map(OsString::from).collect::<Vec<_>>();
         [
@@ -65,7 +65,7 @@ impl Plan {
         })
     }
 
-    /// The program, not started yet.
+    /// Returns the program, not yet started.
     pub(super) fn command(&self) -> Result<Command, Obstacle> {
         let (program, args) = self.program.split_first().ok_or(Obstacle::Arguments)?;
         let mut command = Command::new(program);
@@ -74,7 +74,7 @@ impl Plan {
     }
 }
 
-/// Does what a process was started for, if that is to supervise a command.
+/// Supervises a command, if this process was started for that.
 pub(super) fn main() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     let role = args.next()?;
@@ -107,7 +107,7 @@ fn supervise_confined(plan: &Plan) -> Result<u8, Obstacle> {
     watch(first)
 }
 
-/// Leaves the terminal and all open files behind, and adopts all that will be started.
+/// Detaches from the terminal, closes all open files, and adopts orphaned descendants.
 fn prepare() -> Result<(), Obstacle> {
     let files = fs::read_dir("/proc/self/fd").map_err(Obstacle::Proc)?;
     let files = files.flatten().map(|entry| entry.file_name());
@@ -123,7 +123,7 @@ fn prepare() -> Result<(), Obstacle> {
     set_child_subreaper(Some(Pid::INIT)).map_err(Obstacle::session)
 }
 
-/// Runs a program until it ends or nobody wants it any more, and then kills whoever is left.
+/// Runs a program until it ends or is cancelled, and then kills the remaining processes.
 fn watch(mut command: Command) -> Result<u8, Obstacle> {
     let child = command.spawn().map_err(Obstacle::Start)?;
     let ended = until_ended(Pid::from_child(&child));
@@ -153,7 +153,7 @@ fn until_ended(child: Pid) -> rustix::io::Result<Option<WaitStatus>> {
     }
 }
 
-/// The code that a shell has for it.
+/// Returns the exit code as in a shell.
 pub(super) fn code(status: Option<WaitStatus>) -> u8 {
     let code = status.and_then(|status| match status.terminating_signal() {
         Some(signal) => Some(128 + signal),
@@ -162,7 +162,8 @@ pub(super) fn code(status: Option<WaitStatus>) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// Kills children until there are none: those of a dead child become children of this process.
+/// Kills children until there are none, because the children of a dead child become children of
+/// this process.
 fn kill_all() {
     loop {
         let children = children();
@@ -191,7 +192,7 @@ fn kill_all() {
     }
 }
 
-/// The children of this process, or most of them.
+/// Returns the children of this process, or most of them.
 fn children() -> Vec<Pid> {
     let own = std::process::id();
     let listed = fs::read_to_string(format!("/proc/self/task/{own}/children"));

@@ -1,10 +1,10 @@
-//! What was said before a chat, as models are told.
+//! The history of a chat, for models.
 
 use acolyte_proto::frame::ChatRequest;
 use serde::Deserialize;
 use snek_proto::llm::chat::ChatMessage;
 
-/// An item, as far as it matters here.
+/// The relevant members of an item.
 #[derive(Deserialize)]
 struct Item {
     role: String,
@@ -13,8 +13,8 @@ struct Item {
     kind: Option<String>,
 }
 
-/// The history of a request. Items that are none are left out, as are those that were only shown; so is
-/// the message itself, which known clients put at the end.
+/// Returns the history of a request, without invalid items, items that were only shown, and the
+/// message itself, which known clients put at the end.
 pub(super) fn messages(request: &ChatRequest) -> Vec<ChatMessage> {
     let read = |item: &str| serde_json::from_str::<Item>(item).ok();
     let items = request.history.iter().filter_map(|item| read(item.get()));

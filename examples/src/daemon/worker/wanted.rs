@@ -1,4 +1,4 @@
-//! Which model a chat names, and whose it is: read from the name, as known servers do.
+//! The model that a chat names, and its provider, which follows from the name as in known servers.
 
 /// Providers that a name may begin with, before a slash.
 const PREFIXES: [(&str, &str); 5] = [
@@ -8,12 +8,12 @@ const PREFIXES: [(&str, &str); 5] = [
     ("openai-compatible", "openai"),
     ("vercel", "vercel"),
 ];
-/// How the names of providers' own models begin.
+/// The prefixes of the providers' own models.
 const FAMILIES: [(&str, &str); 2] = [("claude", "anthropic"), ("gemini", "google")];
-/// Whose a model is otherwise: many servers have this provider's interface.
+/// The provider of all other models: many servers have its interface.
 const OTHERS: &str = "openai";
 
-/// The provider that has the model of this name, and the provider's own name for it.
+/// Returns the provider of the model with this name, and the provider's own name for it.
 pub(super) fn provider(name: &str) -> (&'static str, &str) {
     let prefixed = name.split_once('/').and_then(|(prefix, rest)| {
         let known = PREFIXES.iter().find(|it| it.0.eq_ignore_ascii_case(prefix));

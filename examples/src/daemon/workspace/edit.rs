@@ -1,4 +1,4 @@
-//! Changing files: a text in place of another one, or a whole file.
+//! Changing files: replacing a text, or writing a whole file.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,24 +11,25 @@ use super::ends::{Lines, plain};
 use super::{Code, MAX_FILE, Problem, Workspace, or_here, shown, without_here};
 use crate::daemon::diff::Diff;
 
-/// What was done to a file.
+/// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The file, seen from the folder.
     pub path: String,
     /// Whether it is new.
     pub is_new: bool,
-    /// What is different.
+    /// The difference.
     pub diff: Diff,
 }
 
 impl Workspace {
-    /// Puts a text in the place of another, which must stand in the file once; with `all`, in every
-    /// place. `\n` and `\r\n` are the same here: a file keeps the line ends that it has.
+    /// Replaces a text that must occur once in the file; with `all`, every occurrence. `
+    /// ` and `\r
+    /// ` are equal here: a file keeps its line ends.
     ///
     /// # Errors
-    /// [`Problem`], with nothing changed: there is no such file, or the text is not there, or more than
-    /// once, or the texts differ in their line ends only. Trying again is safe.
+    /// [`Problem`], with nothing changed: there is no such file, the text does not occur or occurs
+    /// more than once, or the texts differ only in their line ends. Trying again is safe.
     pub fn edit(&self, name: &str, find: &str, put: &str, all: bool) -> Result<Change, Problem> {
         if find.is_empty() {
             return Err(Problem::call("the text to be replaced is empty"));
@@ -70,10 +71,10 @@ impl Workspace {
         })
     }
 
-    /// Writes a whole file, in place of the one of that name. Makes the folders to it.
+    /// Writes a whole file, and replaces an existing one. Creates its parent folders.
     ///
     /// # Errors
-    /// [`Problem`], with the file as it was; folders may have been made. Trying again is safe.
+    /// [`Problem`], with the file unchanged; folders may have been created. Trying again is safe.
     pub fn write(&self, name: &str, text: &str) -> Result<Change, Problem> {
         let told = |error: io::Error| Problem::io(name, &error);
         let inside = self.inside(name)?;
@@ -106,7 +107,8 @@ impl Workspace {
         })
     }
 
-    /// Through another file in the same folder, so that a crash leaves the old text or the new one.
+    /// Writes through another file in the same folder, so that a crash leaves the old text or the
+    /// new one.
     fn put(&self, name: &str, path: &Path, text: &str) -> Result<(), Problem> {
         check_size(name, text.len())?;
         let before = self.dir.metadata(path).ok();
@@ -141,7 +143,7 @@ fn check_size(name: &str, bytes: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A name beside the file that nothing else has.
+/// Returns an unused name in the same folder.
 fn draft(path: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,19 +1,21 @@
-//! [`Lines`]: texts are found and replaced whatever ends their lines, and a file keeps the line ends that
-//! it has.
+//! [`Lines`]: finds and replaces texts with any line ends; a file keeps its line ends.
 
 use std::borrow::Cow;
 
-/// A text in which every line ends with `\n`, and the one that it was made of.
+/// A text in which every line ends with `
+/// `, and its source.
 pub(super) struct Lines<'a> {
     source: &'a str,
     text: String,
-    /// Where lines end in the text.
+    /// The positions of line ends in the text.
     ends: Vec<usize>,
-    /// Those that are `\r\n` in the source.
+    /// The positions of those that are `\r
+    /// ` in the source.
     pairs: Vec<usize>,
 }
 
-/// A text whose lines all end with `\n`.
+/// Returns a text with `
+/// ` as its only line end.
 pub(super) fn plain(text: &str) -> Cow<'_, str> {
     match text.contains("\r\n") {
         true => text.replace("\r\n", "\n").into(),
@@ -44,13 +46,13 @@ impl<'a> Lines<'a> {
         lines
     }
 
-    /// How often it holds a [plain](plain) text.
+    /// Returns how often a [plain](plain) text occurs.
     pub(super) fn count(&self, find: &str) -> usize {
         self.text.matches(find).count()
     }
 
-    /// The source with another text in place of this one, both [plain](plain). New lines end as those
-    /// that they replace, else as the nearest one; in a text of one line, with `end`.
+    /// Returns the source with `find` replaced by `put`, both [plain](plain). New lines end like
+    /// those that they replace, otherwise like the nearest one; in a text of one line, with `end`.
     pub(super) fn replace(&self, find: &str, put: &str, end: &str) -> String {
         // What both have in common is not touched.
         let before = common(find.chars().zip(put.chars()));
@@ -95,13 +97,13 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A place in the text, in the source.
+    /// Converts a position in the text to one in the source.
     fn in_source(&self, at: usize) -> usize {
         at + self.pairs.partition_point(|pair| *pair < at)
     }
 }
 
-/// How many bytes two texts have in common at this end.
+/// Returns how many bytes two texts have in common at this end.
 fn common(pairs: impl Iterator<Item = (char, char)>) -> usize {
     let same = pairs.take_while(|(one, other)| one == other);
     same.map(|(one, _)| one.len_utf8()).sum()

@@ -7,8 +7,8 @@ use super::Problem;
 /// The longest pattern, in bytes.
 const MAX: usize = 1_000;
 
-/// A pattern for paths: `*` stands for anything within a name, `**/` for any folders, `?` for one character.
-/// Without a `/` it is about the last name only.
+/// A pattern for paths: `*` matches anything within a name, `**/` any folders, `?` one character.
+/// Without a `/` it matches the last name only.
 #[derive(Clone, Debug)]
 pub(super) struct Glob(Regex);
 

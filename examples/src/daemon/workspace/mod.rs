@@ -22,28 +22,27 @@ pub use edit::Change;
 pub use read::{Excerpt, Range};
 pub use search::{Found, Match, Query};
 
-/// The largest file that is read or written, in bytes.
+/// The largest file to read or write, in bytes.
 pub const MAX_FILE: u64 = 2 * 1024 * 1024;
 
-/// A folder out of which no name leads: neither `..` nor an absolute path nor a link.
+/// A folder that no name can leave: neither `..` nor an absolute path nor a link.
 ///
 /// The system resolves every name beneath a handle of the folder (`openat2` on Linux, step by step
-/// elsewhere), so there is no moment between a check and its use at which a link could be put in the way.
-/// Files are changed through another file that takes their place, so that a crash leaves the old text or
-/// the new one. Everything blocks: call it where that is allowed.
+/// elsewhere), so no link can be created between a check and its use. Files are replaced through
+/// another file, so that a crash leaves the old text or the new one. All methods block.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: Arc<Path>,
     dir: Arc<Dir>,
-    /// Two edits at once could lose one of them. Shared with the folders within.
+    /// Prevents concurrent edits, which could lose one of them. Shared with the folders within.
     edits: Arc<Mutex<()>>,
 }
 
 impl Workspace {
-    /// This folder, which must be there.
+    /// Opens an existing folder.
     ///
     /// # Errors
-    /// What the system says. Trying again is safe.
+    /// The system's error. Trying again is safe.
     pub fn open(path: &Path) -> io::Result<Self> {
         let root = path.canonicalize()?;
         let dir = Dir::open_ambient_dir(&root, ambient_authority())?;
@@ -54,16 +53,16 @@ impl Workspace {
         })
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// A folder within, by its whole path or as seen from this one.
+    /// Opens a folder within, by its absolute path or relative to this one.
     ///
     /// # Errors
-    /// [`Problem`] if there is none, or if it lies elsewhere.
+    /// [`Problem`] if it does not exist, or is outside.
     pub fn within(&self, path: &str) -> Result<Self, Problem> {
         let told = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => {
@@ -94,7 +93,7 @@ impl Workspace {
         })
     }
 
-    /// Where a name leads, seen from the folder. A whole path into it is a name too.
+    /// Returns the path of a name, relative to the folder. An absolute path into it is a name too.
     fn inside(&self, name: &str) -> Result<PathBuf, Problem> {
         let path = Path::new(name.trim());
         if path.as_os_str().is_empty() || name.contains('\0') {
@@ -117,7 +116,7 @@ impl Workspace {
         Ok(or_here(without_here(path)))
     }
 
-    /// Where a file really is, links followed.
+    /// Returns the real path of a file, after following links.
     fn real(&self, name: &str) -> Result<PathBuf, Problem> {
         let path = self.inside(name)?;
         let real = self.dir.canonicalize(path);
@@ -125,17 +124,17 @@ impl Workspace {
     }
 }
 
-/// A wish to stop, for work that blocks. All clones are the same wish.
+/// A flag that stops blocking work. All clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Wishes it.
+    /// Sets the flag.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is wished.
+    /// Returns whether the flag is set.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -149,7 +148,7 @@ impl Stop {
     }
 }
 
-/// An empty path means the folder itself.
+/// Returns the path; an empty one means the folder itself.
 fn or_here(path: PathBuf) -> PathBuf {
     if path.as_os_str().is_empty() {
         return PathBuf::from(".");
@@ -157,18 +156,18 @@ fn or_here(path: PathBuf) -> PathBuf {
     path
 }
 
-/// A path without what means nothing, so that it can be shown.
+/// Removes redundant parts of a path, to show it.
 fn without_here(path: &Path) -> PathBuf {
     let parts = path.components();
     parts.filter(|part| *part != Component::CurDir).collect()
 }
 
-/// A path as it is told: with `/` on every system.
+/// Formats a path with `/` on every system.
 fn shown(path: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }
 
-/// A text, unless it is none: files of pictures and programs hold zeros, or are no UTF-8.
+/// Returns the contents as text. Fails for binary files: they contain zeros, or are not UTF-8.
 fn text(name: &str, bytes: Vec<u8>) -> Result<String, Problem> {
     let is_binary = bytes.contains(&0);
     let text = String::from_utf8(bytes).ok().filter(|_| !is_binary);

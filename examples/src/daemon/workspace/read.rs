@@ -7,12 +7,12 @@ use cap_std::fs::{File, OpenOptions};
 
 use super::{Code, MAX_FILE, Problem, Workspace, shown, text};
 
-/// Which lines are read.
+/// The lines to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The first one, counted from 1.
+    /// The first one, from 1.
     pub first: usize,
-    /// How many at most.
+    /// The most lines.
     pub count: usize,
 }
 
@@ -32,11 +32,11 @@ pub struct Excerpt {
     pub path: String,
     /// The lines, with their ends.
     pub text: String,
-    /// The first of them, counted from 1.
+    /// The number of the first one, from 1.
     pub first: usize,
-    /// How many there are.
+    /// The number of these lines.
     pub lines: usize,
-    /// How many the file has.
+    /// The number of lines in the file.
     pub total: usize,
 }
 
@@ -44,8 +44,8 @@ impl Workspace {
     /// Reads lines of a file.
     ///
     /// # Errors
-    /// [`Problem`]: there is no such file, it is too large, it is no text, or it is not here. Trying again
-    /// is safe.
+    /// [`Problem`]: there is no such file, it is too large, it is not text, or it is outside.
+    /// Trying again is safe.
     pub fn read(&self, name: &str, range: Range) -> Result<Excerpt, Problem> {
         let path = self.inside(name)?;
         let whole = self.load(name, &path)?;
@@ -66,7 +66,7 @@ impl Workspace {
         })
     }
 
-    /// The text of a file. `name` is what it is called when something goes wrong.
+    /// Loads the text of a file. Errors call it `name`.
     pub(super) fn load(&self, name: &str, path: &Path) -> Result<String, Problem> {
         let told = |error: io::Error| Problem::io(name, &error);
         let file = self.open_file(path).map_err(told)?;

@@ -1,4 +1,4 @@
-//! Searching: which files there are, and which lines hold a text.
+//! Searching for files, and for lines that contain a text.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -8,33 +8,33 @@ use regex::{Regex, RegexBuilder};
 use super::glob::Glob;
 use super::{Problem, Stop, Workspace, or_here, shown};
 
-/// Folders that nobody means, and that are full.
+/// Large folders that a search skips.
 const SKIPPED: [&str; 5] = [".git", ".hg", ".svn", "node_modules", "target"];
-/// Most files and folders that are looked at.
+/// Most files and folders to visit.
 const MAX_SEEN: usize = 50_000;
-/// The longest line that is told, in characters.
+/// The longest line in a result, in characters.
 const MAX_LINE: usize = 300;
-/// What a compiled expression may take, in bytes.
+/// The largest compiled expression, in bytes.
 const MAX_REGEX: usize = 1024 * 1024;
 
-/// What is searched.
+/// A search.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Query {
-    /// What lines are to hold; empty for every file's name and no line.
+    /// The text that lines must contain; empty to find only the names of files.
     pub text: String,
     /// Whether the text is a regular expression. Default no.
     pub is_regex: bool,
-    /// Only files whose path fits, as in `src/**/*.rs`.
+    /// Only files with a matching path, such as `src/**/*.rs`.
     pub glob: Option<String>,
     /// The folder. Default this one.
     pub folder: Option<String>,
-    /// Most that is found. Default 100.
+    /// Most results. Default 100.
     pub limit: Option<usize>,
 }
 
 impl Query {
-    /// Lines that hold this text.
+    /// Creates a search for lines with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -75,29 +75,29 @@ impl Query {
     }
 }
 
-/// A line that was found.
+/// A found line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
     /// The file, seen from the folder.
     pub path: String,
-    /// The line, counted from 1.
+    /// The line, from 1.
     pub line: usize,
     /// Its text, cut to a length.
     pub text: String,
 }
 
-/// What was found, in the order of the names.
+/// The results, in the order of the names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<T> {
-    /// It.
+    /// The results.
     pub items: Vec<T>,
-    /// Whether there is, or may be, more of it.
+    /// Whether there are, or may be, more.
     pub is_cut: bool,
 }
 
 impl Workspace {
-    /// The files that fit the glob of the query. `.git`, `target` and the like are left out, and links
-    /// are not followed.
+    /// Returns the files that match the glob of the query. Skips folders such as `.git` and
+    /// `target`, and does not follow links.
     ///
     /// # Errors
     /// [`Problem`]: a bad pattern, no such folder, or it was stopped. Trying again is safe.
@@ -111,7 +111,7 @@ impl Workspace {
         Ok(Found { items, is_cut })
     }
 
-    /// The lines of those files that hold the text. What is no text, or is too large, is passed over.
+    /// Returns the lines of those files that contain the text. Skips binary and large files.
     ///
     /// # Errors
     /// [`Problem`]: a bad pattern, no such folder, or it was stopped. Trying again is safe.
@@ -139,8 +139,8 @@ impl Workspace {
         Ok(Found { items, is_cut })
     }
 
-    /// Visits the files, sorted within each folder, until a visit says that it is enough. Whether there
-    /// was more.
+    /// Visits the files, sorted within each folder, until a visit ends the search. Returns whether
+    /// there were more.
     fn walk(
         &self,
         query: &Query,

@@ -1,4 +1,4 @@
-//! Where the file is, and what its relative paths mean.
+//! Finding the file, and resolving its relative paths.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,17 +15,17 @@ const NAME: &str = "config.toml";
 /// Largest file, in bytes. A configuration has a few hundred lines.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// A configuration that can be used.
+/// A valid configuration.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// What the file says.
+    /// The configuration.
     pub config: Config,
-    /// What in the file looks like a mistake, such as unknown keys.
+    /// Likely mistakes in the file, such as unknown keys.
     pub warnings: Vec<Problem>,
 }
 
-/// Where a text comes from: names it in messages, and is where relative paths start.
+/// The file of a text: messages name it, and relative paths start at its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Origin {
@@ -34,7 +34,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// A file, in a system without a home folder: paths with `~` are errors.
+    /// Creates the origin of a text, without a home folder: paths with `~` are errors.
     pub fn new(file: impl Into<PathBuf>) -> Self {
         let file = file.into();
         Self { file, home: None }
@@ -47,14 +47,14 @@ impl Origin {
         self
     }
 
-    /// The file.
+    /// Returns the file.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// A path that the file names: `~` is the home folder, and relative ones start at the folder of
-    /// the file. `None` if there is no home folder.
+    /// Resolves a path in the file: `~` is the home folder, and relative paths start at the folder
+    /// of the file. `None` if there is no home folder.
     #[must_use]
     pub fn resolve(&self, path: &str) -> Option<PathBuf> {
         let folder = self.file.parent().unwrap_or(Path::new(""));
@@ -68,7 +68,7 @@ impl Origin {
         }
     }
 
-    /// The folder of the file.
+    /// Returns the default folder for data, which is that of the file.
     pub(super) fn default_data(&self) -> DataDir {
         match self.file.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => DataDir::Folder(folder.to_owned()),
@@ -79,23 +79,23 @@ impl Origin {
 }
 
 impl Config {
-    /// Reads a text. Whatever the text is, this does not panic.
+    /// Parses a text. Never panics.
     ///
     /// # Errors
-    /// [`ConfigError::Invalid`] with everything that is wrong; of a text that is no TOML, the first
-    /// thing. The same text fails again.
+    /// [`ConfigError::Invalid`] with all mistakes; for a text that is not TOML, the first one. The
+    /// same text fails again.
     pub fn parse(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
         read::read(text, origin)
     }
 
     /// Reads the file that the command line names, or else [`PATH_VARIABLE`], or else
-    /// `~/.exoclaw/config.toml`. Only the first has to be there. Without the others everything has
-    /// its default, and data is kept in the folder where the file would be; of one that the
-    /// environment names, a warning says that it is missing. `variable` reads the environment.
-    /// Blocks on the file system.
+    /// `~/.exoclaw/config.toml`. Only the first must exist. Without the others everything has its
+    /// default, and data is kept in the folder where the file would be; if a file named by the
+    /// environment is missing, there is a warning. `variable` reads the environment. Blocks on the
+    /// file system.
     ///
     /// # Errors
-    /// [`ConfigError`] if the file cannot be read, or is wrong.
+    /// [`ConfigError`] if the file cannot be read, or is invalid.
     pub fn load(
         named: Option<&Path>,
         variable: impl Fn(&str) -> Option<String>,
@@ -141,13 +141,13 @@ impl Config {
     }
 }
 
-/// A warning that the environment names a file that is not there.
+/// Returns a warning that a file named by the environment does not exist.
 fn missing(path: &Path) -> Problem {
     let message = "names this file, which does not exist; everything has its default";
     whole(path, format!("{PATH_VARIABLE} {message}"))
 }
 
-/// Something about a file as a whole.
+/// Returns a problem of a file as a whole.
 fn whole(path: &Path, message: String) -> Problem {
     Problem {
         file: path.to_owned(),
@@ -170,7 +170,7 @@ fn content(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// A warning if the file has a key and other people of this machine can read it.
+/// Returns a warning if the file contains a key and other users can read it.
 #[cfg(unix)]
 fn exposed(config: &Config, path: &Path) -> Option<Problem> {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! [`Config`]: what the gateway is told by one TOML file.
+//! [`Config`]: the gateway's configuration, from one TOML file.
 
 mod load;
 mod problem;
@@ -20,14 +20,14 @@ use crate::model::provider::Provider;
 pub use load::{Loaded, Origin, PATH_VARIABLE};
 pub use problem::{ConfigError, Problem};
 
-/// The names that `agent.provider` takes.
+/// The valid values of `agent.provider`.
 pub const PROVIDERS: [&str; 3] = [
     Provider::Scripted.as_str(),
     Provider::Anthropic.as_str(),
     Provider::OpenAi.as_str(),
 ];
 
-/// Everything that the file can say. What it leaves out has the default of the field.
+/// The contents of the file. What it leaves out has the default of the field.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Config {
@@ -35,13 +35,13 @@ pub struct Config {
     pub gateway: GatewayConfig,
     /// `[agent]`: the model and its instructions.
     pub agent: AgentConfig,
-    /// `[[plugins]]`: tools, in the order of the file. Names differ from one another.
+    /// `[[plugins]]`: tools, in the order of the file. Names are unique.
     pub plugins: Vec<PluginConfig>,
     /// `[[bindings]]`: which chats belong to which agent, in the order of the file.
     pub bindings: Vec<BindingConfig>,
     /// `[budgets]`: limits in tokens.
     pub budgets: BudgetConfig,
-    /// `[memory]`: what a model is told of the past.
+    /// `[memory]`: what a model gets of the past.
     pub memory: MemoryConfig,
 }
 
@@ -49,8 +49,7 @@ rpc_core::config! {
     /// `[gateway]`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct GatewayConfig {
-        /// `port`: where to listen; 0 takes a free one. Default
-        /// [`DEFAULT_PORT`].
+        /// `port`: the port to listen at; 0 chooses a free one. Default [`DEFAULT_PORT`].
         pub port: u16 = DEFAULT_PORT,
         /// `bind`: the address to listen at. Default `127.0.0.1`.
         pub bind: String = "127.0.0.1".to_owned(),
@@ -58,24 +57,24 @@ rpc_core::config! {
         pub allowed_origins: Vec<String> = Vec::new(),
         /// `allowed_hosts`: host names under which the gateway is reached, besides loopback names.
         pub allowed_hosts: Vec<String> = Vec::new(),
-        /// `max_connections`: how many are open at most; the next one is turned away. Default
-        /// 16,384, or fewer if the system allows fewer open files.
+        /// `max_connections`: most open connections; the next one is refused. Default 16,384, or
+        /// fewer if the system allows fewer open files.
         pub max_connections: usize = 16_384,
-        /// `data_dir`: where conversations and usage are kept. Default: the folder of the file, or
+        /// `data_dir`: the folder for conversations and usage. Default: the folder of the file, or
         /// `~/.exoclaw` if there is no file.
         pub data: DataDir = DataDir::Memory,
-        /// `extensions`: whether methods are served that the specification does not have. Default no.
+        /// `extensions`: whether to serve methods beyond the specification. Default no.
         pub extensions: bool = false,
     }
 }
 
-/// Where the gateway keeps what must survive its end. Exhaustive: a folder or none.
+/// The place of the gateway's persistent data. Exhaustive: a folder or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DataDir {
     /// Nowhere: `data_dir = ":memory:"`, or there is no home folder to put it in.
     #[default]
     Memory,
-    /// In this folder, which is made when it is missing.
+    /// In this folder, which is created if it is missing.
     Folder(PathBuf),
 }
 
@@ -97,14 +96,14 @@ rpc_core::config! {
         pub system_prompt: Option<String> = None,
         /// `soul_path`: a file with the character of the agent, read again when it changes.
         pub soul_path: Option<PathBuf> = None,
-        /// `tools`: the tools that the model may use. Empty: all that the plugins offer.
+        /// `tools`: the tools that the model may use. Empty: all tools of the plugins.
         pub tools: Vec<String> = Vec::new(),
-        /// `catch_all`: whether chats that no binding names go to this agent. Default yes.
+        /// `catch_all`: whether chats that match no binding go to this agent. Default yes.
         pub catch_all: bool = true,
         /// `max_tool_rounds`: how often in one answer the model may call tools. Default 10.
         pub max_tool_rounds: u32 = 10,
-        /// `input_price` and `output_price`: US dollars for a million tokens. Without both, the log of
-        /// usage names no cost.
+        /// `input_price` and `output_price`: US dollars for a million tokens. Without both, the log
+        /// of usage has no cost.
         pub price: Option<Price> = None,
     }
 }
@@ -113,19 +112,19 @@ rpc_core::config! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PluginConfig {
-    /// `name`: what the plugin is called in `plugin.list`.
+    /// `name`: the name of the plugin in `plugin.list`.
     pub name: String,
-    /// `path`: where its code is.
+    /// `path`: the place of its code.
     pub source: PluginSource,
     /// `capabilities`: what it may reach, like `http:api.example.org`.
     pub capabilities: Vec<String>,
-    /// `timeout_seconds`: how long a call may take. Default: what the plugin host has.
+    /// `timeout_seconds`: how long a call may take. Default: that of the plugin host.
     pub timeout: Option<Duration>,
-    /// `memory_mb`: how many MiB an instance may use. Default: what the plugin host has.
+    /// `memory_mb`: how many MiB an instance may use. Default: that of the plugin host.
     pub memory_mb: Option<u32>,
 }
 
-/// Where the code of a plugin is.
+/// The place of a plugin's code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PluginSource {
@@ -135,8 +134,8 @@ pub enum PluginSource {
     File(PathBuf),
 }
 
-/// One of `[[bindings]]`: chats where everything it names is equal belong to the agent. It names
-/// one thing at least.
+/// One of `[[bindings]]`: chats that equal all its properties belong to the agent. It has at least
+/// one property.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BindingConfig {
@@ -154,7 +153,7 @@ pub struct BindingConfig {
     pub team_id: Option<String>,
 }
 
-/// `[budgets]`: most tokens, read and written together. `None` is no limit.
+/// `[budgets]`: most tokens, read and written together. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetConfig {
@@ -170,9 +169,9 @@ rpc_core::config! {
     /// `[memory]`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct MemoryConfig {
-        /// `episodic_window`: how many of the last turns a model is told. Default 5.
+        /// `episodic_window`: how many of the last turns a model gets. Default 5.
         pub episodic_window: usize = EPISODIC_WINDOW,
-        /// `semantic_enabled`: whether facts are gathered and told. Default yes.
+        /// `semantic_enabled`: whether to collect facts and pass them to the model. Default yes.
         pub semantic_enabled: bool = true,
     }
 }

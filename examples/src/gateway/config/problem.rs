@@ -1,4 +1,4 @@
-//! [`Problem`]: what is wrong in a file, and where; [`Notes`] gathers them.
+//! [`Problem`]: a mistake in a file, with its position; [`Notes`] collects them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::screen::printable;
 
-/// Most problems that are told of one file. A file with more is not a configuration.
+/// Most problems to report of one file. A file with more is not a configuration.
 const MAX_PROBLEMS: usize = 50;
-/// Longest message, and longest piece of the file that it repeats, in characters.
+/// Longest message, and longest quote from the file, in characters.
 const MAX_MESSAGE: usize = 400;
 const MAX_QUOTE: usize = 60;
 
-/// Something wrong in a file. Prints as `file:line:column: message`.
+/// A mistake in a file. Prints as `file:line:column: message`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -23,7 +23,7 @@ pub struct Problem {
     pub line: usize,
     /// The character in the line, from 1.
     pub column: usize,
-    /// What is wrong. It repeats no value that may be a secret.
+    /// The text. It quotes no value that may be a secret.
     pub message: String,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why there is no configuration. Trying again helps only after the file was changed.
+/// The reason why there is no configuration. Retrying helps only after a change of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -43,10 +43,10 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         reason: String,
     },
-    /// The file is wrong, in one or several places.
+    /// The file has one or more mistakes.
     #[error("{}", lines(.0))]
     Invalid(Vec<Problem>),
 }
@@ -56,7 +56,7 @@ fn lines(problems: &[Problem]) -> String {
     lines.join("\n")
 }
 
-/// What is found while a file is read.
+/// The problems found in a file.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     errors: Vec<(usize, String)>,
@@ -72,7 +72,7 @@ impl Notes {
         self.warnings.push((at.start, message.into()));
     }
 
-    /// The errors and the warnings, each in the order of the file.
+    /// Returns the errors and the warnings, each in the order of the file.
     pub(super) fn finish(self, text: &str, file: &Path) -> (Vec<Problem>, Vec<Problem>) {
         let lines = Lines::new(text);
         let place = |mut found: Vec<(usize, String)>| {
@@ -106,7 +106,7 @@ impl<'t> Lines<'t> {
         Self { text, starts }
     }
 
-    /// The line and the column of a byte, both from 1.
+    /// Returns the line and the column of a byte, both from 1.
     pub(super) fn position(&self, at: usize) -> (usize, usize) {
         let line = self.starts.partition_point(|start| *start <= at).max(1);
         let start = self.starts.get(line - 1).copied().unwrap_or(0);
@@ -116,7 +116,8 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// A piece of the file for a message: between backquotes, short, and harmless on a screen.
+/// Quotes a piece of the file for a message: between backquotes, short, and without control
+/// characters.
 pub(super) fn quoted(text: &str) -> String {
     format!("`{}`", printable(&shortened(text, MAX_QUOTE)))
 }

@@ -1,4 +1,4 @@
-//! Reads the sections of the file one by one and checks what they say.
+//! Reading and checking the sections of the file.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,12 +23,12 @@ use crate::gateway::usage::Price;
 const MOST: u64 = i64::MAX as u64;
 /// Longest time of a plugin's call: an hour.
 const MAX_TIMEOUT: f64 = 3600.0;
-/// The model of a provider, where one is a sensible choice.
+/// The default model of a provider that has one.
 const ANTHROPIC_MODEL: &str = "claude-sonnet-4-5-20250929";
 /// The value of `data_dir` that keeps nothing.
 const IN_MEMORY: &str = ":memory:";
 
-/// Which keys belong to which table, for those who put one elsewhere.
+/// The keys of each table, to recognise a key in the wrong one.
 pub(super) const SECTIONS: [(&str, &[&str]); 4] = [
     (
         "gateway",
@@ -64,7 +64,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 4] = [
     ("memory", &["episodic_window", "semantic_enabled"]),
 ];
 
-/// The table of a key that stands in the wrong one.
+/// Returns the right table of a key that is in the wrong one.
 fn elsewhere(key: &str) -> Option<String> {
     let mut sections = SECTIONS.iter();
     let (section, _) = sections.find(|(_, keys)| keys.contains(&key))?;
@@ -102,7 +102,7 @@ struct Reader<'n> {
     origin: &'n Origin,
 }
 
-/// Puts a value where it belongs, if there is one.
+/// Sets a value, if there is one.
 fn set<T>(place: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *place = value;
@@ -174,7 +174,7 @@ impl Reader<'_> {
         table.finish(self.notes, elsewhere);
     }
 
-    /// A list of which each item must be one that the guards of the server take.
+    /// Reads a list of items that the guards of the server must accept.
     fn guarded<E: std::fmt::Display>(
         &mut self,
         table: &mut Table<'_, '_>,
@@ -227,7 +227,7 @@ impl Reader<'_> {
         table.finish(self.notes, elsewhere);
     }
 
-    /// The part of an agent that its fallback has too.
+    /// Reads the part of an agent that a fallback has too.
     fn model(&mut self, table: &mut Table<'_, '_>, into: &mut AgentConfig) {
         let notes = &mut *self.notes;
         let provider = table.text(notes, "provider");
@@ -354,7 +354,7 @@ impl Reader<'_> {
         table.finish(notes, elsewhere);
     }
 
-    /// A path of the file, seen from where the file is.
+    /// Reads a path, relative to the file.
     fn file(&mut self, key: &str, path: &Found<String>) -> Option<PathBuf> {
         let resolved = self.origin.resolve(&path.value);
         if resolved.is_none() {

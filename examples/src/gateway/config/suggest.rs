@@ -1,9 +1,10 @@
-//! "Did you mean": the known key that an unknown one is nearest to.
+//! "Did you mean": the known key that is closest to an unknown one.
 
-/// Longest unknown key that is compared. The known ones are shorter by far.
+/// Longest unknown key to compare. The known ones are much shorter.
 const MAX_LENGTH: usize = 40;
 
-/// The nearest of the known keys, if it is near: one typing error for every three characters.
+/// Returns the closest known key, if it is close: at most one typing error for every three
+/// characters.
 pub(super) fn nearest<'k>(unknown: &str, known: &[&'k str]) -> Option<&'k str> {
     let unknown: Vec<char> = unknown
         .chars()
@@ -30,7 +31,7 @@ pub(super) fn nearest<'k>(unknown: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, key)| key)
 }
 
-/// How many characters must be added, dropped, changed or swapped with their neighbour.
+/// Returns how many characters must be added, dropped, changed or swapped with their neighbour.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();

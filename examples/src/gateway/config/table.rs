@@ -1,4 +1,4 @@
-//! [`Table`]: takes typed values out of a TOML table and notes what is wrong with them.
+//! [`Table`]: takes typed values out of a TOML table and reports mistakes.
 
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
@@ -9,16 +9,16 @@ use toml::de::{DeTable, DeValue};
 use super::problem::{Notes, quoted};
 use super::suggest::nearest;
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Found<T> {
     pub(super) value: T,
     pub(super) at: Range<usize>,
 }
 
-/// A table that is being read. Keys that nobody asked for are unknown.
+/// A table that is being read. Keys that are not read are unknown.
 pub(super) struct Table<'t, 'i> {
-    /// What stands before a key in a message, like `agent.`.
+    /// The prefix of a key in a message, like `agent.`.
     prefix: String,
     entries: &'t DeTable<'i>,
     at: Range<usize>,
@@ -35,17 +35,17 @@ impl<'t, 'i> Table<'t, 'i> {
         }
     }
 
-    /// Where the table begins.
+    /// Returns the position of the table.
     pub(super) fn at(&self) -> Range<usize> {
         self.at.clone()
     }
 
-    /// The key with its table, as messages name it.
+    /// Returns the key with its table, for messages.
     pub(super) fn path(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
 
-    /// What a message calls the table itself.
+    /// Returns the name of the table, for messages.
     pub(super) fn name(&self) -> &str {
         self.prefix.trim_end_matches('.')
     }
@@ -60,7 +60,7 @@ impl<'t, 'i> Table<'t, 'i> {
         notes.error(&value.span(), format!("{path}: must be {want}, is {is}"));
     }
 
-    /// A text.
+    /// Takes a text.
     pub(super) fn string(&mut self, notes: &mut Notes, key: &'static str) -> Option<Found<String>> {
         let value = self.value(key)?;
         let at = value.span();
@@ -72,7 +72,7 @@ impl<'t, 'i> Table<'t, 'i> {
         None
     }
 
-    /// A text that is not blank.
+    /// Takes a text that is not blank.
     pub(super) fn text(&mut self, notes: &mut Notes, key: &'static str) -> Option<Found<String>> {
         let found = self.string(notes, key)?;
         if found.value.trim().is_empty() {
@@ -82,7 +82,7 @@ impl<'t, 'i> Table<'t, 'i> {
         Some(found)
     }
 
-    /// A text that is not blank and must be there. A wrong one is noted only once.
+    /// Takes a required text that is not blank. Reports a wrong one only once.
     pub(super) fn required(
         &mut self,
         notes: &mut Notes,
@@ -105,7 +105,7 @@ impl<'t, 'i> Table<'t, 'i> {
         flag
     }
 
-    /// A whole number within a range.
+    /// Takes an integer within a range.
     pub(super) fn integer<N>(
         &mut self,
         notes: &mut Notes,
@@ -134,7 +134,7 @@ impl<'t, 'i> Table<'t, 'i> {
         None
     }
 
-    /// A number that is not negative, with or without a fraction.
+    /// Takes a non-negative number, with or without a fraction.
     pub(super) fn number(&mut self, notes: &mut Notes, key: &'static str) -> Option<Found<f64>> {
         let value = self.value(key)?;
         let at = value.span();
@@ -157,7 +157,7 @@ impl<'t, 'i> Table<'t, 'i> {
         None
     }
 
-    /// A list of texts that are not blank.
+    /// Takes a list of texts that are not blank.
     pub(super) fn strings(&mut self, notes: &mut Notes, key: &'static str) -> Vec<Found<String>> {
         let Some(value) = self.value(key) else {
             return Vec::new();
@@ -183,7 +183,7 @@ impl<'t, 'i> Table<'t, 'i> {
         texts
     }
 
-    /// A table in this one.
+    /// Takes a table in this one.
     pub(super) fn table(&mut self, notes: &mut Notes, key: &'static str) -> Option<Table<'t, 'i>> {
         let value = self.value(key)?;
         let DeValue::Table(entries) = value.get_ref() else {
@@ -194,7 +194,7 @@ impl<'t, 'i> Table<'t, 'i> {
         Some(Table::new(prefix, entries, value.span()))
     }
 
-    /// A list of tables in this one.
+    /// Takes a list of tables in this one.
     pub(super) fn tables(&mut self, notes: &mut Notes, key: &'static str) -> Vec<Table<'t, 'i>> {
         let Some(value) = self.value(key) else {
             return Vec::new();
@@ -216,13 +216,13 @@ impl<'t, 'i> Table<'t, 'i> {
         tables
     }
 
-    /// Where a key stands, unknown or not.
+    /// Returns the position of a key, known or not.
     pub(super) fn key_at(&self, key: &str) -> Option<Range<usize>> {
         let (key, _) = self.entries.get_key_value(key)?;
         Some(key.span())
     }
 
-    /// Warns of the keys that nobody asked for. `elsewhere` says in which table a key belongs.
+    /// Warns about the keys that were not read. `elsewhere` returns the table of a key.
     pub(super) fn finish(self, notes: &mut Notes, elsewhere: impl Fn(&str) -> Option<String>) {
         for key in self.entries.keys() {
             let name: &str = key.get_ref();

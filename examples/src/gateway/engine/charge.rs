@@ -14,7 +14,8 @@ use crate::gateway::usage::{Ending, UsageEntry};
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// What a ledger goes on from: the tokens of all sessions, of today and of this month.
+/// Returns the snapshot from which a ledger continues: the tokens of all sessions, of today and of
+/// this month.
 pub(super) fn snapshot(totals: &Totals, now: u64) -> Snapshot {
     let mut snapshot = Snapshot::default();
     let today = now / SECONDS_PER_DAY;
@@ -36,10 +37,10 @@ pub(super) fn snapshot(totals: &Totals, now: u64) -> Snapshot {
     snapshot
 }
 
-/// Lets a run in, if the budgets have room for it.
+/// Admits a run, if the budgets have room for it.
 ///
-/// When as many sessions are counted as there may be, those that were silent longest are forgotten,
-/// as the store forgets them: else a stranger with many names could lock out everybody new.
+/// When the limit of sessions is reached, the least recently used ones are forgotten, as in the
+/// store; otherwise a stranger with many names could lock out new sessions.
 fn reserve(
     ledger: &mut Ledger,
     key: &SessionKey,
@@ -78,7 +79,7 @@ struct Call {
 }
 
 impl Call {
-    /// What it cost: what was reported, and a guess at the rest.
+    /// Returns its usage: what was reported, and an estimate of the rest.
     fn usage(self) -> Usage {
         let guess = (self.prompt_bytes as u64).div_ceil(4);
         let input = self.reported.map_or(guess, |usage| usage.input_tokens);
@@ -87,21 +88,21 @@ impl Call {
     }
 }
 
-/// A run that was let in. If it is dropped before [`close`](Self::close), because its client has
-/// gone, what it has used by then is counted and written down all the same.
+/// An admitted run. If it is dropped before [`close`](Self::close), because its client has left,
+/// the tokens used so far are still counted and stored.
 pub(super) struct Charge<'e> {
     engine: &'e Engine,
     key: SessionKey,
     reservation: Option<Reservation>,
-    /// The call that goes on.
+    /// The current call.
     call: Option<Call>,
-    /// What the others have cost.
+    /// The usage of the earlier calls.
     used: Usage,
     estimated: bool,
 }
 
 impl<'e> Charge<'e> {
-    /// Lets a run in, if the budgets have room for it.
+    /// Admits a run, if the budgets have room for it.
     pub(super) fn begin(
         engine: &'e Engine,
         key: &SessionKey,
@@ -119,7 +120,7 @@ impl<'e> Charge<'e> {
         })
     }
 
-    /// The model is asked.
+    /// Records the start of a call.
     pub(super) fn call_started(&mut self, prompt_bytes: usize) {
         self.call_ended();
         let mut meter = Meter::new();
@@ -132,12 +133,12 @@ impl<'e> Charge<'e> {
         });
     }
 
-    /// The model was not reached, or has refused: that costs nothing.
+    /// Records that the model was not reached, or refused: this costs nothing.
     pub(super) fn call_refused(&mut self) {
         self.call = None;
     }
 
-    /// The model has said more.
+    /// Records bytes that the model has sent.
     pub(super) fn streamed(&mut self, bytes: usize) {
         if let Some(call) = &mut self.call {
             call.meter.streamed(bytes);
@@ -145,7 +146,7 @@ impl<'e> Charge<'e> {
         }
     }
 
-    /// The provider has said what this call has cost so far.
+    /// Records the provider's report of this call's usage so far.
     pub(super) fn reported(&mut self, usage: Usage) {
         if let Some(call) = &mut self.call {
             call.meter.reported(usage.input_tokens, usage.output_tokens);
@@ -154,7 +155,7 @@ impl<'e> Charge<'e> {
         }
     }
 
-    /// The answer is over. Returns what the call counts for.
+    /// Ends the call and returns its usage.
     pub(super) fn call_ended(&mut self) -> Usage {
         let Some(call) = self.call.take() else {
             return Usage::default();
@@ -165,9 +166,9 @@ impl<'e> Charge<'e> {
         usage
     }
 
-    /// Ends the run and writes down what it leaves behind, in one piece. The session's turn ends
-    /// when that is done, also if the future is dropped: the next message has to find it. Returns
-    /// whether it was stored.
+    /// Ends the run and stores its results in one transaction. The session's turn ends after that,
+    /// even if the future is dropped, because the next message needs the results. Returns whether
+    /// they were stored.
     pub(super) async fn close(
         mut self,
         turn: Option<Turn>,
@@ -183,7 +184,7 @@ impl<'e> Charge<'e> {
         matches!(written, Ok(Ok(())))
     }
 
-    /// Takes the tokens out of the budgets. `None` if that was done before.
+    /// Settles the run with the budgets. Returns `None` if that was done before.
     fn settle(&mut self, ending: Ending) -> Option<Commit> {
         let mut reservation = self.reservation.take()?;
         self.call_ended();

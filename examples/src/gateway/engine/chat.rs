@@ -1,4 +1,4 @@
-//! One chat: context, budget, model, tools, and what is remembered of it.
+//! One chat: context, budget, model, tools, and storing the turn.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::gateway::tool::ToolOutput;
 use crate::gateway::usage::Ending;
 use crate::model::{Assembler, ChatModel, ChatRequest, Delta, ModelError};
 
-/// What is said when a model calls tools without end.
+/// The error if a model calls tools without end.
 const TOO_MANY_ROUNDS: &str = "tool-use loop exceeded max iterations";
 
-/// Most bytes that all tools of one reply may give: they are kept, and sent with every round.
+/// Most bytes of tool results in one reply: they are kept, and sent with every round.
 const MAX_RESULTS: usize = 8 * 1024 * 1024;
 
-/// Why a conversation with the model broke off.
+/// The reason why a conversation with the model broke off.
 enum Broken {
     Gone,
     Model(ModelError),
@@ -48,19 +48,19 @@ impl From<ModelError> for Broken {
 }
 
 impl Engine {
-    /// Answers a chat. On `Ok` the reply is complete but for its `done`, and is stored; if it could
-    /// not be, the error says [`NOT_STORED`].
+    /// Answers a chat. On `Ok` the reply is complete except for its `done`, and is stored; if it
+    /// could not be stored, the error is [`NOT_STORED`].
     ///
-    /// The session's turn is held from reading its past to writing it down, so of two messages the
-    /// second one always knows of the first.
+    /// Holds the session's turn from reading the context to storing the reply, so the second of two
+    /// messages always knows the first.
     ///
     /// # Errors
-    /// [`ChatError`], what the client has to be told.
+    /// [`ChatError`], the error for the client.
     ///
     /// # Cancel safety
     /// Dropping the future stops the model and the tools and gives the turn to the next message.
-    /// What was used until then is counted; nothing of the turn is remembered, unless the reply was
-    /// complete and is being written down: then that goes on.
+    /// The tokens used so far are counted; nothing of the turn is remembered, unless the reply was
+    /// complete and is being stored: that continues.
     pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), ChatError> {
         let content = &*chat.content;
         let route = Route::new(&chat.channel, &chat.account, chat.peer())
@@ -94,8 +94,8 @@ impl Engine {
         }
     }
 
-    /// Runs a tool on a task of its own, which ends if the future is dropped: a tool that computes
-    /// for long holds up its own chat and no other one of the connection.
+    /// Runs a tool on its own task, which ends if the future is dropped: a slow tool delays its own
+    /// chat only, and no other chat of the connection.
     async fn use_tool(&self, call: &ToolCall) -> ToolOutput {
         let (tools, name) = (Arc::clone(&self.tools), call.name.clone());
         let input = input(call);
@@ -108,14 +108,14 @@ impl Engine {
         }
     }
 
-    /// Refuses a chat. Its session counts all the same, from its first message on.
+    /// Refuses a chat. Its session still counts, from its first message on.
     async fn refuse(&self, key: &SessionKey, why: RpcError) -> ChatError {
         let seen = Commit::new(key.as_str(), key.agent(), self.now());
         let _ = self.write(seen, None).await;
         ChatError::Refused(why)
     }
 
-    /// The bytes of the instructions, which no estimate counts.
+    /// Returns the bytes of the instructions, which no estimate counts.
     fn instructions(&self) -> usize {
         let text = self.agent.system_prompt.as_deref().unwrap_or_default();
         if text.trim().is_empty() {
@@ -125,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// What the model is told before it answers.
+    /// Returns the messages for the model.
     async fn context(
         &self,
         key: &SessionKey,
@@ -210,7 +210,7 @@ impl Engine {
     }
 }
 
-/// A run that has ended and is not written down.
+/// A run that has ended and is not stored yet.
 struct Ended<'e> {
     charge: Charge<'e>,
     turn: Option<Turn>,
@@ -219,7 +219,7 @@ struct Ended<'e> {
     outcome: Result<(), ChatError>,
 }
 
-/// The bytes that a message's estimate stands on.
+/// Returns the bytes of a message, for an estimate.
 fn size(message: &ChatMessage) -> usize {
     let calls = message.tool_calls.iter();
     let calls: usize = calls
@@ -235,11 +235,11 @@ struct ChatRun<'t, 'e> {
     charge: &'t mut Charge<'e>,
     reply: &'t mut dyn Reply,
     said: &'t mut String,
-    /// How many calls got their id here.
+    /// The number of calls that got an id here.
     named: usize,
-    /// Bytes that tools may still give.
+    /// The bytes left for tool results.
     room: usize,
-    /// Where in the conversation the results of failed tools are.
+    /// The positions of failed tools' results in the conversation.
     failed: Vec<usize>,
 }
 
@@ -263,7 +263,7 @@ impl ChatRun<'_, '_> {
         Err(Broken::TooManyRounds)
     }
 
-    /// Asks the model once and passes on what it says.
+    /// Asks the model once and passes on its answer.
     async fn ask(&mut self, messages: &[ChatMessage]) -> Result<ChatMessage, Broken> {
         let request = ChatRequest::new(messages.iter().collect())
             .with_tools(self.engine.tools.definitions())
@@ -309,8 +309,8 @@ impl ChatRun<'_, '_> {
         Ok(message)
     }
 
-    /// Gives an id to calls that have none, or the one of a call before them in the same answer.
-    /// Any other id is the model's: it may repeat one from answer to answer.
+    /// Gives an id to calls that have none, or that of an earlier call in the same answer. Any
+    /// other id stays: a model may repeat one from answer to answer.
     fn name_calls(&mut self, calls: &mut [ToolCall]) {
         let mut taken: HashSet<String> = calls.iter().map(|call| call.id.clone()).collect();
         let mut seen = HashSet::new();
@@ -325,7 +325,7 @@ impl ChatRun<'_, '_> {
         }
     }
 
-    /// Runs a tool. Its failure is for the model to read.
+    /// Runs a tool. The model gets its failure too.
     async fn use_tool(&mut self, call: &ToolCall) -> Result<ToolOutput, Broken> {
         let mut output = self.engine.use_tool(call).await;
         match self.room.checked_sub(output.content.len()) {
@@ -338,7 +338,7 @@ impl ChatRun<'_, '_> {
     }
 }
 
-/// What a tool gets: the arguments if they are JSON, else an empty object.
+/// Returns the input of a tool: the arguments if they are JSON, otherwise an empty object.
 fn input(call: &ToolCall) -> Json {
     Json::new(&call.arguments).unwrap_or(Json::EMPTY_OBJECT)
 }

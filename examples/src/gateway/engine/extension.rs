@@ -1,5 +1,4 @@
-//! The methods that the specification names for the future: those that only read, and the one that
-//! forgets a session's turns.
+//! The future methods of the specification: those that only read, and `session.clear`.
 
 use exoclaw_proto::binding::Route;
 use exoclaw_proto::budget::Budgets;
@@ -14,7 +13,7 @@ use serde::Serialize;
 use super::{Engine, busy};
 use crate::gateway::memory::select;
 
-/// Most items of a list, and how many it has unless the client asks for a number.
+/// Most items of a list, and the default number.
 const MAX_ITEMS: usize = 1000;
 const ITEMS: usize = 50;
 
@@ -22,10 +21,10 @@ impl Engine {
     /// Answers an extension.
     ///
     /// # Errors
-    /// [`RpcError`]: no such method, no such session's agent, or the store cannot be read.
+    /// [`RpcError`]: unknown method, no agent for the session, or the store cannot be read.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves a `session.clear` done or not done, never half.
+    /// Dropping the future leaves a `session.clear` either done or not done.
     pub async fn extension(&self, call: &Call) -> Result<Json, RpcError> {
         let method = call.method();
         let method = method.ok_or_else(|| RpcError::unknown_method(call.tag()))?;
@@ -74,13 +73,13 @@ impl Engine {
         }
     }
 
-    /// The last turns of a session, oldest first: what `chat.history` answers.
+    /// Returns the last turns of a session, oldest first, as the answer to `chat.history`.
     ///
     /// # Errors
     /// [`RpcError`]: no such session's agent, or the store cannot be read.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up.
+    /// Cancel-safe.
     pub async fn history(&self, session: &SessionRef, max: usize) -> Result<Json, RpcError> {
         let key = self.named(session, Method::ChatHistory)?;
         let recalled = self.store.recall(key.as_str(), &key.agent(), max).await;
@@ -128,7 +127,7 @@ fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
     Json::of(value).map_err(unreadable)
 }
 
-/// The client is told no more than this; the log says what has failed.
+/// Logs an error, and returns one without details for the client.
 #[allow(
     clippy::needless_pass_by_value,
     reason = "it is a function for `map_err`"

@@ -1,4 +1,4 @@
-//! [`Engine`]: what a chat goes through, from the route to the last token.
+//! [`Engine`]: the processing of chats, from the route to the last token.
 
 mod charge;
 mod chat;
@@ -28,38 +28,37 @@ use super::usage::{Price, UsageEntry};
 use crate::model::ChatModel;
 use writing::Writing;
 
-/// Longest channel, account, peer, guild and team, in bytes: they are kept, and clients make them
-/// up.
+/// Longest channel, account, peer, guild and team, in bytes: they are stored, and clients choose
+/// them.
 pub const MAX_NAME: usize = 512;
 
-/// What a client is told behind an answer that is complete, if it could not be stored. Its usage
-/// counts all the same.
+/// The error after a complete answer that could not be stored. Its usage is still counted.
 pub const NOT_STORED: &str =
     "the answer is complete, but it could not be stored, so it will not be remembered";
 
-/// Where the steps of a reply go.
+/// The receiver of a reply's steps.
 #[async_trait]
 pub trait Reply: Send {
-    /// More of the model's text.
+    /// Sends a piece of the model's text.
     ///
     /// # Errors
-    /// [`Gone`] if nobody listens any more.
+    /// [`Gone`] if the client has left.
     ///
     /// # Cancel safety
     /// Dropping the future may lose the piece.
     async fn text(&mut self, text: &str) -> Result<(), Gone>;
 
-    /// Any other step but `done` and `error`, which the caller sends.
+    /// Sends any other step, except `done` and `error`, which the caller sends.
     ///
     /// # Errors
-    /// [`Gone`] if nobody listens any more.
+    /// [`Gone`] if the client has left.
     ///
     /// # Cancel safety
     /// Dropping the future may lose the step.
     async fn event(&mut self, event: StreamEvent) -> Result<(), Gone>;
 }
 
-/// What an [`Engine`] is made of.
+/// The parts of an [`Engine`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct EngineParts {
@@ -67,15 +66,15 @@ pub struct EngineParts {
     pub agent: AgentConfig,
     /// `[memory]`.
     pub memory: MemoryConfig,
-    /// Leads chats to agents.
+    /// Finds the agent of a chat.
     pub router: Router,
     /// The limits in tokens.
     pub budgets: Budgets,
-    /// The model; or why there is none, which every chat is then told.
+    /// The model, or the reason why there is none, which is then the answer to every chat.
     pub model: Result<Arc<dyn ChatModel>, String>,
     /// The names that `plugin.list` answers.
     pub plugins: Vec<String>,
-    /// What the model may call.
+    /// The tools that the model may call.
     pub tools: Tools,
     /// Sessions and usage.
     pub store: Keeper,
@@ -84,7 +83,7 @@ pub struct EngineParts {
 }
 
 impl EngineParts {
-    /// An engine with a model, everything else by default. Nothing is limited.
+    /// Creates the parts of an engine with a model, the defaults and no limits.
     #[must_use]
     pub fn new(agent: AgentConfig, model: Arc<dyn ChatModel>, tools: Tools, store: Keeper) -> Self {
         Self {
@@ -101,14 +100,14 @@ impl EngineParts {
     }
 }
 
-/// The system's time, in seconds since 1970.
+/// Returns the system's time, in seconds since 1970.
 #[must_use]
 pub fn unix_seconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }
 
-/// Answers chats: one at a time for each session, any number side by side.
+/// An engine that answers chats: one at a time for each session, any number concurrently.
 #[derive(Debug)]
 pub struct Engine {
     agent: AgentConfig,
@@ -127,7 +126,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that goes on where the store's last one has ended.
+    /// Creates an engine that continues from the contents of the store.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
@@ -165,7 +164,7 @@ impl Engine {
         })
     }
 
-    /// What `status` answers.
+    /// Returns the answer to `status`.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -178,33 +177,33 @@ impl Engine {
         Status::new(env!("CARGO_PKG_VERSION"), plugins, sessions)
     }
 
-    /// What `plugin.list` answers, in the order of the configuration.
+    /// Returns the answer to `plugin.list`, in the order of the configuration.
     #[must_use]
     pub fn plugins(&self) -> Vec<Plugin> {
         self.plugins.iter().cloned().map(Plugin::new).collect()
     }
 
-    /// What the last replies have used, newest first.
+    /// Returns the usage of the last replies, newest first.
     ///
     /// # Errors
-    /// [`StoreError`] if that cannot be read.
+    /// [`StoreError`] if it cannot be read.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up.
+    /// Cancel-safe.
     pub async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
         self.store.usage(max).await
     }
 
-    /// Writes what has still to be written. Nothing is remembered after it.
+    /// Finishes pending writes. Nothing is stored after it.
     ///
     /// # Cancel safety
-    /// The writing goes on if the future is dropped.
+    /// The writes continue if the future is dropped.
     pub async fn close(&self) {
         self.writing.finished().await;
         self.store.close().await;
     }
 
-    /// Writes something down, whatever becomes of the caller, and then ends the turn.
+    /// Stores a commit even if the caller is dropped, and then ends the turn.
     fn write(
         &self,
         commit: Commit,
@@ -221,7 +220,7 @@ impl Engine {
         })
     }
 
-    /// The session that a chat from here belongs to.
+    /// Returns the session of a route.
     fn session(&self, route: &Route<'_>, method: Method) -> Result<SessionKey, RpcError> {
         let given = [
             ("channel", Some(route.channel)),
@@ -256,7 +255,7 @@ impl Engine {
     }
 }
 
-/// Too many messages wait for a session.
+/// Creates the error if too many messages wait for a session.
 #[allow(
     clippy::needless_pass_by_value,
     reason = "it is a function for `map_err`"
@@ -265,7 +264,7 @@ fn busy(error: TurnError) -> RpcError {
     RpcError::new(format!("session busy: {error}"))
 }
 
-/// The client is told no more than this; the log says what has failed.
+/// Logs an error, and returns one without details for the client.
 fn internal(error: &impl fmt::Display) -> ChatError {
     tracing::error!(%error, "a chat has failed");
     ChatError::Failed(RpcError::new("internal error"))

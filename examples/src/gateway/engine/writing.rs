@@ -1,4 +1,4 @@
-//! [`Writing`]: what is being written down, whether or not anybody still waits for it.
+//! [`Writing`]: writes that continue even if their caller is dropped.
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-/// Tasks that go on when they are dropped.
+/// Tasks that continue when the value is dropped.
 #[derive(Debug, Default)]
 struct Tasks(JoinSet<()>);
 
@@ -17,14 +17,14 @@ impl Drop for Tasks {
     }
 }
 
-/// Writes that have been started.
+/// The started writes.
 #[derive(Debug, Default)]
 pub(super) struct Writing {
     tasks: Mutex<Tasks>,
 }
 
 impl Writing {
-    /// Starts one, which goes on whatever becomes of the caller. The receiver gets its outcome.
+    /// Starts a write, which continues even if the caller is dropped. The receiver gets its result.
     pub(super) fn start<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -42,7 +42,7 @@ impl Writing {
         end
     }
 
-    /// Waits for those that were started so far.
+    /// Waits for the writes started so far.
     pub(super) async fn finished(&self) {
         let mut tasks = {
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);

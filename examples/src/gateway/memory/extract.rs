@@ -4,7 +4,7 @@ use rpc_core::text::beginning;
 
 use super::Fact;
 
-/// How much of a text is looked at, in bytes, and how many facts it may have.
+/// Most bytes of a text to examine, and most facts from it.
 const MAX_TEXT: usize = 16 * 1024;
 const MAX_FACTS: usize = 16;
 /// Longest value and longest kind, in characters, and most words of a kind like `favourite colour`.
@@ -12,7 +12,7 @@ const MAX_VALUE: usize = 100;
 const MAX_KIND: usize = 40;
 const MAX_KIND_WORDS: usize = 3;
 
-/// How a fact begins, and what kind it is.
+/// The beginnings of facts, and their kinds.
 const PATTERNS: [(&[&str], &str); 12] = [
     (&["my", "name", "is"], "name"),
     (&["my", "name's"], "name"),
@@ -27,23 +27,23 @@ const PATTERNS: [(&[&str], &str); 12] = [
     (&["i'm", "working", "at"], "works at"),
     (&["i'm", "working", "for"], "works at"),
 ];
-/// Words that end a value, since another thought begins.
+/// Words that end a value, because another clause begins.
 const CONJUNCTIONS: [&str; 15] = [
     "and", "but", "because", "so", "since", "while", "although", "though", "when", "where",
     "which", "who", "if", "as", "then",
 ];
-/// Words before a pattern after which nothing is stated.
+/// Words before a pattern that make it no statement.
 const DOUBTS: [&str; 11] = [
     "if", "whether", "what", "where", "when", "unless", "suppose", "pretend", "imagine", "wish",
     "say",
 ];
-/// What a user has only for a moment.
+/// Kinds that are only temporary.
 const FLEETING: [&str; 9] = [
     "question", "problem", "issue", "point", "guess", "request", "task", "answer", "opinion",
 ];
 
-/// What a text says of its user, in the order of the text. A value ends with its sentence, at a
-/// comma, or where a conjunction begins another thought. Questions state nothing.
+/// Returns the facts that a text states about its user, in the order of the text. A value ends with
+/// its sentence, at a comma, or where a conjunction begins another clause. Questions state nothing.
 #[must_use]
 pub fn extract(text: &str, at: u64) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
@@ -65,7 +65,7 @@ pub fn extract(text: &str, at: u64) -> Vec<Fact> {
     facts
 }
 
-/// A word without the marks around it, and the mark that ends the clause. A mark within a word, as
+/// Returns a word without punctuation, and the mark that ends the clause. A mark within a word, as
 /// in `3.5`, ends nothing.
 fn bare(word: &str) -> (&str, Option<char>) {
     let enclosing = |c: char| "\"()[]{}<>*_`“”„«»".contains(c);
@@ -107,7 +107,7 @@ fn read(clause: &[&str], at: u64, facts: &mut Vec<Fact>) {
     }
 }
 
-/// The kind of the fact that begins here, and how many words come before its value.
+/// Returns the kind of the fact that begins here, and how many words come before its value.
 fn begin(words: &[&str]) -> Option<(String, usize)> {
     let starts = |pattern: &[&str]| {
         let head = words.get(..pattern.len());
@@ -129,7 +129,8 @@ fn begin(words: &[&str]) -> Option<(String, usize)> {
     Some((printable(kind, MAX_KIND)?.to_lowercase(), verb + 2))
 }
 
-/// Words as one line of harmless characters, cut at a length. `None` if nothing is left.
+/// Joins words to one line of printable characters, cut to a length. Returns `None` if nothing is
+/// left.
 fn printable(words: &[&str], max: usize) -> Option<String> {
     let line = words.join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).take(max).collect();
@@ -141,7 +142,7 @@ fn is_one_of(list: &[&str], word: &str) -> bool {
     list.iter().any(|one| is(word, one))
 }
 
-/// Whether a word is this one, in whatever case and with whatever apostrophe.
+/// Returns whether a word equals another, ignoring case and the form of apostrophes.
 fn is(word: &str, want: &str) -> bool {
     let letter = |c: char| {
         if c == '’' {

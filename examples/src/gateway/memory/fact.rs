@@ -1,29 +1,29 @@
-//! [`Fact`]: something a user said of themselves; which ones are kept and told.
+//! [`Fact`]: something that users said about themselves, and the selection of facts.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Shortest word by which a message asks for a fact, in characters.
+/// Shortest word that links a message to a fact, in characters.
 const MIN_WORD: usize = 3;
 
-/// What is known of a user.
+/// A known fact about a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Fact {
-    /// Whom it is about. Always `user` so far.
+    /// The subject of the fact. Always `user` so far.
     pub subject: String,
-    /// What it says of them, like `name`, `lives in` or `favourite colour`. A newer fact of the
+    /// The kind of the fact, like `name`, `lives in` or `favourite colour`. A newer fact of the
     /// same kind replaces the older one.
     pub kind: String,
-    /// The value, in the words of the user.
+    /// The value, in the user's words.
     pub text: String,
     /// When it was said, in seconds since 1970.
     pub at: u64,
 }
 
 impl Fact {
-    /// A fact about the user.
+    /// Creates a fact about the user.
     pub fn new(kind: impl Into<String>, text: impl Into<String>, at: u64) -> Self {
         Self {
             subject: "user".to_owned(),
@@ -33,7 +33,7 @@ impl Fact {
         }
     }
 
-    /// The fact as a model is told.
+    /// Returns the fact as a sentence for a model.
     #[must_use]
     pub fn sentence(&self) -> String {
         let (subject, kind, text) = (&self.subject, &self.kind, &self.text);
@@ -44,8 +44,8 @@ impl Fact {
     }
 }
 
-/// Adds facts to what is known. Newer ones replace older ones of the same kind, and of more than
-/// `max` the oldest are forgotten.
+/// Adds facts to the known ones. Newer ones replace older ones of the same kind; beyond `max`, the
+/// oldest are forgotten.
 pub fn learn(known: &mut Vec<Fact>, new: Vec<Fact>, max: usize) {
     for fact in new {
         known.retain(|old| old.subject != fact.subject || old.kind != fact.kind);
@@ -55,8 +55,8 @@ pub fn learn(known: &mut Vec<Fact>, new: Vec<Fact>, max: usize) {
     known.drain(..surplus);
 }
 
-/// The facts to tell with a message, oldest first: those that share most words with it, and the
-/// newest of the others as long as there is room.
+/// Returns the facts to send with a message, oldest first: those that share most words with it,
+/// then the newest of the others, up to `max`.
 #[must_use]
 pub fn select<'f>(facts: &'f [Fact], message: &str, max: usize) -> Vec<&'f Fact> {
     if facts.len() <= max {
@@ -79,7 +79,7 @@ pub fn select<'f>(facts: &'f [Fact], message: &str, max: usize) -> Vec<&'f Fact>
     chosen.collect()
 }
 
-/// The words of a text that say something, in lower case.
+/// Returns the significant words of a text, in lower case.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| word.chars().nth(MIN_WORD - 1).is_some())

@@ -1,5 +1,4 @@
-//! What a model is told before a new message: who it is, what it knows of its user, and what was
-//! said last.
+//! The context of a new message: instructions, facts about the user, and the last turns.
 
 mod extract;
 mod fact;
@@ -13,25 +12,25 @@ pub use extract::extract;
 pub use fact::{Fact, learn, select};
 pub use soul::{MAX_SOUL, Soul, SoulText};
 
-/// Most bytes of turns that a model is told. A longer past would not fit into its window, and since
-/// a message that fails is not remembered, every later one would fail as well.
+/// Most bytes of turns in the context. A longer past would not fit into the model's window, and
+/// because a failed message is not remembered, every later one would fail too.
 const MAX_PAST: usize = 256 * 1024;
 
-/// A question and the whole answer to it: the text of all rounds, without calls of tools.
+/// A question and its whole answer: the text of all rounds, without tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Turn {
-    /// What the user wrote.
+    /// The user's message.
     pub user: String,
-    /// What the agent answered.
+    /// The agent's answer.
     pub assistant: String,
     /// When the turn ended, in seconds since 1970.
     pub at: u64,
 }
 
 impl Turn {
-    /// A turn that is worth remembering. `None` if the agent said nothing: then there was no
-    /// answer. Text that came before a failure of the provider is an answer.
+    /// Creates a turn. Returns `None` if the answer is empty. Text before a failure of the provider
+    /// counts as an answer.
     pub fn new(user: impl Into<String>, assistant: impl Into<String>, at: u64) -> Option<Self> {
         let (user, assistant) = (user.into(), assistant.into());
         let said = !assistant.trim().is_empty();
@@ -43,8 +42,8 @@ impl Turn {
     }
 }
 
-/// What there is to tell. Facts and turns must be of one session and one agent: what one user said
-/// is nobody else's business.
+/// The context of a message. Facts and turns must be of one session and one agent, so that no user
+/// sees what another one said.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Context<'a> {
@@ -52,9 +51,9 @@ pub struct Context<'a> {
     pub instructions: Option<&'a str>,
     /// The character of the agent.
     pub soul: Option<&'a str>,
-    /// Everything that is known of the user, oldest first.
+    /// All known facts about the user, oldest first.
     pub facts: &'a [Fact],
-    /// The turns to be told, oldest first. Of a long past only the newest are.
+    /// The turns, oldest first. Only the newest of a long past are sent.
     pub turns: &'a [Turn],
 }
 
@@ -87,8 +86,8 @@ impl<'a> Context<'a> {
         self
     }
 
-    /// The messages for the model: instructions, soul, the facts that fit the new message, the
-    /// turns, and the new message. What is blank is left out.
+    /// Returns the messages for the model: instructions, soul, the facts that fit the new message,
+    /// the turns, and the new message. Blank parts are left out.
     #[must_use]
     pub fn messages(&self, message: &str) -> Vec<ChatMessage> {
         let known = select(self.facts, message, MAX_FACTS);
@@ -114,7 +113,7 @@ impl<'a> Context<'a> {
         messages
     }
 
-    /// The newest turns that fit together.
+    /// Returns the newest turns within the limit.
     fn recent(&self) -> &'a [Turn] {
         let mut room = MAX_PAST;
         let fits = self.turns.iter().rev().take_while(|turn| {

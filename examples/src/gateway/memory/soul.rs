@@ -1,24 +1,25 @@
-//! [`Soul`]: the character of the agent, in a file that can be changed while the gateway runs.
+//! [`Soul`]: the character of the agent, from a file that can change while the gateway runs.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Largest soul, in bytes. The rest of a larger file is left out.
+/// Largest soul, in bytes. The rest of a larger file is ignored.
 pub const MAX_SOUL: usize = 64 * 1024;
 
 /// A soul as it was last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SoulText {
-    /// The text, if the file could ever be read. Without control characters but line ends and tabs.
+    /// The text, if the file was ever readable. Without control characters, except line ends and
+    /// tabs.
     pub text: Option<Arc<str>>,
-    /// What is wrong with the file. Told once for each kind of trouble, not at every reading.
+    /// A problem of the file. Reported once for each kind of problem, not at every reading.
     pub warning: Option<String>,
 }
 
-/// The file of a soul. Clones share what was read.
+/// The file of a soul. Clones share the text.
 #[derive(Clone, Debug)]
 pub struct Soul(Arc<Inner>);
 
@@ -35,7 +36,7 @@ struct Last {
 }
 
 impl Soul {
-    /// The soul of this file, which is not read yet.
+    /// Creates the soul of a file, without reading it yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Inner {
             path: path.into(),
@@ -43,7 +44,7 @@ impl Soul {
         }))
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
@@ -52,16 +53,15 @@ impl Soul {
     /// [Reads](Self::read) the file without blocking an async worker.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the text up. A warning that it would have told is lost.
+    /// Dropping the future loses the text, and a warning that it would have reported.
     pub async fn load(&self) -> SoulText {
         let soul = self.clone();
         let read = tokio::task::spawn_blocking(move || soul.read());
         read.await.unwrap_or_default()
     }
 
-    /// Reads the file, which is small, so that every message sees its last version. When it cannot
-    /// be read, the text that was there before goes on. Blocks on the file system: call it where
-    /// that is allowed.
+    /// Reads the file, which is small, so that every message gets its latest version. If it cannot
+    /// be read, keeps the previous text. Blocks on the file system.
     #[must_use]
     pub fn read(&self) -> SoulText {
         let outcome = content(&self.0.path);
@@ -84,7 +84,7 @@ impl Soul {
     }
 }
 
-/// The text of a file, and whether it is the whole text.
+/// Returns the text of a file, and whether it is the whole text.
 fn content(path: &Path) -> io::Result<(String, bool)> {
     // Asked before opening, since opening a pipe would wait for its other end.
     if !path.metadata()?.is_file() {

@@ -1,4 +1,4 @@
-//! [`respond`]: what the gateway answers over plain HTTP: its chat page, its health, nothing else.
+//! [`respond`]: the gateway's answers over plain HTTP: its chat page and its health.
 
 use bytes::Bytes;
 use exoclaw_proto::limits::{HEALTH_PATH, WS_PATH};
@@ -13,7 +13,7 @@ const PAGE: Asset = Asset::page(include_bytes!("page.html"));
 const SCRIPT: Asset = Asset::script(include_bytes!("app.js"));
 const ICON: Asset = Asset::drawing(include_bytes!("icon.svg"));
 
-/// What a path stands for.
+/// The resource of a path.
 enum Resource<'a> {
     Asset(Asset),
     Health,
@@ -22,7 +22,7 @@ enum Resource<'a> {
 }
 
 impl<'a> Resource<'a> {
-    /// A path that is not known is one of the page's own.
+    /// Returns the resource of a path. An unknown path belongs to the page.
     fn at(path: &'a str) -> Self {
         match path {
             "/app.js" => Self::Asset(SCRIPT),
@@ -47,11 +47,11 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// The answer to a request. `path` is the path alone, without a query.
+/// Returns the answer to a request. `path` is the path alone, without a query.
 ///
-/// - `GET` and `HEAD` of `/health`: `ok`. Of `/ws` without an upgrade: 400, as the known gateway
-///   has it. Of anything else: the page or one of its files.
-/// - `POST /webhook/{channel}`: 404. Those with a channel adapter do not come here, see
+/// - `GET` and `HEAD` of `/health`: `ok`. Of `/ws` without an upgrade: 400, as with the known
+///   gateway. Of anything else: the page or one of its files.
+/// - `POST /webhook/{channel}`: 404. Those with a channel adapter are handled before, see
 ///   [`Site`](super::site::Site).
 /// - Any other method: 405, with an empty body.
 ///

@@ -1,22 +1,22 @@
-//! What a plugin may do: `http:HOST` in the configuration.
+//! The capabilities of plugins: `http:HOST` in the configuration.
 
 use crate::gateway::tool::PluginError;
 
-/// Hosts that a plugin may ask over HTTP.
+/// The hosts that a plugin may contact over HTTP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hosts {
     exact: Vec<String>,
-    /// With the dot at the front.
+    /// The parent domains, with a leading dot.
     below: Vec<String>,
 }
 
 impl Hosts {
-    /// Whether there is none.
+    /// Returns whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.below.is_empty()
     }
 
-    /// Whether this host, as an address names it, is one of them.
+    /// Returns whether this host of a URL is one of them.
     pub(super) fn allow(&self, host: &str) -> bool {
         let is_it = |allowed: &String| allowed.eq_ignore_ascii_case(host);
         let is_below = |suffix: &String| {
@@ -34,15 +34,15 @@ impl Hosts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Granted {
     pub(super) hosts: Hosts,
-    /// Those that change nothing here.
+    /// The capabilities without effect.
     pub(super) without_effect: Vec<String>,
 }
 
-/// Reads them: `http:HOST` with a name or an address, `http:*.HOST` for all names below one;
-/// `store:` and `host_function:` are known, but there is nothing behind them.
+/// Parses capabilities: `http:HOST` with a name or an address, `http:*.HOST` for all subdomains;
+/// `store:` and `host_function:` are known, but have no effect.
 ///
 /// # Errors
-/// [`PluginError::Capability`] for the first that is none of these.
+/// [`PluginError::Capability`] for the first unknown one.
 pub(super) fn parse(texts: &[String]) -> Result<Granted, PluginError> {
     let mut granted = Granted::default();
     for text in texts {
@@ -77,8 +77,8 @@ pub(super) fn parse(texts: &[String]) -> Result<Granted, PluginError> {
     Ok(granted)
 }
 
-/// Whether a text is a host as it stands in an address: a name, an IPv4 address, or an IPv6 address
-/// in brackets.
+/// Returns whether a text is a host as in a URL: a name, an IPv4 address, or an IPv6 address in
+/// brackets.
 fn is_host(text: &str) -> bool {
     if let Some(address) = text.strip_prefix('[') {
         let address = address.strip_suffix(']');

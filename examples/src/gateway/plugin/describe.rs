@@ -1,4 +1,4 @@
-//! The JSON of plugins: what `describe` and `handle_tool_call` answer.
+//! The JSON of plugins: the output of `describe` and `handle_tool_call`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use snek_proto::llm::tool::ToolDefinition;
 
 use crate::gateway::tool::ToolOutput;
 
-/// What a plugin is for.
+/// The purpose of a plugin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PluginKind {
     /// The model may call it.
@@ -16,11 +16,11 @@ pub(super) enum PluginKind {
     ChannelAdapter,
 }
 
-/// What a plugin says of itself.
+/// The description of a plugin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Description {
     pub(super) kind: PluginKind,
-    /// Only of a tool with a schema.
+    /// Only for a tool with a schema.
     pub(super) definition: Option<ToolDefinition>,
 }
 
@@ -35,7 +35,7 @@ struct Described {
 }
 
 impl Description {
-    /// The one of a channel adapter.
+    /// Returns the description of a channel adapter.
     pub(super) const fn adapter() -> Self {
         Self {
             kind: PluginKind::ChannelAdapter,
@@ -43,11 +43,10 @@ impl Description {
         }
     }
 
-    /// Reads the answer of `describe`. A tool that names itself not is named as the configuration
-    /// names it.
+    /// Parses the output of `describe`. A tool without a name gets that of the configuration.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the mistake.
     pub(super) fn parse(text: &[u8], name: &str) -> Result<Self, String> {
         let described: Described =
             serde_json::from_slice(text).map_err(|error| error.to_string())?;
@@ -78,8 +77,8 @@ struct Answered {
     is_error: bool,
 }
 
-/// Reads the answer of `handle_tool_call`: `{"content","is_error"}`, or any other bytes, which are
-/// the content then. An empty content says less than the whole answer, which stands for it.
+/// Parses the output of `handle_tool_call`: `{"content","is_error"}`, or any other bytes, which
+/// become the content. If `content` is empty, the whole output becomes the content.
 pub(super) fn output(bytes: Vec<u8>) -> ToolOutput {
     let answered = match bytes.first() {
         Some(b'{' | b' ' | b'\n' | b'\r' | b'\t') => serde_json::from_slice(&bytes).ok(),
@@ -96,7 +95,7 @@ pub(super) fn output(bytes: Vec<u8>) -> ToolOutput {
     }
 }
 
-/// Bytes as text. What is not UTF-8 is replaced.
+/// Converts bytes to text, and replaces invalid UTF-8.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

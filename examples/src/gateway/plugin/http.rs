@@ -1,5 +1,5 @@
-//! What a plugin can ask of the host over HTTP. Extism has functions for this; these replace them,
-//! because those follow redirects to hosts that were not granted and cannot be stopped.
+//! HTTP requests of plugins. These functions replace those of Extism, which follow redirects to
+//! hosts that were not granted, and cannot be stopped.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,20 +16,20 @@ use super::capability::Hosts;
 use super::stop::{Control, lock};
 use crate::gateway::tool::{PluginError, PostError, short};
 
-/// Most bytes of an answer.
+/// Most bytes of a response.
 const MAX_ANSWER: usize = 8 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The hosts of one plugin, and the way to them.
+/// The hosts of one plugin, and the client to contact them.
 pub(super) struct Http {
     hosts: Hosts,
-    /// Only if there are hosts.
+    /// `None` without hosts.
     client: Option<Client>,
     runtime: Handle,
 }
 
 impl Http {
-    /// Has to be made on a Tokio runtime, which the requests use.
+    /// Creates the client. Must be called on a Tokio runtime, which the requests use.
     ///
     /// # Errors
     /// [`PluginError::Invalid`] if TLS cannot be set up.
@@ -56,7 +56,7 @@ impl Http {
         })
     }
 
-    /// One request, if the host is granted and until the call is stopped.
+    /// Makes a request, if the host is granted, until the call is stopped.
     fn ask(&self, asked: &Asked, body: Vec<u8>, control: &Control) -> Result<Answer, Error> {
         let url = Url::parse(&asked.url).map_err(|error| text(format!("bad address: {error}")))?;
         let host = url.host_str().unwrap_or_default();
@@ -131,7 +131,7 @@ async fn answer(request: reqwest::RequestBuilder) -> Result<Answer, Error> {
     Ok(answer)
 }
 
-/// A request as plugins write it.
+/// A request in the plugins' format.
 #[derive(Deserialize)]
 struct Asked {
     url: String,
@@ -147,7 +147,7 @@ struct Answer {
     body: Vec<u8>,
 }
 
-/// What the functions know of the call that runs on their thread.
+/// The call that runs on the thread of the functions.
 #[derive(Default)]
 pub(super) struct Current {
     control: Mutex<Option<Arc<Control>>>,
@@ -155,14 +155,14 @@ pub(super) struct Current {
 }
 
 impl Current {
-    /// Sets the call that runs, or that none does.
+    /// Sets the running call, or none.
     pub(super) fn set(&self, control: Option<Arc<Control>>) {
         *lock(&self.control) = control;
         *lock(&self.last) = Answer::default();
     }
 }
 
-/// The functions for one thread.
+/// Returns the functions for one thread.
 pub(super) fn functions(http: &Arc<Http>, current: &Arc<Current>) -> [Function; 3] {
     let (http, request) = (http.clone(), current.clone());
     let (status, headers) = (current.clone(), current.clone());
@@ -187,8 +187,7 @@ pub(super) fn functions(http: &Arc<Http>, current: &Arc<Current>) -> [Function; 
     function.map(|function| function.with_namespace(EXTISM_ENV_MODULE))
 }
 
-/// Makes the request that lies in the plugin's memory. The two pieces of memory are the host's to
-/// free.
+/// Makes the request in the plugin's memory. The host must free the two pieces of memory.
 fn ask(
     http: &Http,
     current: &Current,
@@ -207,7 +206,7 @@ fn ask(
     Ok(body)
 }
 
-/// Takes a piece of the plugin's memory, empty for none.
+/// Takes a piece of the plugin's memory; empty if there is none.
 fn take(plugin: &mut CurrentPlugin, value: Option<&Val>) -> Result<Vec<u8>, Error> {
     let Some(handle) = value.and_then(|value| plugin.memory_from_val(value)) else {
         return Ok(Vec::new());
@@ -217,7 +216,7 @@ fn take(plugin: &mut CurrentPlugin, value: Option<&Val>) -> Result<Vec<u8>, Erro
     Ok(bytes)
 }
 
-/// Puts bytes into the plugin's memory and says where they are.
+/// Puts bytes into the plugin's memory and returns their position.
 fn give(plugin: &mut CurrentPlugin, outputs: &mut [Val], bytes: &[u8]) -> Result<(), Error> {
     let handle = plugin.memory_new(bytes)?;
     let place = plugin.memory_to_val(handle);

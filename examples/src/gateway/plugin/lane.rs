@@ -1,8 +1,8 @@
-//! [`Lanes`]: the threads of one plugin, each with an engine of its own.
+//! [`Lanes`]: the threads of one plugin, each with its own engine.
 //!
 //! Extism stops a call by advancing the clock of its engine, which stops every other call on the
-//! same engine too. So each thread compiles the module for itself, once, and runs one call at a
-//! time. Threads are started as they are needed, never more than calls may run at once.
+//! same engine too. So each thread compiles the module once for itself, and runs one call at a
+//! time. Threads start on demand, at most as many as calls may run at once.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -23,20 +23,20 @@ use super::{CALL, DESCRIBE, INCOMING, OUTGOING};
 use crate::gateway::tool::{PluginLimits, short};
 
 /// Instructions that a call may run for each millisecond of its deadline: more than any machine
-/// does. It ends what cannot be stopped otherwise.
+/// runs. This ends code that cannot be stopped otherwise.
 const FUEL_PER_MS: u64 = 4_000_000;
 /// How long compiling may take at the start.
 const COMPILE_DEADLINE: Duration = Duration::from_secs(120);
-/// Calls that may wait for a place. Further ones fail at once.
+/// Most waiting calls. Further ones fail at once.
 const MAX_WAITING: usize = 1024;
 /// Size of a page of memory.
 const PAGE: u64 = 64 * 1024;
-/// What 32 bits can address.
+/// The memory that 32 bits can address.
 const MAX_MEMORY: usize = 1 << 32;
-/// Most elements of a table, of which there are functions in general.
+/// Most elements of a table, usually functions.
 const MAX_TABLE: usize = 100_000;
 
-/// What to run.
+/// The module to run, and its limits.
 pub(super) struct Module {
     pub(super) code: Vec<u8>,
     pub(super) http: Arc<Http>,
@@ -44,7 +44,7 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// Compiles it for one thread.
+    /// Compiles the module for one thread.
     fn compile(&self, current: &Arc<Current>) -> Result<CompiledPlugin, CallError> {
         let pages = u32::try_from(self.limits.memory / PAGE).unwrap_or(1 << 16);
         let pages = pages.clamp(1, 1 << 16);
@@ -76,10 +76,10 @@ impl Module {
     }
 }
 
-/// Why a call has no output.
+/// The reason why a call has no output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CallError {
-    /// No place until the deadline. Nothing was run.
+    /// No thread was free before the deadline. Nothing ran.
     #[error("busy")]
     Busy,
     /// Stopped at the deadline.
@@ -94,7 +94,7 @@ pub(super) enum CallError {
 }
 
 enum Task {
-    /// Which functions are there?
+    /// Ask for the functions.
     Inspect,
     Call(&'static str, Vec<u8>),
 }
@@ -111,7 +111,7 @@ struct Job {
     place: OwnedSemaphorePermit,
 }
 
-/// What the threads share.
+/// The data that the threads share.
 struct Shared {
     module: Module,
     queue: Mutex<Queue>,
@@ -126,7 +126,7 @@ struct Queue {
     closed: bool,
 }
 
-/// The threads of one plugin. They end when this is dropped.
+/// The threads of one plugin. They end when the value is dropped.
 pub(super) struct Lanes {
     shared: Arc<Shared>,
     places: Arc<Semaphore>,
@@ -154,10 +154,10 @@ impl Lanes {
         }
     }
 
-    /// Compiles the module and says which functions it has.
+    /// Compiles the module and returns its functions.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the mistake.
     pub(super) async fn inspect(&self) -> Result<Vec<&'static str>, String> {
         let deadline = Instant::now() + COMPILE_DEADLINE;
         match self.run(Task::Inspect, deadline).await {
@@ -204,7 +204,7 @@ impl Lanes {
         }
     }
 
-    /// Waits for one of the places.
+    /// Waits for a free thread.
     async fn place(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, CallError> {
         if let Ok(place) = self.places.clone().try_acquire_owned() {
             return Ok(place);
@@ -238,7 +238,7 @@ impl Lanes {
     }
 }
 
-/// Counts one caller that waits.
+/// A guard that counts one waiting caller.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Drop for Waiting<'_> {
@@ -248,7 +248,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Shared {
-    /// One thread.
+    /// Runs one thread.
     fn work(&self) {
         let current = Arc::new(Current::default());
         let mut compiled = None;
@@ -277,7 +277,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a job; `None` at the end.
+    /// Waits for a job. Returns `None` at the end.
     fn next(&self, was_idle: bool) -> Option<Job> {
         let mut queue = lock(&self.queue);
         if !was_idle {
@@ -340,7 +340,7 @@ impl Shared {
     }
 }
 
-/// What is at the bottom of an error, without the trace.
+/// Returns the root cause of an error, without the trace.
 fn reason(error: &extism::Error) -> String {
     let cause = error.root_cause().to_string();
     match cause.as_str() {
@@ -352,7 +352,7 @@ fn reason(error: &extism::Error) -> String {
     }
 }
 
-/// What is said of a panic.
+/// Returns the message of a panic.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

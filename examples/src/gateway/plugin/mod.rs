@@ -1,11 +1,11 @@
 //! [`WasmPlugin`]: a tool in WebAssembly, run by Extism.
 //!
-//! A call gets an instance of its own, so that nothing is left from one call to the next, and runs
-//! on a thread of the plugin's own, so that a plugin that hangs stalls nobody but those who call
-//! it: they wait for one of its few places, at most until the deadline, and then fail as `busy`.
+//! Each call gets a fresh instance, so that calls share no state, and runs on a thread of the
+//! plugin, so that a plugin that hangs delays only its own callers: they wait for one of its few
+//! threads, at most until the deadline, and then fail with `busy`.
 //!
 //! # What a plugin gets
-//! Memory, the clock, random numbers, and HTTP to the hosts in its capabilities. WASI is there,
+//! Memory, the clock, random numbers, and HTTP to the hosts in its capabilities. WASI is available,
 //! because the toolchains of most languages need it, but without files, environment, arguments,
 //! input and output.
 //!
@@ -13,8 +13,8 @@
 //! Running code is stopped, and so is a request over HTTP. Two things are not stopped at once: code
 //! that runs before the function that was called, such as the initialization of a language runtime,
 //! ends when its allowance of instructions is used up (a few times the deadline); and a sleep
-//! through WASI ends when it ends. The caller has the answer `timeout` long before; only the place
-//! stays taken.
+//! through WASI is not interrupted. The caller gets `timeout` at the deadline; only the thread
+//! stays occupied.
 
 mod capability;
 mod describe;
@@ -37,17 +37,17 @@ use super::tool::{
     ChannelAdapter, Incoming, PluginEntry, PluginError, PostError, Tool, ToolOutput,
 };
 
-/// The function that says what a plugin is.
+/// The function that describes a plugin.
 const DESCRIBE: &str = "describe";
 /// The function of a tool.
 const CALL: &str = "handle_tool_call";
 /// The functions of a channel adapter.
 const INCOMING: &str = "parse_incoming";
 const OUTGOING: &str = "format_outgoing";
-/// Largest file that is taken for a module.
+/// Largest file of a module.
 const MAX_MODULE: u64 = 64 << 20;
 
-/// A plugin that is loaded.
+/// A loaded plugin.
 pub struct WasmPlugin {
     name: String,
     description: Description,
@@ -67,10 +67,10 @@ impl fmt::Debug for WasmPlugin {
 }
 
 impl WasmPlugin {
-    /// Loads a module and asks it what it is. One without `describe` is judged by what it exports,
-    /// and is not offered to the model.
+    /// Loads a module and asks for its description. Without `describe`, its exports determine its
+    /// kind, and it is not offered to the model.
     ///
-    /// Needs a Tokio runtime, which its HTTP requests go on using.
+    /// Needs a Tokio runtime, which its HTTP requests keep using.
     ///
     /// # Errors
     /// [`PluginError`]. Retrying helps if the file changes.
@@ -118,7 +118,7 @@ impl WasmPlugin {
         })
     }
 
-    /// The capabilities that are understood and change nothing.
+    /// Returns the known capabilities without effect.
     #[must_use]
     pub fn without_effect(&self) -> &[String] {
         &self.without_effect
@@ -169,7 +169,7 @@ impl ChannelAdapter for WasmPlugin {
     }
 }
 
-/// A module's file. A relative path is relative to the working directory.
+/// Reads a module's file. A relative path is relative to the working directory.
 async fn read(path: &str) -> Result<Vec<u8>, PluginError> {
     let owned = path.to_owned();
     let reading = tokio::task::spawn_blocking(move || {

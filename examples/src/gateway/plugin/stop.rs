@@ -1,4 +1,4 @@
-//! [`Control`]: how a call is stopped from outside, and [`StopOnDrop`], which does so.
+//! [`Control`] and [`StopOnDrop`], which stop a call from outside.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Locks, also after a panic: what is locked here is whole at every moment.
+/// Locks, even after a panic: the data is always consistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -24,7 +24,7 @@ enum Stage {
     Over,
 }
 
-/// One call, seen from the thread that runs it and from the one that waits for it.
+/// The state of a call, shared by the thread that runs it and its caller.
 pub(super) struct Control {
     stage: Mutex<Stage>,
     stopped: watch::Sender<bool>,
@@ -38,7 +38,7 @@ impl Control {
         }
     }
 
-    /// The call starts. `false`: it is not wanted any more.
+    /// Marks the call as started. Returns `false` if it was already stopped.
     pub(super) fn start(&self, handle: CancelHandle) -> bool {
         let mut stage = lock(&self.stage);
         if self.is_stopped() {
@@ -48,15 +48,15 @@ impl Control {
         true
     }
 
-    /// The call is over. `true`: somebody has tried to stop it.
+    /// Marks the call as ended. Returns `true` if it was stopped.
     pub(super) fn finish(&self) -> bool {
         let mut stage = lock(&self.stage);
         *stage = Stage::Over;
         self.is_stopped()
     }
 
-    /// Stops the call. `true`: it is still running, and has to be stopped again. The engine takes
-    /// notice only once the function that was called has begun.
+    /// Stops the call. Returns `true` if it is still running and must be stopped again: the engine
+    /// notices only after the called function has started.
     pub(super) fn stop(&self) -> bool {
         let stage = lock(&self.stage);
         self.stopped.send_replace(true);
@@ -72,14 +72,14 @@ impl Control {
         *self.stopped.borrow()
     }
 
-    /// Waits until somebody stops the call.
+    /// Waits until the call is stopped.
     pub(super) async fn stopped(&self) {
         // The sender lives as long as `self`.
         let _ = self.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 }
 
-/// Stops a call when its caller goes away.
+/// A guard that stops a call when its caller drops it.
 pub(super) struct StopOnDrop(pub(super) Arc<Control>);
 
 impl Drop for StopOnDrop {

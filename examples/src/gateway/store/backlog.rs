@@ -4,12 +4,12 @@ use super::Commit;
 use super::tables::DAY;
 use crate::gateway::usage::UsageEntry;
 
-/// Most entries that are kept one by one; later ones are summed up.
+/// Most separate entries; later ones are added up.
 const MAX_KEPT: usize = 4096;
 
-/// Entries that wait for a disk that works again, oldest first. Their tokens are never lost; of
-/// more than 4,096 entries the sums are kept: by session and day where one of the same session and
-/// day is there, else by day.
+/// Entries that wait until the disk works again, oldest first. Their tokens are never lost; beyond
+/// 4,096 entries they are added up: by session and day if there is an entry of the same session and
+/// day, otherwise by day.
 #[derive(Debug, Default)]
 pub(super) struct Backlog(Vec<UsageEntry>);
 
@@ -41,7 +41,7 @@ impl Backlog {
         }
     }
 
-    /// What has to be written.
+    /// Returns the commits to write.
     pub(super) fn commits(&self) -> Vec<Commit> {
         let commits = self.0.iter().map(|entry| {
             Commit::new(&*entry.session, &*entry.agent, entry.at).with_usage(entry.clone())
@@ -53,7 +53,7 @@ impl Backlog {
         self.0.clear();
     }
 
-    /// The last entries, newest first.
+    /// Returns the last entries, newest first.
     pub(super) fn last(&self, max: usize) -> Vec<UsageEntry> {
         self.0.iter().rev().take(max).cloned().collect()
     }

@@ -15,10 +15,10 @@ use super::{Commit, Recalled, SessionInfo, Store, StoreError, StoreLimits, Total
 use crate::gateway::memory::Turn;
 use crate::gateway::usage::UsageEntry;
 
-/// The name of the file in the folder of the data.
+/// The name of the file in the data folder.
 pub const FILE_NAME: &str = "exoclaw.redb";
 
-/// What to say of a file that is there and empty, as a full disk can leave it.
+/// Returns a warning if the file exists and is empty, as after a full disk.
 #[must_use]
 pub fn empty_file(folder: &Path) -> Option<String> {
     let path = folder.join(FILE_NAME);
@@ -29,8 +29,8 @@ pub fn empty_file(folder: &Path) -> Option<String> {
     is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets begin anew"))
 }
 
-/// Tries whether a store can be kept in a folder: opens the one that is there, unless it is in use,
-/// or else writes a file beside it and removes that. Blocks on the file system.
+/// Checks whether a folder can have a store: opens an existing one, unless it is in use, or
+/// otherwise writes and removes another file. Blocks on the file system.
 ///
 /// # Errors
 /// As for [`EmbeddedStore::open`].
@@ -57,9 +57,9 @@ pub fn probe(folder: &Path) -> Result<(), StoreError> {
     tried.map_err(|error| StoreError::io(&folder.display().to_string(), &error))
 }
 
-/// Keeps everything with an embedded database. Readers do not wait for writers; writers wait for
-/// one another. Only one process can have a file open. After an error of the file system the next
-/// call opens it again.
+/// A store in an embedded database. Readers do not wait for writers; writers wait for each other.
+/// Only one process can have a file open. After an error of the file system the next call opens it
+/// again.
 #[derive(Debug)]
 pub struct EmbeddedStore {
     engine: Engine,
@@ -67,12 +67,12 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// Opens the store in a folder. What is missing is made, for this user alone to read. After a
-    /// crash the file is repaired first. Blocks on the file system.
+    /// Opens the store in a folder. Creates the folder and the file if they are missing, readable
+    /// by this user only. Repairs the file first after a crash. Blocks on the file system.
     ///
     /// # Errors
     /// [`StoreError::InUse`] if another process has it, [`StoreError::Damaged`] or
-    /// [`StoreError::Newer`] if its content is not understood, else [`StoreError::Io`].
+    /// [`StoreError::Newer`] if its contents are invalid or unknown, otherwise [`StoreError::Io`].
     pub fn open(folder: &Path, limits: StoreLimits) -> Result<Self, StoreError> {
         let path = folder.join(FILE_NAME);
         let file = path.display().to_string();
@@ -81,7 +81,7 @@ impl EmbeddedStore {
         Self::new(engine, limits)
     }
 
-    /// A store that forgets everything with the process.
+    /// Creates a store in memory.
     ///
     /// # Errors
     /// [`StoreError`] if there is not enough memory, in theory.

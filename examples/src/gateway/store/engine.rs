@@ -1,4 +1,4 @@
-//! [`Engine`]: the database of a file, which is opened again after a failure.
+//! [`Engine`]: the database of a file, reopened after a failure.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::StoreError;
 /// Memory for pages of the file, in bytes.
 const CACHE: usize = 32 * 1024 * 1024;
 
-/// What goes wrong within a transaction, which is then given up.
+/// The error of a transaction, which is then aborted.
 pub(super) enum Trouble {
     Engine(Box<redb::Error>),
     Store(StoreError),
@@ -29,11 +29,11 @@ impl<E: Into<redb::Error>> From<E> for Trouble {
 
 type Opener = Box<dyn Fn(&Builder) -> Result<Database, redb::DatabaseError> + Send + Sync>;
 
-/// A database and the way to open it.
+/// A database, and how to open it.
 pub(super) struct Engine {
     opener: Opener,
-    /// `None` after a failure. A full disk must not stop the gateway from writing for ever, and the
-    /// database does nothing more after an error of the file system.
+    /// `None` after a failure. The database stops working after an error of the file system, and a
+    /// full disk must not prevent later writes.
     database: RwLock<Option<Database>>,
     file: String,
 }
@@ -59,12 +59,12 @@ impl Engine {
         Ok(engine)
     }
 
-    /// What messages call the database.
+    /// Returns the name of the database, for messages.
     pub(super) fn file(&self) -> &str {
         &self.file
     }
 
-    /// Works in a transaction, which counts as a whole or not at all.
+    /// Runs a transaction, which is applied completely or not at all.
     pub(super) fn write<T>(
         &self,
         work: impl FnOnce(&WriteTransaction) -> Result<T, Trouble>,
@@ -77,7 +77,7 @@ impl Engine {
         })
     }
 
-    /// Reads one state, whatever is written meanwhile.
+    /// Reads a consistent state, whatever is written meanwhile.
     pub(super) fn read<T>(
         &self,
         work: impl FnOnce(&ReadTransaction) -> Result<T, Trouble>,
@@ -144,7 +144,7 @@ impl Engine {
     }
 }
 
-/// A panic of the engine, which checks a damaged file with assertions, among others.
+/// A panic of the engine, which detects some damage of a file with assertions.
 struct Contradiction;
 
 impl Contradiction {
@@ -154,7 +154,7 @@ impl Contradiction {
 }
 
 thread_local! {
-    /// Whether a panic of this thread is met here and told as an error.
+    /// Whether a panic of this thread is caught here and returned as an error.
     static IS_MET: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -176,7 +176,7 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Contradiction> {
     outcome
 }
 
-/// Makes a folder for this user alone, and what it is in.
+/// Creates a folder for this user only, with its parents.
 pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -185,7 +185,7 @@ pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Opens a file to read and write; a new one is for this user alone.
+/// Opens a file to read and write; a new one is for this user only.
 pub(super) fn make_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);

@@ -1,27 +1,27 @@
-//! [`StoreError`]: why something could not be kept or read.
+//! [`StoreError`]: the error of a store.
 
 use std::io;
 
-/// Why a store failed.
+/// The error of a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Another process has the file. Trying again helps after that has ended.
+    /// Another process has the file open. Retry after it has ended.
     #[error("{file} is in use by another gateway")]
     InUse {
         /// The file.
         file: String,
     },
-    /// The file is not what this gateway writes. Trying again fails again. Some kinds of damage the
-    /// engine does not notice in time; they may end the process instead.
+    /// The file is not one of this gateway. A retry fails again. The engine does not notice some
+    /// kinds of damage in time; they may end the process instead.
     #[error("{file} is damaged or no store of a gateway ({detail}); move it away to start anew")]
     Damaged {
         /// The file.
         file: String,
-        /// What was found.
+        /// The details.
         detail: String,
     },
-    /// A newer gateway wrote the file. Trying again fails again.
+    /// A newer gateway wrote the file. A retry fails again.
     #[error("{file} was written by a newer gateway (format {found}, known is {known})")]
     Newer {
         /// The file.
@@ -31,12 +31,12 @@ pub enum StoreError {
         /// The format of this gateway.
         known: u64,
     },
-    /// The file system failed: no room, no permission, a broken disk. Trying again may help.
+    /// The file system failed: no room, no permission, a broken disk. A retry may help.
     #[error("{file}: {detail}")]
     Io {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         detail: String,
     },
     /// The store was closed. Nothing was written.
@@ -59,7 +59,7 @@ impl StoreError {
         }
     }
 
-    /// An error of the engine.
+    /// Converts an error of the engine.
     pub(super) fn engine(file: &str, error: &redb::Error) -> Self {
         use io::ErrorKind::{InvalidData, UnexpectedEof};
         match error {

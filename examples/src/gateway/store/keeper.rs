@@ -11,20 +11,20 @@ use super::backlog::Backlog;
 use super::{Commit, Recalled, SessionInfo, Store, StoreError, Totals};
 use crate::gateway::usage::UsageEntry;
 
-/// Most orders that wait for the writer. Who comes later waits for a place.
+/// Most orders that wait for the writer. Later callers wait for a place.
 const MAX_WAITING: usize = 256;
-/// Most runs that are written together: they share the wait for the disk.
+/// Most runs in one transaction: they share the wait for the disk.
 const MAX_TOGETHER: usize = 64;
 /// Most reads at once. Each occupies a thread.
 const MAX_READS: usize = 8;
 
-/// Writes and reads a store without blocking an async worker.
+/// A handle that writes and reads a store without blocking an async worker.
 pub struct Keeper {
     store: Arc<dyn Store>,
     orders: Mutex<Option<mpsc::Sender<Order>>>,
     backlog: Arc<Mutex<Backlog>>,
     reads: Arc<Semaphore>,
-    /// Ends when the writer has ended.
+    /// Closed when the writer has ended.
     writer: watch::Receiver<()>,
 }
 
@@ -41,11 +41,11 @@ enum Order {
 }
 
 impl Keeper {
-    /// Starts the thread of the writer. It ends when the keeper is dropped or closed, after it has
-    /// written what it was given.
+    /// Starts the writer's thread. It ends after the keeper is dropped or closed, when all its
+    /// orders are written.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// The system cannot start a thread.
     pub fn start(store: Arc<dyn Store>) -> io::Result<Self> {
         let (sender, orders) = mpsc::channel(MAX_WAITING);
         let (ended, writer) = watch::channel(());
@@ -67,13 +67,13 @@ impl Keeper {
         })
     }
 
-    /// Writes what a run leaves behind, and waits until it is safe on the disk. Runs of one session
-    /// keep their order if each is awaited before the next.
+    /// Writes the results of a run, and waits until they are on the disk. Runs of one session keep
+    /// their order if each is awaited before the next.
     ///
     /// # Errors
-    /// [`StoreError`] if it was not written, or after [`StoreError::Io`] perhaps not. Its usage is
-    /// kept and written with the next run, at the latest when the keeper is closed: do not commit it
-    /// again. If the disk has failed after the last byte, that counts it twice rather than not at all.
+    /// [`StoreError`] if the run was not written; after [`StoreError::Io`] it may have been
+    /// written. Its usage is kept and written with the next run, or when the keeper is closed: do
+    /// not commit it again. If the disk failed after the last byte, the usage counts twice.
     ///
     /// # Cancel safety
     /// Once the future has been polled and there was a place, the run is written even if the future
@@ -91,7 +91,7 @@ impl Keeper {
     /// [`StoreError`] if nothing was forgotten. Trying again is safe.
     ///
     /// # Cancel safety
-    /// As with [`commit`](Self::commit).
+    /// As for [`commit`](Self::commit).
     pub async fn forget(&self, session: &str) -> Result<bool, StoreError> {
         let (reply, written) = oneshot::channel();
         self.order(Order::Forget(session.to_owned(), reply)).await?;
@@ -107,13 +107,13 @@ impl Keeper {
         sent.map_err(|_| StoreError::Closed)
     }
 
-    /// The last turns of a session and its facts. It sees everything that was written before.
+    /// Returns the last turns of a session and its facts. It sees all earlier writes.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up; nothing changes.
+    /// Cancel-safe.
     pub async fn recall(
         &self,
         session: &str,
@@ -125,35 +125,35 @@ impl Keeper {
             .await
     }
 
-    /// The sessions that were heard of last, newest first.
+    /// Returns the most recently used sessions, newest first.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up; nothing changes.
+    /// Cancel-safe.
     pub async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
         self.read(move |store| store.sessions(max)).await
     }
 
-    /// How many sessions there are.
+    /// Returns how many sessions there are.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be counted.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up; nothing changes.
+    /// Cancel-safe.
     pub async fn session_count(&self) -> Result<u64, StoreError> {
         self.read(|store| store.session_count()).await
     }
 
-    /// The last entries of the log of usage, newest first, with those that are still to be written.
+    /// Returns the last entries of the usage log, newest first, including those not yet written.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up; nothing changes.
+    /// Cancel-safe.
     pub async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
         let mut entries = lock(&self.backlog).last(max);
         let rest = max.saturating_sub(entries.len());
@@ -161,13 +161,13 @@ impl Keeper {
         Ok(entries)
     }
 
-    /// The tokens that were used.
+    /// Returns the tokens used.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up; nothing changes.
+    /// Cancel-safe.
     pub async fn totals(&self) -> Result<Totals, StoreError> {
         self.read(|store| store.totals()).await
     }
@@ -190,10 +190,10 @@ impl Keeper {
         }
     }
 
-    /// Takes no more orders, and waits until all that were taken are written.
+    /// Refuses new orders, and waits until all accepted ones are written.
     ///
     /// # Cancel safety
-    /// Safe. No orders are taken from the first poll on; the future may be dropped and made anew.
+    /// Cancel-safe. Orders are refused from the first poll on; to wait again, call it again.
     pub async fn close(&self) {
         drop(
             self.orders
@@ -207,7 +207,7 @@ impl Keeper {
     }
 }
 
-/// The thread of the writer.
+/// Runs the writer's thread.
 fn write_all(store: &dyn Store, backlog: &Mutex<Backlog>, mut orders: mpsc::Receiver<Order>) {
     let mut next = orders.blocking_recv();
     while let Some(order) = next.take() {
@@ -277,7 +277,7 @@ fn lock(backlog: &Mutex<Backlog>) -> MutexGuard<'_, Backlog> {
     backlog.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A store that panics must not take the writer with it, and with it all later turns.
+/// Runs work and turns a panic into an error, so that a store that panics does not end the writer.
 fn guarded<T>(work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     let outcome = catch_unwind(AssertUnwindSafe(work));
     outcome.unwrap_or_else(|_| Err(panicked()))

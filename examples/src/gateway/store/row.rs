@@ -13,41 +13,41 @@ pub(super) const FORMAT: u64 = 1;
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// The number of the layout that the file has.
 pub(super) const FORMAT_KEY: &str = "format";
-/// Bytes of the turns that are kept, of all sessions.
+/// Bytes of the stored turns of all sessions.
 pub(super) const BYTES_KEY: &str = "bytes";
 /// A session's [`SessionRow`] by its key.
 pub(super) const SESSIONS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("sessions");
-/// Sessions by the second in which they were last heard of.
+/// Sessions by the second of their last use.
 pub(super) const ACTIVE: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("active");
 /// Turns by session and number.
 pub(super) const TURNS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("turns");
 /// The list of facts by session and agent.
 pub(super) const FACTS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("facts");
-/// The log of usage by number.
+/// The usage log by number.
 pub(super) const USAGE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("usage");
 /// Tokens by day.
 pub(super) const DAYS: TableDefinition<'_, u64, u64> = TableDefinition::new("days");
 
-/// What is written of a session.
+/// The row of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct SessionRow {
     pub(super) created: u64,
     pub(super) active: u64,
-    /// Number of the oldest turn that is kept, and of the next one.
+    /// The number of the oldest stored turn.
     pub(super) first: u64,
     pub(super) next: u64,
-    /// Bytes of the turns that are kept.
+    /// Bytes of the stored turns.
     pub(super) bytes: u64,
     pub(super) tokens: u64,
 }
 
-/// A row as bytes. JSON, so that a file can be read with other tools.
+/// Encodes a row. JSON, so that other tools can read the file.
 pub(super) fn encode<T: Serialize>(file: &str, row: &T) -> Result<Vec<u8>, StoreError> {
     serde_json::to_vec(row).map_err(|error| StoreError::damaged(file, error.to_string()))
 }
 
-/// A row of bytes. Names the table, not the row, which may hold private text.
+/// Decodes a row. Errors name the table, not the row, which may contain private text.
 pub(super) fn decode<T: DeserializeOwned>(
     file: &str,
     table: &str,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
-/// An empty folder that goes away with the value.
+/// An empty folder that is deleted when the value is dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

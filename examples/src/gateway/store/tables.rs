@@ -1,4 +1,4 @@
-//! [`Tables`]: what one writing transaction does to the tables.
+//! [`Tables`]: the tables in a writing transaction.
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
 use rpc_core::text::beginning;
@@ -188,12 +188,12 @@ impl<'t> Tables<'t> {
         }
     }
 
-    /// Counts the turns of a session no more.
+    /// Subtracts the turns of a session from the total.
     pub(super) const fn release(&mut self, row: &SessionRow) {
         self.bytes = self.bytes.saturating_sub(row.bytes);
     }
 
-    /// Keeps all tables within their limits, and writes down how much there is.
+    /// Keeps all tables within their limits, and stores the total size.
     pub(super) fn trim(&mut self) -> Result<(), Trouble> {
         loop {
             let sessions = self.sessions.len()?;

@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 
-/// What a chat service has posted, in the gateway's terms. Members that are missing, null or no
-/// strings have their default.
+/// A message from a chat service. Members that are missing, null or not strings have their default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
@@ -21,10 +20,10 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Reads what `parse_incoming` returns.
+    /// Parses the output of `parse_incoming`.
     ///
     /// # Errors
-    /// Why it is no JSON object.
+    /// The reason why it is not a JSON object.
     pub fn parse(output: &[u8]) -> Result<Self, String> {
         let mut object: serde_json::Map<String, serde_json::Value> =
             serde_json::from_slice(output).map_err(|error| error.to_string())?;
@@ -42,59 +41,58 @@ impl Incoming {
     }
 }
 
-/// A request that `format_outgoing` leaves to the gateway.
+/// A request that `format_outgoing` wants the gateway to make.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Outgoing {
-    /// Where to post.
+    /// The URL to post to.
     pub url: String,
-    /// What to post, as JSON. Default `{"text": CONTENT}`.
+    /// The body as JSON. Default `{"text": CONTENT}`.
     pub body: Option<serde_json::Value>,
 }
 
-/// Why a request for an adapter failed.
+/// The error of a request for an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostError {
-    /// The adapter's capabilities do not name the host. Nothing was sent.
+    /// The adapter's capabilities do not include the host. Nothing was sent.
     #[error("{host} not in allowed_hosts")]
     Denied {
         /// The host; `unknown` if the address has none.
         host: String,
     },
-    /// The service was not reached, or has refused.
+    /// The service was not reached, or refused.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Translates between a chat service's webhook and the gateway.
+/// A translator between a chat service's webhook and the gateway.
 #[async_trait]
 pub trait ChannelAdapter: Send + Sync {
-    /// Reads the body of a webhook.
+    /// Parses the body of a webhook.
     ///
     /// # Errors
-    /// Why it is no message, for the service to read.
+    /// The reason why it is not a message, for the service.
     ///
     /// # Cancel safety
     /// Dropping the future ends the call.
     async fn parse_incoming(&self, body: &[u8]) -> Result<Incoming, String>;
 
-    /// Puts an answer into the form of the service: the body of the HTTP answer, or an [`Outgoing`]
-    /// in JSON.
+    /// Formats an answer for the service: the body of the HTTP answer, or an [`Outgoing`] in JSON.
     ///
     /// # Errors
-    /// Why that failed. The service gets the plain answer then.
+    /// The reason of the failure. The service gets the plain answer then.
     ///
     /// # Cancel safety
     /// Dropping the future ends the call.
     async fn format_outgoing(&self, content: &str) -> Result<Vec<u8>, String>;
 
-    /// Posts JSON to a host that the adapter's capabilities name. Returns what the host answers.
+    /// Posts JSON to a host in the adapter's capabilities. Returns the host's answer.
     ///
     /// # Errors
     /// [`PostError`].
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up; the request may have arrived.
+    /// Dropping the future drops the answer; the request may have arrived.
     async fn post(&self, url: &str, body: Vec<u8>) -> Result<Vec<u8>, PostError>;
 }

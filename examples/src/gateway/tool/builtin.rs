@@ -10,7 +10,7 @@ use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 use super::{PluginError, Tool, ToolOutput};
 use crate::replies;
 
-/// The built-in tool that a path like `builtin:echo` means, the prefix left out.
+/// Returns the built-in tool of a path like `builtin:echo`, without the prefix.
 ///
 /// # Errors
 /// [`PluginError::UnknownBuiltin`].
@@ -22,14 +22,14 @@ pub fn builtin(which: &str, name: &str) -> Result<Arc<dyn Tool>, PluginError> {
     }
 }
 
-/// Says what it is told.
+/// A tool that repeats its message.
 #[derive(Clone, Debug)]
 pub struct Echo {
     definition: ToolDefinition,
 }
 
 impl Echo {
-    /// The tool under this name.
+    /// Creates the tool with this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let definition = ToolDefinition::new(name, "Repeats a message.")
@@ -59,14 +59,14 @@ impl Tool for Echo {
     }
 }
 
-/// Tells the time of day.
+/// A tool that returns the time of day.
 #[derive(Clone, Debug)]
 pub struct Clock {
     definition: ToolDefinition,
 }
 
 impl Clock {
-    /// The tool under this name.
+    /// Creates the tool with this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let definition = ToolDefinition::new(name, "Tells the time of day, in UTC.");

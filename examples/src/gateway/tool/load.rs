@@ -1,4 +1,4 @@
-//! [`load`]: the plugins that a configuration names.
+//! [`load`]: loading the plugins of a configuration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,27 +8,26 @@ use exoclaw_proto::limits::TOOL_TIMEOUT;
 
 use super::{Tool, Tools, builtin};
 
-/// What the path of a built-in tool starts with.
+/// The prefix of a built-in tool's path.
 const BUILTIN: &str = "builtin:";
 
 rpc_core::config! {
-    /// How much one call of a plugin may take.
+    /// Limits on one call of a plugin.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PluginLimits {
-        /// How long a call may take, waiting for its turn included. Default 30 s.
+        /// How long a call may take, including the wait for its turn. Default 30 s.
         pub deadline: Duration = TOOL_TIMEOUT => with_deadline,
-        /// Most bytes of memory, counted in whole pages of 64 KiB. What a plugin starts with may come
-        /// on top once. Default 64 MiB.
+        /// Most bytes of memory, counted in whole pages of 64 KiB. The initial memory of a plugin
+        /// may be added once. Default 64 MiB.
         pub memory: u64 = 64 << 20 => with_memory,
         /// Most bytes of an output. Default 1 MiB.
         pub output: usize = 1 << 20 => with_output,
-        /// Most calls that run at once; at least one does. Further ones wait until their deadline.
-        /// Default 8.
+        /// Most concurrent calls, at least one. Further ones wait until their deadline. Default 8.
         pub concurrency: usize = 8 => with_concurrency,
     }
 }
 
-/// A plugin as the configuration names it.
+/// A plugin in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PluginEntry {
@@ -37,14 +36,14 @@ pub struct PluginEntry {
     /// `builtin:` and the name of a built-in tool, or the path of a module: binary WebAssembly or
     /// its text form. A relative path is relative to the working directory.
     pub path: String,
-    /// What it may do: `http:HOST`. Default nothing.
+    /// Its capabilities: `http:HOST`. Default none.
     pub capabilities: Vec<String>,
-    /// How much a call may take. Without effect on a built-in tool.
+    /// Limits on a call. Without effect on a built-in tool.
     pub limits: PluginLimits,
 }
 
 impl PluginEntry {
-    /// A plugin without capabilities.
+    /// Creates a plugin without capabilities.
     pub fn new(name: impl Into<String>, path: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -69,11 +68,11 @@ impl PluginEntry {
     }
 }
 
-/// Why a plugin cannot be used.
+/// The reason why a plugin cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PluginError {
-    /// It is a WebAssembly module, and this program runs none.
+    /// It is a WebAssembly module, and this program cannot run one.
     #[error("cannot run WebAssembly: built without feature `wasm`")]
     NoWasm,
     /// There is no such built-in tool.
@@ -82,26 +81,26 @@ pub enum PluginError {
     /// The file cannot be read.
     #[error("cannot read {path}: {why}")]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         why: String,
     },
-    /// The file is no WebAssembly module, or one that asks for what the gateway does not have.
+    /// The file is not a WebAssembly module, or needs imports that the gateway does not have.
     #[error("not a module that can run here: {0}")]
     Invalid(String),
-    /// A capability is not understood.
+    /// A capability is unknown.
     #[error("bad capability {capability:?}: {why}")]
     Capability {
         /// The text in the configuration.
         capability: String,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
-    /// It has nothing that the gateway would call.
+    /// It has no function that the gateway calls.
     #[error("the module exports neither handle_tool_call nor parse_incoming")]
     NoExports,
-    /// It does not describe itself as it should.
+    /// Its description is invalid.
     #[error("describe failed: {0}")]
     Describe(String),
     /// Its tool has a name that model services refuse.
@@ -120,23 +119,23 @@ pub enum PluginError {
     },
 }
 
-/// What there is to say of a plugin at the start.
+/// A problem of a plugin at the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It is left out.
+    /// The plugin is skipped.
     Skipped(PluginError),
-    /// It is there, but this capability changes nothing.
+    /// The plugin is loaded, but this capability has no effect.
     NoEffect(String),
 }
 
-/// Something about a plugin that the operator should know. The gateway starts all the same.
+/// A warning about a plugin. The gateway still starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadWarning {
     /// The plugin's name.
     pub plugin: String,
-    /// What it is.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -153,13 +152,13 @@ impl fmt::Display for LoadWarning {
     }
 }
 
-/// Loads plugins in order. A bad one is left out with a warning.
+/// Loads plugins in order. An invalid one is skipped with a warning.
 ///
-/// Compiling a large module takes a while; it is done on a thread of its own. Needs a Tokio
-/// runtime, on which plugins may make HTTP requests as long as they live.
+/// Compiling a large module takes a while; it runs on its own thread. Needs a Tokio runtime, which
+/// plugins use for HTTP requests as long as they live.
 ///
 /// # Cancel safety
-/// Dropping the future unloads what was loaded.
+/// Dropping the future unloads the loaded plugins.
 pub async fn load(entries: impl IntoIterator<Item = PluginEntry>) -> (Tools, Vec<LoadWarning>) {
     let mut tools = Tools::new();
     let mut warnings = Vec::new();

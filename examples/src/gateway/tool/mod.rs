@@ -1,4 +1,4 @@
-//! What the gateway's models can ask for: [`Tool`], one of them, and [`Tools`], all of them.
+//! The tools of the gateway's models: [`Tool`] and [`Tools`].
 
 mod adapter;
 mod builtin;
@@ -19,25 +19,25 @@ pub use self::adapter::{ChannelAdapter, Incoming, Outgoing, PostError};
 pub use self::builtin::{Clock, Echo, builtin};
 pub use self::load::{LoadWarning, PluginEntry, PluginError, PluginLimits, Problem, load};
 
-/// What every failure of a tool starts with.
+/// The prefix of every failure of a tool.
 const FAILED: &str = "tool execution failed: ";
-/// Most characters of a reason that is passed on.
+/// Most characters of a reason.
 const MAX_REASON: usize = 300;
 /// The longest name of a tool that the model services accept.
 const MAX_NAME: usize = 64;
 
-/// What a tool has to say, for the model and for the client.
+/// The output of a tool, for the model and for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolOutput {
     /// The text.
     pub content: String,
-    /// Whether it is about a failure.
+    /// Whether it is a failure.
     pub is_error: bool,
 }
 
 impl ToolOutput {
-    /// A result.
+    /// Creates a result.
     pub fn new(content: impl Into<String>) -> Self {
         Self {
             content: content.into(),
@@ -45,7 +45,7 @@ impl ToolOutput {
         }
     }
 
-    /// A failure that the tool itself explains.
+    /// Creates a failure that the tool itself explains.
     pub fn error(content: impl Into<String>) -> Self {
         Self {
             content: content.into(),
@@ -53,41 +53,40 @@ impl ToolOutput {
         }
     }
 
-    /// `tool execution failed: REASON`. Only the reason's first line is kept, without control
-    /// characters and at most 300 characters of it: it is shown to strangers.
+    /// Creates the failure `tool execution failed: REASON`. Strangers see it, so it has only the
+    /// reason's first line, without control characters and at most 300 characters long.
     #[must_use]
     pub fn failed(reason: &str) -> Self {
         Self::error(format!("{FAILED}{}", short(reason)))
     }
 }
 
-/// The first line of a text, short and without control characters.
+/// Returns the first line of a text, shortened and without control characters.
 pub(crate) fn short(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let shown = line.chars().filter(|c| !c.is_control());
     shown.take(MAX_REASON).collect()
 }
 
-/// A tool, or what else a plugin can be.
+/// A tool or another kind of plugin.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// The name in the configuration.
+    /// Returns the name in the configuration.
     fn name(&self) -> &str;
 
-    /// What it is instead of a tool: it connects a chat service, and the model cannot call it.
-    /// Default: a tool.
+    /// Returns the channel adapter, which the model cannot call, if this is one. Default: none.
     fn adapter(&self) -> Option<&dyn ChannelAdapter> {
         None
     }
 
-    /// What the model is told of it, its own name for the tool included. `None`: nothing, so that
-    /// the model does not call it.
+    /// Returns the definition for the model, including the tool's own name. With `None` the model
+    /// does not learn of the tool.
     fn definition(&self) -> Option<&ToolDefinition>;
 
-    /// Runs it. `input` is the text of a JSON object. A failure is an output too.
+    /// Runs the tool. `input` is the text of a JSON object. A failure is an output too.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the call; what the tool has done until then stays done.
+    /// Dropping the future ends the call; its effects remain.
     async fn call(&self, input: &str) -> ToolOutput;
 }
 
@@ -96,7 +95,7 @@ pub trait Tool: Send + Sync {
 pub struct Tools {
     all: Vec<Arc<dyn Tool>>,
     definitions: Vec<ToolDefinition>,
-    /// What is callable, by the name that the model uses.
+    /// The callable tools, by the name that the model uses.
     callable: HashMap<String, Arc<dyn Tool>>,
 }
 
@@ -107,20 +106,20 @@ impl fmt::Debug for Tools {
 }
 
 impl Tools {
-    /// No tools.
+    /// Creates an empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one after the others.
+    /// Adds a tool at the end.
     ///
-    /// The model calls a tool by the name in its definition, and one without a definition (which
-    /// it is not told of) is called by its name in the configuration.
+    /// The model calls a tool by the name in its definition, and one without a definition by its
+    /// name in the configuration.
     ///
     /// # Errors
-    /// [`PluginError`] if one of its names is taken, or the definition's is one that model services
-    /// refuse. Nothing was added.
+    /// [`PluginError`] if one of its names is taken, or model services refuse the name in its
+    /// definition. Nothing was added.
     pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), PluginError> {
         if self.all.iter().any(|other| other.name() == tool.name()) {
             return Err(PluginError::DuplicatePlugin);
@@ -144,31 +143,31 @@ impl Tools {
         Ok(())
     }
 
-    /// How many there are, channel adapters included.
+    /// Returns the number of tools and channel adapters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The names in the configuration, in its order: what `plugin.list` answers.
+    /// Returns the names in the configuration, in its order, as the answer to `plugin.list`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.all.iter().map(|tool| tool.name())
     }
 
-    /// What the model is told, in order.
+    /// Returns the definitions for the model, in order.
     #[must_use]
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
 
-    /// Those that an agent may use, by either of their names, and the names in the list that are
-    /// none. An empty list stands for all. What is left out is neither offered nor callable.
+    /// Returns the tools that an agent may use, by either of their names, and the unknown names in
+    /// the list. An empty list means all tools. Other tools are neither offered nor callable.
     #[must_use]
     pub fn only(&self, allowed: &[String]) -> (Self, Vec<String>) {
         if allowed.is_empty() {
@@ -188,24 +187,24 @@ impl Tools {
         (chosen, unknown)
     }
 
-    /// The names of the channel adapters.
+    /// Returns the names of the channel adapters.
     pub fn adapters(&self) -> impl Iterator<Item = &str> {
         let adapters = self.all.iter().filter(|tool| tool.adapter().is_some());
         adapters.map(|tool| tool.name())
     }
 
-    /// The channel adapter of this name.
+    /// Returns the channel adapter of this name.
     #[must_use]
     pub fn adapter(&self, name: &str) -> Option<&dyn ChannelAdapter> {
         let named = self.all.iter().find(|tool| tool.name() == name)?;
         named.adapter()
     }
 
-    /// Runs a tool by the name that the model uses. A name that is none, and a panic, are outputs
-    /// too: `unknown tool: NAME` and `tool execution failed: panic`.
+    /// Runs a tool by the name that the model uses. An unknown name and a panic are outputs too:
+    /// `unknown tool: NAME` and `tool execution failed: panic`.
     ///
     /// # Cancel safety
-    /// As [`Tool::call`].
+    /// As for [`Tool::call`].
     pub async fn call(&self, name: &str, input: &str) -> ToolOutput {
         let Some(tool) = self.callable.get(name) else {
             return ToolOutput::error(format!("unknown tool: {}", short(name)));
@@ -218,7 +217,7 @@ impl Tools {
     }
 }
 
-/// Whether the model services accept a tool of this name.
+/// Returns whether the model services accept a tool of this name.
 fn is_valid(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     (1..=MAX_NAME).contains(&name.len()) && name.chars().all(fits)

@@ -1,4 +1,4 @@
-//! [`Events`]: answers as Anthropic writes them.
+//! [`Events`]: the format of Anthropic's answers.
 
 use std::borrow::Cow;
 
@@ -8,18 +8,17 @@ use serde_json::value::RawValue;
 use crate::model::answer::{Dialect, Pieces, no_object};
 use crate::model::{CallPiece, Finish, MAX_CALLS, ModelError, Usage, error_message};
 
-/// Anthropic's events. Nothing but `message_stop` makes an answer complete. Text, thinking and calls
-/// of tools are passed on; citations and calls of the provider's own tools are left out, and so is
-/// what is not known.
+/// Anthropic's events. Only `message_stop` completes an answer. Text, thinking and tool calls are
+/// passed on; citations, calls of the provider's own tools and unknown events are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     tokens: Tokens,
     stop_reason: Option<Finish>,
-    /// Blocks that are calls and have not ended.
+    /// The open blocks of calls.
     calls: Vec<usize>,
 }
 
-/// The counts so far. Each is about the whole answer.
+/// The counts so far. Each covers the whole answer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tokens {
     input: u64,
@@ -203,7 +202,7 @@ fn finish(reason: &str) -> Finish {
     }
 }
 
-/// Whether the event must be understood. Some servers leave the names out.
+/// Returns whether the event must decode. Some servers omit the names.
 fn is_known(name: Option<&str>) -> bool {
     matches!(
         name,

@@ -1,4 +1,4 @@
-//! [`Anthropic`]: asks a provider with Anthropic's interface.
+//! [`Anthropic`]: a client for providers with Anthropic's interface.
 
 use std::fmt;
 
@@ -11,26 +11,26 @@ use crate::model::http::{Asker, HttpClient, RequestPolicy, endpoint, sensitive};
 use crate::model::provider::ANTHROPIC_ENDPOINT;
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError};
 
-/// The interface's version, as it is sent.
+/// The version of the interface to request.
 const VERSION: &str = "2023-06-01";
 
 rpc_core::config! {
-    /// Which model to ask, and how patiently.
+    /// The model, and the settings of requests.
     #[derive(Clone, Debug)]
     pub struct AnthropicConfig {
-        /// Where the interface is. Without a path, `/v1/messages` is meant. Default
+        /// The address of the interface. The default path is `/v1/messages`. Default
         /// [`ANTHROPIC_ENDPOINT`].
         pub url: String = ANTHROPIC_ENDPOINT.to_owned() => with_url(impl Into<String>),
         /// The model's name.
         pub model: String = model.into(),
-        /// The key. Default none, for servers of one's own.
+        /// The key. Default none, for your own servers.
         pub key: Option<Secret> = None => with_key(Option<Secret>),
-        /// The longest answer in tokens; the interface wants to know. Default 4,096.
+        /// The longest answer in tokens, which the interface requires. Default 4,096.
         pub max_tokens: u32 = 4096 => with_max_tokens,
-        /// How patiently.
+        /// The timeouts and attempts of requests.
         pub policy: RequestPolicy = RequestPolicy::default() => with_policy,
     }
-    /// This model of Anthropic's, without a key.
+    /// Creates the configuration of a model, without a key.
     pub fn new(model: impl Into<String>);
 }
 
@@ -41,15 +41,15 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// A model that is asked over connections of its own. Nothing is sent yet.
+    /// Creates a model with its own connections. Sends nothing yet.
     ///
     /// # Errors
-    /// [`ModelError::Setup`] for a bad address or key, or if TLS cannot be set up.
+    /// [`ModelError::Setup`] for an invalid address or key, or if TLS cannot be set up.
     pub fn new(config: AnthropicConfig) -> Result<Self, ModelError> {
         Self::with_http(config, &HttpClient::default())
     }
 
-    /// A model that is asked over these connections. Nothing is sent yet.
+    /// Creates a model with these connections. Sends nothing yet.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -67,7 +67,7 @@ impl Anthropic {
         Ok(Self { asker, config })
     }
 
-    /// Whether the key and the conversation leave this machine unencrypted.
+    /// Returns whether the key and the conversation leave this machine unencrypted.
     #[must_use]
     pub fn goes_unencrypted(&self) -> bool {
         self.asker.goes_unencrypted()

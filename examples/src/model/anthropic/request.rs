@@ -1,4 +1,4 @@
-//! [`request_body`]: a conversation as Anthropic wants it.
+//! [`request_body`]: a conversation in Anthropic's format.
 
 use std::borrow::Cow;
 
@@ -10,18 +10,18 @@ use snek_proto::llm::tool::ToolDefinition;
 
 use crate::model::{ChatRequest, ModelError};
 
-/// Stands where a message of the user is wanted and none is there.
+/// The placeholder for a missing message of the user.
 const NOTHING: &str = "(no text)";
 
-/// The JSON of a question with a streamed answer.
+/// Returns the JSON of a request for a streamed answer.
 ///
-/// All system messages become `system`, in order. Messages of one side are joined; results stand
-/// before the rest of their message. Text that is empty is left out, for the interface refuses it.
-/// Arguments that are no JSON object become `{}`. The conversation must be whole: the results of
-/// all calls of a message follow it.
+/// All system messages become `system`, in order. Consecutive messages of one side are joined;
+/// results come before the rest of their message. Empty text is left out, because the interface
+/// refuses it. Arguments that are not a JSON object become `{}`. The conversation must be complete:
+/// the results of all calls of a message follow it.
 ///
 /// # Errors
-/// [`ModelError::BadAnswer`] if a tool's definition cannot be written, which does not happen.
+/// [`ModelError::BadAnswer`] if a tool's definition cannot be written, which never happens.
 pub fn request_body(
     model: &str,
     max_tokens: u32,
@@ -101,7 +101,7 @@ pub fn request_body(
     .map_err(ModelError::bad)
 }
 
-/// What a message says. `failed` is of use for the result of a tool.
+/// Returns the parts of a message. `failed` applies to the result of a tool.
 fn parts(message: &ChatMessage, failed: bool) -> Vec<Part<'_>> {
     if message.role == Role::Tool {
         let id = message.tool_call_id.as_deref().unwrap_or_default();
@@ -135,7 +135,7 @@ fn parts(message: &ChatMessage, failed: bool) -> Vec<Part<'_>> {
     parts
 }
 
-/// The arguments if they are a JSON object.
+/// Returns the arguments if they are a JSON object, otherwise an empty object.
 fn object(arguments: &str) -> &RawValue {
     let read = |text| serde_json::from_str::<&RawValue>(text).ok();
     read(arguments)
@@ -152,7 +152,7 @@ fn source(url: &str) -> Source<'_> {
     }
 }
 
-/// A definition, its schema with the parameters in order.
+/// Converts a definition, with the parameters of its schema in order.
 fn tool(definition: &ToolDefinition) -> Result<Tool<'_>, ModelError> {
     #[derive(Deserialize)]
     struct Outer {
@@ -171,7 +171,7 @@ fn tool(definition: &ToolDefinition) -> Result<Tool<'_>, ModelError> {
     })
 }
 
-/// The tools of these calls, as far as they are known from them.
+/// Returns the tools of these calls, as far as the calls show them.
 fn called_tools<'a>(
     calls: impl Iterator<Item = &'a ToolCall>,
 ) -> Result<Vec<Tool<'a>>, ModelError> {
@@ -209,7 +209,7 @@ struct Message<'a> {
     content: Vec<Part<'a>>,
 }
 
-/// Nothing but a text is written as a string, which says the same in less.
+/// Writes a single text as a string, which is shorter.
 fn plain_or_parts<S: Serializer>(parts: &[Part<'_>], serializer: S) -> Result<S::Ok, S::Error> {
     match parts {
         [Part::Text { text }] => serializer.serialize_str(text),

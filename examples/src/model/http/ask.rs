@@ -18,19 +18,19 @@ use crate::model::answer::{AnswerDecoder, Dialect};
 use crate::model::error::quote;
 use crate::model::{Delta, Deltas, ModelError, Wait};
 
-/// The most that is read of an answer that reports an error.
+/// The most bytes to read of an answer that reports an error.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
 
-/// How long the bytes behind a complete answer may take.
+/// How long the bytes after a complete answer may take.
 const LAST_BYTES: Duration = Duration::from_millis(50);
 
-/// One address with the headers that it wants.
+/// An address with its headers.
 pub(in crate::model) struct Asker {
     client: Client,
     url: Url,
     headers: HeaderMap,
     policy: RequestPolicy,
-    /// What must not be repeated to anybody.
+    /// Texts that must not be revealed.
     private: Vec<Secret>,
 }
 
@@ -64,12 +64,12 @@ impl Asker {
         &self.url
     }
 
-    /// Whether the key and the conversation leave this machine unencrypted.
+    /// Returns whether the key and the conversation leave this machine unencrypted.
     pub(in crate::model) fn goes_unencrypted(&self) -> bool {
         self.url.scheme() == "http" && !is_loopback(&self.url)
     }
 
-    /// Asks until there is an answer, or no sense in asking again.
+    /// Asks until there is an answer, or a retry cannot help.
     pub(in crate::model) async fn ask<D: Dialect>(
         &self,
         body: Bytes,
@@ -91,7 +91,8 @@ impl Asker {
         }
     }
 
-    /// One attempt: the answer's head, or an error and how long the provider wants us to wait.
+    /// Makes one attempt. Returns the answer's head, or an error and the wait that the provider
+    /// requests.
     async fn attempt(&self, body: &Bytes) -> Result<Response, Failed> {
         let request = self
             .client
@@ -188,7 +189,7 @@ struct Failed {
 struct Reading<D> {
     response: Response,
     decoder: AnswerDecoder<D>,
-    /// Told after the pieces before it.
+    /// Reported after the earlier pieces.
     failure: Option<ModelError>,
     over: bool,
     policy: RequestPolicy,
@@ -223,7 +224,7 @@ impl<D: Dialect> Reading<D> {
         }
     }
 
-    /// Takes the bytes behind a complete answer, so that the connection can be used again.
+    /// Reads the bytes after a complete answer, so that the connection can be reused.
     async fn read_to_the_end(&mut self) {
         let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
         // A provider that keeps the line open all the same only costs a new connection.
@@ -268,7 +269,7 @@ impl<D: Dialect> Reading<D> {
     }
 }
 
-/// The waiting time, in seconds or to a date.
+/// Returns the wait, given in seconds or as a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| Some(headers.get(name)?.to_str().ok()?.trim());
     let after = text(RETRY_AFTER)?;
@@ -282,11 +283,11 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(date(after)?.duration_since(now).unwrap_or_default())
 }
 
-/// Providers like to repeat the key that they do not know, and proxies the address. What is short, or
-/// stands within a word, is no secret but a part of the message.
+/// Removes secrets from a text: providers repeat an unknown key, and proxies the address. A short
+/// text, or one within a word, is not a secret but part of the message.
 fn redact(private: &[Secret], text: &str) -> String {
     const HIDDEN: &str = "***";
-    /// A shorter secret is none, and less than half of one tells nothing.
+    /// The shortest text to treat as a secret.
     const MIN: usize = 8;
     const MIN_PART: usize = 4;
     let private = private.iter().map(|private| private.expose().as_str());
@@ -324,7 +325,7 @@ fn redact(private: &[Secret], text: &str) -> String {
     text
 }
 
-/// Whether no letter or digit goes on before or after this part of a text.
+/// Returns whether no letter or digit comes directly before or after this part of a text.
 fn is_word(text: &str, start: usize, end: usize) -> bool {
     let part = text.get(start..end).unwrap_or_default();
     let before = text.get(..start).unwrap_or_default();
@@ -336,7 +337,7 @@ fn is_word(text: &str, start: usize, end: usize) -> bool {
         && !goes_on(after.chars().next(), part.chars().next_back())
 }
 
-/// What happened, without the names of hosts.
+/// Describes an error without the names of hosts.
 fn plain_words(error: &reqwest::Error) -> &'static str {
     use io::ErrorKind::*;
     if error.is_timeout() {

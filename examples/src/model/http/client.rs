@@ -11,13 +11,14 @@ use rpc_core::net::tls::TlsConfig;
 use super::HttpClient;
 use crate::model::ModelError;
 
-/// Idle connections kept per provider.
+/// Most idle connections per provider.
 const MAX_IDLE: usize = 32;
-/// How long they are kept: providers close theirs after a minute or more, and a request that
-/// meets the close is lost.
+/// How long to keep them: providers close theirs after a minute or more, and a request that
+/// coincides with the close is lost.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
 
-/// Made when first needed: one client, and if a provider runs on this machine, one without proxy.
+/// The clients, created when first needed: one, and for providers on this machine one without
+/// proxy.
 #[derive(Debug)]
 pub(super) struct Shared {
     connect_timeout: Duration,
@@ -41,7 +42,7 @@ impl Shared {
 }
 
 impl HttpClient {
-    /// The client for an address.
+    /// Returns the client for an address.
     pub(super) fn client(&self, url: &Url) -> Result<Client, ModelError> {
         let clients = self.shared.clients.lock();
         let mut clients = clients.unwrap_or_else(PoisonError::into_inner);
@@ -84,8 +85,8 @@ impl HttpClient {
     }
 }
 
-/// Reads an address; `example` shows a good one. What was given stands in no error: it may hold a
-/// password.
+/// Parses an address; `example` shows a valid one. Errors do not contain the address, which may
+/// have a password.
 pub(in crate::model) fn endpoint(text: &str, example: &str) -> Result<Url, ModelError> {
     let bad =
         |why: &str| ModelError::setup(format_args!("bad address: {why}; write it like {example}"));
@@ -99,7 +100,7 @@ pub(in crate::model) fn endpoint(text: &str, example: &str) -> Result<Url, Model
     Ok(url)
 }
 
-/// A header that holds a key.
+/// Creates a header with a key.
 pub(in crate::model) fn sensitive(prefix: &str, key: &Secret) -> Result<HeaderValue, ModelError> {
     let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose().trim()))
         .map_err(|_| ModelError::setup("the key holds characters that no key has"))?;
@@ -116,7 +117,7 @@ pub(super) fn is_loopback(url: &Url) -> bool {
             .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-/// An error with its causes, which say what really happened.
+/// Formats an error with its causes.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let causes: Vec<String> = causes.map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! A provider on this machine that misbehaves as told, for the tests of all models.
+//! A provider on this machine that misbehaves as instructed, for the tests of all models.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, Mutex};
@@ -13,13 +13,13 @@ use tokio::net::{TcpListener, TcpStream};
 use super::RequestPolicy;
 use crate::model::{Assembler, ChatModel, ChatRequest, ModelError};
 
-/// What the provider does with one request.
+/// The provider's behaviour for one request.
 #[derive(Clone, Copy)]
 pub(crate) enum Does {
     /// Answers with this head (after the status line) and this body in chunks of this size, and
     /// closes.
     Answers(&'static str, &'static str, usize),
-    /// Streams this and keeps the line open.
+    /// Streams this and keeps the connection open.
     Hangs(&'static str),
     /// Streams this and breaks the transfer off.
     Breaks(&'static str),
@@ -27,7 +27,7 @@ pub(crate) enum Does {
     Drips(&'static str),
     /// Streams this for ever.
     Repeats(&'static str),
-    /// Refuses, and repeats the address and everything else of the question.
+    /// Refuses, and repeats the address and the rest of the request.
     Betrays,
     /// Closes without an answer.
     Closes,
@@ -36,14 +36,15 @@ pub(crate) enum Does {
 /// The head of a good answer.
 pub(crate) const OK: &str = "200 OK\r\ncontent-type: text/event-stream";
 
-/// A provider on this machine, which misbehaves as told.
+/// A provider on this machine that misbehaves as instructed.
 pub(crate) struct Provider {
     pub(crate) url: String,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Provider {
-    /// Behaves as told, request after request, and then closes lines at once.
+    /// Starts a provider that behaves as instructed, request after request, and then closes
+    /// connections at once.
     pub(crate) async fn start(behaviour: &'static [Does]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -63,7 +64,7 @@ impl Provider {
         Self { url, requests }
     }
 
-    /// What was asked, head and body.
+    /// Returns the requests, with head and body.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! [`Chunks`]: answers as OpenAI writes them.
+//! [`Chunks`]: the format of OpenAI's answers.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use super::think::Think;
 use crate::model::answer::{Dialect, Pieces, no_object};
 use crate::model::{CallPiece, Finish, ModelError, Usage, error_message};
 
-/// OpenAI's chunks. The reason of the end makes an answer complete; the end mark `[DONE]` may be
-/// missing then, and without a reason it stands for one. Calls are passed on whatever the reason is.
+/// OpenAI's chunks. The finish reason completes an answer; the end mark `[DONE]` may be missing
+/// then, and replaces a missing reason. Calls are passed on whatever the reason is.
 ///
-/// Text between `<think>` and `</think>`, as servers of one's own pass it on, is a thought and no part of the
-/// answer.
+/// Text between `<think>` and `</think>`, as in the output of many local servers, is a thought and
+/// not part of the answer.
 #[derive(Clone, Debug, Default)]
 pub struct Chunks {
     think: Think,
@@ -45,7 +45,7 @@ impl Dialect for Chunks {
 }
 
 impl Chunks {
-    /// Reads a chunk, and tells whether anything was in it.
+    /// Decodes a chunk. Returns whether it had any contents.
     fn read(&mut self, data: &str, out: &mut Pieces) -> Result<bool, ModelError> {
         if !data.starts_with('{') {
             return Err(no_object(data));
@@ -109,7 +109,7 @@ struct Chunk<'a> {
 struct Choice<'a> {
     #[serde(borrow)]
     delta: Option<Piece<'a>>,
-    /// In place of `delta` where nothing is streamed.
+    /// Replaces `delta` in an answer without a stream.
     #[serde(borrow)]
     message: Option<Piece<'a>>,
     #[serde(borrow)]
@@ -143,7 +143,7 @@ struct Call<'a> {
 struct Function<'a> {
     #[serde(borrow)]
     name: Option<Cow<'a, str>>,
-    /// A string as a rule; some servers write the object itself.
+    /// Usually a string; some servers send the object itself.
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
@@ -154,7 +154,7 @@ struct WireUsage {
     completion_tokens: Option<u64>,
 }
 
-/// A string's text, the text of content in blocks, or the JSON of anything else.
+/// Returns the text of a string, the text of content in blocks, or the JSON of anything else.
 fn text_of(raw: &RawValue) -> String {
     let raw = raw.get();
     if raw == "null" {

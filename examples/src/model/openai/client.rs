@@ -1,4 +1,4 @@
-//! [`OpenAi`]: asks a provider with OpenAI's interface.
+//! [`OpenAi`]: a client for providers with OpenAI's interface.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,25 +17,26 @@ use crate::model::http::{Asker, HttpClient, RequestPolicy, endpoint, sensitive};
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError};
 
 rpc_core::config! {
-    /// Which model to ask, and how patiently.
+    /// The model, and the settings of requests.
     #[derive(Clone, Debug)]
     pub struct OpenAiConfig {
-        /// Where the interface is. Without a path, `/v1/chat/completions` is meant; with one, it is
-        /// completed with `/chat/completions` unless it ends so. Default [`DEFAULT_OPENAI_URL`].
+        /// The address of the interface. The default path is `/v1/chat/completions`;
+        /// `/chat/completions` is appended to any other path that does not end with it. Default
+        /// [`DEFAULT_OPENAI_URL`].
         pub base_url: String = DEFAULT_OPENAI_URL.to_owned() => with_base_url(impl Into<String>),
         /// The model's name.
         pub model: String = model.into(),
-        /// The key, if the provider wants one. Default none.
+        /// The key, if the provider requires one. Default none.
         pub key: Option<Secret> = None => with_key(Option<Secret>),
-        /// The longest answer in tokens. Default `None`: as the provider has it.
+        /// The longest answer in tokens. Default `None`: that of the provider.
         pub max_tokens: Option<u32> = None => with_max_tokens,
-        /// Whether to ask for the bill of a streamed answer. Not every server knows the question.
-        /// Default no.
+        /// Whether to request the usage of a streamed answer. Not every server supports it. Default
+        /// no.
         pub usage: bool = false => with_usage,
-        /// How patiently.
+        /// The timeouts and attempts of requests.
         pub policy: RequestPolicy = RequestPolicy::default() => with_policy,
     }
-    /// This model of OpenAI's, without a key.
+    /// Creates the configuration of a model, without a key.
     pub fn new(model: impl Into<String>);
 }
 
@@ -46,15 +47,15 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// A model that is asked over connections of its own. Nothing is sent yet.
+    /// Creates a model with its own connections. Sends nothing yet.
     ///
     /// # Errors
-    /// [`ModelError::Setup`] for a bad address or key, or if TLS cannot be set up.
+    /// [`ModelError::Setup`] for an invalid address or key, or if TLS cannot be set up.
     pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
         Self::with_http(config, &HttpClient::default())
     }
 
-    /// A model that is asked over these connections. Nothing is sent yet.
+    /// Creates a model with these connections. Sends nothing yet.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -68,7 +69,7 @@ impl OpenAi {
         Ok(Self { asker, config })
     }
 
-    /// Whether the key and the conversation leave this machine unencrypted.
+    /// Returns whether the key and the conversation leave this machine unencrypted.
     #[must_use]
     pub fn goes_unencrypted(&self) -> bool {
         self.asker.goes_unencrypted()
@@ -133,7 +134,8 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// A call without arguments gets its empty object: some servers parse the text.
+/// Returns the message to send: a call without arguments gets an empty object, because some servers
+/// parse the text.
 fn as_sent(message: &ChatMessage) -> Cow<'_, ChatMessage> {
     let blank = |text: &str| text.trim().is_empty();
     if !message.tool_calls.iter().any(|call| blank(&call.arguments)) {
@@ -148,14 +150,14 @@ fn as_sent(message: &ChatMessage) -> Cow<'_, ChatMessage> {
     Cow::Owned(message)
 }
 
-/// Whether OpenAI's model refuses `max_tokens`, as those do that think before they speak.
+/// Returns whether OpenAI's model refuses `max_tokens`, as reasoning models do.
 fn wants_completion_tokens(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let numbered = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
     name.starts_with("gpt-5") || name.strip_prefix('o').is_some_and(numbered)
 }
 
-/// The whole address, of which the end may be left out.
+/// Returns the whole address; `base` may omit its end.
 fn completions(base: &str) -> Result<Url, ModelError> {
     const END: &str = "/chat/completions";
     let mut url = endpoint(base, DEFAULT_OPENAI_URL)?;

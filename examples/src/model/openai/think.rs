@@ -1,19 +1,20 @@
-//! [`Think`]: tells thoughts that stand in the text, between `<think>` and `</think>`, from the answer.
+//! [`Think`]: separates thoughts in the text, between `<think>` and `</think>`, from the answer.
 
 use crate::model::answer::Pieces;
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// Thoughts in the text of one answer, wherever its pieces are cut. What is not closed is a thought to its
-/// end; a close without an open is left out.
+/// A filter for the thoughts in the text of one answer, wherever its pieces are cut. An unclosed
+/// thought extends to the end; a closing mark without an opening one is dropped.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Think {
     is_thought: bool,
-    /// Whether words of the answer have come. Blanks between a thought and them are left out.
+    /// Whether text of the answer has arrived. White space between a thought and the text is
+    /// dropped.
     has_spoken: bool,
     has_thought: bool,
-    /// What may be the beginning of a mark.
+    /// Text that may be the beginning of a mark.
     held: String,
 }
 
@@ -36,7 +37,7 @@ impl Think {
             .clone_into(&mut self.held);
     }
 
-    /// No more text comes: what is held is no mark.
+    /// Ends the text: held text is not a mark.
     pub(super) fn end(&mut self, out: &mut Pieces) {
         let held = std::mem::take(&mut self.held);
         if !held.is_empty() {
@@ -44,7 +45,7 @@ impl Think {
         }
     }
 
-    /// The text before the next mark, the mark, and the text after it.
+    /// Returns the text before the next mark, the mark, and the text after it.
     fn split<'a>(&self, text: &'a str) -> Option<(&'a str, (&'static str, &'a str))> {
         let found = self.marks().iter().filter_map(|mark| {
             let (before, after) = text.split_once(*mark)?;
@@ -53,7 +54,7 @@ impl Think {
         found.min_by_key(|(before, _)| before.len())
     }
 
-    /// How much of the end of a text may be the beginning of a mark.
+    /// Returns how much of the end of a text may be the beginning of a mark.
     fn open_end(&self, text: &str) -> usize {
         let lengths = (1..CLOSE.len()).rev();
         let begins = |length: &usize| {

@@ -1,11 +1,11 @@
-//! What a text asks of the tools of a coding agent: files, commands, and a plan of such steps.
+//! Requests for the tools of a coding agent: files, commands, and a plan of such steps.
 
 use serde_json::json;
 
 /// Most steps of a plan.
 const MAX_STEPS: usize = 20;
 
-/// What is to be done next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Call this tool, with these arguments.
@@ -14,8 +14,8 @@ pub(super) enum Next {
     Say(String),
 }
 
-/// What a text comes to, after tools have said `results`, each with whether it is a failure. `None` if it
-/// asks for nothing of the kind.
+/// Returns the next step for a text, given the `results` of tools, each with whether it is a
+/// failure. `None` if it is no such request.
 pub(super) fn next(text: &str, results: &[(String, bool)]) -> Option<Next> {
     let text = text.trim();
     if let Some(plan) = order(text, "plan:") {
@@ -33,14 +33,14 @@ fn said(results: &[(String, bool)]) -> String {
     texts.collect::<Vec<_>>().join("; ")
 }
 
-/// What follows an order, whatever the case of its letters.
+/// Returns the text after an order, ignoring case.
 fn order<'t>(text: &'t str, order: &str) -> Option<&'t str> {
     let begin = text.get(..order.len())?;
     let rest = text.get(order.len()..)?;
     begin.eq_ignore_ascii_case(order).then(|| rest.trim())
 }
 
-/// The one call that a text asks for.
+/// Returns the one call that a text asks for.
 fn call(text: &str) -> Option<(&'static str, String)> {
     let (word, rest) = text.split_once(char::is_whitespace)?;
     let rest = rest.trim();
@@ -66,7 +66,7 @@ fn call(text: &str) -> Option<(&'static str, String)> {
     Some((tool, arguments.to_string()))
 }
 
-/// Steps, of which some are calls. Each begins with a checklist, and so does the end.
+/// A plan of steps, some of them calls. Each step begins with a checklist, and so does the end.
 struct Plan<'t> {
     steps: Vec<&'t str>,
 }
@@ -110,7 +110,7 @@ impl<'t> Plan<'t> {
         Next::Say(told.join("; "))
     }
 
-    /// The list, when so many steps have come to an end.
+    /// Returns the checklist after so many steps have ended.
     fn list(&self, failed: &[bool]) -> Next {
         let line = |(number, step): (usize, &&str)| {
             let mark = match failed.get(number) {

@@ -1,4 +1,4 @@
-//! [`Command`]: what a text orders the scripted model to do.
+//! [`Command`]: the commands of the scripted model.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const MAX_WORDS: usize = 10_000;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 const MAX_CALLS: usize = 16;
 
-/// An order.
+/// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     /// Call these tools once, or as long as tools are offered.
@@ -18,17 +18,17 @@ pub(super) enum Command {
         calls: Vec<(String, String)>,
         again: bool,
     },
-    /// Say so many words, this long after one another.
+    /// Say so many words, with this pause between them.
     Slow { words: usize, pause: Duration },
     /// Fail.
     Fail(String),
-    /// Think this aloud before saying it.
+    /// Stream this as a thought before saying it.
     Think(String),
     /// Break off.
     Break,
 }
 
-/// Reads a text that begins with an order.
+/// Parses a text that begins with a command.
 pub(super) fn parse(text: &str) -> Option<Command> {
     let text = text.trim();
     let (order, rest) = split_word(text);
@@ -72,8 +72,8 @@ pub(super) fn parse(text: &str) -> Option<Command> {
 }
 
 impl Command {
-    /// The answer; `None` for that of the rules. `offered`: whether there are tools; `results`:
-    /// what tools have said already.
+    /// Returns the answer, or `None` to follow the rules. `offered`: whether there are tools;
+    /// `results`: the results of tools so far.
     pub(super) fn answer(
         &self,
         offered: bool,
@@ -110,7 +110,7 @@ impl Command {
     }
 }
 
-/// The first word and what follows it.
+/// Returns the first word and the text after it.
 fn split_word(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim())

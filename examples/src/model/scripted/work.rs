@@ -1,11 +1,11 @@
-//! What a text asks of the tools of an agent: sums, files, and the user.
+//! Requests for the tools of an agent: sums, files, and the user.
 
 use serde_json::json;
 
-/// Where a host tells of files that came with a prompt.
+/// The mark of a host's note about files that came with a prompt.
 const REMINDER: &str = "<system-reminder>";
 
-/// The tool that the text asks for, with its arguments.
+/// Returns the tool that the text asks for, with its arguments.
 pub(super) fn wanted(text: &str) -> Option<(&'static str, String)> {
     let (text, reminder) = text.split_at(text.find(REMINDER).unwrap_or(text.len()));
     let text = text.trim().trim_end_matches(['.', '?', '!']);
@@ -29,14 +29,14 @@ pub(super) fn wanted(text: &str) -> Option<(&'static str, String)> {
     Some((tool, arguments.to_string()))
 }
 
-/// What follows `is` in `what is 2 + 3` or `how much is 2 + 3`.
+/// Returns the text after `is` in `what is 2 + 3` or `how much is 2 + 3`.
 fn sum(rest: &str) -> Option<&str> {
     let (_, sum) = rest.rsplit_once("is ")?;
     let looks_like_one = |c: char| c.is_ascii_digit() || "+-*/%^(). ".contains(c);
     sum.chars().all(looks_like_one).then(|| sum.trim())
 }
 
-/// The file that is named, or the first that came with the prompt.
+/// Returns the named file, or the first one that came with the prompt.
 fn file<'t>(rest: &'t str, reminder: &'t str) -> Option<&'t str> {
     let named = rest.split_whitespace().next_back();
     let named = named.filter(|name| name.contains(['.', '/']));

@@ -1,4 +1,4 @@
-//! [`Backend`]: what a gateway does; [`ChatError`]: how a chat fails.
+//! [`Backend`]: the application behind a gateway; [`ChatError`]: the error of a chat.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::reply::{ChatReply, Gone};
 use crate::error::RpcError;
 use crate::frame::{Call, ChatSend, Plugin, Status};
 
-/// What a gateway is about: what its chats say.
+/// The application behind a gateway: it answers chats.
 ///
-/// Requests of one connection are started in the order in which they came, and run side by side on
-/// the connection's task, at most [`max_requests`](crate::server::ServerConfig::with_max_requests) at
-/// once (one at a time if they are [in order](crate::server::ServerConfig::with_in_order)). Work that
-/// blocks belongs on a task of its own. A panic ends its request with `internal error` and nothing
-/// else. When the client leaves, the futures of its requests are dropped at once.
+/// Requests of one connection start in the order of their arrival, and run concurrently on the
+/// connection's task, at most [`max_requests`](crate::server::ServerConfig::with_max_requests) at
+/// once (one at a time if they are [in order](crate::server::ServerConfig::with_in_order)). Spawn a
+/// task for work that blocks. A panic ends only its request, with `internal error`. When the client
+/// leaves, the futures of its requests are dropped at once.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,26 +45,27 @@ use crate::frame::{Call, ChatSend, Plugin, Status};
 /// ```
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// What `status` answers.
+    /// Returns the answer to `status`.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
     async fn status(&self, peer: &Arc<Peer>) -> Status;
 
-    /// What `plugin.list` answers.
+    /// Returns the answer to `plugin.list`.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
     async fn plugins(&self, peer: &Arc<Peer>) -> Vec<Plugin>;
 
-    /// Answers a chat through `reply`. On `Ok` the event `done` is sent for you.
+    /// Answers a chat through `reply`. The event `done` is sent for you, also after
+    /// [`ChatError::Failed`].
     ///
     /// # Errors
-    /// How the chat has failed; `done` is sent for you then as well.
+    /// The error of the chat.
     ///
     /// # Cancel safety
-    /// The future is dropped if the connection ends first: whatever must not be lost then belongs
-    /// on a task of its own, or behind a drop guard.
+    /// The future is dropped if the connection ends first: spawn a task, or use a drop guard, for
+    /// work that must not be lost then.
     async fn chat(
         &self,
         peer: &Arc<Peer>,
@@ -72,11 +73,11 @@ pub trait Backend: Send + Sync + 'static {
         reply: ChatReply,
     ) -> Result<(), ChatError>;
 
-    /// Carries out an [extension](crate::frame::Method::is_extension). Called only if they are
-    /// switched on. [`answer`] makes the value.
+    /// Carries out an [extension](crate::frame::Method::is_extension). Called only if extensions
+    /// are switched on. Create the value with [`answer`].
     ///
     /// # Errors
-    /// What the client is told; by default that there is no such method.
+    /// The answer to the client; by default that the method is unknown.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
@@ -84,22 +85,22 @@ pub trait Backend: Send + Sync + 'static {
         Err(RpcError::unknown_method(call.tag()))
     }
 
-    /// The connection has ended. Called once for each, whether its token was right or not.
+    /// Handles the end of a connection. Called once for each, whether its token was right or not.
     ///
     /// # Cancel safety
-    /// The future is run to its end, unless the server's drain runs out of time.
+    /// The future runs to completion, unless the server's drain reaches its deadline.
     async fn disconnected(&self, _peer: &Arc<Peer>) {}
 }
 
-/// How a chat fails.
+/// The error of a chat.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChatError {
-    /// It was not begun: the client gets an error response. As [`Failed`](Self::Failed) if
-    /// something was streamed already.
+    /// The chat did not start: the client gets an error response. Like [`Failed`](Self::Failed) if
+    /// something was already streamed.
     #[error("the chat was refused: {0}")]
     Refused(RpcError),
-    /// It has failed on the way: the client gets the event `error`, and `done`.
+    /// The chat failed while streaming: the client gets the event `error`, and `done`.
     #[error("the chat failed: {0}")]
     Failed(RpcError),
     /// The client has left.
@@ -107,10 +108,10 @@ pub enum ChatError {
     Gone(#[from] Gone),
 }
 
-/// A value as an answer.
+/// Encodes a value as an answer.
 ///
 /// # Errors
-/// If it cannot be written as JSON.
+/// The value cannot be written as JSON.
 pub fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
     Json::of(value).map_err(|error| RpcError::new(error.to_string()))
 }

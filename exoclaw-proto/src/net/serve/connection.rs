@@ -21,10 +21,10 @@ use crate::error::RpcError;
 use crate::frame::{Call, ChatSend};
 use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
-/// What a client is told when the server drains.
+/// The error text and close reason of a draining server.
 const SHUTDOWN: &str = "server shutdown";
 
-/// What all connections of a server share.
+/// The data that all connections of a server share.
 pub(super) struct Shared<B> {
     pub(super) backend: Arc<B>,
     pub(super) connection: Arc<ServerConfig>,
@@ -33,7 +33,7 @@ pub(super) struct Shared<B> {
     pub(super) next: AtomicU64,
 }
 
-/// Starts the requests of one connection.
+/// The handler of one connection, which starts its requests.
 struct Handler<B> {
     shared: Arc<Shared<B>>,
     peer: Arc<Peer>,
@@ -157,7 +157,7 @@ fn internal_error() -> RpcError {
     RpcError::new("internal error")
 }
 
-/// Runs a backend's work; `None` if it panics.
+/// Runs a backend's work. Returns `None` if it panics.
 async fn guarded<T>(what: &'static str, work: impl Future<Output = T>) -> Option<T> {
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     if outcome.is_err() {

@@ -1,4 +1,4 @@
-//! [`MemoryBackend`]: a gateway that repeats what it is told, for tests and first steps.
+//! [`MemoryBackend`]: a gateway that echoes chats, for tests and first steps.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,13 +12,13 @@ use super::reply::ChatReply;
 use crate::frame::{ChatSend, Plugin, Status, Usage};
 use crate::limits::HELLO_VERSION;
 
-/// Sessions that are counted, at most.
+/// Most sessions that are counted.
 const MAX_SESSIONS: usize = 10_000;
-/// Sessions with longer names are not counted.
+/// The longest key of a session that is counted.
 const MAX_KEY: usize = 1_024;
 
-/// Repeats every chat word by word, lists the plugins that it was given, and counts sessions. It
-/// keeps nothing else.
+/// A backend that echoes every chat word by word, lists its configured plugins, and counts
+/// sessions. It stores nothing else.
 #[derive(Debug, Default)]
 pub struct MemoryBackend {
     plugins: Vec<Plugin>,
@@ -26,7 +26,7 @@ pub struct MemoryBackend {
 }
 
 impl MemoryBackend {
-    /// A backend without plugins.
+    /// Creates a backend without plugins.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -39,7 +39,7 @@ impl MemoryBackend {
         self
     }
 
-    /// How many sessions have chatted.
+    /// Returns how many sessions have chatted.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.lock().len()

@@ -27,12 +27,12 @@ pub use options::{ServerOptions, http_config};
 pub use peer::Peer;
 pub use reply::{ChatReply, Gone};
 
-/// Why a [`Server`] does not listen.
+/// The reason why a [`Server`] cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Other machines could reach a server that asks for no token. Set one, or listen on a
-    /// loopback address.
+    /// Other machines could reach a server without a token. Set one, or listen on a loopback
+    /// address.
     #[error(transparent)]
     Auth(#[from] AuthError),
     /// The system's error. Retrying helps once the address is free.
@@ -67,15 +67,15 @@ pub struct Server<B> {
     shared: Arc<Shared<B>>,
 }
 
-/// Ends a [`Server`].
+/// A handle that ends a [`Server`].
 pub type ServerHandle = ShutdownHandle;
 
 impl<B: Backend> Server<B> {
-    /// Listens. WebSockets are served at [`WS_PATH`]; every other request goes to the HTTP service
-    /// in the options, if there is one.
+    /// Binds a listening socket. WebSockets are served at [`WS_PATH`]; every other request goes to
+    /// the HTTP service in the options, if there is one.
     ///
     /// # Errors
-    /// [`BindError`]. Without a token all the addresses have to be loopback addresses.
+    /// [`BindError`]. Without a token, all addresses must be loopback addresses.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -105,42 +105,41 @@ impl<B: Backend> Server<B> {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.server.local_addr()
     }
 
-    /// Where clients connect to, such as `ws://127.0.0.1:7200/ws`.
+    /// Returns the URL for clients, such as `ws://127.0.0.1:7200/ws`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}{WS_PATH}", self.local_addr())
     }
 
-    /// How many connections there are, and what became of others; it goes on counting while the
-    /// server runs.
+    /// Returns the server's counters, which are updated while it runs.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         self.server.counters()
     }
 
-    /// A handle that ends the server.
+    /// Returns a handle that ends the server.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
         self.server.shutdown_handle()
     }
 
-    /// The backend.
+    /// Returns the backend.
     #[must_use]
     pub fn backend(&self) -> Arc<B> {
         Arc::clone(&self.shared.backend)
     }
 
-    /// Serves until the [handle](Self::handle) drains it: then every connection may finish its
-    /// requests, new ones are refused, and it is closed with 1001.
+    /// Serves until the [handle](Self::handle) drains it. Then refuses new requests, lets every
+    /// connection finish its requests, and closes it with 1001.
     ///
     /// # Cancel safety
-    /// Dropping the future cuts all connections.
+    /// Dropping the future drops all connections.
     pub async fn run(self) -> DrainReport {
         let shared = self.shared;
         self.server

@@ -8,9 +8,8 @@ use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::server::ServerConfig;
 
-/// What is served beside and before the upgrade by default: no web pages but those of this machine
-/// may connect, and on a loopback address no foreign `Host` is served. Allow more with
-/// [`Guards::with_allowed_origin`].
+/// Returns the default HTTP configuration: only web pages of this machine may connect, and a
+/// loopback address refuses a foreign `Host`. Allow more with [`Guards::with_allowed_origin`].
 #[must_use]
 pub fn http_config() -> HttpConfig {
     let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
@@ -18,7 +17,7 @@ pub fn http_config() -> HttpConfig {
 }
 
 rpc_core::config! {
-    /// How a [`Server`](super::Server) behaves.
+    /// The configuration of a [`Server`](super::Server).
     ///
     /// ```
     /// use std::time::Duration;
@@ -33,15 +32,16 @@ rpc_core::config! {
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
-        /// Token, limits and times of each connection.
+        /// Token, limits and timeouts of each connection.
         pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
         /// Limits, guards and TLS before the upgrade, and the HTTP service beside it.
-        /// [`WS_PATH`](crate::limits::WS_PATH) upgrades in any case. Default [`http_config`]; start from it.
+        /// [`WS_PATH`](crate::limits::WS_PATH) always upgrades. Start from the default,
+        /// [`http_config`].
         pub http: HttpConfig = http_config() => with_http(HttpConfig),
-        /// Transport treatment and observer of each connection. Its write timeout ends a connection
-        /// whose client takes nothing.
+        /// Transport settings and observer of each connection. The write timeout ends a connection
+        /// whose client does not read.
         pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
-        /// How long a connection's requests may go on when the server ends. Default 5 s.
+        /// How long a connection's requests may run on when the server drains. Default 5 s.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
     }
 }

@@ -10,56 +10,56 @@ use super::reply::Gone;
 use crate::error::RpcError;
 use crate::server::{RequestId, ServerConn};
 
-/// One connection.
+/// A connection to a client.
 pub struct Peer {
     pub(super) id: u64,
     pub(super) address: SocketAddr,
     pub(super) parts: http::request::Parts,
     pub(super) handle: Handle<ServerConn>,
     pub(super) cancellation: Cancellation,
-    /// Texts are cut into pieces of this length, which fit a message even if every character has to
-    /// be escaped.
+    /// The size of the pieces that texts are cut into: they fit a message even if every character
+    /// is escaped.
     pub(super) max_text: usize,
 }
 
 impl Peer {
-    /// The connection's number on this server, from 1.
+    /// Returns the connection's number on this server, from 1.
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
     }
 
-    /// Where it comes from.
+    /// Returns the address of the client.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The upgrade request: headers, URI, and extensions that an upgrade hook has put there.
+    /// Returns the upgrade request: headers, URI, and extensions set by an upgrade hook.
     #[must_use]
     pub const fn parts(&self) -> &http::request::Parts {
         &self.parts
     }
 
-    /// Given when the server wants to end: finish soon. (That the client has left needs no signal:
-    /// the futures of its requests are dropped.)
+    /// Returns a signal that the server is shutting down: finish soon. (There is no signal for a
+    /// client that leaves: the futures of its requests are dropped.)
     #[must_use]
     pub fn cancellation(&self) -> Cancellation {
         self.cancellation.clone()
     }
 
-    /// Closes the connection with this frame, behind what has been written. What is still open then
-    /// ends.
+    /// Closes the connection with this frame, after everything that was written. Ends open
+    /// requests.
     pub fn close(&self, frame: CloseFrame) {
         self.handle.close_with(frame);
     }
 
-    /// Drops the line without a closing handshake, as a pulled cable does.
+    /// Drops the connection without a closing handshake, like a pulled cable.
     pub fn cut(&self) {
         self.handle.cut();
     }
 
-    /// Writes something about a request as soon as there is room. What does not fit a message ends
+    /// Writes a frame of a request as soon as there is room. A frame over the message limit ends
     /// the request with an error.
     pub(super) async fn write(
         &self,
@@ -99,7 +99,7 @@ pub(super) fn refuse(
     }
 }
 
-/// Ends a request of which something does not fit a message.
+/// Ends a request with a frame over the message limit.
 fn too_large(conn: &mut ServerConn, id: RequestId) -> Result<(), Refused> {
     let told = refuse(conn, id, &RpcError::new("the answer is too large"));
     if let Err(Refused::TooLarge { .. }) = told {

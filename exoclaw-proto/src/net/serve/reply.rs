@@ -1,4 +1,4 @@
-//! [`ChatReply`]: where a chat's answer is written to.
+//! [`ChatReply`]: the writer of a chat's answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use super::peer::Peer;
 use crate::frame::{StreamEvent, Usage};
 use crate::server::{RequestId, ServerConn};
 
-/// The client has left, or the chat has ended.
+/// The error of a write after the client has left or the chat has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the client has left")]
 pub struct Gone;
 
-/// Streams the answer of one chat. Cheap to clone.
+/// The writer of one chat's answer. Cheap to clone.
 ///
-/// What is written is on its way at once; several steps that are written without a wait between
-/// them leave together. While the client reads more slowly than the chat writes, writing waits,
-/// until the write timeout gives the client up.
+/// Writes are sent at once; several writes without a wait between them leave together. Writing
+/// waits while the client reads more slowly than the chat writes, until the write timeout
+/// disconnects the client.
 #[derive(Clone)]
 pub struct ChatReply {
     peer: Arc<Peer>,
@@ -31,14 +31,14 @@ impl ChatReply {
         Self { peer, id }
     }
 
-    /// Sends more of the answer. A text that is too long for one message is sent in several.
+    /// Sends more of the answer. A text over the message limit is sent in several messages.
     ///
     /// # Errors
     /// [`Gone`]
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: nothing of the text was sent, or, of a long one, a
-    /// beginning.
+    /// If the future is dropped before it is ready, nothing of the text was sent, or only the
+    /// beginning of a long one.
     pub async fn text(&self, text: &str) -> Result<(), Gone> {
         let mut rest = text;
         loop {
@@ -52,7 +52,7 @@ impl ChatReply {
         }
     }
 
-    /// Says what one call of the model cost.
+    /// Sends the usage of one call of the model.
     ///
     /// # Errors
     /// As for [`event`](Self::event).
@@ -63,21 +63,21 @@ impl ChatReply {
         self.event(&StreamEvent::Usage(usage)).await
     }
 
-    /// Sends any step. A [terminal](StreamEvent::is_terminal) one ends the chat. A step that does
-    /// not fit a message ends the chat with an error, and what is written afterwards is refused.
+    /// Sends any step. A [terminal](StreamEvent::is_terminal) one ends the chat. A step over the
+    /// message limit ends the chat with an error, and later writes are refused.
     ///
     /// # Errors
     /// [`Gone`]
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: nothing was sent.
+    /// If the future is dropped before it is ready, nothing was sent.
     pub async fn event(&self, event: &StreamEvent) -> Result<(), Gone> {
         self.peer
             .write(self.id, |conn| conn.event(self.id, event))
             .await
     }
 
-    /// Waits until the client has left: for work on tasks of its own, which nobody drops.
+    /// Waits until the client has left: for work on spawned tasks, which are not dropped then.
     ///
     /// # Cancel safety
     /// Cancel-safe.

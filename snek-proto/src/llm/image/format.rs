@@ -1,4 +1,4 @@
-//! Texts with images as messages to a language model.
+//! Messages with images to a language model.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,11 +11,11 @@ use super::Image;
 use super::urls::{find_urls, is_space};
 use crate::llm::chat::{Block, ChatMessage};
 
-/// How images are put into a message (Snek specification, section 11).
+/// The format of images in a message (Snek specification, section 11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ImageFormat {
-    /// Blocks of their own behind the text: [`to_openai`].
+    /// Separate blocks after the text: [`to_openai`].
     #[default]
     OpenAi,
     /// References inside the text: [`to_deepseek`].
@@ -23,7 +23,7 @@ pub enum ImageFormat {
 }
 
 impl ImageFormat {
-    /// The message of a person in this format.
+    /// Creates a person's message in this format.
     #[must_use]
     pub fn message(self, text: &str, images: &[Image]) -> ChatMessage {
         match self {
@@ -42,9 +42,9 @@ impl fmt::Display for ImageFormat {
     }
 }
 
-/// A text that names no [`ImageFormat`].
+/// The error for a text that is not the name of an [`ImageFormat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no image format: expected openai or deepseek")]
+#[error("unknown image format: expected openai or deepseek")]
 #[non_exhaustive]
 pub struct UnknownFormat;
 
@@ -60,7 +60,7 @@ impl FromStr for ImageFormat {
     }
 }
 
-/// Bytes as a `data:` URL in base 64.
+/// Encodes bytes as a `data:` URL in base 64.
 ///
 /// ```
 /// assert_eq!(snek_proto::llm::image::data_url("image/gif", b"GIF"), "data:image/gif;base64,R0lG");
@@ -80,11 +80,13 @@ fn push_data_url(out: &mut String, mime: &str, bytes: &[u8]) {
     STANDARD.encode_string(bytes, out);
 }
 
-/// A text and its images as one message: a text block first, then one block per image, in order.
+/// Combines a text and its images into one message: a text block first, then one block per image,
+/// in order.
 ///
-/// The addresses of the images are taken out of the text, and white space at its two ends. The
-/// address of an image that is not given, because it could not be fetched, stays. Nothing but
-/// addresses gives an empty text block. Without images the content is the text itself.
+/// The addresses of the images, and white space at both ends, are removed from the text. The
+/// address of an image that is not in `images`, because it could not be fetched, stays. A text of
+/// nothing but addresses becomes an empty text block. Without images the content is the text
+/// itself.
 #[must_use]
 pub fn to_openai(text: &str, images: &[Image]) -> ChatMessage {
     if images.is_empty() {
@@ -98,11 +100,11 @@ pub fn to_openai(text: &str, images: &[Image]) -> ChatMessage {
     ChatMessage::user_blocks(blocks)
 }
 
-/// A text and its images as one text block, in which each address of an image is replaced by
-/// `[image: data:…;base64,…]`, wherever and however often it stands.
+/// Combines a text and its images into one text block, in which `[image: data:…;base64,…]` replaces
+/// every occurrence of an image's address.
 ///
-/// The address of an image that is not given stays; an image whose address is not in the text is
-/// put at the end. Without images the content is the text itself.
+/// The address of an image that is not in `images` stays; an image whose address is not in the text
+/// is appended. Without images the content is the text itself.
 #[must_use]
 pub fn to_deepseek(text: &str, images: &[Image]) -> ChatMessage {
     fn push(out: &mut String, image: &Image) {
@@ -127,8 +129,8 @@ pub fn to_deepseek(text: &str, images: &[Image]) -> ChatMessage {
     ChatMessage::user_blocks(vec![Block::Text(whole)])
 }
 
-/// Copies the text, with `put` in place of each address of an image. Returns the images by
-/// address that were met.
+/// Copies the text, and calls `put` for each address of an image. Returns the images found, by
+/// address.
 fn replace<'i>(
     text: &str,
     images: &'i [Image],

@@ -2,10 +2,10 @@
 
 use super::urls::is_space;
 
-/// What is taken when nothing tells the type.
+/// The type of last resort.
 const FALLBACK: &str = "image/png";
 
-/// The image types of Python's `mimetypes`, the lenient ones too.
+/// Returns the image type from Python's `mimetypes`, including the non-strict ones.
 fn by_extension(extension: &str) -> Option<&'static str> {
     const TABLE: [(&str, &str); 26] = [
         ("png", "image/png"),
@@ -41,11 +41,11 @@ fn by_extension(extension: &str) -> Option<&'static str> {
         .map(|(_, mime)| *mime)
 }
 
-/// The MIME type of an image from its name or address and its contents.
+/// Returns the MIME type of an image, from its name or address and its contents.
 ///
-/// The extension decides, whatever its case, even against the contents; then the first bytes;
-/// then `image/png` is assumed. Only extensions of images count. An extension in front of a query
-/// or fragment counts only when the contents do not tell the type either.
+/// The extension, in any case, takes precedence over the contents; then the first bytes decide; the
+/// last resort is `image/png`. Only extensions of images count. An extension before a query or
+/// fragment counts only if the contents do not tell the type.
 #[must_use]
 pub fn detect_mime(name_or_url: &str, bytes: &[u8]) -> &'static str {
     let name = name_or_url.trim_matches(is_space);
@@ -59,7 +59,8 @@ pub fn detect_mime(name_or_url: &str, bytes: &[u8]) -> &'static str {
     extension(path).and_then(by_extension).unwrap_or(FALLBACK)
 }
 
-/// What follows the last dot of the last part of a path; dots at that part's start do not count.
+/// Returns what follows the last dot of the last part of a path; dots at the start of that part do
+/// not count.
 fn extension(path: &str) -> Option<&str> {
     let file = path.rsplit('/').next().unwrap_or_default();
     let (base, extension) = file.trim_start_matches('.').rsplit_once('.')?;

@@ -1,5 +1,5 @@
-//! Images in messages (Snek specification, section 11): finding their addresses, telling their
-//! types, and putting them before a language model.
+//! Images in messages (Snek specification, section 11): finding their addresses, detecting their
+//! types, and passing them to a language model.
 //!
 //! ```
 //! use snek_proto::llm::image::{self, Image};
@@ -30,11 +30,11 @@ pub use format::{ImageFormat, UnknownFormat, data_url, to_deepseek, to_openai};
 pub use mime::detect_mime;
 pub use urls::{extract_urls, find_urls};
 
-/// An image that was fetched. Clones share their contents.
+/// A fetched image. Clones share the contents.
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Image {
-    /// Where it came from, as it stands in the text.
+    /// Its address, as it stands in the text.
     pub url: Arc<str>,
     /// Its MIME type.
     pub mime: &'static str,
@@ -43,14 +43,14 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image whose type is found by [`detect_mime`].
+    /// Creates an image, with the type from [`detect_mime`].
     pub fn new(url: impl Into<Arc<str>>, bytes: impl Into<Bytes>) -> Self {
         let (url, bytes) = (url.into(), bytes.into());
         let mime = detect_mime(&url, &bytes);
         Self { url, mime, bytes }
     }
 
-    /// The whole image as a `data:` URL.
+    /// Returns the image as a `data:` URL.
     #[must_use]
     pub fn data_url(&self) -> String {
         data_url(self.mime, &self.bytes)

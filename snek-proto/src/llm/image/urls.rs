@@ -4,12 +4,13 @@ use std::ops::Range;
 
 const EXTENSIONS: [&str; 7] = ["png", "jpg", "jpeg", "gif", "bmp", "webp", "svg"];
 
-/// The addresses of images in a text, in order, repeated ones too.
+/// Returns the addresses of images in a text, in order, with repetitions.
 ///
 /// The specification's pattern, `https?://\S+\.(?:png|jpg|jpeg|gif|bmp|webp|svg)(?:\?\S*)?`, as it
 /// stands: case counts, each address reaches as far as it can (`http://a.png,http://b.jpg` is one),
-/// nothing has to follow the extension (`x.jpegs` gives `x.jpeg`), and a query runs to the next
-/// white space. Then `.`, `'` and `"` at the end are cut off. The time is linear in the text.
+/// anything may follow the extension (`x.jpegs` gives `x.jpeg`), and a query extends to the next
+/// white space. All trailing `.`, `'` and `"` are removed afterwards. Takes time linear in the
+/// length of the text.
 ///
 /// ```
 /// let text = r#"see "https://example.com/a.png?s=1" and http://b/c.gif."#;
@@ -25,7 +26,7 @@ pub fn extract_urls(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Where in the text the addresses of [`extract_urls`] stand.
+/// Returns the positions of the addresses that [`extract_urls`] returns.
 pub fn find_urls(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     // A match never goes over white space, and takes the last extension before it. So there is at
     // most one in each stretch without white space, and it starts at the first scheme.
@@ -65,8 +66,8 @@ fn find_in(token: &str) -> Option<Range<usize>> {
     Some(start..start + url.len())
 }
 
-/// What the pattern's `\S` does not match: Python counts four control characters as white space
-/// that Unicode does not.
+/// Returns whether the pattern's `\S` excludes a character: Python counts four control characters
+/// as white space that Unicode does not.
 pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }

@@ -1,5 +1,5 @@
-//! The JSON of tool definitions. It is written member by member, so that its order never depends
-//! on how `serde_json` keeps maps.
+//! The JSON of tool definitions, written member by member, so that the order does not depend on the
+//! map type of `serde_json`.
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -9,12 +9,12 @@ use super::{Param, ParamType, ToolDefinition};
 use crate::error::BotError;
 
 impl ToolDefinition {
-    /// A tool whose parameters are described by a JSON Schema, as tools from elsewhere are. Each
-    /// property is passed on as it is, in the order of the map; so are the schema's further
-    /// members. `null` stands for no parameters.
+    /// Creates a tool whose parameters are described by a JSON Schema, such as a tool from another
+    /// source. Each property is passed on unchanged, in the order of the map; so are the schema's
+    /// other members. `null` means no parameters.
     ///
     /// # Errors
-    /// [`BotError::ValidationError`] if the schema is not one of an object.
+    /// [`BotError::ValidationError`] if the schema does not describe an object.
     pub fn from_schema(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -28,7 +28,7 @@ impl ToolDefinition {
         let mut members = match schema {
             Value::Object(members) => members,
             Value::Null => return Ok(tool),
-            _ => return Err(wrong("the schema is no object")),
+            _ => return Err(wrong("the schema is not an object")),
         };
         match members.remove("type") {
             None => {}
@@ -38,12 +38,12 @@ impl ToolDefinition {
         let required = match members.remove("required") {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(names)) => names,
-            Some(_) => return Err(wrong("the schema's \"required\" is no list")),
+            Some(_) => return Err(wrong("the schema's \"required\" is not a list")),
         };
         let properties = match members.remove("properties") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(properties)) => properties,
-            Some(_) => return Err(wrong("the schema's \"properties\" is no object")),
+            Some(_) => return Err(wrong("the schema's \"properties\" is not an object")),
         };
         tool.params = properties
             .into_iter()

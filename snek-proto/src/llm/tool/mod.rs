@@ -1,4 +1,4 @@
-//! Tools as a language model is told about them (Snek specification, section 12).
+//! Definitions of tools for a language model (Snek specification, section 12).
 //!
 //! ```
 //! use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
@@ -25,12 +25,12 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-/// The type of a parameter: the specification's table has these six. What has no place there, a
-/// float for example, is [`String`](Self::String).
+/// The type of a parameter: one of the six in the specification's table. Any other type, such as a
+/// float, is [`String`](Self::String).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParamType {
-    /// A text, or anything else.
+    /// A text, or any other type.
     #[default]
     String,
     /// A whole number.
@@ -46,8 +46,8 @@ pub enum ParamType {
 }
 
 impl ParamType {
-    /// The type for a Python annotation: `str`, `int`, `bool`, `list`, `dict` and `None` exactly;
-    /// `string` for every other, `float` and `list[str]` too.
+    /// Returns the type of a Python annotation: `str`, `int`, `bool`, `list`, `dict` or `None`
+    /// exactly; every other one is a `string`, including `float` and `list[str]`.
     #[must_use]
     pub fn from_python(name: &str) -> Self {
         match name {
@@ -60,7 +60,7 @@ impl ParamType {
         }
     }
 
-    /// The word of JSON Schema.
+    /// Returns the type's name in JSON Schema.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -83,12 +83,12 @@ pub struct Param {
     description: Option<String>,
     default: Option<Value>,
     items: Option<ParamType>,
-    /// Stands for everything above, and whether it is required.
+    /// Replaces everything above; and whether the parameter is required.
     schema: Option<(Value, bool)>,
 }
 
 impl Param {
-    /// A parameter that is required.
+    /// Creates a required parameter.
     pub fn new(name: impl Into<String>, kind: ParamType) -> Self {
         Self {
             name: name.into(),
@@ -100,23 +100,22 @@ impl Param {
         }
     }
 
-    /// Makes it optional. The default is written as the JSON value that it is; `null`, `false`,
-    /// `0` and empty ones are defaults too.
+    /// Makes the parameter optional. The default is written as this JSON value; `null`, `false`,
+    /// `0` and empty values are defaults too.
     #[must_use]
     pub fn with_default(mut self, value: impl Into<Value>) -> Self {
         self.default = Some(value.into());
         self
     }
 
-    /// Adds a description for the model. The specification has none; the default is to leave it
-    /// out.
+    /// Adds a description for the model. The specification has none, so it is omitted by default.
     #[must_use]
     pub fn with_description(mut self, text: impl Into<String>) -> Self {
         self.description = Some(text.into());
         self
     }
 
-    /// Says what a list holds. The specification leaves it out, but some services refuse lists
+    /// Sets the type of a list's items. The specification omits it, but some services refuse lists
     /// without it. Has no effect on other types.
     #[must_use]
     pub fn with_items(mut self, kind: ParamType) -> Self {
@@ -124,13 +123,13 @@ impl Param {
         self
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether a call must give it: it has no default.
+    /// Returns whether the parameter is required: it has no default.
     #[must_use]
     pub const fn is_required(&self) -> bool {
         match &self.schema {
@@ -140,8 +139,8 @@ impl Param {
     }
 }
 
-/// A tool. Serializes as the specification's function definition, with properties in the order of
-/// the parameters.
+/// The definition of a tool. Serializes as the specification's function definition, with properties
+/// in the order of the parameters.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolDefinition {
@@ -153,7 +152,7 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// A tool without parameters. The description may be empty.
+    /// Creates a tool without parameters. The description may be empty.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -163,9 +162,9 @@ impl ToolDefinition {
         }
     }
 
-    /// Adds a parameter, or replaces the one of this name in its place.
+    /// Adds a parameter, or replaces the one with this name in place.
     ///
-    /// `self` and names that start with `*` (Python's collecting parameters) are left out.
+    /// `self` and names that start with `*` (Python's collecting parameters) are ignored.
     #[must_use]
     pub fn param(mut self, param: Param) -> Self {
         if param.name == "self" || param.name.starts_with('*') {
@@ -178,33 +177,33 @@ impl ToolDefinition {
         self
     }
 
-    /// The name that a call uses.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it does, for the model.
+    /// Returns the description for the model.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The parameters in order.
+    /// Returns the parameters in order.
     #[must_use]
     pub fn params(&self) -> &[Param] {
         &self.params
     }
 
-    /// The definition as a value. Serializing `self` keeps the order of the parameters; a
-    /// [`Value`] sorts them by name, unless `serde_json` is told otherwise.
+    /// Returns the definition as a value. Serializing `self` keeps the order of the parameters; a
+    /// [`Value`] sorts them by name, unless `serde_json` preserves their order.
     #[must_use]
     pub fn to_value(&self) -> Value {
         // Strings as keys and JSON as values cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Whether a method of this name is never offered as a tool: it starts with `_`, or is
+    /// Returns whether a method of this name is never offered as a tool: it starts with `_`, or is
     /// `serialize` or `handle`.
     #[must_use]
     pub fn is_excluded(name: &str) -> bool {

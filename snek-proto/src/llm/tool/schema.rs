@@ -8,12 +8,12 @@ use super::ToolDefinition;
 use crate::error::BotError;
 
 impl ToolDefinition {
-    /// A tool whose parameters are the fields of a struct: types, defaults and descriptions as
-    /// `schemars` gives them, sorted by name. More than the specification's table can come out,
-    /// `number` for example. A unit has no parameters.
+    /// Creates a tool whose parameters are the fields of a struct: types, defaults and descriptions
+    /// from `schemars`, sorted by name. Types outside the specification's table are possible, such
+    /// as `number`. A unit has no parameters.
     ///
     /// # Errors
-    /// [`BotError::ValidationError`] if the type is no struct with named fields.
+    /// [`BotError::ValidationError`] if the type is not a struct with named fields.
     pub fn from_type<T: JsonSchema>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -40,7 +40,7 @@ impl ToolDefinition {
 fn not_an_object<T: JsonSchema>() -> BotError {
     BotError::ValidationError {
         what: "parameters".into(),
-        why: format!("{} is no struct with named fields", T::schema_name()),
+        why: format!("{} is not a struct with named fields", T::schema_name()),
     }
 }
 

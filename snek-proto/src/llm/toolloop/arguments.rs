@@ -1,9 +1,9 @@
-//! Arguments of a call: from a model's text to a map, and to a form that can be compared.
+//! Arguments of a call: parsing them, and a canonical form to compare them.
 
 use rpc_core::{Limits, json};
 use serde_json::{Map, Value};
 
-/// Reads the text of the arguments. Nothing at all stands for no arguments.
+/// Parses the text of the arguments. An empty text means no arguments.
 pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
     if json::first_byte(text).is_none() {
         return Ok(Map::new());
@@ -15,7 +15,7 @@ pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Compact JSON with all members sorted, whichever order the map keeps.
+/// Returns compact JSON with all members sorted, whatever the order of the map.
 pub(super) fn canonical(arguments: &Map<String, Value>) -> String {
     let mut out = String::new();
     write_map(arguments, &mut out);

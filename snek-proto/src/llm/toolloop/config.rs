@@ -3,12 +3,13 @@
 use crate::limits::{MAX_CONSECUTIVE_TOOL_ERRORS, MAX_REPEATED_TOOL_CALLS, MAX_TOOL_CALL_DEPTH};
 
 rpc_core::config! {
-    /// When a [`ToolLoop`](super::ToolLoop) ends by itself. The defaults are the specification's.
+    /// The limits of a [`ToolLoop`](super::ToolLoop). The defaults are the specification's.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ToolLoopConfig {
-        /// How often the model is asked with tools. Default 25. With 0 it is asked without them.
+        /// How often the model is asked with tools. Default 25. With 0 it is only asked without
+        /// them.
         pub max_rounds: usize = MAX_TOOL_CALL_DEPTH => with_max_rounds,
-        /// How often one tool is run with the same arguments. Default 5. With 0 nothing is run.
+        /// How often one tool runs with the same arguments. Default 5. With 0 no tool runs.
         pub max_repeated: usize = MAX_REPEATED_TOOL_CALLS => with_max_repeated,
         /// How many errors in a row stop the loop. Default 3. 0 counts as 1.
         pub max_consecutive_errors: usize = MAX_CONSECUTIVE_TOOL_ERRORS

@@ -1,5 +1,5 @@
-//! [`ToolLoop`]: who has to do what next while a language model calls tools, without IO (Snek
-//! specification, section 12).
+//! [`ToolLoop`]: the steps of a conversation in which a language model calls tools, without IO
+//! (Snek specification, section 12).
 //!
 //! ```
 //! use std::time::Instant;
@@ -56,56 +56,56 @@ use crate::error::BotError;
 use crate::llm::chat::{ChatMessage, Role, text_of};
 use round::Round;
 
-/// What the driver of a [`ToolLoop`] has to do. Exhaustive: a driver has to know them all.
+/// The next step for the driver of a [`ToolLoop`]. Exhaustive: a driver has to handle all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Append [`ToolLoop::take_messages`] to the conversation, ask the model, and hand its message
     /// to [`ToolLoop::on_answer`].
     Ask {
-        /// Whether to offer the tools. Without them the model has to answer in words.
+        /// Whether to offer the tools. Without them the model has to answer with a text.
         with_tools: bool,
     },
     /// Run this tool and hand its result to [`ToolLoop::on_result`].
     Run(Call),
-    /// The model's last words. The loop is over.
+    /// The model's final text. The loop is over.
     Done(String),
-    /// The loop was stopped: [`BotError::ToolError`]. The conversation can go on after
+    /// The loop was stopped: [`BotError::ToolError`]. The conversation can continue after
     /// [`ToolLoop::take_messages`].
     Abort(BotError),
 }
 
-/// A call that is to be run.
+/// A tool call to run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Call {
-    /// Names it in [`ToolLoop::on_result`].
+    /// The id for [`ToolLoop::on_result`].
     pub id: String,
     /// The tool. It may not exist.
     pub name: String,
-    /// The arguments, parsed.
+    /// The parsed arguments.
     pub arguments: Map<String, Value>,
 }
 
-/// One loop of tool calls: from a question to the model's answer in words.
+/// One loop of tool calls, from a question to the model's final text.
 ///
 /// - The model is asked with tools at most `max_rounds` times, and then once without them. If it
-///   calls tools even then, the loop is stopped.
-/// - A call of one tool with the same arguments is run `max_repeated` times; further ones are
+///   still calls tools, the loop stops.
+/// - A call of one tool with the same arguments runs at most `max_repeated` times; further ones are
 ///   refused. Arguments are compared as JSON, so order and spacing do not matter.
-/// - After `max_consecutive_errors` errors in a row the loop is stopped, in the middle of a round
-///   too. An error is a tool that failed, arguments that are no JSON object, a repeated call, or
-///   one that the circuit breaker refused. Each success starts the count again.
+/// - After `max_consecutive_errors` errors in a row the loop stops, even in the middle of a round.
+///   An error is a failed tool, arguments that are not a JSON object, a repeated call, or one that
+///   the circuit breaker refused. Each success resets the count.
 /// - Every call of the model gets exactly one message as its answer, in the order of the calls.
-///   Refused calls, and those left over when the loop is stopped, get a text that says so.
-/// - The circuit breaker, which may be shared by many loops, is asked before each run and told how
-///   it ended. Refusals by the loop do not count there.
+///   Refused calls, and those still open when the loop stops, get a text that says so.
+/// - The circuit breaker, which many loops may share, is asked before each run and gets the result.
+///   It does not count refusals by the loop.
 ///
-/// Calls are run one at a time. A call whose id is empty, or came before in the same message, gets
-/// an id of its own, in the model's message too; all else in it is repeated as it came.
+/// Calls run one at a time. A call whose id is empty, or occurred before in the same message, gets
+/// a new id, also in the model's message; the rest of the message is unchanged.
 ///
-/// While [`Action::Run`] is out, the loop holds a permit of the circuit breaker. Call
-/// [`cancel`](Self::cancel) if you give up before the result, or a half-open circuit stays one
-/// place short.
+/// During [`Action::Run`] the loop holds a permit of the circuit breaker. Call
+/// [`cancel`](Self::cancel) if you give up before the result, or the permit of a half-open circuit
+/// is lost.
 #[derive(Debug)]
 pub struct ToolLoop {
     config: ToolLoopConfig,
@@ -121,17 +121,17 @@ pub struct ToolLoop {
 
 #[derive(Debug)]
 enum State {
-    /// The model is to be asked.
+    /// The model has to be asked.
     Asking,
-    /// Its calls are worked off.
+    /// Its calls are being answered.
     Working(Round),
-    /// One of them is run by the driver.
+    /// The driver runs one of them.
     Running(Round, Call, Permit),
     Over(Result<String, BotError>),
 }
 
 impl ToolLoop {
-    /// A loop whose first action is to ask the model.
+    /// Creates a loop whose first action is to ask the model.
     #[must_use]
     pub fn new(config: ToolLoopConfig) -> Self {
         Self {
@@ -144,8 +144,7 @@ impl ToolLoop {
         }
     }
 
-    /// What is to be done now: the same again until it is done. Calls that must not be run are
-    /// answered on the way.
+    /// Returns the next step, and the same one until it is done. Answers calls that must not run.
     pub fn next_action(&mut self, breaker: &mut CircuitBreaker, now: Instant) -> Action {
         loop {
             match &self.state {
@@ -164,7 +163,7 @@ impl ToolLoop {
         }
     }
 
-    /// Takes the model's answer to [`Action::Ask`]. Returns whether one was awaited; if not,
+    /// Takes the model's answer to [`Action::Ask`]. Returns whether an answer was expected; if not,
     /// nothing changes.
     pub fn on_answer(&mut self, answer: ChatMessage) -> bool {
         if !matches!(self.state, State::Asking) {
@@ -191,9 +190,9 @@ impl ToolLoop {
         true
     }
 
-    /// Takes the result of the call that [`Action::Run`] named. A string is repeated to the model
-    /// as it is, any other value as compact JSON, an error as `Error: ` and its text. Returns
-    /// whether this call was awaited; if not, nothing changes.
+    /// Takes the result of the call that [`Action::Run`] named. The model gets a string as it is,
+    /// any other value as compact JSON, and an error as `Error: ` and its text. Returns whether
+    /// this result was expected; if not, nothing changes.
     pub fn on_result(
         &mut self,
         id: &str,
@@ -218,9 +217,9 @@ impl ToolLoop {
         true
     }
 
-    /// The call that [`Action::Run`] named cannot be run: there is no such tool, or an argument is
-    /// missing. This is an error, but not one of the circuit breaker, which guards the running.
-    /// Returns whether this call was awaited; if not, nothing changes.
+    /// Reports that the call of [`Action::Run`] cannot run: there is no such tool, or an argument
+    /// is missing. This is an error, but not a failure for the circuit breaker. Returns whether a
+    /// result of this call was expected; if not, nothing changes.
     pub fn on_refused(&mut self, id: &str, why: &str, breaker: &mut CircuitBreaker) -> bool {
         let Some((round, call, permit)) = self.take_running(id) else {
             return false;
@@ -230,8 +229,8 @@ impl ToolLoop {
         true
     }
 
-    /// Gives the loop up: the next action is [`Action::Abort`], open calls are answered, and the
-    /// circuit breaker gets its permit back. A loop that is over stays as it is.
+    /// Stops the loop: answers open calls, returns the permit to the circuit breaker, and makes
+    /// [`Action::Abort`] the next action. Has no effect on a loop that is over.
     pub fn cancel(&mut self, breaker: &mut CircuitBreaker) {
         let message = || "cancelled".to_owned();
         match std::mem::replace(&mut self.state, State::Asking) {
@@ -245,15 +244,15 @@ impl ToolLoop {
         }
     }
 
-    /// Takes the messages that belong to the conversation: the model's message as it came, then
-    /// one message per call in order. Those of a round come when it is over, so a conversation
-    /// never holds a call without its answer.
+    /// Takes the messages that belong to the conversation: the model's message, then one message
+    /// per call in order. Those of a round are available when it is over, so a conversation never
+    /// contains a call without its answer.
     #[must_use]
     pub fn take_messages(&mut self) -> Vec<ChatMessage> {
         std::mem::take(&mut self.ready)
     }
 
-    /// How many questions with tools were answered.
+    /// Returns how many questions with tools the model has answered.
     #[must_use]
     pub const fn rounds(&self) -> usize {
         self.rounds
@@ -300,7 +299,7 @@ impl ToolLoop {
         }
     }
 
-    /// Answers the current call with an error, which may be one too many.
+    /// Answers the current call with an error, which may stop the loop.
     fn fail(&mut self, round: Round, tool: &str, why: &str) {
         self.errors += 1;
         let round = round.answered(format!("Error: {why}"));
@@ -332,7 +331,7 @@ fn tool_error(tool: String, message: String) -> BotError {
     BotError::ToolError { tool, message }
 }
 
-/// The specification's error as a text for the model.
+/// Returns the specification's error as a text for the model.
 fn breaker_open(open: BreakerOpen) -> String {
     BotError::CircuitBreakerOpenError {
         retry_after: open.retry_after.unwrap_or_default(),
@@ -340,7 +339,7 @@ fn breaker_open(open: BreakerOpen) -> String {
     .to_string()
 }
 
-/// A model's message whatever role it claims.
+/// Turns a message of any role into one of the model.
 fn as_assistant(mut message: ChatMessage) -> ChatMessage {
     message.role = Role::Assistant;
     message

@@ -13,7 +13,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Every call gets an id that no other call of the message has.
+    /// Creates a round. Every call gets an id that is unique in the message.
     pub(super) fn new(message: ChatMessage, number: usize) -> Self {
         let mut message = as_assistant(message);
         let mut taken: HashSet<String> = message
@@ -43,7 +43,7 @@ impl Round {
         }
     }
 
-    /// The first call without an answer.
+    /// Returns the first call without an answer.
     pub(super) fn next_call(&self) -> Option<&ToolCall> {
         self.message.tool_calls.get(self.answers.len())
     }
@@ -57,7 +57,7 @@ impl Round {
         self
     }
 
-    /// The message and all the answers, with this one for the calls that have none.
+    /// Returns the message and all the answers, with this text for the calls that have none.
     pub(super) fn finish(mut self, text: &str) -> impl Iterator<Item = ChatMessage> {
         while self.next_call().is_some() {
             self = self.answered(text.to_owned());

@@ -1,4 +1,4 @@
-//! [`Backend`]: what a server is about.
+//! [`Backend`]: the application behind a server.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::Peer;
 use crate::error::RpcError;
 use crate::frame::{Call, User};
 
-/// What a server is about: who may log in, and what calls do.
+/// The application behind a server: it checks logins and carries out calls.
 ///
-/// Calls of one connection are started in the order in which they came, and run concurrently on
-/// the connection's task, at most [`max_requests`](crate::server::ServerConfig::with_max_requests) at once; their
-/// answers may come in any order. What a call does before it first waits is done before the next
-/// call starts, so a backend that posts at once keeps the order of a client's messages. Work that
-/// blocks belongs on a task of its own. A panic in a call answers it with `internal error` and
-/// nothing else.
+/// Calls of one connection start in the order of their arrival, and run concurrently on the
+/// connection's task, at most [`max_requests`](crate::server::ServerConfig::with_max_requests) at
+/// once; they may be answered in any order. A call runs to its first wait before the next one
+/// starts, so a backend that posts before it waits keeps the order of a client's messages. Spawn a
+/// task for work that blocks. A panic in a call ends only that call, with the answer `internal
+/// error`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,10 +45,10 @@ use crate::frame::{Call, User};
 /// ```
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// Checks credentials. `Ok` is the user's record, which the client gets as its answer.
+    /// Checks credentials. Returns the user's record, which is the answer to the client.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The answer to the client.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
@@ -59,33 +59,33 @@ pub trait Backend: Send + Sync + 'static {
         password: &Secret<Str>,
     ) -> Result<User, RpcError>;
 
-    /// A login has succeeded: from now on [`Peer::push`] reaches the client. Called before the
-    /// client gets its answer, so that its next call finds everything in place.
+    /// Handles a successful login: from now on [`Peer::push`] reaches the client. Called before the
+    /// client gets its answer, so everything is set up before its next call.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
     async fn logged_in(&self, _peer: &Arc<Peer>, _user: &User) {}
 
-    /// Carries out a call of a client that is logged in; never a login. [`answer`] makes the value.
+    /// Carries out a call of a logged-in client; never a login. Create the value with [`answer`].
     ///
     /// # Errors
-    /// What the client is told.
+    /// The answer to the client.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
     async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError>;
 
-    /// The connection has ended. Called once for each, logged in or not.
+    /// Handles the end of a connection. Called once for each, logged in or not.
     ///
     /// # Cancel safety
-    /// The future is run to its end, unless the server's drain runs out of time.
+    /// The future runs to completion, unless the server's drain reaches its deadline.
     async fn disconnected(&self, _peer: &Arc<Peer>) {}
 }
 
-/// A value as an answer.
+/// Encodes a value as an answer.
 ///
 /// # Errors
-/// If it cannot be written as JSON.
+/// The value cannot be written as JSON.
 pub fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
     Json::of(value).map_err(|error| RpcError::new(error.to_string()))
 }

@@ -20,7 +20,7 @@ use crate::error::RpcError;
 use crate::hub::ConnId;
 use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
-/// What the connections of a server have in common.
+/// The data that all connections of a server share.
 pub(super) struct Shared<B> {
     pub(super) backend: Arc<B>,
     pub(super) connection: Arc<ServerConfig>,
@@ -29,7 +29,7 @@ pub(super) struct Shared<B> {
     pub(super) next: AtomicU64,
 }
 
-/// Starts the calls of one connection.
+/// The handler of one connection, which starts its calls.
 struct Handler<B> {
     shared: Arc<Shared<B>>,
     peer: Arc<Peer>,
@@ -122,7 +122,7 @@ async fn login<B: Backend>(
     });
 }
 
-/// A panic of a backend becomes an error that says nothing about it.
+/// Runs a backend's work. A panic becomes an error without details.
 async fn guarded<T>(work: impl Future<Output = Result<T, RpcError>>) -> Result<T, RpcError> {
     AssertUnwindSafe(work)
         .catch_unwind()

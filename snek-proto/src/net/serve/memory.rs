@@ -13,9 +13,9 @@ use crate::frame::{Call, Channel, Final, User};
 use crate::hub::{ConnId, Hub, HubConfig, HubError};
 use crate::id::ChannelUid;
 
-/// A whole platform in memory: for tests of bots, for demonstrations, for a small team.
+/// A whole platform in memory, for tests of bots, demonstrations and small teams.
 ///
-/// Every user is in every channel that was [added](Self::with_channel). Nothing is stored.
+/// Every user is a member of every channel that was [added](Self::with_channel). Nothing is stored.
 ///
 /// ```
 /// use snek_proto::net::MemoryBackend;
@@ -45,13 +45,13 @@ impl Default for MemoryBackend {
 }
 
 impl MemoryBackend {
-    /// No users, no channels.
+    /// Creates a backend without users and channels.
     #[must_use]
     pub fn new() -> Self {
         Self::with_limits(HubConfig::default())
     }
 
-    /// No users, no channels, and these bounds.
+    /// Creates a backend without users and channels, and with these limits.
     #[must_use]
     pub fn with_limits(limits: HubConfig) -> Self {
         let state = State {
@@ -66,8 +66,7 @@ impl MemoryBackend {
         }
     }
 
-    /// Adds a public channel with all users in it. A uid that is none, or that exists, is logged
-    /// and left out.
+    /// Adds a public channel with all users in it. Logs and skips an invalid or existing uid.
     #[must_use]
     pub fn with_channel(self, uid: &str, name: &str) -> Self {
         if let Err(error) = self.add_channel(uid, name) {
@@ -76,7 +75,7 @@ impl MemoryBackend {
         self
     }
 
-    /// Adds a user to all channels. A name that exists is logged and left out.
+    /// Adds a user to all channels. Logs and skips a name that exists.
     #[must_use]
     pub fn with_user(self, username: &str, password: &str, nick: &str) -> Self {
         if let Err(error) = self.add_user(User::new(username, nick), password) {
@@ -85,7 +84,7 @@ impl MemoryBackend {
         self
     }
 
-    /// Lets everybody in: a login with an unknown name makes a user with that password.
+    /// Accepts everyone: a login with an unknown name creates a user with that password.
     #[must_use]
     pub fn open(self) -> Self {
         self.lock().open = true;
@@ -118,7 +117,7 @@ impl MemoryBackend {
         self.lock().add_user(user, password)
     }
 
-    /// The channel for direct messages between two users.
+    /// Returns the channel for direct messages between two users.
     ///
     /// # Errors
     /// [`HubError`].
@@ -147,21 +146,21 @@ impl MemoryBackend {
         sent
     }
 
-    /// Whether a user has a connection that is logged in.
+    /// Returns whether a user has a connection that is logged in.
     #[must_use]
     pub fn is_online(&self, username: &str) -> bool {
         !self.lock().peers_of(username).is_empty()
     }
 
-    /// Cuts every line of a user, without a closing handshake: to see whether a bot comes back.
-    /// Returns how many there were.
+    /// Drops every connection of a user without a closing handshake, to test whether a bot
+    /// reconnects. Returns how many there were.
     pub fn cut(&self, username: &str) -> usize {
         let peers = self.lock().peers_of(username);
         peers.iter().for_each(|peer| peer.cut());
         peers.len()
     }
 
-    /// Changes the hub and sends what follows from it.
+    /// Changes the hub and sends the resulting frames.
     pub fn with_hub<R>(&self, change: impl FnOnce(&mut Hub) -> R) -> R {
         let mut state = self.lock();
         let result = change(&mut state.hub);
@@ -195,7 +194,7 @@ impl State {
         self.peers.values().filter(of_user).cloned().collect()
     }
 
-    /// Hands the hub's frames to the connections. Pushing does not wait, so it is done under the
+    /// Hands the hub's frames to the connections. Pushing does not wait, so it happens under the
     /// lock, which keeps the order.
     fn flush(&mut self) {
         while let Some((conn, text)) = self.hub.poll_transmit() {

@@ -50,14 +50,14 @@ pub struct Server<B> {
     shared: Arc<Shared<B>>,
 }
 
-/// Ends a [`Server`].
+/// A handle that ends a [`Server`].
 pub type ServerHandle = ShutdownHandle;
 
 impl<B: Backend> Server<B> {
-    /// Listens.
+    /// Binds a listening socket.
     ///
     /// # Errors
-    /// The system's error, if the address cannot be had.
+    /// The system's error if the address cannot be bound.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -83,42 +83,41 @@ impl<B: Backend> Server<B> {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.server.local_addr()
     }
 
-    /// Where clients connect to, such as `ws://127.0.0.1:8080/rpc.ws`.
+    /// Returns the URL for clients, such as `ws://127.0.0.1:8080/rpc.ws`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}/rpc.ws", self.local_addr())
     }
 
-    /// How many connections there are, and what became of others; it goes on counting while the
-    /// server runs.
+    /// Returns the server's counters, which are updated while it runs.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         self.server.counters()
     }
 
-    /// A handle that ends the server.
+    /// Returns a handle that ends the server.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
         self.server.shutdown_handle()
     }
 
-    /// The backend.
+    /// Returns the backend.
     #[must_use]
     pub fn backend(&self) -> Arc<B> {
         Arc::clone(&self.shared.backend)
     }
 
-    /// Serves until the [handle](Self::handle) drains it: then every connection may finish its
-    /// calls and is closed with 1001.
+    /// Serves until the [handle](Self::handle) drains it. Then lets every connection finish its
+    /// calls, and closes it with 1001.
     ///
     /// # Cancel safety
-    /// Dropping the future cuts all connections.
+    /// Dropping the future drops all connections.
     pub async fn run(self) -> DrainReport {
         let shared = self.shared;
         self.server

@@ -1,4 +1,4 @@
-//! [`ServerOptions`], and what is served before the upgrade.
+//! [`ServerOptions`], and the default HTTP configuration.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use rpc_core::net::server::HttpConfig;
 use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::server::ServerConfig;
 
-/// What is served before the upgrade by default: every path upgrades, no web pages may connect, and on
-/// a loopback address no foreign `Host` is served. Allow more with
+/// Returns the default HTTP configuration: every path upgrades, no web pages may connect, and a
+/// loopback address refuses a foreign `Host`. Allow more with
 /// [`Guards::with_allowed_origin`](rpc_core::net::server::Guards::with_allowed_origin).
 #[must_use]
 pub fn http_config() -> HttpConfig {
@@ -17,7 +17,7 @@ pub fn http_config() -> HttpConfig {
 }
 
 rpc_core::config! {
-    /// How a [`Server`](super::Server) behaves.
+    /// The configuration of a [`Server`](super::Server).
     ///
     /// ```
     /// use std::time::Duration;
@@ -31,14 +31,14 @@ rpc_core::config! {
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
-        /// Limits and times of each connection.
+        /// Limits and timeouts of each connection.
         pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
-        /// Limits, guards and TLS before the upgrade. Every path upgrades unless you name some. Default
-        /// [`http_config`]; start from it.
+        /// Limits, guards and TLS before the upgrade. Every path upgrades unless you list some.
+        /// Start from the default, [`http_config`].
         pub http: HttpConfig = http_config() => with_http(HttpConfig),
-        /// Transport treatment and observer of each connection.
+        /// Transport settings and observer of each connection.
         pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
-        /// How long a connection's calls may go on when the server ends. Default 5 s.
+        /// How long a connection's calls may run on when the server drains. Default 5 s.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
     }
 }

@@ -9,7 +9,7 @@ use rpc_core::{CloseFrame, Refused, Text};
 use crate::hub::ConnId;
 use crate::server::ServerConn;
 
-/// One connection.
+/// A connection to a client.
 pub struct Peer {
     pub(super) id: ConnId,
     pub(super) address: SocketAddr,
@@ -19,32 +19,32 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The connection's number on this server.
+    /// Returns the connection's number on this server.
     #[must_use]
     pub const fn id(&self) -> ConnId {
         self.id
     }
 
-    /// Where it comes from.
+    /// Returns the address of the client.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The upgrade request: headers, URI, and extensions that an upgrade hook has put there.
+    /// Returns the upgrade request: headers, URI, and extensions set by an upgrade hook.
     #[must_use]
     pub const fn parts(&self) -> &http::request::Parts {
         &self.parts
     }
 
-    /// Given when the server wants to end: finish soon.
+    /// Returns a signal that the server is shutting down: finish soon.
     #[must_use]
     pub fn cancellation(&self) -> Cancellation {
         self.cancellation.clone()
     }
 
     /// Pushes an encoded event to the client, without waiting. Frames arrive in the order of the
-    /// calls. A client that does not read them fast enough is disconnected with 1013.
+    /// calls. A client that reads too slowly is disconnected with 1013.
     pub fn push(&self, event: Text) {
         let pushed = self.handle.with(|conn| conn.push(event));
         if pushed == Err(Refused::QueueFull) {
@@ -57,7 +57,7 @@ impl Peer {
         self.handle.close_with(frame);
     }
 
-    /// Drops the line without a closing handshake, as a pulled cable does.
+    /// Drops the connection without a closing handshake, like a pulled cable.
     pub fn cut(&self) {
         self.handle.cut();
     }

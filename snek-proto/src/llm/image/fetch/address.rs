@@ -1,14 +1,14 @@
-//! Which addresses are on the public internet, and which of them may be asked.
+//! Which addresses are on the public internet, and which of them a fetcher may contact.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address belongs to a single host on the public internet, and so to none of this
-/// machine's own networks.
+/// Returns whether an address belongs to a single host on the public internet, and not to a network
+/// of this machine.
 ///
-/// Not public are loopback, private, link-local, shared (`100.64/10`), unspecified,
+/// These are not public: loopback, private, link-local, shared (`100.64/10`), unspecified,
 /// multicast, broadcast, benchmark, documentation and reserved addresses, and IPv6 addresses
-/// outside of `2000::/3`. An IPv6 address that stands for an IPv4 one (mapped, NAT64, 6to4) is what
-/// that one is.
+/// outside of `2000::/3`. An IPv6 address that embeds an IPv4 address (mapped, NAT64, 6to4) is
+/// public if that one is.
 #[must_use]
 pub const fn is_public(address: IpAddr) -> bool {
     match address {

@@ -5,25 +5,26 @@ use std::time::Duration;
 
 use super::resolve::LookupError;
 
-/// Why an image was not fetched. No variant holds the address that was asked for, which may carry
+/// The reason why an image was not fetched. No variant contains the requested URL, which may hold
 /// secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The address, or one that it led to, is no URL. Never worth a retry.
+    /// The address, or one that it redirected to, is not a URL. A retry does not help.
     #[error("not a URL: {why}")]
     BadUrl {
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// The address, or one that it led to, is neither `http` nor `https`. Never worth a retry.
-    #[error("the scheme {scheme} is not fetched")]
+    /// The address, or one that it redirected to, is neither `http` nor `https`. A retry does not
+    /// help.
+    #[error("the scheme {scheme} is not supported")]
     Scheme {
         /// The scheme.
         scheme: String,
     },
-    /// The host, or one that it led to, is not on the public internet, and not allowed. It was
-    /// not contacted. Never worth a retry.
+    /// The host, or one that it redirected to, is neither on the public internet nor allowed. It
+    /// was not contacted. A retry does not help.
     #[error("{address} is not a public address")]
     PrivateAddress {
         /// The host's address; the first one, if it has several.
@@ -32,29 +33,29 @@ pub enum FetchError {
     /// The host's name has no address. A retry may help.
     #[error("the name was not found: {message}")]
     Lookup {
-        /// What the lookup said.
+        /// The error of the lookup.
         message: String,
     },
-    /// The server led on and on. Not worth a retry.
+    /// The server redirected too often. A retry does not help.
     #[error("more than {max} redirects")]
     TooManyRedirects {
         /// The limit.
         max: usize,
     },
-    /// The server answered with another status than 200. A retry may help if it is 429 or 5xx.
+    /// The server answered with a status other than 200. A retry may help if it is 429 or 5xx.
     #[error("the server answered {code}")]
     Status {
         /// The HTTP status.
         code: u16,
     },
-    /// The image has more bytes than are taken. Not worth a retry.
+    /// The image has more bytes than the limit. A retry does not help.
     #[error("the image has more than {max} bytes")]
     TooLarge {
         /// The limit.
         max: usize,
     },
-    /// The image did not come in time. A retry may help.
-    #[error("the image did not come within {after:?}")]
+    /// The image did not arrive in time. A retry may help.
+    #[error("the image did not arrive within {after:?}")]
     TimedOut {
         /// The deadline.
         after: Duration,
@@ -62,19 +63,19 @@ pub enum FetchError {
     /// The connection or the server's HTTP failed. A retry may help.
     #[error("fetching failed: {message}")]
     Transport {
-        /// What the HTTP client said.
+        /// The error of the HTTP client.
         message: String,
     },
-    /// The HTTP client cannot be set up: TLS has no roots, for instance.
+    /// The HTTP client cannot be set up, for example because TLS has no roots.
     #[error("the HTTP client cannot be set up: {message}")]
     Setup {
-        /// What is missing.
+        /// The reason.
         message: String,
     },
 }
 
 impl FetchError {
-    /// Whether the same address may be fetched later. Nothing happens twice by that.
+    /// Returns whether a later fetch of the same address may succeed. Fetching twice is harmless.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
@@ -89,7 +90,7 @@ impl FetchError {
         }
     }
 
-    /// Whether the GET request need not be tried after this happened to the HEAD request.
+    /// Returns whether the GET request is pointless after this error of the HEAD request.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Self::PrivateAddress { .. } | Self::TooLarge { .. })
     }

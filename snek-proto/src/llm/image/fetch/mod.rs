@@ -1,9 +1,8 @@
-//! [`ImageFetcher`]: gets images from the web, carefully (feature `fetch`).
+//! [`ImageFetcher`]: downloads images safely (feature `fetch`).
 //!
-//! The addresses come out of chat messages, so anybody can choose them. A fetcher therefore asks
-//! [public](is_public) hosts only, at every redirect too and on the address that is connected to,
-//! reads no more than a bounded number of bytes in a bounded time, sends no cookies or
-//! credentials of yours, and heeds no proxy of the environment.
+//! The addresses come from chat messages, so anyone can choose them. A fetcher therefore contacts
+//! [public](is_public) hosts only, checks every redirect and every address that it connects to,
+//! bounds size and time, sends no cookies or credentials, and ignores proxies from the environment.
 
 mod address;
 mod config;
@@ -30,10 +29,12 @@ pub use config::FetchConfig;
 pub use error::FetchError;
 pub use resolve::{Resolver, SystemResolver};
 
-/// Room that is made for an image before its first byte has come, whatever the server announces.
+/// The most bytes allocated for an image before its first byte arrives, whatever the server
+/// announces.
 const FIRST_ROOM: usize = 64 * 1024;
 
-/// Fetches images. Cheap to clone; clones share their connections and the bound on requests.
+/// A downloader of images. Cheap to clone; clones share their connections and the limit on
+/// requests.
 ///
 /// ```
 /// use snek_proto::llm::image::{self, fetch::{FetchConfig, FetchError, ImageFetcher}};
@@ -55,7 +56,7 @@ pub struct ImageFetcher {
 }
 
 impl ImageFetcher {
-    /// A fetcher without connections yet.
+    /// Creates a fetcher, without connecting to anything yet.
     ///
     /// # Errors
     /// [`FetchError::Setup`].
@@ -84,13 +85,12 @@ impl ImageFetcher {
         })
     }
 
-    /// Fetches one image. Its type is found by its address and contents; what the server says
-    /// about it does not count. Waits while too many requests are under way; that wait is not part
-    /// of the time limits.
+    /// Fetches one image. Its address and contents determine its type; the server's `Content-Type`
+    /// is ignored. Waits while too many requests are in progress; the time limits exclude that
+    /// wait.
     ///
     /// # Errors
-    /// [`FetchError`]; [`is_retryable`](FetchError::is_retryable) says whether trying again may
-    /// help.
+    /// [`FetchError`]; [`is_retryable`](FetchError::is_retryable) says whether a retry may help.
     ///
     /// # Cancel safety
     /// Dropping the future ends the request.
@@ -111,11 +111,10 @@ impl ImageFetcher {
         Ok(Image::new(url, bytes))
     }
 
-    /// Fetches the images that a text names, several at a time, in the order in which they stand
-    /// there. An address that stands there twice is fetched once and given twice. Images that
-    /// cannot be fetched are left out, as are those beyond the
-    /// [limit](FetchConfig::with_max_images); their addresses stay in the text when a message is made
-    /// of both.
+    /// Concurrently fetches the images that a text names, and returns them in the order of the
+    /// text. An address that occurs twice is fetched once and returned twice. Images that cannot be
+    /// fetched and those beyond the [limit](FetchConfig::with_max_images) are left out; a message
+    /// made of the text and the images keeps their addresses.
     ///
     /// # Cancel safety
     /// Dropping the future ends all requests.
@@ -149,7 +148,7 @@ impl ImageFetcher {
             .ok()
     }
 
-    /// Asks for the size. Errors only if the GET request would be in vain.
+    /// Asks for the size. Fails only if the GET request would be pointless.
     async fn look(&self, start: Url) -> Result<(), FetchError> {
         let look = async {
             let response = self.follow(Method::HEAD, start).await?;
@@ -186,7 +185,7 @@ impl ImageFetcher {
         Ok(bytes)
     }
 
-    /// Sends a request, and on to where the server sends it.
+    /// Sends a request and follows redirects.
     async fn follow(&self, method: Method, start: Url) -> Result<Response, FetchError> {
         let max = self.config.max_redirects;
         let mut url = start;
@@ -202,8 +201,8 @@ impl ImageFetcher {
         Err(FetchError::TooManyRedirects { max })
     }
 
-    /// Whether this URL may be asked. Names are looked at when they are looked up; a literal
-    /// address is never looked up.
+    /// Checks whether this URL may be requested. Names are checked when they are resolved; a
+    /// literal address is never resolved.
     fn check(&self, url: &Url) -> Result<(), FetchError> {
         if !matches!(url.scheme(), "http" | "https") {
             let scheme = url.scheme().to_owned();
@@ -232,7 +231,7 @@ impl ImageFetcher {
     }
 }
 
-/// Where a response leads on to.
+/// Returns the target of a redirect.
 fn target(response: &Response, from: &Url) -> Result<Option<Url>, FetchError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);

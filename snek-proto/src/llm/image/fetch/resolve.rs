@@ -1,4 +1,4 @@
-//! [`Resolver`], who looks names up, and the filter that every lookup goes through.
+//! [`Resolver`], and the filter that every lookup goes through.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,21 +9,21 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::config::FetchConfig;
 
-/// Looks names up.
+/// A resolver of host names.
 #[async_trait]
 pub trait Resolver: Send + Sync + 'static {
-    /// The addresses of a host. It may give any: those that must not be asked are left out
-    /// afterwards.
+    /// Returns the addresses of a host. It may return any address: those that are not allowed are
+    /// removed afterwards.
     ///
     /// # Errors
-    /// What the lookup says.
+    /// The error of the lookup.
     ///
     /// # Cancel safety
-    /// The future is dropped when the time is up.
+    /// The future is dropped when the deadline passes.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// Asks the operating system.
+/// The resolver of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -35,7 +35,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Why a name has no address to connect to.
+/// The reason why a name has no address to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LookupError {
     #[error("{0} is not public")]
@@ -44,8 +44,8 @@ pub(super) enum LookupError {
     Failed(String),
 }
 
-/// Lets through only addresses that may be asked. The connector has no other source of addresses
-/// for names, so it does not matter that a later lookup may answer differently.
+/// A resolver that returns only allowed addresses. The connector has no other source of addresses,
+/// so a later lookup with another result does no harm.
 pub(super) struct Filter(pub(super) Arc<FetchConfig>);
 
 impl Resolve for Filter {
