@@ -27,4 +27,4 @@ pub mod stream;
 
 // README.md, GUIDE.md and SPEC.md name these without their paths.
 #[cfg(doc)]
-use {error::*, frame::*, id::*};
+use {error::*, frame::*, id::*, llm::*};
