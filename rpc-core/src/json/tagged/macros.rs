@@ -26,9 +26,9 @@
 /// ```
 ///
 /// A variant may be followed by
-/// - `in "text"`: its content is one member without a type of its own: `"text" => Text(Str) in
-///   "text"` is `{"type": "text", "text": "…"}`. Attributes of `serde` may precede the member's
-///   name;
+/// - `in "text"`: its content is one member without a type of its own:
+///   `"text" => Text(Str) in "text"` is `{"type": "text", "text": "…"}`. Attributes of `serde` may
+///   precede the member's name;
 /// - `or Unknown`: an object whose content cannot be read becomes unknown instead of an error;
 /// - `= Json::EMPTY_OBJECT`: the content to write for a tag without content.
 ///

@@ -29,8 +29,8 @@ crate::config! {
         /// makes room; if there is none, the new one gets status 503. Peers that are not
         /// [served](super::PeerPolicy) do not count, and always get 403. Default 1,024.
         pub max_connections: usize = 1_024 => with_max_connections,
-        /// Most connections of one IP address at once. Beyond it, only connections of the same
-        /// address make room as for [`max_connections`](Self::max_connections). Default `None`: no
+        /// Most connections of one IP address at once. Beyond it, an older connection of the same
+        /// address makes room, as for [`max_connections`](Self::max_connections). Default `None`: no
         /// limit for a server that only this machine can reach, otherwise a quarter of
         /// [`max_connections`](Self::max_connections). `Some(usize::MAX)` is no limit: right behind
         /// a proxy, whose address all connections have.
@@ -41,8 +41,8 @@ crate::config! {
         pub max_websockets: Option<usize> = None => with_max_websockets,
         /// How long a peer may take to send the header of its request. Default 10 s.
         pub header_timeout: Duration = Duration::from_secs(10) => with_header_timeout,
-        /// How long everything before the handler may take: TLS, the request, the reply. Default 15
-        /// s.
+        /// How long everything before the handler may take: TLS, the request, the reply.
+        /// Default 15 s.
         pub handshake_timeout: Duration = Duration::from_secs(15) => with_handshake_timeout,
         /// Largest request header in bytes; a larger one gets status 431. Default 16 KiB.
         pub max_header_bytes: usize = 16 * 1024 => with_max_header_bytes,
