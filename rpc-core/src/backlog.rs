@@ -7,11 +7,11 @@ use crate::limits::Limits;
 /// An empty backlog keeps no more memory than this, in bytes, unless a single item is larger.
 const KEPT: usize = 256;
 
-/// A first-in, first-out queue for what hardly ever waits, such as the events of one connection of
-/// thousands.
+/// A first-in, first-out queue that is empty most of the time, such as the events of one connection
+/// among thousands.
 ///
-/// It begins with room for one item, and gives back what a burst took once the burst is over. In
-/// between nothing is given back, so the memory costs one allocation per doubling and burst.
+/// The first item allocates room for one. A queue that becomes empty after a burst gives the memory
+/// of the burst back; until then it keeps it, so a burst costs one allocation per doubling.
 ///
 /// ```
 /// let mut backlog = rpc_core::backlog::Backlog::new();
@@ -34,7 +34,7 @@ impl<T> Backlog<T> {
         }
     }
 
-    /// Adds an item behind the others.
+    /// Adds an item at the end.
     pub fn push_back(&mut self, item: T) {
         if self.items.capacity() == 0 {
             // Left to itself it would make room for four.
@@ -43,38 +43,38 @@ impl<T> Backlog<T> {
         self.items.push_back(item);
     }
 
-    /// The oldest item.
+    /// Returns the oldest item.
     #[must_use]
     pub fn front(&self) -> Option<&T> {
         self.items.front()
     }
 
-    /// Takes the oldest item.
+    /// Removes and returns the oldest item.
     pub fn pop_front(&mut self) -> Option<T> {
         let item = self.items.pop_front()?;
         self.settle();
         Some(item)
     }
 
-    /// Takes out the item at this place; 0 is the oldest.
+    /// Removes and returns the item at index `at`; 0 is the oldest.
     pub fn remove(&mut self, at: usize) -> Option<T> {
         let item = self.items.remove(at)?;
         self.settle();
         Some(item)
     }
 
-    /// The items, oldest first.
+    /// Returns an iterator over the items, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter()
     }
 
-    /// How many items wait.
+    /// Returns the number of items.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether nothing waits.
+    /// Returns whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -94,9 +94,9 @@ impl<T> Default for Backlog<T> {
     }
 }
 
-/// The events that a machine has for its application, and how many bytes they keep.
+/// The events that wait for the application, and how many bytes they hold.
 ///
-/// It takes whatever it is given. A machine without [room](Self::has_room) wants no more input.
+/// Accepts every event. A machine without [room](Self::has_room) wants no more input.
 #[derive(Clone, Debug)]
 pub(crate) struct EventBacklog<E> {
     events: Backlog<(E, usize)>,
@@ -116,14 +116,14 @@ impl<E> EventBacklog<E> {
         }
     }
 
-    /// Adds an event that keeps so many bytes.
+    /// Adds an event that holds `bytes` bytes.
     #[inline]
     pub(crate) fn push(&mut self, event: E, bytes: usize) {
         self.bytes += bytes;
         self.events.push_back((event, bytes));
     }
 
-    /// Takes the oldest event.
+    /// Removes and returns the oldest event.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<E> {
         let (event, bytes) = self.events.pop_front()?;
@@ -131,12 +131,13 @@ impl<E> EventBacklog<E> {
         Some(event)
     }
 
-    /// How many events wait.
+    /// Returns the number of events.
     pub(crate) fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether these are fewer and smaller than the limits say, so that more input is welcome.
+    /// Returns whether the events are fewer and smaller than the limits, so that more input is
+    /// welcome.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.events.len() < self.max_events && self.bytes < self.max_bytes

@@ -21,25 +21,25 @@ crate::config! {
     pub struct BackoffPolicy {
         /// The first delay. Default 1 s.
         pub initial: Duration = Duration::from_secs(1),
-        /// By how much each delay is longer than the one before. Default 2. Anything that is not at
-        /// least 1 (negative numbers, NaN) counts as 1: the same delay every time.
+        /// The factor by which each delay is longer than the one before. Default 2. A value below
+        /// 1, or NaN, counts as 1: every delay is the same.
         pub factor: f64 = 2.0,
-        /// No delay is longer. `None` is no cap. Default 30 s.
+        /// The longest delay. `None` is no limit. Default 30 s.
         pub max: Option<Duration> = Some(Duration::from_secs(30)) => with_max,
-        /// How many delays there are. `None` is no end, 0 is "off". Default `None`.
+        /// The number of delays. `None` is no limit, 0 is "off". Default `None`.
         pub max_attempts: Option<u32> = None => with_max_attempts,
-        /// How chance changes the delays. Default [`Jitter::Equal`].
+        /// The random change of each delay. Default [`Jitter::Equal`].
         pub jitter: Jitter = Jitter::Equal => with_jitter,
     }
 }
 
-/// How chance changes a delay, so that many clients do not come back at the same moment.
+/// The random change of a delay, so that many clients do not reconnect at the same moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Jitter {
-    /// Not at all.
+    /// No change.
     None,
-    /// Anything up to the delay.
+    /// Between zero and the delay.
     Full,
     /// Between half of the delay and the delay.
     #[default]
@@ -47,7 +47,7 @@ pub enum Jitter {
 }
 
 impl BackoffPolicy {
-    /// Delays that start at `initial` and grow by `factor`, without cap, end or jitter.
+    /// Returns delays that start at `initial` and grow by `factor`, without cap, end or jitter.
     #[must_use]
     pub const fn new(initial: Duration, factor: f64) -> Self {
         Self {
@@ -59,20 +59,20 @@ impl BackoffPolicy {
         }
     }
 
-    /// No attempts at all.
+    /// Returns a policy without any attempt.
     #[must_use]
     pub const fn off() -> Self {
         Self::new(Duration::ZERO, 1.0).with_max_attempts(Some(0))
     }
 
-    /// Whether there are no attempts at all.
+    /// Returns whether the policy allows no attempt.
     #[must_use]
     pub const fn is_off(&self) -> bool {
         matches!(self.max_attempts, Some(0))
     }
 
-    /// The delay before attempt `attempt` (from 0), before jitter. Too long for a [`Duration`] is
-    /// [`Duration::MAX`].
+    /// Returns the delay before attempt `attempt` (from 0), before jitter, or [`Duration::MAX`] if
+    /// it is too long for a [`Duration`].
     #[must_use]
     pub fn delay(&self, attempt: u32) -> Duration {
         let factor = if self.factor >= 1.0 { self.factor } else { 1.0 };
@@ -86,7 +86,7 @@ impl BackoffPolicy {
     }
 }
 
-/// One walk through the delays of a [`BackoffPolicy`].
+/// One pass through the delays of a [`BackoffPolicy`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backoff {
     policy: BackoffPolicy,
@@ -94,11 +94,11 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The shortest delay that is ever given, whatever policy and jitter say: an attempt that
-    /// fails at once must not spin.
+    /// The shortest delay, whatever policy and jitter say: an attempt that fails at once must not
+    /// spin.
     const SHORTEST: Duration = Duration::from_millis(1);
 
-    /// A walk that starts at the first delay.
+    /// Starts at the first delay.
     #[must_use]
     pub const fn new(policy: BackoffPolicy) -> Self {
         Self {
@@ -107,8 +107,8 @@ impl Backoff {
         }
     }
 
-    /// The delay before the next attempt; `None` when the attempts are used up. `entropy` is a
-    /// random number, which matters only with jitter.
+    /// Returns the delay before the next attempt; `None` when the attempts are used up. `entropy`
+    /// is a random number; only jitter uses it.
     pub fn next_delay(&mut self, entropy: u64) -> Option<Duration> {
         if self
             .policy
@@ -132,7 +132,7 @@ impl Backoff {
         self.attempts = 0;
     }
 
-    /// How many delays have been given since the start or the last reset.
+    /// Returns the number of delays since the start or the last reset.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.attempts

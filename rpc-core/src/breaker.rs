@@ -1,9 +1,9 @@
-//! [`CircuitBreaker`]: stops calling what keeps failing.
+//! [`CircuitBreaker`]: stops calls that keep failing.
 
 use std::time::{Duration, Instant};
 
 crate::config! {
-    /// When a [`CircuitBreaker`] opens and how it recovers.
+    /// When a [`CircuitBreaker`] opens, and how it recovers.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BreakerConfig {
         /// How many failures in a row open it. Default 5. 0 counts as 1.
@@ -15,12 +15,12 @@ crate::config! {
     }
 }
 
-/// What a [`CircuitBreaker`] does with the next call.
+/// The state of a [`CircuitBreaker`], which decides about the next call.
 ///
 /// Exhaustive on purpose: a circuit breaker has these three states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Every call is let through; failures in a row are counted.
+    /// Every call passes; failures in a row are counted.
     Closed,
     /// Calls are refused until the recovery timeout is over.
     Open,
@@ -28,9 +28,9 @@ pub enum State {
     HalfOpen,
 }
 
-/// Leave to make one call, to be handed back with its result.
+/// The permission to make one call; hand it back with the call's result.
 ///
-/// A permit that is lost in half-open keeps its place, so hand back every one: with
+/// A permit that is lost in the half-open state keeps its place, so hand back every one: with
 /// [`cancel`](CircuitBreaker::cancel) if the call has no result.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "hand the permit back with the result of the call"]
@@ -38,13 +38,13 @@ pub struct Permit {
     generation: u64,
 }
 
-/// A call that was refused: the circuit is open. Nothing changed.
+/// The error of a call that is refused because the circuit is open. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the circuit breaker is open")]
 #[non_exhaustive]
 pub struct BreakerOpen {
-    /// After how long a trial is let through. `None` while trial calls are in flight: their
-    /// results decide.
+    /// How long until a trial call may pass. `None` while trial calls are in flight: their results
+    /// decide.
     pub retry_after: Option<Duration>,
 }
 
@@ -57,10 +57,10 @@ pub struct BreakerOpen {
 /// - *Half-open*: at most `half_open_max_calls` calls are in flight. The first success closes the
 ///   circuit with the count cleared; a failure opens it again with a fresh timeout.
 ///
-/// A result counts only in the state in which its call began. Each change of state begins a new
-/// generation, and a permit of an older one is taken back without effect: the failure of a call
-/// from before the circuit opened does not prolong the timeout, its success does not close the
-/// circuit, and trial calls that end after the first one has decided change nothing.
+/// A result counts only in the state in which its call began. Each change of state starts a new
+/// generation, and a permit of an older generation has no effect: a call from before the circuit
+/// opened neither prolongs the timeout nor closes the circuit, and trial calls that end after the
+/// first one change nothing.
 ///
 /// ```
 /// use std::time::Instant;
@@ -89,7 +89,7 @@ enum Phase {
 }
 
 impl CircuitBreaker {
-    /// A closed circuit.
+    /// Creates a closed circuit.
     #[must_use]
     pub const fn new(config: BreakerConfig) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Asks for leave to make a call.
+    /// Asks for permission to make a call.
     ///
     /// # Errors
     /// [`BreakerOpen`] if the circuit is open or enough trial calls are in flight.
@@ -126,7 +126,7 @@ impl CircuitBreaker {
         })
     }
 
-    /// The call succeeded.
+    /// Reports that the call succeeded.
     #[expect(clippy::needless_pass_by_value, reason = "a permit is used up")]
     pub fn success(&mut self, permit: Permit, _now: Instant) {
         if permit.generation != self.generation {
@@ -139,7 +139,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// The call failed.
+    /// Reports that the call failed.
     #[expect(clippy::needless_pass_by_value, reason = "a permit is used up")]
     pub fn failure(&mut self, permit: Permit, now: Instant) {
         if permit.generation != self.generation {
@@ -157,8 +157,8 @@ impl CircuitBreaker {
         }
     }
 
-    /// The call has no result: it was given up, or never made. In half-open its place is free
-    /// again; else nothing changes.
+    /// Reports that the call has no result: it was cancelled or never made. In the half-open state
+    /// this frees its place; otherwise nothing changes.
     #[expect(clippy::needless_pass_by_value, reason = "a permit is used up")]
     pub fn cancel(&mut self, permit: Permit) {
         if permit.generation == self.generation
@@ -168,9 +168,9 @@ impl CircuitBreaker {
         }
     }
 
-    /// The state that the last call left behind. An open circuit stays open until the next call,
-    /// even when the recovery timeout is over; [`admits`](Self::admits) tells what that call will
-    /// meet.
+    /// Returns the state after the last call. An open circuit stays open until the next call, even
+    /// when the recovery timeout is over; [`admits`](Self::admits) says whether that call will
+    /// pass.
     #[must_use]
     pub const fn state(&self) -> State {
         match self.phase {
@@ -180,7 +180,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Whether [`try_acquire`](Self::try_acquire) would succeed. Changes nothing.
+    /// Returns whether [`try_acquire`](Self::try_acquire) would succeed. Changes nothing.
     #[must_use]
     pub fn admits(&self, now: Instant) -> bool {
         match self.phase {
@@ -192,7 +192,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// How many calls in a row have failed. 0 unless the circuit is closed.
+    /// Returns how many calls in a row have failed. 0 unless the circuit is closed.
     #[must_use]
     pub const fn failures(&self) -> u32 {
         match self.phase {

@@ -1,10 +1,10 @@
 //! [`config!`](crate::config).
 
-/// Makes a configuration struct: public fields, their defaults, and a `with_*` setter for each.
+/// Declares a configuration struct: public fields, their defaults, and a `with_*` setter for each.
 ///
-/// A field names its default and, behind `=>`, its setter. The struct is `#[non_exhaustive]` and has
-/// `Default`; each setter is documented as "Sets the field", so the field's own documentation says
-/// what it means, in which unit, and its default.
+/// A field names its default and, after `=>`, its setter. The struct is `#[non_exhaustive]` and
+/// implements `Default`. Each setter is documented as "Sets the field", so document meaning, unit
+/// and default at the field.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,13 +25,12 @@
 /// ```
 ///
 /// - `=> with_timeout` is a `const fn` that takes the field's type.
-/// - `=> with_name(impl Into<String>)` takes this type and converts it with [`Into`]. A type that has
-///   something to drop needs this form, with itself: its setter cannot be `const`.
-/// - Without `=>` there is no setter: the field is required, private, or has a setter of its own that
-///   checks or collects.
+/// - `=> with_name(impl Into<String>)` takes this type and converts it with [`Into`]. A type with a
+///   destructor needs this form, with itself: its setter cannot be `const`.
+/// - Without `=>` there is no setter: the field is required, private, or has a handwritten setter.
 ///
-/// Where something has no default, a constructor behind the struct replaces `Default`. The fields
-/// are made from its arguments:
+/// If a field has no default, a constructor after the struct replaces `Default`. It computes the
+/// fields from its arguments:
 ///
 /// ```
 /// rpc_core::config! {

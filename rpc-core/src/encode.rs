@@ -1,4 +1,4 @@
-//! Writing a value as JSON, into a buffer or as a shared text.
+//! Writing a value as JSON, into a buffer or as shared text.
 
 use serde::Serialize;
 
@@ -6,13 +6,13 @@ use crate::error::Refused;
 use crate::json::Writer;
 use crate::message::Text;
 
-/// Most frames are shorter.
+/// The initial buffer size; most frames are shorter.
 const USUAL: usize = 128;
 
-/// Appends a frame to a buffer, as compact JSON: byte for byte what `serde_json` writes.
+/// Appends a frame to a buffer as compact JSON, byte for byte what `serde_json` writes.
 ///
 /// # Errors
-/// [`Refused::Encode`] if the value is not JSON. The buffer may then hold a part of it.
+/// [`Refused::Encode`] if the value is not JSON. The buffer may then hold a part of the value.
 pub fn encode_into(frame: &(impl Serialize + ?Sized), buffer: &mut String) -> Result<(), Refused> {
     frame
         .serialize(Writer::new(buffer))

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use crate::message::CloseFrame;
 
-/// Why the transport under a machine is gone, as its driver saw it.
+/// Why a machine lost its transport, as the driver saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disconnect {
     /// The peer sent a Close; `None` if it carried no code.
     PeerClosed(Option<CloseFrame>),
-    /// The stream ended without a Close (the line was cut).
+    /// The stream ended without a Close (the connection was cut).
     Eof,
     /// The transport failed.
     Failed {
-        /// The transport's own words.
+        /// The error text of the transport.
         message: String,
     },
     /// The peer sent a message over the size limit.
@@ -28,41 +28,41 @@ pub enum Disconnect {
     Local,
 }
 
-/// Why a connection ended. Every way out has a variant, and every variant says whether a new
-/// connection may help: [`retry`](Self::retry).
+/// Why a connection ended. [`retry`](Self::retry) says for every variant whether a new connection
+/// may help.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseReason {
     /// The application closed it.
     #[error("closed by this side")]
     Local,
-    /// The application drained it before it went away.
+    /// The application drained the connection.
     #[error("drained by this side")]
     Drained,
     /// The peer sent a Close.
     #[error("closed by the peer ({}{}{})", .0.code, if .0.reason.is_empty() { "" } else { ": " }, .0.reason)]
     Peer(CloseFrame),
-    /// The peer sent a Close without a code, or the line was cut.
+    /// The peer sent a Close without a code, or the connection was cut.
     #[error("the connection was lost")]
     Lost,
     /// The transport failed.
     #[error("the transport failed: {message}")]
     Transport {
-        /// The transport's own words.
+        /// The error text of the transport.
         message: String,
     },
-    /// No connection could be made.
+    /// No connection could be established.
     #[error("could not connect: {message}")]
     Connect {
-        /// What the dialer said.
+        /// The error text of the dialer.
         message: String,
         /// Whether another attempt may succeed.
         retryable: bool,
     },
-    /// The peer answered no ping in time.
+    /// The peer did not answer a ping in time.
     #[error("the peer answered no ping for {after:?}")]
     KeepAlive {
-        /// How long the pong was waited for.
+        /// How long the pong was awaited.
         after: Duration,
     },
     /// The opening handshake did not finish in time.
@@ -74,22 +74,22 @@ pub enum CloseReason {
     /// The peer refused the credentials.
     #[error("authentication failed: {message}")]
     Authentication {
-        /// The peer's words.
+        /// The message of the peer.
         message: String,
     },
-    /// The peer refused this side for another reason than its credentials: a name that is taken, a
-    /// registration that breaks a rule.
+    /// The peer refused this side for a reason other than its credentials: a name that is taken, or
+    /// a registration that breaks a rule.
     #[error("refused by the peer: {message}")]
     Refused {
-        /// The peer's words.
+        /// The message of the peer.
         message: String,
         /// Whether another attempt may succeed.
         retryable: bool,
     },
-    /// The peer broke the protocol in a way that cannot be skipped.
+    /// The peer violated the protocol in a way that cannot be skipped.
     #[error("the peer violated the protocol: {message}")]
     Violation {
-        /// What it did.
+        /// What the peer did.
         message: String,
     },
     /// A message of the peer was larger than the limit.
@@ -101,7 +101,7 @@ pub enum CloseReason {
     /// The peer sent more than the rate limit allows.
     #[error("the peer sent too many messages")]
     RateLimited,
-    /// One side did not take data as fast as the other gave it.
+    /// One side did not take data as fast as the other sent it.
     #[error("data was not taken as fast as it was given")]
     SlowConsumer,
     /// The task that owned the connection was dropped or panicked.
@@ -110,8 +110,8 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// Whether, and how, a new connection may help. It says nothing about repeating a call: ask
-    /// [`CallError::is_retryable`] for that.
+    /// Returns whether and how a new connection may help. This says nothing about repeating a call:
+    /// see [`CallError::is_retryable`].
     #[must_use]
     #[allow(
         clippy::match_same_arms,
@@ -147,8 +147,8 @@ impl CloseReason {
         }
     }
 
-    /// Whether the peer closed because a message of ours was too large: sent again, it would end
-    /// the next connection too.
+    /// Returns whether the peer closed because a message of this side was too large. Sending it
+    /// again would end the next connection too.
     #[must_use]
     pub const fn is_our_message_too_large(&self) -> bool {
         matches!(self, Self::Peer(frame) if frame.code == CloseFrame::TOO_BIG)
@@ -168,11 +168,11 @@ impl From<Disconnect> for CloseReason {
     }
 }
 
-/// Whether a new connection is worth trying.
+/// Whether a new connection is worth an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Retry {
-    /// It would end the same way.
+    /// Never: it would end the same way.
     Never,
     /// After the next delay of the backoff.
     Backoff,
@@ -180,32 +180,32 @@ pub enum Retry {
     After(Duration),
 }
 
-/// Whether a call that failed may have reached the peer. Repeat a side effect only on
-/// [`NotSent`](Self::NotSent). There is no fourth answer, so the enum is exhaustive.
+/// Whether a failed call may have reached the peer. Repeat a side effect only on
+/// [`NotSent`](Self::NotSent). Exhaustive on purpose: there is no fourth case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// No byte of it left this machine.
     NotSent,
-    /// It was handed to the transport; nobody knows whether it arrived.
+    /// It was handed to the transport, and may or may not have arrived.
     Unknown,
     /// The peer answered it.
     Delivered,
 }
 
-/// A command that was refused at once. Nothing changed and nothing was sent.
+/// A command that was refused at once. Nothing was changed or sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The connection is closed, or closing.
+    /// The connection is closed or closing.
     #[error("the connection is closed")]
     Closed,
-    /// There is no connection at the moment; one may come back.
+    /// There is no connection at the moment. It may come back.
     #[error("not connected")]
     NotConnected,
     /// The handshake has not finished.
     #[error("the handshake has not finished")]
     NotReady,
-    /// The client is draining and takes nothing new.
+    /// The client is draining and accepts nothing new.
     #[error("draining: nothing new is taken")]
     Draining,
     /// The message is larger than the limit; it would be refused again.
@@ -236,16 +236,16 @@ pub enum Refused {
     /// A value could not be written as JSON.
     #[error("could not be encoded: {message}")]
     Encode {
-        /// The encoder's words.
+        /// The error text of the encoder.
         message: String,
     },
-    /// The id names nothing that is open on this connection.
+    /// No open request on this connection has this id.
     #[error("no such request is open")]
     UnknownId,
 }
 
 impl Refused {
-    /// Whether the same command may succeed later without a change.
+    /// Returns whether the same command may succeed later without a change.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
@@ -262,14 +262,14 @@ impl Refused {
     }
 }
 
-/// How a call ended, if not with its value. `R` is what the peer says when it refuses.
+/// Why a call ended without its value. `R` is the peer's error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError<R> {
     /// The peer answered with an error.
     #[error("the peer answered with an error: {0}")]
     Remote(R),
-    /// No answer came in time. A late one is dropped.
+    /// No answer came in time. A late answer is dropped.
     #[error("no answer came in time")]
     TimedOut {
         /// Whether the call may have reached the peer.
@@ -286,7 +286,7 @@ pub enum CallError<R> {
     /// The call was refused at once and never sent.
     #[error("refused: {0}")]
     Refused(Refused),
-    /// The caller gave the call up.
+    /// The caller cancelled the call.
     #[error("the call was cancelled")]
     Cancelled {
         /// Whether the call may have reached the peer.
@@ -295,7 +295,7 @@ pub enum CallError<R> {
 }
 
 impl<R> CallError<R> {
-    /// Was it sent?
+    /// Returns whether the call may have reached the peer.
     #[must_use]
     pub const fn delivery(&self) -> Delivery {
         match self {
@@ -307,8 +307,8 @@ impl<R> CallError<R> {
         }
     }
 
-    /// Whether the same call may succeed later. Ask [`delivery`](Self::delivery) first if a
-    /// second execution would hurt.
+    /// Returns whether the same call may succeed later. Check [`delivery`](Self::delivery) first if
+    /// a second execution would do harm.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {

@@ -1,5 +1,5 @@
-//! Ids: [`Id`] for names that the peer chose, [`CallId`] for calls that we number, and how others are
-//! made.
+//! Ids: [`Id`] for names that the peer chose, [`CallId`] for numbered calls of this side, and
+//! generators for other ids.
 
 mod hex;
 pub(crate) mod unique;
@@ -15,7 +15,7 @@ pub use unique::{UniqueBits, uuid};
 
 use crate::json::{Str, lenient};
 
-/// A text id of kind `K`, cheap to clone. Ids of different kinds do not mix.
+/// A text id of kind `K`, cheap to clone. Ids of different kinds are different types.
 ///
 /// ```
 /// enum Channel {}
@@ -28,7 +28,7 @@ pub struct Id<K: ?Sized> {
 }
 
 impl<K: ?Sized> Id<K> {
-    /// An id with this text.
+    /// Creates an id from its text.
     pub fn new(text: impl Into<Str>) -> Self {
         Self {
             text: text.into(),
@@ -36,7 +36,7 @@ impl<K: ?Sized> Id<K> {
         }
     }
 
-    /// The text on the wire.
+    /// Returns the text on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -164,14 +164,14 @@ impl<K: ?Sized> serde::Serialize for Id<K> {
     }
 }
 
-/// A string, or a number as its digits.
+/// Reads a string, or a number as its digits.
 impl<'de, K: ?Sized> Deserialize<'de> for Id<K> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         lenient::id(from)
     }
 }
 
-/// How a call id looks on the wire.
+/// The text form of a call id on the wire.
 pub trait IdForm {
     /// Writes the id.
     ///
@@ -179,10 +179,10 @@ pub trait IdForm {
     /// Only what `out` returns.
     fn write(raw: u64, out: &mut dyn fmt::Write) -> fmt::Result;
 
-    /// Reads exactly what [`write`](Self::write) writes; anything else is `None`.
+    /// Reads exactly what [`write`](Self::write) writes; returns `None` for anything else.
     fn parse(text: &str) -> Option<u64>;
 
-    /// Serializes the id as a string. A form overrides it if it has its text at hand.
+    /// Serializes the id as a string. Override it for a form that has its text at hand.
     ///
     /// # Errors
     /// Only what `serializer` returns.
@@ -212,17 +212,17 @@ impl IdForm for Hex16 {
     }
 }
 
-/// The id of a call that this side made, in the wire form `F`.
+/// The id of a call of this side, in the wire form `F`.
 ///
 /// It is the address of the call in [`PendingCalls`](crate::PendingCalls), mixed with a seed per
-/// connection: copying, comparing and looking it up costs no allocation.
+/// connection. Copying, comparing and looking it up costs no allocation.
 pub struct CallId<F = Hex16> {
     raw: u64,
     form: PhantomData<fn() -> F>,
 }
 
 impl<F> CallId<F> {
-    /// An id from its number.
+    /// Creates an id from its number.
     #[must_use]
     pub const fn from_raw(raw: u64) -> Self {
         Self {
@@ -231,7 +231,7 @@ impl<F> CallId<F> {
         }
     }
 
-    /// The number behind the text.
+    /// Returns the number behind the text.
     #[must_use]
     pub const fn raw(self) -> u64 {
         self.raw
@@ -239,7 +239,7 @@ impl<F> CallId<F> {
 }
 
 impl<F: IdForm> CallId<F> {
-    /// Reads an id in its exact wire form.
+    /// Parses an id in its exact wire form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         F::parse(text).map(Self::from_raw)

@@ -1,4 +1,4 @@
-//! [`KeepAlive`]: WebSocket pings, and when a silent peer counts as gone.
+//! [`KeepAlive`]: WebSocket pings, and when a silent peer counts as dead.
 
 use std::time::{Duration, Instant};
 
@@ -10,23 +10,23 @@ const INTERVAL: Duration = Duration::from_secs(30);
 const PONG_TIMEOUT: Duration = Duration::from_secs(15);
 
 crate::config! {
-    /// How a side finds out that its peer is gone.
+    /// How a side detects that its peer is gone.
     ///
-    /// Every `interval` it sends a WebSocket ping. *Anything* that arrives counts as life; if nothing
-    /// arrives within `pong_timeout` of a ping, the connection is closed. A deadline that is handled
-    /// more than one interval late, because the machine slept, gives one fresh ping and one fresh
-    /// `pong_timeout` first.
+    /// It sends a WebSocket ping every `interval`. *Anything* that arrives is a sign of life; if
+    /// nothing arrives within `pong_timeout` of a ping, it closes the connection. A deadline that
+    /// is handled more than one interval late, because the machine slept, first gives one fresh
+    /// ping and one fresh `pong_timeout`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct KeepAlive {
-        /// How often to ping; `None` is never. Default 30 s.
+        /// How often to ping; `None` means never. Default 30 s.
         pub interval: Option<Duration> = Some(INTERVAL) => with_interval,
-        /// How long to wait for life after a ping. Default 15 s.
+        /// How long to wait for a sign of life after a ping. Default 15 s.
         pub pong_timeout: Duration = PONG_TIMEOUT => with_pong_timeout,
     }
 }
 
 impl KeepAlive {
-    /// No pings: the peer's silence is never noticed.
+    /// Returns a configuration without pings: a silent peer is never detected.
     #[must_use]
     pub const fn off() -> Self {
         Self {
@@ -36,19 +36,19 @@ impl KeepAlive {
     }
 }
 
-/// The state of [`KeepAlive`] on one connection. The configuration stays with the machine, so that an
-/// idle connection holds one copy less.
+/// The state of [`KeepAlive`] on one connection. The machine keeps the configuration, so that an
+/// idle connection does not hold a second copy.
 #[derive(Debug, Default)]
 pub(crate) struct KeepaliveTimers {
     ping_at: Option<Instant>,
-    /// When the peer counts as gone if nothing arrives.
+    /// When the peer counts as dead if nothing arrives.
     gone_at: Option<Instant>,
-    /// A late deadline has been forgiven since the peer was heard last.
+    /// Whether one late deadline was forgiven since the last sign of life.
     forgiven: bool,
 }
 
 impl KeepaliveTimers {
-    /// The first ping leaves after one interval.
+    /// Starts the timers; the first ping leaves after one interval.
     pub(crate) fn start(&mut self, config: &KeepAlive, now: Instant) {
         // An interval of zero would spin.
         self.ping_at = config
@@ -56,7 +56,8 @@ impl KeepaliveTimers {
             .map(|interval| later(now, interval.max(Duration::from_millis(1))));
     }
 
-    /// Closes if nothing arrives within `pong_timeout` from now, without a ping.
+    /// Closes the connection if nothing arrives within `pong_timeout` from now, without sending a
+    /// ping.
     pub(crate) fn expect(&mut self, config: &KeepAlive, now: Instant) {
         self.gone_at = Some(later(
             now,
@@ -64,12 +65,12 @@ impl KeepaliveTimers {
         ));
     }
 
-    /// Silence proves nothing before then.
+    /// Moves the deadline to `until` at the earliest: silence before that proves nothing.
     pub(crate) fn postpone(&mut self, until: Instant) {
         self.gone_at = self.gone_at.map(|at| at.max(until));
     }
 
-    /// Something arrived that shows that the peer lives.
+    /// Notes a sign of life.
     #[inline]
     pub(crate) const fn heard(&mut self) {
         self.gone_at = None;
@@ -82,7 +83,7 @@ impl KeepaliveTimers {
         self.gone_at = None;
     }
 
-    /// When [`check`](Self::check) has to be called next, and what for; `None` is never.
+    /// Returns when [`check`](Self::check) has to be called next and what for; `None` means never.
     pub(crate) fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         let what = match self.ping_at {
             Some(_) => "pong",
@@ -92,8 +93,8 @@ impl KeepaliveTimers {
         sooner(gone, self.ping_at.map(|at| (at, "heartbeat")))
     }
 
-    /// Queues the ping that is due, if one is. If the peer is gone, says so: it is time to close with
-    /// this reason. With `reads_paused` this side cannot hear a pong, so silence proves nothing.
+    /// Queues the ping that is due, if any. Returns the reason to close with if the peer is gone.
+    /// With `reads_paused` no pong can be read, so silence proves nothing.
     pub(crate) fn check(
         &mut self,
         config: &KeepAlive,

@@ -13,8 +13,8 @@ use crate::pause::ReadPause;
 use crate::rate::{Bucket, RateLimit};
 use crate::timers::{later, sooner};
 
-/// What a [`Machine`](crate::Machine) holds besides its protocol: the frames to send, the events to
-/// take, the keepalive, the rate limit, the timer of its opening, and how the connection ended.
+/// The parts of a [`Machine`](crate::Machine) that do not depend on its protocol: frames to send,
+/// events to take, keepalive, rate limit, the timer of the handshake, and why the connection ended.
 ///
 /// A machine keeps its states, frames and calls, and delegates the rest:
 ///
@@ -95,15 +95,15 @@ pub struct MachineCore<E> {
     only_pongs: bool,
     rate: Bucket,
     timer: Option<(Instant, &'static str)>,
-    /// The outbox was full, and that it has room again was not reported since.
+    /// Whether the outbox was full, and room was not reported since.
     refused: bool,
     closed: Option<Box<CloseReason>>,
     close_emitted: bool,
-    /// The line is gone, so what waited in the outbox was never sent.
+    /// Whether the connection is gone, so that frames in the outbox were never sent.
     line_lost: bool,
 }
 
-/// Within the default limits.
+/// Uses the default limits.
 impl<E> Default for MachineCore<E> {
     fn default() -> Self {
         Self::new(&Limits::default())
@@ -111,7 +111,7 @@ impl<E> Default for MachineCore<E> {
 }
 
 impl<E> MachineCore<E> {
-    /// The core of a connection that was just opened. Nothing is timed yet.
+    /// Creates the core of a connection that was just opened. No timer runs yet.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         Self {
@@ -129,14 +129,14 @@ impl<E> MachineCore<E> {
         }
     }
 
-    /// Bounds messages that are sent separately from those that are read.
+    /// Sets a size limit for sent messages that differs from the one for received messages.
     #[must_use]
     pub const fn with_max_sent_bytes(mut self, bytes: usize) -> Self {
         self.outbox.set_max_message(bytes);
         self
     }
 
-    /// Counts pongs only as signs of life; otherwise everything that arrives is one.
+    /// Counts only pongs as signs of life, instead of everything that arrives.
     #[must_use]
     pub const fn with_only_pongs(mut self) -> Self {
         self.only_pongs = true;
@@ -145,7 +145,7 @@ impl<E> MachineCore<E> {
 
     // Input.
 
-    /// Notes that a message has arrived, and gives it back; `None` once closed, when nothing is read
+    /// Notes that a message has arrived and returns it; `None` once closed, when nothing is read
     /// any more.
     #[inline]
     #[must_use]
@@ -160,15 +160,15 @@ impl<E> MachineCore<E> {
         Some(message)
     }
 
-    /// Counts a message, of whatever kind. `false` if it is more than the limit allows: close with
+    /// Counts a message of any kind. Returns `false` if it exceeds the limit: close with
     /// [`CloseReason::RateLimited`].
     #[must_use]
     pub fn within_rate(&mut self, limit: Option<RateLimit>, now: Instant) -> bool {
         self.rate.admits(limit, now)
     }
 
-    /// Notes that the line is gone. What waits to be sent is dropped. `true` if the connection ends
-    /// with it.
+    /// Notes that the connection is gone and drops the frames that wait. Returns `true` if this
+    /// ended the connection.
     pub fn disconnected(&mut self, reason: impl Into<CloseReason>) -> bool {
         // Also what was to leave before a Close.
         self.outbox.discard();
@@ -182,12 +182,12 @@ impl<E> MachineCore<E> {
 
     // Output.
 
-    /// Writes a text frame with `encode` and queues it. What `encode` is given may hold other frames
-    /// already: it only appends.
+    /// Writes a text frame with `encode` and queues it. The buffer that `encode` gets may already
+    /// hold other frames: it only appends.
     ///
     /// # Errors
-    /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Closed`], or whatever `encode`
-    /// returns; nothing is queued then.
+    /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Closed`], or the error of
+    /// `encode`; nothing is queued then.
     #[inline]
     pub fn send_with(
         &mut self,
@@ -197,7 +197,7 @@ impl<E> MachineCore<E> {
         self.note_refusal(sent)
     }
 
-    /// Writes `value` as JSON and queues it as a text frame.
+    /// Serializes `value` as JSON and queues it as a text frame.
     ///
     /// # Errors
     /// As for [`send_with`](Self::send_with); [`Refused::Encode`] if the value is not JSON.
@@ -210,7 +210,7 @@ impl<E> MachineCore<E> {
         self.note_refusal(sent)
     }
 
-    /// Queues a text that is encoded already, sharing its bytes.
+    /// Queues text that is encoded already, sharing its bytes.
     ///
     /// # Errors
     /// As for [`send_with`](Self::send_with).
@@ -219,8 +219,8 @@ impl<E> MachineCore<E> {
         self.note_refusal(sent)
     }
 
-    /// As [`send_with`](Self::send_with), for one of the many frames of a stream. Streams get a
-    /// quarter of the room, at most 1 MiB, so that there is always room for answers.
+    /// Like [`send_with`](Self::send_with), for one of the many frames of a stream. Streams get a
+    /// quarter of the room, at most 1 MiB, so that there is always room for replies.
     ///
     /// # Errors
     /// As for [`send_with`](Self::send_with).
@@ -248,7 +248,7 @@ impl<E> MachineCore<E> {
         Err(Refused::QueueFull)
     }
 
-    /// Checks that so many frames fit, before something is begun that sends them all or none. An
+    /// Checks that this many frames fit, before an operation that sends all of them or none. An
     /// empty queue takes any number.
     ///
     /// # Errors
@@ -261,36 +261,36 @@ impl<E> MachineCore<E> {
         Err(Refused::QueueFull)
     }
 
-    /// Whether less than half of the room is used. A machine that answers its peer reads on only
-    /// while this holds, so that a peer that never reads cannot make it hoard answers.
+    /// Returns whether less than half of the room is used. A machine that answers its peer reads
+    /// only while this holds, so that a peer that never reads cannot make it accumulate replies.
     #[must_use]
     pub fn has_slack(&self) -> bool {
         self.outbox.has_slack()
     }
 
-    /// Whether half of what streams may fill is free: a slow line should not wake anybody for every
-    /// single frame.
+    /// Returns whether half of the room of streams is free. A slow connection does not wake the
+    /// sender for every single frame.
     #[must_use]
     pub fn has_stream_slack(&self) -> bool {
         self.outbox.has_stream_room(2)
     }
 
-    /// `true` once after a [`Refused::QueueFull`], as soon as there is
-    /// [room again](Self::has_stream_slack): time for an event that says so.
+    /// Returns `true` once after a [`Refused::QueueFull`], as soon as there is [room
+    /// again](Self::has_stream_slack): time for an event that reports it.
     #[inline]
     #[must_use]
     pub fn take_writable(&mut self) -> bool {
         self.refused && self.has_stream_slack() && std::mem::take(&mut self.refused)
     }
 
-    /// The next frame for the peer.
+    /// Returns the next frame for the peer.
     #[inline]
     #[must_use]
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
         self.outbox.pop()
     }
 
-    /// Whether a frame that was not answered may have reached the peer.
+    /// Returns whether an unanswered frame may have reached the peer.
     #[must_use]
     pub const fn delivery(&self, frame: FrameNumber) -> Delivery {
         if self.line_lost && !self.outbox.was_taken(frame) {
@@ -302,7 +302,7 @@ impl<E> MachineCore<E> {
 
     // Events.
 
-    /// Queues an event that keeps about so many bytes. Once closed it does nothing.
+    /// Queues an event that holds about `bytes` bytes. Does nothing once closed.
     #[inline]
     pub fn push_event(&mut self, event: E, bytes: usize) {
         if self.is_closed() {
@@ -314,16 +314,16 @@ impl<E> MachineCore<E> {
         }
     }
 
-    /// The next event that was queued.
+    /// Returns the next queued event.
     #[inline]
     #[must_use]
     pub fn pop_event(&mut self) -> Option<E> {
         self.events.pop()
     }
 
-    /// The next event that was queued; after the last one, once, the event that `closed` makes of the
-    /// reason why the connection has ended. A machine with calls takes
-    /// [`pop_event`](Self::pop_event) first, then ends its calls, then calls this.
+    /// Returns the next queued event, and after the last one, once, the event that `closed` makes
+    /// of the close reason. A machine with calls takes [`pop_event`](Self::pop_event) first, then
+    /// ends its calls, then calls this.
     #[inline]
     #[must_use]
     pub fn poll_event(&mut self, closed: impl FnOnce(CloseReason) -> E) -> Option<E> {
@@ -336,8 +336,8 @@ impl<E> MachineCore<E> {
         Some(event)
     }
 
-    /// Whether more input is welcome: few events wait, and the machine itself has room. A connection
-    /// that has ended ignores its input, and so takes any.
+    /// Returns whether more input is welcome: few events wait, and the machine itself has room. A
+    /// connection that has ended ignores its input, and so accepts any.
     #[inline]
     #[must_use]
     pub fn wants_input(&self, has_room: bool) -> bool {
@@ -346,8 +346,8 @@ impl<E> MachineCore<E> {
 
     // Time.
 
-    /// Starts the machine's timer, in place of the one that runs; `None` is never. `what` is for logs
-    /// and transcripts.
+    /// Starts the machine's timer, replacing the running one; `None` means never. `what` appears in
+    /// logs and transcripts.
     pub fn start_timer(
         &mut self,
         what: &'static str,
@@ -357,30 +357,31 @@ impl<E> MachineCore<E> {
         self.timer = after.into().map(|after| (later(now, after), what));
     }
 
-    /// Stops the machine's timer. It need not run.
+    /// Stops the machine's timer, if it runs.
     pub const fn stop_timer(&mut self) {
         self.timer = None;
     }
 
-    /// Whether the machine's timer is due; then it is stopped.
+    /// Returns whether the machine's timer is due, and stops it then.
     #[must_use]
     pub fn timer_expired(&mut self, now: Instant) -> bool {
         self.timer.take_if(|(at, _)| *at <= now).is_some()
     }
 
-    /// Starts to ping. Later calls take the same configuration.
+    /// Starts sending pings. Later calls must pass the same configuration.
     pub fn start_keepalive(&mut self, config: &KeepAlive, now: Instant) {
         self.keepalive.start(config, now);
     }
 
-    /// Expects something within `pong_timeout`, without sending pings. Call it for every message.
+    /// Expects a sign of life within `pong_timeout`, without sending pings. Call it for every
+    /// message.
     pub fn expect_life(&mut self, config: &KeepAlive, now: Instant) {
         self.keepalive.expect(config, now);
     }
 
-    /// Queues the ping that is due, if one is. Returns why to close, if the peer is gone. Pass
-    /// `can_hear: false` while a pong cannot be heard, because nothing is read or the ping cannot have
-    /// arrived: silence proves nothing then.
+    /// Queues the ping that is due, if any. Returns the reason to close with if the peer is gone.
+    /// Pass `can_hear: false` while a pong cannot be heard because nothing is read or the ping
+    /// cannot have arrived: silence proves nothing then.
     #[must_use]
     pub fn check_keepalive(
         &mut self,
@@ -400,22 +401,23 @@ impl<E> MachineCore<E> {
             .check(config, reads_paused, now, &mut self.outbox)
     }
 
-    /// Whether a deadline for an answer of the peer may pass now: everything that has arrived was
-    /// read, so an answer that is missing is late. `false` once closed. Ask before each deadline.
+    /// Returns whether a deadline for a reply of the peer may expire now: all input was read, so a
+    /// missing reply is late. `false` once closed. Ask before each deadline.
     #[must_use]
     pub fn may_expire(&mut self, now: Instant) -> bool {
         !self.is_closed() && self.pause.is_over(self.events.has_room(), now)
     }
 
-    /// When a deadline for an answer of the peer passes: `None` while nothing is read because events
-    /// are not taken, and once closed; a moment later than planned right after such a pause.
+    /// Returns when a deadline for a reply of the peer expires: `None` once closed, and while
+    /// nothing is read because events are not taken; a moment later than planned right after such a
+    /// pause.
     #[must_use]
     pub fn unless_paused(&self, deadline: Option<Instant>) -> Option<Instant> {
         let reads = !self.is_closed() && self.events.has_room();
         self.pause.suspend(deadline?, reads)
     }
 
-    /// When the timer or the keepalive is due, and which.
+    /// Returns when the timer or the keepalive is due, and which one.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         sooner(self.timer, self.keepalive.next_timeout())
@@ -423,8 +425,9 @@ impl<E> MachineCore<E> {
 
     // The end.
 
-    /// Sends a Close and ends. What is queued still leaves before it. The Close carries the reason,
-    /// unless it is the peer's own or the application's. `false` if the connection has ended before.
+    /// Queues a Close and ends; queued frames still leave before it. The Close carries the reason,
+    /// unless the reason is the peer's or the application's own. Returns `false` if the connection
+    /// had ended before.
     pub fn close(&mut self, reason: CloseReason, code: u16) -> bool {
         let words = match &reason {
             CloseReason::Local
@@ -435,7 +438,7 @@ impl<E> MachineCore<E> {
         self.close_with(reason, CloseFrame::new(code, words))
     }
 
-    /// As [`close`](Self::close), with this frame.
+    /// Like [`close`](Self::close), with this frame.
     pub fn close_with(&mut self, reason: CloseReason, frame: CloseFrame) -> bool {
         if self.is_closed() {
             return false;
@@ -445,8 +448,8 @@ impl<E> MachineCore<E> {
         true
     }
 
-    /// Drops the line without a closing handshake, and what is queued with it: the peer is gone.
-    /// `false` if the connection has ended before.
+    /// Drops the connection and the queued frames without a closing handshake, because the peer is
+    /// gone. Returns `false` if the connection had ended before.
     pub fn abort(&mut self, reason: CloseReason) -> bool {
         if self.is_closed() {
             return false;
@@ -456,14 +459,14 @@ impl<E> MachineCore<E> {
         true
     }
 
-    /// Whether the connection has ended.
+    /// Returns whether the connection has ended.
     #[inline]
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
 
-    /// Why the connection has ended.
+    /// Returns why the connection has ended.
     #[must_use]
     pub fn close_reason(&self) -> Option<&CloseReason> {
         self.closed.as_deref()
@@ -483,7 +486,7 @@ impl<E> MachineCore<E> {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state only, not the contents.
 impl<E> fmt::Debug for MachineCore<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MachineCore")

@@ -1,4 +1,4 @@
-//! What crosses the boundary between a machine and its transport.
+//! The messages between a machine and its transport.
 
 use std::fmt;
 
@@ -11,40 +11,40 @@ use crate::text::beginning;
 pub struct Text(Bytes);
 
 impl Text {
-    /// Takes bytes that hold UTF-8.
+    /// Creates a text from bytes that hold UTF-8.
     ///
     /// # Errors
-    /// Returns the bytes' [`Utf8Error`](std::str::Utf8Error) if they are not UTF-8.
+    /// The bytes' [`Utf8Error`](std::str::Utf8Error) if they are not UTF-8.
     pub fn new(bytes: Bytes) -> Result<Self, std::str::Utf8Error> {
         std::str::from_utf8(&bytes)?;
         Ok(Self(bytes))
     }
 
-    /// Takes bytes that are known to be UTF-8, so that nothing is read twice.
+    /// Creates a text from bytes that are known to be UTF-8, without a check.
     pub(crate) const fn from_checked(bytes: Bytes) -> Self {
         Self(bytes)
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         // Every constructor checked the bytes, so the empty string is never taken.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no text.
+    /// Returns whether the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The shared bytes.
+    /// Returns the shared bytes.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.0
@@ -88,7 +88,7 @@ pub enum Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// The payload's length in bytes.
+    /// Returns the payload's length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -97,13 +97,13 @@ impl Incoming<'_> {
         }
     }
 
-    /// Whether the payload is empty.
+    /// Returns whether the payload is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the application of the peer has sent it: text or binary, no ping and no pong.
+    /// Returns whether this is a text or binary message of the application, not a ping or pong.
     #[must_use]
     pub const fn is_data(&self) -> bool {
         matches!(self, Self::Text(_) | Self::Binary(_))
@@ -135,13 +135,13 @@ pub enum Outgoing {
     Ping(Bytes),
     /// A WebSocket Close. Nothing follows it.
     Close(CloseFrame),
-    /// No frame: the line is to be dropped now, without a closing handshake. Nothing follows it.
-    /// Whoever moves the frames drops the transport; no transport is given this.
+    /// Not a frame: drop the connection now, without a closing handshake. Nothing follows it. The
+    /// owner of the transport drops it; this is never passed to a transport.
     Abort,
 }
 
 impl Outgoing {
-    /// The payload's length in bytes.
+    /// Returns the payload's length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -152,14 +152,14 @@ impl Outgoing {
         }
     }
 
-    /// Whether the payload is empty.
+    /// Returns whether the payload is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Prints kind and length only, and what a Close says.
+/// Prints kind and length only, and the contents of a Close.
 impl fmt::Debug for Outgoing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self {
@@ -198,7 +198,7 @@ impl CloseFrame {
     /// 1013: try again later.
     pub const TRY_AGAIN: u16 = 1013;
 
-    /// A close frame; a reason longer than 123 bytes is cut at a character boundary.
+    /// Creates a close frame; a reason longer than 123 bytes is cut at a character boundary.
     #[must_use]
     pub fn new(code: u16, reason: impl Into<String>) -> Self {
         let mut reason = reason.into();

@@ -10,31 +10,32 @@ use crate::error::Refused;
 use crate::limits::Limits;
 use crate::message::{CloseFrame, Outgoing, Text};
 
-/// A chunk of so many bytes takes no more frames.
+/// The size from which a chunk takes no further frames.
 const CHUNK: usize = 4 * 1024;
-/// A lone frame of at most so many bytes is copied, and its buffer used again.
+/// The size up to which a lone frame is copied, so that its buffer is reused.
 const SMALL: usize = 256;
 /// Most bytes of streams that wait to be sent, if the limits allow more.
 const MAX_STREAMED: usize = 1024 * 1024;
-/// So many places in the queue are kept when it is empty.
+/// The capacity of the queue that is kept when it is empty.
 const KEPT_FRAMES: usize = 4;
 
-/// The frames a machine wants to send.
+/// The frames that wait to be sent.
 ///
-/// Frames that wait together are written into one text, and cut from it without a copy when they
-/// leave. A frame is either queued whole or refused with nothing changed, so a machine can check for
-/// room first and change its state afterwards.
+/// Waiting frames are written into one text, and cut from it without a copy when they leave. A
+/// frame is either queued whole or refused with nothing changed, so a machine can check for room
+/// first and change its state afterwards.
 ///
-/// Most connections say nothing most of the time, so an outbox holds little when it is empty, and
-/// nothing from the first ping on before which nothing was said.
+/// Most connections are silent most of the time, so an empty outbox holds little memory, and none
+/// after the first ping without a frame before it.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     frames: VecDeque<Waiting>,
-    /// The text of the written ones: what is being cut, whole chunks, and what is being written.
+    /// The text of the written frames: the chunk being cut, whole chunks, and the chunk being
+    /// written.
     leaving: Bytes,
     chunks: VecDeque<Bytes>,
     open: String,
-    /// How long the last chunk was, at most [`CHUNK`], and so probably the next one is.
+    /// The length of the last chunk, at most [`CHUNK`], as an estimate for the next one.
     last_chunk: u16,
     queued_bytes: usize,
     taken: u64,
@@ -47,17 +48,18 @@ pub(crate) struct Outbox {
 /// A frame in the queue.
 #[derive(Debug)]
 enum Waiting {
-    /// The next so many bytes of the chunks.
+    /// The next bytes of the chunks, this many.
     Written(usize),
     /// Anything else.
     Ready(Outgoing),
 }
 
-/// Which frame of the connection a frame is; see [`MachineCore::delivery`](crate::MachineCore::delivery).
+/// The number of a frame on its connection; see
+/// [`MachineCore::delivery`](crate::MachineCore::delivery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameNumber(u64);
 
-/// An empty outbox within the default limits.
+/// Creates an empty outbox with the default limits.
 impl Default for Outbox {
     fn default() -> Self {
         Self::new(&Limits::default())
@@ -65,7 +67,7 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// An empty outbox within these limits.
+    /// Creates an empty outbox with these limits.
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             frames: VecDeque::new(),
@@ -82,7 +84,7 @@ impl Outbox {
         }
     }
 
-    /// Takes messages up to this size.
+    /// Sets the largest message.
     pub(crate) const fn set_max_message(&mut self, bytes: usize) {
         self.max_message = bytes;
     }
@@ -118,7 +120,7 @@ impl Outbox {
         }
     }
 
-    /// Writes `value` as JSON and queues it as a text frame.
+    /// Serializes `value` as JSON and queues it as a text frame.
     pub(crate) fn json(
         &mut self,
         value: &(impl serde::Serialize + ?Sized),
@@ -126,7 +128,7 @@ impl Outbox {
         self.encode(|buffer| encode_into(value, buffer))
     }
 
-    /// Queues a text that is encoded already, sharing its bytes.
+    /// Queues text that is encoded already, sharing its bytes.
     pub(crate) fn text(&mut self, text: Text) -> Result<FrameNumber, Refused> {
         self.check_open()?;
         self.check_room(text.len())?;
@@ -140,7 +142,7 @@ impl Outbox {
         }
     }
 
-    /// Queues a Close behind everything that waits. Nothing can be queued after it.
+    /// Queues a Close after everything that waits. Nothing can be queued after it.
     pub(crate) fn close(&mut self, frame: CloseFrame) {
         if !self.closing {
             self.push_ready(Outgoing::Close(frame));
@@ -148,8 +150,8 @@ impl Outbox {
         }
     }
 
-    /// Drops everything that waits and queues [`Outgoing::Abort`]: for a peer that is gone. Nothing
-    /// can be queued after it, and after a Close it is too late for it.
+    /// Drops everything that waits and queues [`Outgoing::Abort`], for a peer that is gone. Nothing
+    /// can be queued after it. Does nothing after a Close.
     pub(crate) fn abort(&mut self) {
         if !self.closing {
             self.discard();
@@ -157,7 +159,7 @@ impl Outbox {
         }
     }
 
-    /// Takes the next frame.
+    /// Removes and returns the next frame.
     pub(crate) fn pop(&mut self) -> Option<Outgoing> {
         let frame = match self.frames.pop_front()? {
             Waiting::Written(size) => Outgoing::Text(self.cut(size)),
@@ -174,25 +176,25 @@ impl Outbox {
         Some(frame)
     }
 
-    /// Drops everything that waits and takes nothing more.
+    /// Drops everything that waits and accepts nothing more.
     pub(crate) fn discard(&mut self) {
         self.release();
         self.queued_bytes = 0;
         self.closing = true;
     }
 
-    /// Whether this frame has been handed to the transport.
+    /// Returns whether this frame has been handed to the transport.
     pub(crate) const fn was_taken(&self, frame: FrameNumber) -> bool {
         frame.0 < self.taken
     }
 
-    /// Whether less than half of the room is used.
+    /// Returns whether less than half of the room is used.
     pub(crate) fn has_slack(&self) -> bool {
         self.frames.len() <= self.max_frames / 2 && self.queued_bytes <= self.max_bytes / 2
     }
 
-    /// Whether less waits than this part of the quarter of the room that streams may fill, at most
-    /// 1 MiB.
+    /// Returns whether less waits than this part of the room of streams: a quarter of the whole
+    /// room, at most 1 MiB.
     pub(crate) fn has_stream_room(&self, part: usize) -> bool {
         let max_bytes = MAX_STREAMED.min(self.max_bytes / 4);
         self.frames.is_empty()
@@ -200,7 +202,7 @@ impl Outbox {
                 && self.queued_bytes < max_bytes / part)
     }
 
-    /// Whether so many frames fit beside those that wait. If nothing waits, any number does.
+    /// Returns whether this many frames fit. If nothing waits, any number does.
     pub(crate) fn has_room_for(&self, frames: usize) -> bool {
         self.frames.is_empty() || self.frames.len().saturating_add(frames) <= self.max_frames
     }
@@ -265,8 +267,8 @@ impl Outbox {
         Bytes::from(mem::take(&mut self.open))
     }
 
-    /// Drops what waits and gives all memory back. What was cut from a chunk keeps it until it is
-    /// gone too.
+    /// Drops what waits and frees all memory. A frame that was cut from a chunk keeps the chunk
+    /// alive.
     fn release(&mut self) {
         self.frames = VecDeque::new();
         self.leaving = Bytes::new();

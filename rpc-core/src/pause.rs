@@ -1,24 +1,24 @@
-//! [`ReadPause`]: no deadline for an answer passes while the answer may have come unread.
+//! [`ReadPause`]: suspends deadlines for replies that may have arrived unread.
 
 use std::time::{Duration, Instant};
 
 use crate::timers::later;
 
-/// How long is read after a long pause before deadlines count again.
+/// The longest time for reading after a pause before deadlines count again.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// When deadlines for answers of the peer are suspended.
+/// Suspends the deadlines for replies of the peer.
 ///
-/// A machine whose application takes no events [reads nothing](crate::Machine::wants_input), so what
-/// it waits for may have come and lie in the line. Its deadlines are suspended meanwhile, and for as
-/// long as the pause took, at most a second, once it reads again: by then what has come is read.
+/// A machine whose application takes no events [reads nothing](crate::Machine::wants_input), so the
+/// replies it waits for may have arrived unread. Its deadlines are suspended meanwhile, and after
+/// the pause for as long as it took, at most a second: until then all that has arrived is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ReadPause {
-    /// Everything is read. When the machine was given something last.
+    /// Input is read. `last` is when the machine got the last input.
     Reading { last: Option<Instant> },
     /// Nothing is read.
     Paused { since: Instant },
-    /// What came during a pause is being read.
+    /// Input that arrived during a pause is being read.
     CatchingUp { until: Instant },
 }
 
@@ -29,7 +29,7 @@ impl Default for ReadPause {
 }
 
 impl ReadPause {
-    /// Reading stops: what the machine was given last has filled its room.
+    /// Starts a pause: the last input has filled the machine's room.
     #[inline]
     pub(crate) fn begin(&mut self) {
         let since = match *self {
@@ -59,8 +59,8 @@ impl ReadPause {
         };
     }
 
-    /// Notes it too, and says whether deadlines count: what has come has been read, so that what is
-    /// missing is late.
+    /// Notes it too, and returns whether deadlines count: all that has arrived was read, so a
+    /// missing reply is late.
     pub(crate) fn is_over(&mut self, reads: bool, now: Instant) -> bool {
         self.note(reads, now);
         match *self {
@@ -70,7 +70,7 @@ impl ReadPause {
         }
     }
 
-    /// Notes it too, and says until when what has come meanwhile is being read.
+    /// Notes it too, and returns until when input that arrived during the pause is read.
     pub(crate) fn catching_up(&mut self, reads: bool, now: Instant) -> Option<Instant> {
         self.note(reads, now);
         match *self {
@@ -79,7 +79,7 @@ impl ReadPause {
         }
     }
 
-    /// When a machine that reads, or does not, has to look at this deadline; `None` while it does not.
+    /// Returns when to look at this deadline; `None` while it is suspended.
     pub(crate) fn suspend(&self, deadline: Instant, reads: bool) -> Option<Instant> {
         let until = match *self {
             Self::CatchingUp { until } => until,

@@ -13,22 +13,22 @@ pub use map::PendingMap;
 
 use crate::error::Refused;
 
-/// What an id that the peer sent belongs to.
+/// What an id from the peer refers to.
 ///
 /// Exhaustive on purpose: there is no fourth case, and every caller has to handle all three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Match<T> {
-    /// A call in flight; it has been taken out.
+    /// A call in flight, which has been removed.
     Live(T),
-    /// A call that has ended already: answered, expired or given up. Drop the message.
+    /// A call that has ended already: answered, expired or cancelled. Drop the message.
     Late,
-    /// Nothing that this table knows.
+    /// No call that this table knows.
     Unknown,
 }
 
 impl<T> Match<T> {
-    /// The call's tag, if it was in flight.
+    /// Returns the call's tag, if it was in flight.
     #[must_use]
     pub fn live(self) -> Option<T> {
         match self {
@@ -38,11 +38,11 @@ impl<T> Match<T> {
     }
 }
 
-/// A call that was not registered. Nothing changed; the tag comes back.
+/// Why a call was not registered. Nothing changed; the tag is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError<T> {
-    /// As many calls as allowed are in flight. Retry when one has ended.
+    /// The maximum number of calls is in flight. Retry when one has ended.
     #[error("{max} calls are in flight already")]
     Full {
         /// The tag that was not registered.
@@ -59,7 +59,7 @@ pub enum InsertError<T> {
 }
 
 impl<T> InsertError<T> {
-    /// The tag that was not registered.
+    /// Returns the tag that was not registered.
     #[must_use]
     pub fn into_tag(self) -> T {
         match self {

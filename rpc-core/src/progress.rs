@@ -1,23 +1,23 @@
-//! [`Progress`]: how long a peer that answers in order has done nothing for a request.
+//! [`Progress`]: how long a peer that answers in order has made no progress on a request.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::outbox::FrameNumber;
 
-/// So many requests that have ended may be kept besides the open ones.
+/// How many ended requests may be kept besides the open ones.
 const SLACK: usize = 16;
 
-/// When the peer has last got on with each open request, for idle timeouts inside a machine.
+/// When the peer last made progress on each open request, for idle timeouts inside a machine.
 ///
 /// A peer that answers the requests of a connection one after the other says nothing about the last
-/// one until it has answered the others. So a frame about a request is progress for those that were
-/// sent after it, too. It is none for those that were sent before it: a peer that answers side by
-/// side and forgets one of them is found out, at the latest when the requests before that one have
-/// ended. From then on only its own frames count.
+/// one until it has answered the others. So a frame about a request is progress for later requests,
+/// too, but not for earlier ones: if a peer that answers concurrently forgets a request, that is
+/// noticed at the latest when the requests before it have ended. From then on only its own frames
+/// count.
 ///
-/// A frame costs a binary search, whatever is open. No deadline moves with it: let deadlines pass, then
-/// ask [`since`](Self::since) whether to extend them.
+/// A frame costs a binary search, however many requests are open. It moves no deadline: let
+/// deadlines pass, then ask [`since`](Self::since) whether to extend them.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -39,11 +39,11 @@ const SLACK: usize = 16;
 /// ```
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// In the order in which they were sent.
+    /// The requests in the order in which they were sent.
     requests: VecDeque<Request>,
     open: usize,
-    /// When the peer has last got on with a request from this frame on, up to the next step. Frames
-    /// and times rise.
+    /// When the peer last made progress on a request from this frame on, up to the next step.
+    /// Frames and times increase.
     steps: Vec<(FrameNumber, Instant)>,
 }
 
@@ -54,7 +54,7 @@ struct Request {
 }
 
 impl Progress {
-    /// A request was sent with this frame, after all others.
+    /// Notes that a request was sent with this frame, after all others.
     pub fn sent(&mut self, frame: FrameNumber, now: Instant) {
         self.requests.push_back(Request {
             frame,
@@ -66,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// A frame about this request has come.
+    /// Notes that a frame about this request has arrived.
     pub fn heard(&mut self, frame: FrameNumber, now: Instant) {
         if self.find(frame).is_some() {
             // Nothing is newer than this.
@@ -75,7 +75,7 @@ impl Progress {
         }
     }
 
-    /// This request has ended: answered, given up, or expired.
+    /// Notes that this request has ended: answered, cancelled, or expired.
     pub fn ended(&mut self, frame: FrameNumber) {
         let found = self.find(frame);
         let Some(request) = found.and_then(|at| self.requests.get_mut(at)) else {
@@ -94,8 +94,8 @@ impl Progress {
         }
     }
 
-    /// When the peer has last got on with this request or with one before it. `None` if it is not
-    /// known.
+    /// Returns when the peer last made progress on this request or on one before it. `None` if the
+    /// request is unknown.
     #[must_use]
     pub fn since(&self, frame: FrameNumber) -> Option<Instant> {
         let after = self.steps.partition_point(|(from, _)| *from <= frame);
@@ -103,7 +103,7 @@ impl Progress {
         step.map(|(_, at)| *at)
     }
 
-    /// The first step that begins with this frame or later.
+    /// Returns the first step that begins with this frame or later.
     fn step(&self, frame: FrameNumber) -> usize {
         self.steps.partition_point(|(from, _)| *from < frame)
     }
@@ -113,7 +113,7 @@ impl Progress {
         found.ok()
     }
 
-    /// Forgets requests that have ended, and the steps that no open one needs.
+    /// Removes requests that have ended, and steps that no open one needs.
     fn tidy(&mut self) {
         self.requests.retain(|request| request.is_open);
         let steps = std::mem::take(&mut self.steps);

@@ -6,19 +6,20 @@ use crate::timers::later;
 
 crate::config! {
     /// A token bucket: `burst` messages at once, and one more every `interval`. A server
-    /// disconnects a peer that sends more. Pings and pongs count as messages do, since a ping costs its
-    /// answer: an `interval` longer than that of the keepalive disconnects peers for their pongs.
+    /// disconnects a peer that sends more. Pings and pongs count as messages, since a ping costs
+    /// its answer. An `interval` longer than that of the keepalive disconnects peers because of
+    /// their pongs.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct RateLimit {
-        /// How many messages may come at once. Default 5,000; 0 counts as 1.
+        /// How many messages may arrive at once. Default 5,000; 0 counts as 1.
         pub burst: u32 = 5_000,
-        /// How long until one more may come. Default 1 ms.
+        /// How long until one more may arrive. Default 1 ms.
         pub interval: Duration = Duration::from_millis(1),
     }
 }
 
 impl RateLimit {
-    /// `burst` messages at once, and one more every `interval`.
+    /// Allows `burst` messages at once, and one more every `interval`.
     #[must_use]
     pub const fn new(burst: u32, interval: Duration) -> Self {
         Self { burst, interval }
@@ -33,8 +34,8 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Whether a message that comes now, of whatever kind, is within the limit; then it is counted.
-    /// No limit admits everything.
+    /// Returns whether a message of any kind that arrives now is within the limit, and counts it
+    /// then. Without a limit every message is.
     pub(crate) fn admits(&mut self, limit: Option<RateLimit>, now: Instant) -> bool {
         let Some(limit) = limit else { return true };
         let full_at = self.full_at.map_or(now, |at| at.max(now));

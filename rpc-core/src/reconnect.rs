@@ -9,36 +9,36 @@ use crate::timers::later;
 crate::config! {
     /// How a client reconnects.
     ///
-    /// The delays of the backoff are one *cycle*. When its attempts are used up, the client gives up
-    /// or, with more [`cycles`](Self::cycles), starts again at the first delay.
+    /// The delays of the backoff are one *cycle*. When its attempts are used up, the client gives
+    /// up or, with more [`cycles`](Self::cycles), starts again at the first delay.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct ReconnectPolicy {
         /// The delays before the attempts of one cycle.
         pub backoff: BackoffPolicy = BackoffPolicy::default(),
-        /// What counts as success and starts the delays anew. Default [`ResetOn::Ready`].
+        /// What counts as success and resets the delays. Default [`ResetOn::Ready`].
         pub reset_on: ResetOn = ResetOn::Ready => with_reset_on,
-        /// How many cycles to walk through before giving up; `None` is no end. Default 1. It matters
-        /// only if the backoff has an end. 0 counts as 1.
+        /// How many cycles to run before giving up; `None` means no limit. Default 1; 0 counts as
+        /// 1. It matters only if the backoff has an end.
         pub cycles: Option<u32> = Some(1) => with_cycles,
     }
 }
 
-/// What starts the delays anew.
+/// What resets the delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResetOn {
     /// An open connection, before any handshake. With a peer that accepts and then refuses the
-    /// login, this repeats the first delay for ever.
+    /// login, this repeats the first delay forever.
     Open,
     /// A finished handshake.
     #[default]
     Ready,
-    /// A connection that was lost, but not before it had been ready for this long.
+    /// A connection that was ready for this long before it was lost.
     StableFor(Duration),
 }
 
 impl ReconnectPolicy {
-    /// One cycle of this backoff, reset by a finished handshake.
+    /// Returns one cycle of this backoff, reset by a finished handshake.
     #[must_use]
     pub const fn new(backoff: BackoffPolicy) -> Self {
         Self {
@@ -48,41 +48,41 @@ impl ReconnectPolicy {
         }
     }
 
-    /// Never reconnects.
+    /// Returns a policy that never reconnects.
     #[must_use]
     pub const fn off() -> Self {
         Self::new(BackoffPolicy::off())
     }
 
-    /// Whether it never reconnects.
+    /// Returns whether the policy never reconnects.
     #[must_use]
     pub const fn is_off(&self) -> bool {
         self.backoff.is_off()
     }
 }
 
-/// What to do about the next connection.
+/// Whether and when to dial next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use]
 pub enum Dial {
-    /// Dial at once. Only the very first dial is like this.
+    /// Dial at once. Only the very first dial does.
     Now,
     /// Dial at this time.
     At {
-        /// When.
+        /// The time.
         at: Instant,
-        /// Which attempt of the cycle it is, from 1.
+        /// The number of the attempt in its cycle, from 1.
         attempt: u32,
-        /// Which cycle it is, from 1.
+        /// The number of the cycle, from 1.
         cycle: u32,
     },
-    /// Dial no more.
+    /// Do not dial again.
     GiveUp,
 }
 
 impl Dial {
-    /// Whether a cycle has just been used up and this is the first attempt of another.
+    /// Returns whether this is the first attempt of a cycle after another was used up.
     #[must_use]
     pub const fn starts_new_cycle(&self) -> bool {
         matches!(
@@ -95,7 +95,7 @@ impl Dial {
         )
     }
 
-    /// When to dial, if it is not at once or never.
+    /// Returns when to dial, unless at once or never.
     #[must_use]
     pub const fn at(&self) -> Option<Instant> {
         match self {
@@ -108,8 +108,8 @@ impl Dial {
 /// Decides when a client dials. It holds no connection and reads no clock.
 ///
 /// Call [`first`](Self::first) once; then for every dial either [`on_lost`](Self::on_lost), if it
-/// failed, or [`on_open`](Self::on_open), perhaps [`on_ready`](Self::on_ready), and `on_lost` when
-/// the connection is gone. There is no way to a second dial without a delay.
+/// failed, or [`on_open`](Self::on_open), then [`on_ready`](Self::on_ready) if the handshake
+/// finishes, and `on_lost` when the connection is gone. Every dial after the first has a delay.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -134,7 +134,7 @@ pub struct Reconnector {
 }
 
 impl Reconnector {
-    /// A reconnector that has not dialled.
+    /// Creates a reconnector that has not dialled.
     #[must_use]
     pub const fn new(policy: ReconnectPolicy) -> Self {
         Self {
@@ -145,7 +145,7 @@ impl Reconnector {
         }
     }
 
-    /// The very first dial, which needs no delay. It starts everything anew, so call it again
+    /// Starts with the very first dial, which needs no delay, and resets everything. Call it again
     /// only when the user asks for a connection after [`Dial::GiveUp`].
     pub const fn first(&mut self) -> Dial {
         self.reset();
@@ -153,7 +153,7 @@ impl Reconnector {
         Dial::Now
     }
 
-    /// The transport is open; the protocol's handshake has yet to finish.
+    /// Notes that the transport is open; the protocol's handshake has yet to finish.
     pub fn on_open(&mut self, _now: Instant) {
         self.ready_since = None;
         if self.policy.reset_on == ResetOn::Open {
@@ -161,7 +161,7 @@ impl Reconnector {
         }
     }
 
-    /// The handshake has finished.
+    /// Notes that the handshake has finished.
     pub fn on_ready(&mut self, now: Instant) {
         self.ready_since = Some(now);
         if self.policy.reset_on == ResetOn::Ready {
@@ -169,12 +169,11 @@ impl Reconnector {
         }
     }
 
-    /// A dial failed or a connection was lost; `retry` is what its
-    /// [`CloseReason::retry`](crate::CloseReason::retry) says. `entropy` is a random number for
-    /// the jitter.
+    /// Decides after a failed dial or a lost connection. `retry` is its
+    /// [`CloseReason::retry`](crate::CloseReason::retry), `entropy` a random number for the jitter.
     ///
-    /// A peer's [`Retry::After`] lengthens the delay, never shortens it, and uses up an attempt
-    /// as any other.
+    /// A peer's [`Retry::After`] can lengthen the delay but not shorten it, and uses up an attempt
+    /// like any other.
     pub fn on_lost(&mut self, retry: Retry, now: Instant, entropy: u64) -> Dial {
         let ready_for = self
             .ready_since
@@ -200,13 +199,13 @@ impl Reconnector {
         }
     }
 
-    /// How many attempts of this cycle have been used since the last success.
+    /// Returns how many attempts of this cycle have been used since the last success.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.backoff.attempts()
     }
 
-    /// The policy.
+    /// Returns the policy.
     #[must_use]
     pub const fn policy(&self) -> &ReconnectPolicy {
         &self.policy

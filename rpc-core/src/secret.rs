@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A password, token or key. `Debug` prints `Secret(..)`; there is no `Display` and no
-/// serialisation. Read it with [`expose`](Self::expose) where it goes on the wire.
+/// serialisation. Read it with [`expose`](Self::expose) where it is sent.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret<T = String>(T);
 
@@ -13,7 +13,7 @@ impl<T> Secret<T> {
         Self(value)
     }
 
-    /// The secret itself. Name the place where you call it in review.
+    /// Returns the secret itself. Check every use of it in review.
     pub const fn expose(&self) -> &T {
         &self.0
     }

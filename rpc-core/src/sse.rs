@@ -28,19 +28,19 @@ pub use encoder::{encode, encode_comment};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Its type. `None` is the default type, `message`; an empty name is never decoded.
+    /// The type. `None` is the default type, `message`; an empty name is never decoded.
     pub event: Option<String>,
     /// The data, lines separated by `\n`.
     pub data: String,
-    /// The id that came with this event, if any; empty takes back the one before. What to send as
+    /// The id of this event, if any; an empty one clears the id before it. The value for
     /// `Last-Event-ID` is [`Decoder::last_event_id`].
     pub id: Option<String>,
-    /// How long to wait before a reconnect, if it came with this event. Whole milliseconds.
+    /// The reconnection delay of this event, if any. Whole milliseconds.
     pub retry: Option<Duration>,
 }
 
 impl Event {
-    /// An event of the default type with this data.
+    /// Creates an event of the default type with this data.
     #[must_use]
     pub fn new(data: impl Into<String>) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Event {
         self
     }
 
-    /// Sets how long to wait before a reconnect.
+    /// Sets the reconnection delay.
     #[must_use]
     pub const fn with_retry(mut self, retry: Duration) -> Self {
         self.retry = Some(retry);
@@ -71,7 +71,7 @@ impl Event {
     }
 }
 
-/// An event that was too large, or cannot be written.
+/// Why an event could not be decoded or encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SseError {
@@ -89,8 +89,8 @@ pub enum SseError {
         /// The limit in bytes.
         max: usize,
     },
-    /// A field to be written holds a character that the format cannot carry: a line break in the
-    /// type or the id, or NUL in the id. Nothing was written.
+    /// A field holds a character that the format cannot carry: a line break in the type or the id,
+    /// or NUL in the id. Nothing was written.
     #[error("the {field} of an event cannot hold a line break or NUL")]
     BadField {
         /// `event` or `id`.

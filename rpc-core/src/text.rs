@@ -1,6 +1,6 @@
 //! [`beginning`]: a text cut to size.
 
-/// The beginning of a text: as many whole characters as `max` bytes hold.
+/// Returns the beginning of a text: as many whole characters as fit into `max` bytes.
 ///
 /// ```
 /// assert_eq!(rpc_core::text::beginning("héllo", 2), "h");

@@ -1,9 +1,9 @@
-//! Arithmetic on deadlines: the sooner of two, and one so much later.
+//! Arithmetic on deadlines.
 
 use std::time::{Duration, Instant};
 
-/// The sooner of two deadlines, each with what it is for; `one` if they are at the same time.
-/// `None` is never.
+/// Returns the sooner of two deadlines, each with its purpose; `one` if they are at the same time.
+/// `None` means never.
 #[must_use]
 #[inline]
 pub fn sooner<W>(one: Option<(Instant, W)>, other: Option<(Instant, W)>) -> Option<(Instant, W)> {
@@ -14,8 +14,8 @@ pub fn sooner<W>(one: Option<(Instant, W)>, other: Option<(Instant, W)>) -> Opti
     }
 }
 
-/// `now + delay`, for delays that a user configures: one beyond the clock's range ends as a year,
-/// which is as long as "never" has to be.
+/// Returns `now + delay`, for delays that a user configures. One beyond the clock's range becomes a
+/// year.
 #[must_use]
 pub fn later(now: Instant, delay: Duration) -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);

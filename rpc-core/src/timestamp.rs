@@ -1,4 +1,4 @@
-//! Timestamps as JavaScript writes them: UTC, milliseconds, `Z`.
+//! Timestamps in JavaScript's format: UTC, milliseconds, `Z`.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,8 +9,8 @@ const DAYS_PER_400_YEARS: u64 = 146_097;
 /// From 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at the end.
 const EPOCH: u64 = 719_468;
 
-/// A time as JavaScript's `toISOString` writes it, such as `2024-01-15T10:30:00.000Z`. Times outside
-/// of the years 1970 to 9999 end as the first or the last of them.
+/// Formats a time like JavaScript's `toISOString`, such as `2024-01-15T10:30:00.000Z`. Times
+/// outside of the years 1970 to 9999 become the first or the last of them.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -28,8 +28,8 @@ pub fn format(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Reads a timestamp: RFC 3339 in UTC, from 1970 on. `None` for anything else; the text then still
-/// tells people something.
+/// Parses a timestamp: RFC 3339 in UTC, from 1970 on. `None` for anything else, which may still be
+/// readable for people.
 #[must_use]
 pub fn parse(text: &str) -> Option<SystemTime> {
     let (date_text, time) = text.split_once(['T', 't'])?;
@@ -48,7 +48,7 @@ pub fn parse(text: &str) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos(fraction)?))
 }
 
-/// Three numbers with so many digits each.
+/// Parses three numbers with these numbers of digits.
 fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[u64; 3]> {
     let mut parts = text.split(between);
     let mut numbers = [0; 3];
@@ -59,7 +59,7 @@ fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[u64; 3]> {
     parts.next().is_none().then_some(numbers)
 }
 
-/// The digits behind the point, as nanoseconds. Finer ones are cut off.
+/// Parses the digits after the point as nanoseconds. Finer digits are cut off.
 fn nanos(fraction: &str) -> Option<u32> {
     if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -71,13 +71,13 @@ fn nanos(fraction: &str) -> Option<u32> {
     })
 }
 
-/// A number of digits only: no sign.
+/// Parses a number of digits only: no sign.
 fn whole(digits: &str) -> Option<u64> {
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_number)
 }
 
-/// Year, month and day of the Gregorian calendar, so many days after 1970-01-01.
+/// Returns year, month and day of the Gregorian calendar, this many days after 1970-01-01.
 const fn date(days: u64) -> (u64, u64, u64) {
     let days = days + EPOCH;
     let day_of_era = days % DAYS_PER_400_YEARS;
@@ -96,7 +96,7 @@ const fn date(days: u64) -> (u64, u64, u64) {
     }
 }
 
-/// How many days after 1970-01-01 a date is; `None` before it, and for a date that never was.
+/// Returns the days from 1970-01-01 to a date; `None` before it, and for an invalid date.
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;

@@ -1,3 +1,3 @@
-//! Encoding into a buffer or a shared text; decoding stands on the frames.
+//! Encoding into a buffer or shared text; the frame types have the decoders.
 
 pub use rpc_core::encode::{encode, encode_into};

@@ -11,21 +11,21 @@
 
 use crate::validate::{is_name, is_name_byte, trim};
 
-/// A text that begins as one for a certain client does. Whether there is such a client is another
-/// question: [`client`](Self::client).
+/// A text in the form of direct routing. [`client`](Self::client) says whether there is such a
+/// client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Direct<'t> {
-    /// The name, as it was written.
+    /// The name, as written.
     pub name: &'t str,
-    /// What the client gets: the rest without white space at its ends. Never empty.
+    /// The text for the client: the rest without white space at its ends. Never empty.
     pub text: &'t str,
 }
 
 /// Splits a text that begins with a name and `:` or `,`.
 ///
-/// The name begins at the very first character and ends right before the first delimiter; white space
-/// before it, or between it and the delimiter, makes the text an ordinary one. So does a rest of
-/// nothing but white space.
+/// The name begins at the very first character and ends right before the first delimiter. With
+/// white space before it, or between it and the delimiter, the text is an ordinary one; also if the
+/// rest is nothing but white space.
 #[must_use]
 pub fn parse(text: &str) -> Option<Direct<'_>> {
     let end = text.bytes().position(|byte| !is_name_byte(byte))?;
@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Option<Direct<'_>> {
     (is_name(name) && !rest.is_empty()).then_some(Direct { name, text: rest })
 }
 
-/// Splits a text and finds the client that it is for among the names in the order of registration.
+/// Splits a text and finds its client among the names in the order of registration.
 ///
 /// ```
 /// use smarthole_proto::direct;
@@ -52,8 +52,8 @@ pub fn route<'t, 'n>(
 }
 
 impl Direct<'_> {
-    /// The client that is meant, among these names in the order of registration: the one that is
-    /// written exactly so, else the first one that differs in the case of ASCII letters only.
+    /// Returns the client among these names in the order of registration: the exact name, otherwise
+    /// the first one that differs only in the case of ASCII letters.
     pub fn client<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
         let mut similar = None;
         for name in names {

@@ -7,23 +7,23 @@ use rpc_core::{Str, words};
 words! {
     /// The code of a refused registration. SmartHole specification, *Registration Response*.
     pub enum ErrorCode {
-        /// The name breaks the rules for names.
+        /// The name violates the rules for names.
         "INVALID_NAME" => InvalidName,
         /// The description is empty or too long.
         "INVALID_DESCRIPTION" => InvalidDescription,
-        /// A client of this name is connected.
+        /// A client with this name is connected.
         "DUPLICATE_NAME" => DuplicateName,
         /// This connection has registered a client already.
         "ALREADY_REGISTERED" => AlreadyRegistered,
-        /// Anything else is wrong with the registration.
+        /// The registration is invalid in another way.
         "VALIDATION_ERROR" => ValidationError,
         .. => Other,
     }
 }
 
 impl ErrorCode {
-    /// Whether the same registration may be taken later: a name gets free when its owner goes, for
-    /// example the lost connection of this very client.
+    /// Returns whether the same registration may be accepted later: a name becomes free when its
+    /// owner leaves, for example the lost connection of this very client.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
@@ -42,7 +42,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// Why a registration is refused: a code for programs and words for people.
+/// Why a registration is refused: a code for programs and a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ pub struct RegistrationError {
 }
 
 impl RegistrationError {
-    /// A refusal.
+    /// Creates an error.
     pub fn new(code: ErrorCode, message: impl Into<Str>) -> Self {
         Self {
             code,
@@ -62,14 +62,14 @@ impl RegistrationError {
         }
     }
 
-    /// A client of this name is connected.
+    /// Returns the error for a name that a connected client has.
     #[must_use]
     pub fn duplicate_name(name: &str) -> Self {
         let message = format!("A client with name '{name}' is already registered");
         Self::new(ErrorCode::DuplicateName, message)
     }
 
-    /// This connection has registered a client already.
+    /// Returns the error for a connection that has registered a client already.
     #[must_use]
     pub fn already_registered() -> Self {
         let message = Str::from_static("This connection is already registered");

@@ -1,4 +1,4 @@
-//! Ids: [`ClientId`] and [`MessageId`], and how a server makes them.
+//! Ids: [`ClientId`] and [`MessageId`], and how a server creates them.
 
 use rpc_core::{Id, uuid};
 
@@ -10,19 +10,19 @@ pub enum ClientKind {}
 #[derive(Debug)]
 pub enum MessageKind {}
 
-/// What a server calls a registered client: a UUID. Opaque to clients.
+/// The id of a registered client: a UUID. Opaque to clients.
 pub type ClientId = Id<ClientKind>;
 
-/// What a server calls a message: `msg-` and a UUID. Opaque to clients.
+/// The id of a message: `msg-` and a UUID. Opaque to clients.
 pub type MessageId = Id<MessageKind>;
 
-/// The id of a client, from 128 random bits: a UUID of version 4.
+/// Returns the id of a client, from 128 random bits: a UUID of version 4.
 #[must_use]
 pub fn client_id(random: u128) -> ClientId {
     ClientId::new(uuid(random))
 }
 
-/// The id of a message, from 128 random bits: `msg-` and a UUID of version 4.
+/// Returns the id of a message, from 128 random bits: `msg-` and a UUID of version 4.
 #[must_use]
 pub fn message_id(random: u128) -> MessageId {
     MessageId::new(format!("msg-{}", uuid(random)))

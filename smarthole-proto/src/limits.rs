@@ -9,9 +9,9 @@ use rpc_core::keepalive::KeepAlive;
 
 /// The port that a router listens on.
 pub const DEFAULT_PORT: u16 = 9473;
-/// Where a router is found.
+/// The default address of a router.
 pub const DEFAULT_URL: &str = "ws://127.0.0.1:9473";
-/// The origin of the Obsidian client, which runs in Electron. Let in by servers.
+/// The origin of the Obsidian client, which runs in Electron. Servers allow it.
 pub const OBSIDIAN_ORIGIN: &str = "app://obsidian.md";
 
 // Sizes
@@ -31,7 +31,7 @@ pub const MAX_DESCRIPTION: usize = 1024;
 pub const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long a pong may take. Enforced; configurable.
 pub const PONG_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take for its first response to a message. Enforced by servers, told by
+/// How long a client may take for its first response to a message. Enforced by servers, reported by
 /// clients; configurable.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client waits for the answer to its registration. The specification has no number.
@@ -60,10 +60,10 @@ pub const MAX_CONNECTIONS: usize = 100;
 /// Most clients, one after the other, that a message reaches while each rejects it. Enforced;
 /// configurable.
 pub const ROUTING_LIMIT: u32 = 3;
-/// Longest reason of a rejection that is kept and handed on, in bytes; a longer one is cut. The
+/// Longest reason of a rejection that is kept and passed on, in bytes; a longer one is cut. The
 /// specification has no number. Enforced by servers.
 pub const MAX_REASON: usize = 4096;
-/// Deliveries that have ended and are remembered. Enforced; configurable.
+/// How many ended deliveries are remembered. Enforced; configurable.
 pub const HISTORY: usize = 100;
 
 // Texts
@@ -72,22 +72,22 @@ pub const HISTORY: usize = 100;
 pub const RESPONSE_TIMEOUT_REASON: &str = "Response timeout";
 /// The recorded reason of a client that rejects without one.
 pub const NO_REASON: &str = "No reason provided";
-/// What a server says when it closes because it goes away.
+/// The close reason of a server that shuts down.
 pub const SHUTTING_DOWN: &str = "Server shutting down";
-/// The code with which a client closes whose registration was refused.
+/// The close code of a client whose registration was refused.
 pub const REGISTRATION_FAILED_CODE: u16 = 4000;
-/// What a client says when it closes because its program ends.
+/// The close reason of a client whose program ends.
 pub const CLIENT_DISCONNECT: &str = "Client disconnect";
-/// What a client says when it closes because its registration was refused.
+/// The close reason of a client whose registration was refused.
 pub const REGISTRATION_FAILED: &str = "Registration failed";
 
-/// The bounds of one connection: [`Limits::default`] with [`MAX_PAYLOAD`].
+/// Returns the limits of one connection: [`Limits::default`] with [`MAX_PAYLOAD`].
 #[must_use]
 pub fn defaults() -> Limits {
     Limits::default().with_max_message_bytes(MAX_PAYLOAD)
 }
 
-/// The specification's heartbeat: a ping every 30 s, and 10 s for its pong.
+/// Returns the specification's heartbeat: a ping every 30 s, and 10 s for its pong.
 #[must_use]
 pub fn keep_alive() -> KeepAlive {
     KeepAlive::default()

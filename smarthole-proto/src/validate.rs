@@ -1,9 +1,9 @@
 //! Validation of registrations: pure functions that return the specification's codes.
 //!
-//! Checks come in the order of the known server: name, description, version, capabilities. That a
-//! connection is registered already is checked before all of them, and that a name is taken after
-//! them; both are the business of whoever knows the connections (a
-//! [`Hub`](crate::hub::Hub), a [`ServerConn`](crate::server::ServerConn)).
+//! Checks run in the order of the known server: name, description, version, capabilities. Whether
+//! the connection is registered already is checked before them, and whether the name is taken after
+//! them, both by the owner of the connections (a [`Hub`](crate::hub::Hub), a
+//! [`ServerConn`](crate::server::ServerConn)).
 //!
 //! ```
 //! use smarthole_proto::error::ErrorCode;
@@ -23,12 +23,12 @@ use crate::error::{ErrorCode, RegistrationError};
 use crate::frame::Registration;
 use crate::limits::{MAX_DESCRIPTION, MAX_NAME, defaults};
 
-/// How the length of a description is counted. Exhaustive: there is no third way on the wire.
+/// How the length of a description is counted. Exhaustive: there is no third way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// In UTF-16 units, as the strictest known server counts.
     Client,
-    /// In Unicode scalar values, so that no client is refused that counts in either way.
+    /// In Unicode scalar values, so that clients that count in either way are accepted.
     Server,
 }
 
@@ -77,7 +77,7 @@ pub fn registration(registration: &Registration, side: Side) -> Result<(), Regis
     description(&registration.description, side)
 }
 
-/// Reads and checks the payload of a registration, as a server does. Unknown members are ignored.
+/// Decodes and checks the payload of a registration, as a server does. Unknown members are ignored.
 ///
 /// # Errors
 /// [`ErrorCode::InvalidName`], [`ErrorCode::InvalidDescription`] or [`ErrorCode::ValidationError`],
@@ -116,8 +116,8 @@ pub fn payload(json: &str) -> Result<Registration, RegistrationError> {
     })
 }
 
-/// Whether a text is a name: a letter, then letters, digits, `-` and `_`, all ASCII. Its length is
-/// not looked at.
+/// Returns whether a text has the form of a name: a letter, then letters, digits, `-` and `_`, all
+/// ASCII. Does not check the length.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
@@ -131,7 +131,7 @@ pub(crate) const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-/// A text without white space at its ends, as JavaScript counts it: `\u{feff}` is white space, and
+/// Removes white space at both ends, as JavaScript counts it: `\u{feff}` is white space, and
 /// `\u{85}` is not.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}')

@@ -1,6 +1,6 @@
-//! A number as sixteen lower-case hex digits, eight digits in each step instead of one.
+//! A number as sixteen lower-case hex digits, eight digits per step.
 
-/// The byte in all eight places of a word.
+/// Returns a word with this byte in all eight places.
 const fn all(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
@@ -43,7 +43,7 @@ const fn spread(mut word: u64) -> u64 {
     word + all(b'0') + letters * (b'a' - b'0' - 10) as u64
 }
 
-/// Undoes [`spread`] if the word holds eight digits; else the result means nothing.
+/// Undoes [`spread`] if the word holds eight digits; otherwise the result is meaningless.
 const fn gather(digits: u64) -> u64 {
     let letters = (digits >> 6) & all(1);
     let mut word = (digits & all(0x0f)) + letters * 9;

@@ -1,6 +1,6 @@
-//! [`uuid`] and [`UniqueBits`]: ids that a server makes.
+//! [`uuid`] and [`UniqueBits`]: ids that a server creates.
 
-/// A UUID of version 4 (RFC 9562, section 5.4) from 128 random bits.
+/// Returns a UUID of version 4 (RFC 9562, section 5.4) from 128 random bits.
 ///
 /// ```
 /// assert_eq!(rpc_core::uuid(0), "00000000-0000-4000-8000-000000000000");
@@ -16,8 +16,8 @@ pub fn uuid(random: u128) -> String {
     parts.join("-")
 }
 
-/// Makes numbers that look random and are never the same twice, for ids. They are no secret: whoever
-/// knows one can find the others.
+/// A generator of ids that look random and never repeat. They are not secret: the others can be
+/// computed from any one of them.
 #[derive(Clone, Copy, Debug)]
 pub struct UniqueBits {
     seed: u128,
@@ -25,13 +25,13 @@ pub struct UniqueBits {
 }
 
 impl UniqueBits {
-    /// Numbers from this seed, which should be random: two makers with the same make the same.
+    /// Creates a generator from a seed, which should be random: equal seeds give equal numbers.
     #[must_use]
     pub const fn new(seed: u128) -> Self {
         Self { seed, next: 0 }
     }
 
-    /// The next number.
+    /// Returns the next number.
     #[expect(clippy::cast_possible_truncation, reason = "each half by itself")]
     pub const fn next_bits(&mut self) -> u128 {
         self.next = self.next.wrapping_add(1);
@@ -47,10 +47,10 @@ const fn mixed(state: u64) -> u64 {
     finish(state.wrapping_add(STEP))
 }
 
-/// How far `SplitMix64` counts on in a step.
+/// The increment of `SplitMix64`.
 pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The finisher of `SplitMix64`.
+/// The output function of `SplitMix64`.
 pub(crate) const fn finish(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,4 @@
-//! What is inside of an object, an array and a raw value while `serde` reads it.
+//! Objects, arrays and raw values while `serde` reads them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -31,8 +31,9 @@ impl<'r, 'de> Members<'r, 'de> {
         }
     }
 
-    /// The name of the next member, as nearly all are: without escapes, with its colon behind it, and not
-    /// to be searched for others of that name. `None` at anything else, which is not passed.
+    /// Reads the name of the next member in its usual form: without escapes, followed directly by
+    /// its colon, and not to be searched for repetitions. Otherwise returns `None` and consumes
+    /// nothing.
     #[inline(always)]
     fn plain_name(&mut self) -> Option<&'de str> {
         let reader = &mut *self.reader;
@@ -57,7 +58,7 @@ impl<'r, 'de> Members<'r, 'de> {
         reader.text.get(start + 1..end)
     }
 
-    /// The name of the next member, however it is written.
+    /// Reads the name of the next member in any form.
     fn name(&mut self) -> Result<Option<Cow<'de, str>>> {
         loop {
             match self.reader.token() {
@@ -105,8 +106,8 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
     }
 }
 
-/// Finds the members of the object that was just opened which another one of the same name follows, as
-/// far as it can be read.
+/// Finds the members of the object just opened that are followed by another one of the same name,
+/// as far as the object can be read.
 #[cold]
 fn find_repeated(reader: &mut Deserializer<'_>) {
     let start = reader.at;
@@ -125,7 +126,7 @@ fn find_repeated(reader: &mut Deserializer<'_>) {
     reader.at = start;
 }
 
-/// A value behind its first byte, which tells of what type it is.
+/// A value and its first byte, which determines its JSON type.
 pub(super) struct Typed<'r, 'de>(pub(super) &'r mut Deserializer<'de>, pub(super) u8);
 
 impl<'de> MapAccess<'de> for Typed<'_, 'de> {
@@ -171,7 +172,7 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
     }
 }
 
-/// The text of a value, as `serde_json` hands it over.
+/// The text of a value, in the form that `serde_json` uses for raw values.
 pub(super) struct Raw<'de>(&'de str);
 
 impl<'de> Raw<'de> {

@@ -1,4 +1,4 @@
-//! [`Deserializer`]: a JSON text, read by `serde` in one pass.
+//! [`Deserializer`]: reads JSON text with `serde` in one pass.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use super::{DecodeError, DecodeErrorKind};
 use super::{Json, token};
 use crate::limits::Limits;
 
-/// The deepest nesting that is parsed, whatever [`Limits::max_depth`] says. What is skipped or kept raw
+/// The deepest nesting that is parsed, whatever [`Limits::max_depth`] says. Skipped and raw values
 /// may be deeper.
 const MAX_DEPTH: usize = 127;
 
@@ -29,11 +29,11 @@ const UNSIGNED: &str = "a whole number from 0 up";
 const OBJECT: &str = "an object";
 const ARRAY: &str = "an array";
 
-/// Reads a JSON text with `serde`, faster than `serde_json` and with typed errors: [`DecodeError`] has
-/// the path of known members, line and column, and nothing of the values.
+/// Reads JSON text with `serde`, faster than `serde_json` and with typed errors: [`DecodeError`]
+/// has the path of known members, line and column, and no part of the values.
 ///
-/// It differs from `serde_json` in what a derived type accepts: an array is no struct, and `null` in the
-/// place of a required member makes it a missing one. Skipping and raw values do not recurse.
+/// Unlike with `serde_json`, a derived struct cannot be read from an array, and `null` in place of
+/// a required member counts as missing. Skipping and raw values do not recurse.
 pub struct Deserializer<'de> {
     pub(super) text: &'de str,
     /// The next byte.
@@ -42,9 +42,10 @@ pub struct Deserializer<'de> {
     max_depth: usize,
     pub(super) max_items: usize,
     pub(super) object: Object,
-    /// What is between the quotation marks of a string.
+    /// Decodes the escapes of a string, given without its quotation marks.
     unescape: fn(&str) -> Option<String>,
-    /// Where members start that another one of the same name follows, if these are not to be read.
+    /// The starts of members to skip because another one of the same name follows; `None` if
+    /// repeated members are not skipped.
     pub(super) repeated: Option<BTreeSet<usize>>,
 }
 
@@ -55,14 +56,14 @@ pub(super) struct Object {
     start: usize,
     /// Where its current member starts.
     pub(super) member: usize,
-    /// The current member is read again.
+    /// Whether the current member is read again.
     pub(super) is_again: bool,
-    /// The names of members that errors may show: of the type, and of what is around it.
+    /// The member names that errors may show: those of the type and of its parent.
     names: [&'static [&'static str]; 2],
 }
 
 impl Object {
-    /// A name that is known.
+    /// Returns the name if it is a known one.
     fn known(&self, name: &str) -> Option<&'static str> {
         let mut names = self.names.iter().copied().flatten();
         names.find(|known| **known == name).copied()
@@ -76,7 +77,7 @@ impl fmt::Debug for Deserializer<'_> {
     }
 }
 
-/// Keeps any value of a text that is nothing else.
+/// Reads any value that is the whole text.
 pub(super) fn parse_any(text: &str) -> Result<Json> {
     let mut reader = Deserializer::new(text, &Limits::default());
     let json = Json::scanned(reader.raw()?);
@@ -85,7 +86,7 @@ pub(super) fn parse_any(text: &str) -> Result<Json> {
 }
 
 impl<'de> Deserializer<'de> {
-    /// Starts at the beginning of a text. Of the limits, depth and items of a list count here.
+    /// Creates a deserializer for `text`. Of the limits, it enforces depth and list items.
     #[must_use]
     #[inline]
     pub fn new(text: &'de str, limits: &Limits) -> Self {
@@ -101,24 +102,24 @@ impl<'de> Deserializer<'de> {
         }
     }
 
-    /// Reads U+FFFD for a surrogate that stands alone in a string, but not in a name, a tag or an id.
+    /// Reads a lone surrogate in a string as U+FFFD, but not in a name, a tag or an id.
     #[must_use]
     pub fn lossy(mut self) -> Self {
         self.unescape = unescape_lossy;
         self
     }
 
-    /// Reads, of members with the same name, only the last one. It looks through each object twice.
+    /// Reads only the last of several members with the same name. Scans each object twice.
     #[must_use]
     pub(super) fn last_wins(mut self) -> Self {
         self.repeated = Some(BTreeSet::new());
         self
     }
 
-    /// Nothing but white space is left.
+    /// Checks that only white space is left.
     ///
     /// # Errors
-    /// [`DecodeErrorKind::Syntax`] if there is more.
+    /// [`DecodeErrorKind::Syntax`] if anything else follows.
     #[inline]
     pub fn end(&mut self) -> Result<()> {
         match self.token() {
@@ -127,21 +128,21 @@ impl<'de> Deserializer<'de> {
         }
     }
 
-    /// The first byte of the next value, which tells of what type it is.
+    /// Returns the first byte of the next value, which determines its JSON type.
     #[inline]
     pub(super) fn token(&mut self) -> Option<u8> {
         self.at = past_space(self.text.as_bytes(), self.at);
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Another member of the current one's name follows.
+    /// Returns whether another member with the current name follows.
     #[cold]
     pub(super) fn is_repeated(&self) -> bool {
         let repeated = self.repeated.as_ref();
         repeated.is_some_and(|places| places.contains(&self.object.member))
     }
 
-    /// Names the member that is wrong, if it is a known one.
+    /// Adds the name of the current member to the error, if the name is known.
     #[cold]
     pub(super) fn named(&mut self, error: DecodeError) -> DecodeError {
         let at = std::mem::replace(&mut self.at, self.object.member);
@@ -153,7 +154,7 @@ impl<'de> Deserializer<'de> {
         }
     }
 
-    /// An error of this kind at this place.
+    /// Returns an error of this kind at the current place.
     #[cold]
     pub(super) fn fail(&self, kind: DecodeErrorKind) -> DecodeError {
         DecodeError::new(kind).locate(self.text, self.at)
@@ -164,7 +165,7 @@ impl<'de> Deserializer<'de> {
         self.fail(DecodeErrorKind::Syntax)
     }
 
-    /// The value here is JSON of another type than `expected`, or no JSON.
+    /// Returns the error for a value that is not `expected`, or is not JSON.
     #[cold]
     fn mismatch(&mut self, expected: &'static str) -> DecodeError {
         let here = self.fail(DecodeErrorKind::Mismatch).expecting(expected);
@@ -195,7 +196,7 @@ impl<'de> Deserializer<'de> {
         self.move_to(value_end(self.text.as_bytes(), self.at))
     }
 
-    /// A value as it stands in the text.
+    /// Reads a value as raw text.
     fn raw(&mut self) -> Result<&'de str> {
         self.token();
         let start = self.at;
@@ -208,7 +209,7 @@ impl<'de> Deserializer<'de> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// A string, from its opening quotation mark on.
+    /// Reads a string, starting at its opening quotation mark.
     #[inline]
     fn quoted(&mut self, unescape: fn(&str) -> Option<String>) -> Result<Cow<'de, str>> {
         let start = self.at + 1;
@@ -239,7 +240,7 @@ impl<'de> Deserializer<'de> {
         })
     }
 
-    /// A member's name and the colon after it.
+    /// Reads a member's name and the colon after it.
     #[inline]
     pub(super) fn name(&mut self) -> Result<Cow<'de, str>> {
         if self.token() != Some(b'"') {
@@ -372,7 +373,7 @@ impl<'de> Deserializer<'de> {
         self.inside(read, start, b']')
     }
 
-    /// Looks for a member behind the current one, has it read, and goes back.
+    /// Finds a member after the current one, reads it, and goes back.
     #[cold]
     fn visit_later<V: Visitor<'de>>(&mut self, name: &str, visitor: V) -> Result<V::Value> {
         let start = self.object.member;

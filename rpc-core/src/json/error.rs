@@ -1,28 +1,28 @@
-//! [`DecodeError`]: where and why a text is no frame, without its contents.
+//! [`DecodeError`]: where and why text does not decode, without its contents.
 
 use std::fmt;
 
 use serde::de::{Expected, Unexpected};
 
-/// How much of the text around the fault the excerpt looks at, in characters each way.
+/// How many characters around the error the excerpt covers in each direction.
 const EXCERPT_REACH: usize = 24;
 
-/// Why a text is no frame. Decoding the same text again fails again.
+/// Why text does not decode. Decoding the same text again fails again.
 ///
-/// Holds nothing of the text's values: frames carry passwords and private text. The
+/// Contains no values of the text, because frames carry passwords and private text. The
 /// [excerpt](Self::excerpt) keeps punctuation only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError(Box<Fault>);
 
-/// Boxed, so that reading what is right carries one word for what may be wrong.
+/// Boxed, so that the success path carries one word only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fault {
     kind: DecodeErrorKind,
-    /// What the value should have been, until its member is known.
+    /// What the value should be, until its member is known.
     expected: Option<&'static str>,
-    /// In the words of the type that was read, where `kind` has none.
+    /// The error text of the type that was read, where `kind` has none.
     message: Option<Box<str>>,
-    /// The value is null, which counts as absent.
+    /// The value is null, which counts as missing.
     is_null: bool,
     is_located: bool,
     line: usize,
@@ -44,7 +44,7 @@ pub enum DecodeErrorKind {
         /// The limit in bytes.
         max: usize,
     },
-    /// A value that has to be parsed is nested too deeply.
+    /// A value that must be parsed is nested too deeply.
     #[error("nested more than {max} levels deep")]
     TooDeep {
         /// The limit.
@@ -56,19 +56,19 @@ pub enum DecodeErrorKind {
         /// The limit.
         max: usize,
     },
-    /// A frame is one JSON object; this is something else.
+    /// The text is not a JSON object.
     #[error("not a JSON object")]
     NotAnObject,
     /// The message is not text.
     #[error("a binary message, where only text is allowed")]
     Binary,
-    /// Not JSON, or JSON that ends too early.
+    /// The text is not JSON, or ends too early.
     #[error("not valid JSON")]
     Syntax,
-    /// A known member comes twice.
+    /// A known member appears twice.
     #[error("member `{0}` comes twice")]
     DuplicateMember(&'static str),
-    /// A member that the frame cannot do without is absent or null.
+    /// A required member is missing or null.
     #[error("member `{0}` is missing")]
     MissingMember(&'static str),
     /// A member has a value of the wrong type.
@@ -79,7 +79,7 @@ pub enum DecodeErrorKind {
         /// What it should be, with its article.
         expected: &'static str,
     },
-    /// A member has the right type and a value that the protocol does not allow.
+    /// A member has the right type but a value that the protocol does not allow.
     #[error("member `{member}` is not {expected}")]
     BadValue {
         /// The member.
@@ -87,16 +87,16 @@ pub enum DecodeErrorKind {
         /// What it should be, with its article.
         expected: &'static str,
     },
-    /// A member that a strict frame does not know.
+    /// A strict frame has an unknown member.
     #[error("an unknown member")]
     UnknownMember,
-    /// The text parsed as JSON, but not as the type that was asked for.
+    /// The text is JSON, but not a value of the requested type.
     #[error("not the expected value")]
     Mismatch,
 }
 
 impl DecodeError {
-    /// An error of this kind at the start of the text.
+    /// Creates an error of this kind at the start of the text.
     #[must_use]
     pub fn new(kind: DecodeErrorKind) -> Self {
         Self(Box::new(Fault {
@@ -113,77 +113,77 @@ impl DecodeError {
         }))
     }
 
-    /// A member is absent.
+    /// Creates an error for a missing member.
     #[must_use]
     pub fn missing(member: &'static str) -> Self {
         Self::new(DecodeErrorKind::MissingMember(member))
     }
 
-    /// A member is not `expected` (with its article: "a string").
+    /// Creates an error for a member that is not `expected` (with its article: "a string").
     #[must_use]
     pub fn wrong_type(member: &'static str, expected: &'static str) -> Self {
         Self::new(DecodeErrorKind::WrongType { member, expected }).under(member)
     }
 
-    /// A member has a value that the protocol does not allow.
+    /// Creates an error for a member with a value that the protocol does not allow.
     #[must_use]
     pub fn bad_value(member: &'static str, expected: &'static str) -> Self {
         Self::new(DecodeErrorKind::BadValue { member, expected }).under(member)
     }
 
-    /// What is wrong.
+    /// Returns what is wrong.
     #[must_use]
     pub const fn kind(&self) -> DecodeErrorKind {
         self.0.kind
     }
 
-    /// The line of the fault, counted from 1.
+    /// Returns the line of the error, from 1.
     #[must_use]
     pub const fn line(&self) -> usize {
         self.0.line
     }
 
-    /// The column of the fault in bytes, counted from 1.
+    /// Returns the column of the error in bytes, from 1.
     #[must_use]
     pub const fn column(&self) -> usize {
         self.0.column
     }
 
-    /// The kind of frame that it happened in, if that was known by then.
+    /// Returns the kind of the frame, if it was known.
     #[must_use]
     pub const fn frame(&self) -> Option<&'static str> {
         self.0.frame
     }
 
-    /// The known members around the fault, outermost first.
+    /// Returns the known members around the error, outermost first.
     #[must_use]
     pub fn path(&self) -> &[&'static str] {
         &self.0.path
     }
 
-    /// The shape of the text around the fault: punctuation is kept, every run of anything else is
-    /// one `…`. Empty where no place is known.
+    /// Returns the shape of the text around the error: punctuation is kept, and every run of other
+    /// characters is one `…`. Empty if the place is unknown.
     #[must_use]
     pub fn excerpt(&self) -> &str {
         &self.0.excerpt
     }
 
-    /// Names the kind of frame that it happened in.
+    /// Sets the kind of the frame.
     #[must_use]
     pub const fn in_frame(mut self, frame: &'static str) -> Self {
         self.0.frame = Some(frame);
         self
     }
 
-    /// Says more exactly what is wrong, at the same place.
+    /// Replaces the kind with a more exact one, at the same place.
     #[must_use]
     pub const fn with_kind(mut self, kind: DecodeErrorKind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// Names the member around everything that the path holds so far. A value of the wrong type
-    /// whose member was not known is this member's.
+    /// Adds an outer member to the path. If the error is a wrong type without a member, it becomes
+    /// an error of this member.
     #[must_use]
     pub fn under(mut self, member: &'static str) -> Self {
         if std::mem::take(&mut self.0.is_null) {
@@ -201,14 +201,14 @@ impl DecodeError {
         self
     }
 
-    /// The value is null, which counts as absent.
+    /// Marks the value as null, which counts as missing.
     #[cold]
     pub(super) fn null(mut self) -> Self {
         self.0.is_null = true;
         self
     }
 
-    /// Says what a value should have been whose member is not known here.
+    /// Sets what the value should be, for a member that is not known yet.
     pub(super) fn expecting(mut self, expected: &'static str) -> Self {
         if self.0.kind == DecodeErrorKind::Mismatch {
             self.0.message = None;
@@ -217,7 +217,7 @@ impl DecodeError {
         self
     }
 
-    /// Places the error at a byte of the text, unless it has a place.
+    /// Sets the place to a byte of the text, unless the error has a place.
     #[cold]
     pub(super) fn locate_once(self, text: &str, at: usize) -> Self {
         if self.0.is_located {
@@ -226,7 +226,7 @@ impl DecodeError {
         self.locate(text, at)
     }
 
-    /// Places the error at a byte of the text.
+    /// Sets the place to a byte of the text.
     pub(super) fn locate(mut self, text: &str, at: usize) -> Self {
         self.0.is_located = true;
         (self.0.line, self.0.column) = position(text.get(..at).unwrap_or_default());
@@ -259,8 +259,8 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// What a type says that is read by `serde`. Its own words (`custom`) should say what the value has to
-/// be and nothing of what it is.
+/// The errors of types that are read with `serde`. A `custom` message should say what the value has
+/// to be, and nothing about its contents.
 impl serde::de::Error for DecodeError {
     #[cold]
     fn custom<T: fmt::Display>(message: T) -> Self {
@@ -305,7 +305,7 @@ impl serde::de::Error for DecodeError {
     }
 }
 
-/// Line and column, from 1, of what comes after `before`.
+/// Returns line and column, from 1, of the position after `before`.
 fn position(before: &str) -> (usize, usize) {
     let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
     let column = 1 + before
@@ -316,7 +316,7 @@ fn position(before: &str) -> (usize, usize) {
     (line, column)
 }
 
-/// Punctuation of the text around byte `at`, with every run of anything else as one `…`.
+/// Returns the punctuation around byte `at`, with every run of other characters as one `…`.
 fn excerpt(text: &str, at: usize) -> Box<str> {
     let bytes = text.as_bytes();
     let from = at.saturating_sub(EXCERPT_REACH);

@@ -1,11 +1,11 @@
-//! Strings: what has no escapes is found many bytes at a time and copied in long runs.
+//! Writing strings: text without escapes is found many bytes at a time and copied in long runs.
 
 use super::scan::{is_special, plain_end, run_end};
 
-/// What is likely to follow in the same frame.
+/// Extra room for the rest of the frame.
 const ROOM: usize = 64;
 
-/// Appends `text` as it is. A buffer that is too small for a long text must not double for the few
+/// Appends `text` unchanged. A buffer that is too small for a long text does not double for the few
 /// bytes after it.
 #[inline]
 pub(super) fn write_plain(out: &mut String, text: &str) {
@@ -25,13 +25,13 @@ pub(super) fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Appends the name of a member and its colon.
+/// Appends a member's name and colon.
 #[inline(always)]
 pub(super) fn write_name(out: &mut String, name: &str) {
     write_known(out, name, "\":");
 }
 
-/// Appends a text that is known where this is compiled, and its end.
+/// Appends a string whose text is known at compile time, and `end` after it.
 // The compiler does the test, and copies whole words.
 #[inline(always)]
 pub(super) fn write_known(out: &mut String, text: &str, end: &'static str) {
@@ -47,7 +47,7 @@ pub(super) fn write_known(out: &mut String, text: &str, end: &'static str) {
     out.push_str(end);
 }
 
-/// Appends what stands between the quotation marks.
+/// Appends the text between the quotation marks, with escapes.
 pub(super) fn write_contents(out: &mut String, text: &str) {
     write_escaped(out, text, plain_end(text.as_bytes(), 0));
 }

@@ -1,4 +1,4 @@
-//! [`find_member`] and [`each_member`]: members of an object that is not worth decoding.
+//! [`find_member`] and [`each_member`]: members of an object without decoding it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,8 +11,8 @@ use super::tagged::Key;
 use super::{Deserializer, Json};
 use crate::limits::Limits;
 
-/// The member `name` of a JSON object; `None` if it is absent or null, or if `object` is none. Of
-/// several the first. Looks through the text, so ask once.
+/// Returns the member `name` of a JSON object; `None` if it is missing or null, or if `object` is
+/// not an object. Of several it returns the first. Scans the text, so call it once.
 #[must_use]
 pub fn find_member(object: &str, name: &str) -> Option<Json> {
     let mut found = None;
@@ -28,7 +28,7 @@ pub fn find_member(object: &str, name: &str) -> Option<Json> {
 /// Calls `member` with the name and the raw value of each member of a JSON object.
 ///
 /// # Errors
-/// If `object` is no JSON object.
+/// [`DecodeError`] if `object` is not a JSON object.
 pub fn each_member<'j>(
     object: &'j str,
     member: impl FnMut(Cow<'j, str>, &'j str),

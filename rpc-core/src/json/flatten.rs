@@ -1,4 +1,4 @@
-//! [`Flatten`]: writes the members of a struct or a map into an object that is open already.
+//! [`Flatten`]: writes the members of a struct or a map into an open object.
 
 use serde::ser::{Impossible, Serialize, SerializeMap, SerializeStruct, Serializer};
 
@@ -6,7 +6,7 @@ use super::refuse::refuse;
 use super::tagged::Word;
 use super::token;
 
-/// Writes the members of a value into an object; a value without members adds none.
+/// Writes the members of a value into an object. A value without members adds none.
 pub(super) struct Flatten<'m, M>(pub(super) &'m mut M);
 
 impl<'m, M: SerializeMap> Serializer for Flatten<'m, M> {

@@ -1,4 +1,4 @@
-//! [`KeyWriter`]: what has to be a text: keys of maps, and JSON that is written as it is.
+//! [`KeyWriter`]: writes values that must be text: map keys and verbatim JSON.
 
 use std::fmt::Display;
 
@@ -8,8 +8,8 @@ use super::escape::{write_name, write_plain};
 use super::refuse::refuse;
 use super::writer::{Error, Result, Writer};
 
-/// Writes a key and its colon: texts as they are, numbers and booleans in quotation marks. Anything else is
-/// refused.
+/// Writes a key and its colon: text as it is, numbers and booleans in quotation marks. Refuses
+/// anything else.
 pub(super) struct KeyWriter<'o> {
     out: &'o mut String,
     is_verbatim: bool,
@@ -22,7 +22,7 @@ impl<'o> KeyWriter<'o> {
         Self { out, is_verbatim }
     }
 
-    /// Takes a text only, and writes it as it is.
+    /// Accepts text only and writes it unchanged.
     #[inline]
     pub(super) fn verbatim(out: &'o mut String) -> Self {
         let is_verbatim = true;

@@ -1,4 +1,4 @@
-//! What frames are read with where a protocol's programs differ: functions for `deserialize_with`.
+//! Functions for `deserialize_with` that accept what the programs of a protocol write differently.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,21 +9,21 @@ use serde::{Deserialize, Deserializer};
 use super::{Json, Str, token};
 use crate::limits::Limits;
 
-/// A string, or a number as its digits. For `deserialize_with`; of the type [`Str`], or of one that is
-/// made from it.
+/// Reads a string, or a number as its digits. For `deserialize_with`, into [`Str`] or a type made
+/// from it.
 ///
 /// # Errors
-/// If it is neither.
+/// If the value is neither.
 #[inline]
 pub fn id<'de, D: Deserializer<'de>, T: From<Str>>(from: D) -> Result<T, D::Error> {
     from.deserialize_newtype_struct(token::ID, IdVisitor)
         .map(T::from)
 }
 
-/// As [`id`], or null. Write `#[serde(default)]` too.
+/// Like [`id`], or null. Also write `#[serde(default)]`.
 ///
 /// # Errors
-/// If it is none of these.
+/// If the value is none of these.
 #[inline]
 pub fn optional_id<'de, D: Deserializer<'de>, T: From<Str>>(
     from: D,
@@ -40,18 +40,18 @@ impl<'de> Deserialize<'de> for IdText {
     }
 }
 
-/// An object as it was sent.
+/// Reads an object as raw JSON.
 ///
 /// # Errors
-/// If it is none.
+/// If the value is not an object.
 pub fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
     by_type(from).map(|Of::<b'{'>(json)| json)
 }
 
-/// An array as it was sent.
+/// Reads an array as raw JSON.
 ///
 /// # Errors
-/// If it is none.
+/// If the value is not an array.
 pub fn array<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
     by_type(from).map(|Of::<b'['>(json)| json)
 }
@@ -72,10 +72,10 @@ impl<const FIRST: u8> ByType for Of<FIRST> {
     }
 }
 
-/// A string, or the JSON of any other value but null.
+/// Reads a string, or any other value but null as its JSON text.
 ///
 /// # Errors
-/// If it is null, or a string that no text can hold.
+/// If the value is null, or a string with a lone surrogate.
 pub fn loose<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
     by_type(from).map(|Loose(text)| text)
 }
@@ -91,13 +91,13 @@ impl ByType for Loose {
     }
 }
 
-/// The same for members that may be null. Write `#[serde(default)]` too.
+/// The same for members that may be null. Also write `#[serde(default)]`.
 macro_rules! optional {
     ($($(#[$doc:meta])* $name:ident: $read:ident -> $Of:ty;)*) => {$(
         $(#[$doc])*
         ///
         /// # Errors
-        /// If it is neither.
+        /// If the value is neither.
         pub fn $name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<$Of>, D::Error> {
             struct Value($Of);
             impl<'de> Deserialize<'de> for Value {
@@ -111,18 +111,18 @@ macro_rules! optional {
 }
 
 optional! {
-    /// As [`object`], or null. Write `#[serde(default)]` too.
+    /// Like [`object`], or null. Also write `#[serde(default)]`.
     optional_object: object -> Json;
-    /// As [`array`](fn@array), or null. Write `#[serde(default)]` too.
+    /// Like [`array`](fn@array), or null. Also write `#[serde(default)]`.
     optional_array: array -> Json;
-    /// As [`loose`], or null. Write `#[serde(default)]` too.
+    /// Like [`loose`], or null. Also write `#[serde(default)]`.
     optional_loose: loose -> Str;
 }
 
-/// A value, or null for the default. Write `#[serde(default)]` too.
+/// Reads a value, or null as the default. Also write `#[serde(default)]`.
 ///
 /// # Errors
-/// If it is neither.
+/// If the value is neither.
 #[inline]
 pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     from: D,
@@ -130,25 +130,26 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Option::<T>::deserialize(from).map(Option::unwrap_or_default)
 }
 
-/// Any value, null too. Write `#[serde(default)]` too: `None` is an absent member.
+/// Reads any value, also null. Also write `#[serde(default)]`: `None` is a missing member.
 ///
 /// # Errors
-/// If it is not JSON.
+/// If the value is not JSON.
 #[inline]
 pub fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(from).map(Some)
 }
 
-/// What may be of several JSON types: see [`by_type`].
+/// A type that accepts several JSON types: see [`by_type`].
 pub trait ByType: Sized {
-    /// Reads a value that begins with this byte: `"`, `{`, `[`, `t` or `f`, `n`, or else of a number.
+    /// Reads a value by its first byte: `"`, `{`, `[`, `t` or `f`, `n`, or anything else for a
+    /// number.
     ///
     /// # Errors
-    /// If it is none of these.
+    /// If the value has none of the accepted types.
     fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error>;
 }
 
-/// Reads what may be of several JSON types. For `deserialize_with`.
+/// Reads a value that may have one of several JSON types. For `deserialize_with`.
 ///
 /// # Errors
 /// If the type does not allow the value.
@@ -170,7 +171,7 @@ impl<'de, T: ByType> Visitor<'de> for TypeVisitor<T> {
         map.next_value_seed(Seed(first, PhantomData))
     }
 
-    /// Another deserializer than ours.
+    /// The path of a deserializer other than [`Deserializer`](super::Deserializer).
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<T, D::Error> {
         let json = Json::deserialize(from)?;
         let mut reader = super::Deserializer::new(json.get(), &Limits::default());
@@ -188,8 +189,8 @@ impl<'de, T: ByType> DeserializeSeed<'de> for Seed<T> {
     }
 }
 
-/// A value whose JSON type has this first byte (`b'0'` for numbers); `None` for any other value, which is
-/// skipped.
+/// A value whose JSON type has this first byte (`b'0'` for numbers); `None` for a value of another
+/// type, which is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs)]
 pub struct Only<const FIRST: u8, T>(pub Option<T>);
@@ -240,7 +241,7 @@ impl<'de> Visitor<'de> for IdVisitor {
         Ok(number.to_string().into())
     }
 
-    /// Another deserializer than ours.
+    /// The path of a deserializer other than [`Deserializer`](super::Deserializer).
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Str, D::Error> {
         from.deserialize_any(self)
     }

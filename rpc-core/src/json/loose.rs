@@ -1,4 +1,4 @@
-//! [`LooseStr`]: a string, as a rule.
+//! [`LooseStr`]: a member that is usually a string.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::Str;
 use super::lenient::{ByType, by_type};
 
-/// A member that is usually a string, in frames where another type must not make the whole frame
-/// unreadable. Exhaustive: every JSON value but null is one of these.
+/// A member that is usually a string, where another type must not make the frame unreadable.
+/// Exhaustive: every JSON value but null is one of these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 #[allow(clippy::exhaustive_enums)]
@@ -16,12 +16,12 @@ pub enum LooseStr {
     Str(Str),
     /// `true` or `false`.
     Bool(bool),
-    /// Any other value; it was skipped, and is written as null.
+    /// Any other value; it is skipped, and written as null.
     Other,
 }
 
 impl LooseStr {
-    /// The text, if it is a string.
+    /// Returns the text, if it is a string.
     #[must_use]
     pub fn text(self) -> Option<Str> {
         match self {

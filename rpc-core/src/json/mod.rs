@@ -1,10 +1,9 @@
-//! JSON as this crate reads and writes it: [`Str`] and [`Json`] for what frames hold, [`decode`] and
-//! [`parse`] on a [`Deserializer`] of our own, objects with a tag ([`tagged!`](crate::tagged)), and a
+//! Reading and writing JSON: [`Str`] and [`Json`] for the contents of frames, [`decode`] and
+//! [`parse`] with a fast [`Deserializer`], objects with a tag ([`tagged!`](crate::tagged)), and a
 //! serializer that writes byte for byte what `serde_json` does, in fewer instructions.
 //!
-//! Wire types are plain `serde` types: `serde_json` reads and writes them too. What is gained by
-//! reading with this module is speed, depth that does not matter in what is passed through, and
-//! [`DecodeError`].
+//! Wire types are plain `serde` types: `serde_json` reads and writes them too. This module adds
+//! speed, unlimited depth for values that are passed through, and [`DecodeError`].
 
 mod access;
 mod de;
@@ -49,7 +48,7 @@ pub(crate) use writer::Writer;
 
 use crate::limits::Limits;
 
-/// Decodes a frame: a text that must be one JSON object.
+/// Decodes a frame: text that is one JSON object.
 ///
 /// # Errors
 /// [`DecodeError`]; decoding the same text again fails again.
@@ -58,8 +57,8 @@ pub fn decode<'de, T: Deserialize<'de>>(text: &'de str, limits: &Limits) -> Resu
     whole(object(text, limits)?)
 }
 
-/// As [`decode`], but the way JavaScript reads: of members with the same name the last counts, and a
-/// surrogate that stands alone is U+FFFD.
+/// Like [`decode`], but reads as JavaScript does: of members with the same name the last one
+/// counts, and a lone surrogate becomes U+FFFD.
 ///
 /// # Errors
 /// As for [`decode`].
@@ -75,7 +74,8 @@ pub fn decode_js<'de, T: Deserialize<'de>>(
     })
 }
 
-/// As [`decode`], with the whole text if `keep` says that the type does not hold all of it.
+/// Like [`decode`], and also returns the whole text if `keep` says that the type does not hold all
+/// of it.
 ///
 /// # Errors
 /// [`DecodeError`]; decoding the same text again fails again.
@@ -90,10 +90,10 @@ pub fn decode_keeping<'de, T: Deserialize<'de>>(
     Ok((value, whole))
 }
 
-/// Parses a JSON value, for example a payload that was kept raw.
+/// Parses a JSON value, for example a payload that was kept as raw JSON.
 ///
-/// Nesting deeper than [`Limits::max_depth`], or 127 levels, is refused; what is skipped or kept raw may
-/// be deeper. Line and column of an error count from the start of `json`.
+/// Rejects nesting deeper than [`Limits::max_depth`], or 127 levels. Skipped and raw values may be
+/// deeper. Line and column of an error count from the start of `json`.
 ///
 /// # Errors
 /// [`DecodeError`]; parsing the same text again fails again.
@@ -135,7 +135,7 @@ pub fn check_size(size: usize, limits: &Limits) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// The first byte after JSON white space: it tells an object from an array, a string and so on.
+/// Returns the first byte after JSON white space, which determines the type of the value.
 #[must_use]
 pub fn first_byte(text: &str) -> Option<u8> {
     text.bytes()

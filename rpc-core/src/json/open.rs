@@ -1,4 +1,4 @@
-//! [`open`]: a struct, and the members that it does not have.
+//! [`open`]: reads a struct and passes on its unknown members.
 
 use serde::de::{DeserializeSeed, MapAccess, Visitor};
 use serde::{Deserializer, forward_to_deserialize_any};
@@ -7,8 +7,8 @@ use std::fmt;
 use super::Json;
 use super::tagged::Key;
 
-/// A deserializer for a derived struct that hands each member that the struct does not have to `extra`,
-/// with its name. What was read is a struct with `#[serde(remote = "Self")]`, as a rule:
+/// A deserializer for a derived struct that passes each unknown member to `extra`, with its name.
+/// The struct usually has `#[serde(remote = "Self")]`:
 ///
 /// ```
 /// use rpc_core::{Json, Str, json};
@@ -71,7 +71,7 @@ impl<'de, D: Deserializer<'de>, F: FnMut(&str, Json)> Deserializer<'de> for Open
     }
 }
 
-/// A visitor, or the map that it is given.
+/// A visitor, or the map that it reads.
 struct Keep<T, F> {
     of: T,
     names: &'static [&'static str],

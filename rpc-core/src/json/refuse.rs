@@ -1,6 +1,6 @@
-//! `refuse!`: the methods of a `Serializer` that writes few kinds of values.
+//! `refuse!`: the unsupported methods of a `Serializer`.
 
-/// Implements the methods that are named, each with an error of these words.
+/// Implements the named methods to return an error with this text.
 macro_rules! refuse {
     ($words:literal: $($method:ident)*) => { $(refuse!(@$method $words);)* };
     (@bool $words:literal) => { refuse!(# serialize_bool(bool) $words); };

@@ -1,24 +1,24 @@
 //! The grammar of JSON's tokens, over bytes: where a string, a number or a word ends.
 //!
-//! These functions take an index and return one. They know nothing of values or errors, so that
+//! These functions take an index and return one. They handle no values and no errors, so that
 //! everything stays in registers.
 
-/// The index of the byte that does not fit; the length if the text ends too early.
+/// The index of the byte that does not fit; the length of the text if it ends too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Misfit(pub(super) usize);
 
 const WORD: usize = 8;
-/// Two words fit a vector register of every machine.
+/// Two words fill a vector register on every machine.
 const PAIR: usize = 16;
-/// Bytes that are tested together in a long string.
+/// How many bytes of a long string are tested together.
 const BLOCK: usize = 64;
-/// Pairs that are looked at one by one before blocks are worth it.
+/// How many pairs are tested one by one before blocks.
 const FIRST_PAIRS: usize = 3;
 
 /// 1 in every byte.
 const ONES: u64 = u64::MAX / 255;
 
-/// The index, from `at` on, of the first byte that is no white space.
+/// Returns the index, from `at`, of the first byte that is not white space.
 #[inline]
 pub(super) fn past_space(bytes: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(at) {
@@ -27,8 +27,8 @@ pub(super) fn past_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The index, from `at` on, of the first byte that no string holds as it is: a quotation mark, a
-/// backslash or a control character. The length if there is none.
+/// Returns the index, from `at`, of the first byte that a string cannot hold unescaped: a quotation
+/// mark, a backslash or a control character. The length if there is none.
 #[inline]
 pub(super) fn plain_end(bytes: &[u8], at: usize) -> usize {
     // Most names are short: the first word is looked at where the string is wanted.
@@ -45,7 +45,7 @@ fn long_plain_end(bytes: &[u8], at: usize) -> usize {
     run_end(bytes, at)
 }
 
-/// As [`plain_end`], where what is long is likely.
+/// Like [`plain_end`], for text that is likely to be long.
 #[inline(always)]
 pub(super) fn run_end(bytes: &[u8], at: usize) -> usize {
     let mut rest = bytes.get(at..).unwrap_or_default();
@@ -91,7 +91,7 @@ pub(super) const fn is_special(byte: &u8) -> bool {
     matches!(byte, b'"' | b'\\' | 0..0x20)
 }
 
-/// The index of the first special byte of two words.
+/// Returns the index of the first special byte of two words.
 #[inline]
 fn special_in(pair: &[u8; PAIR]) -> Option<usize> {
     let (words, _) = pair.as_chunks();
@@ -110,15 +110,15 @@ fn special_in(pair: &[u8; PAIR]) -> Option<usize> {
     }
 }
 
-/// Whether no byte of the block is special.
+/// Returns whether the block has no special byte.
 #[inline]
 fn is_plain(block: &[u8; BLOCK]) -> bool {
     let (words, _) = block.as_chunks();
     words.iter().fold(0, |all, word| all | marks(*word)) == 0
 }
 
-/// The high bit of each byte that is special. Exact up to the first of them; a byte right above a
-/// special one may be marked too, because the subtractions borrow from it.
+/// Marks the high bit of each special byte. Exact up to the first one; the byte above a special one
+/// may be marked too, because the subtractions borrow from it.
 #[inline]
 const fn marks(word: [u8; WORD]) -> u64 {
     let word = u64::from_le_bytes(word);
@@ -145,7 +145,7 @@ pub(super) fn string_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
     }
 }
 
-/// As [`string_end`], from what ends the string's plain part: a backslash, or what does not fit.
+/// Like [`string_end`], from the end of the string's plain part.
 pub(super) fn escaped_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
     loop {
         match bytes.get(at) {

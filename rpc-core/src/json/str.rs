@@ -1,4 +1,4 @@
-//! [`Str`]: an immutable text that is cheap to clone.
+//! [`Str`]: immutable text that is cheap to clone.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use crate::message::Text;
 
-/// An owned, immutable text. Up to 23 bytes are stored inline, longer ones in one `Arc<str>`, so that a
+/// Owned, immutable text. Up to 23 bytes are stored inline, longer text in one `Arc<str>`, so a
 /// clone copies no text.
 ///
 /// ```
@@ -25,13 +25,13 @@ impl Str {
     /// The empty text.
     pub const EMPTY: Self = Self::from_static("");
 
-    /// A text that lives as long as the program.
+    /// Creates a text from a `'static` string.
     #[must_use]
     pub const fn from_static(text: &'static str) -> Self {
         Self(SmolStr::new_static(text))
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     #[inline]
     pub fn as_str(&self) -> &str {

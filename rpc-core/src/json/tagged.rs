@@ -1,4 +1,4 @@
-//! Objects whose members depend on one of them, the tag: what [`tagged!`](crate::tagged) stands on.
+//! Objects whose members depend on a tag: the support code of [`tagged!`](crate::tagged).
 
 mod macros;
 mod members;
@@ -19,40 +19,40 @@ use super::value::JsonVisitor;
 use super::{Json, Str, token};
 use crate::limits::Limits;
 
-/// What a tag decides about. Implemented by [`tagged!`](crate::tagged).
+/// An object whose content depends on its tag. Implemented by [`tagged!`](crate::tagged).
 pub trait Tagged: Sized {
-    /// The member that is the tag.
+    /// The name of the tag member.
     const TAG: &'static str;
-    /// The member that is the content; `None` if all other members are.
+    /// The name of the content member; `None` if the content is all other members.
     const CONTENT: Option<&'static str>;
-    /// The tags that are known.
+    /// The known tags.
     const TAGS: &'static [&'static str];
 
-    /// Whether the tag is known, and whether it has content.
+    /// Returns whether the tag is known, and whether it has content.
     fn kind(tag: &str) -> TagKind;
 
-    /// Reads the content of a known tag that has some.
+    /// Reads the content of a known tag with content.
     ///
     /// # Errors
-    /// If the content is not what the tag says.
+    /// If the content does not match the tag.
     fn read<'de, D: Deserializer<'de>>(tag: &str, content: D) -> Result<Self, D::Error>;
 
-    /// The value of a known tag without content; of an unknown one, `raw` is the content or, if all
-    /// members are, the whole object.
+    /// Returns the value of a known tag without content, or of an unknown tag: `raw` is its content
+    /// or, if the content is all other members, the whole object.
     ///
     /// # Errors
     /// If the content of a known tag is missing.
     fn without<E: de::Error>(tag: &str, raw: Option<Json>) -> Result<Self, E>;
 
-    /// The value of an object without a tag.
+    /// Returns the value of an object without a tag.
     ///
     /// # Errors
-    /// If there must be a tag.
+    /// If the tag is required.
     fn untagged<E: de::Error>() -> Result<Self, E> {
         Err(E::missing_field(Self::TAG))
     }
 
-    /// The whole object, if it is of an unknown tag and is written as it was read.
+    /// Returns the whole object if its tag is unknown, to write it unchanged.
     fn raw(&self) -> Option<&Json> {
         None
     }
@@ -60,27 +60,27 @@ pub trait Tagged: Sized {
     /// Writes the tag and the content into an object.
     ///
     /// # Errors
-    /// What the serializer returns. As provided always: such a type is not a part of another one.
+    /// The serializer's error. The default always fails: such a type is never part of another one.
     fn write<M: SerializeMap>(&self, _: &mut M) -> Result<(), M::Error> {
         Err(ser::Error::custom("not a part of another object"))
     }
 }
 
-/// What is known of a tag.
+/// What is known about a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums)]
 pub enum TagKind {
-    /// Nothing.
+    /// The tag is unknown.
     Unknown,
-    /// It stands alone.
+    /// The tag has no content.
     Unit,
-    /// It has content.
+    /// The tag has content.
     Content,
-    /// It has content; if that cannot be read, the object counts as unknown.
+    /// The tag has content; an object whose content cannot be read counts as unknown.
     Open,
 }
 
-/// An object that may do without a tag.
+/// An object whose tag is optional.
 impl<T: Tagged> Tagged for Option<T> {
     const TAG: &'static str = T::TAG;
     const CONTENT: Option<&'static str> = T::CONTENT;
@@ -114,19 +114,19 @@ impl<T: Tagged> Tagged for Option<T> {
     }
 }
 
-/// Members beside the tag that all kinds of an object have.
+/// The members besides the tag that all variants of an object have.
 pub trait Common: Default {
-    /// Their names, with the tag and the content.
+    /// The names of these members, the tag and the content.
     const NAMES: &'static [&'static str];
 
-    /// Reads a member, if it is one of these.
+    /// Reads a member if it is one of these.
     ///
     /// # Errors
-    /// If its value is wrong, or it comes twice.
+    /// If its value is wrong or it appears twice.
     fn take<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error>;
 }
 
-/// No members beside the tag and its content.
+/// No members besides the tag and its content.
 struct Alone<B>(PhantomData<B>);
 
 impl<B> Default for Alone<B> {
@@ -199,11 +199,11 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-/// Reads an object by its tag: its common members, and what the tag says. `tag` is `Some` if the tag was
-/// read before and is not found again in `from`: what a [`Tagged::read`] gets.
+/// Reads an object by its tag: its common members and its content. `tag` is `Some` if the tag was
+/// read before and does not appear in `from`: the argument of [`Tagged::read`].
 ///
 /// # Errors
-/// If there is no tag, a member comes twice, or the members are not what the tag says.
+/// If the tag is missing, a member appears twice, or the members do not match the tag.
 #[inline]
 pub fn read<'de, D: Deserializer<'de>, C: Common, B: Tagged>(
     tag: Option<&str>,
@@ -218,7 +218,7 @@ pub fn read<'de, D: Deserializer<'de>, C: Common, B: Tagged>(
     from.deserialize_newtype_struct(token::TAGGED, visitor)
 }
 
-/// As [`read`], without common members.
+/// Like [`read`], without common members.
 ///
 /// # Errors
 /// As [`read`].
@@ -240,7 +240,7 @@ impl<'de, C: Common, B: Tagged> Visitor<'de> for ObjectVisitor<'_, C, B> {
         f.write_str("an object")
     }
 
-    /// Another deserializer than ours: it cannot go back to a member before the tag.
+    /// The path of any other deserializer, which cannot go back to a member before the tag.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<B, D::Error> {
         let json = Json::deserialize(from)?;
         let mut reader = super::Deserializer::new(json.get(), &Limits::default());
@@ -266,8 +266,8 @@ impl<'de, C: Common, B: Tagged> Visitor<'de> for ObjectVisitor<'_, C, B> {
     }
 }
 
-/// Reads up to the tag, and says whether it is met again: where another member than a common one comes
-/// first, the tag is looked for behind it, and the members are read from there.
+/// Reads up to the tag, and returns whether the tag will be read again: if a member other than a
+/// common one comes first, the tag is searched after it, and the members are read from there.
 #[inline]
 fn find_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     map: &mut A,
@@ -315,7 +315,7 @@ fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     }
 }
 
-/// Reads content by its tag; `None` if the tag stands alone.
+/// Reads content by its tag; `None` if the tag has no content.
 struct Content<'t, B>(&'t str, PhantomData<B>);
 
 impl<'t, B> Content<'t, B> {
@@ -363,14 +363,14 @@ fn by_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     }
 }
 
-/// The members beside the tag and the common ones.
+/// The members besides the tag and the common ones.
 struct Rest<'m, A, C> {
     map: &'m mut A,
     common: &'m mut C,
     tag: &'static str,
-    /// The tag was read, and is met again.
+    /// Whether the tag was read already and will be read again.
     is_ahead: bool,
-    /// There may be others before it that are null.
+    /// Whether null tags may come before it.
     may_be_null: bool,
 }
 
@@ -407,7 +407,7 @@ impl<'m, 'de, A: MapAccess<'de>, C: Common> Rest<'m, A, C> {
         Ok(true)
     }
 
-    /// Skips what is left.
+    /// Skips the remaining members.
     fn finish(&mut self) -> Result<(), A::Error> {
         while self.next_key::<IgnoredAny>()?.is_some() {
             self.next_value::<IgnoredAny>()?;
@@ -415,7 +415,7 @@ impl<'m, 'de, A: MapAccess<'de>, C: Common> Rest<'m, A, C> {
         Ok(())
     }
 
-    /// The text of the whole object.
+    /// Returns the text of the whole object.
     fn whole(&mut self) -> Result<Json, A::Error> {
         self.finish()?;
         self.map.next_value_seed(Whole)
@@ -498,7 +498,8 @@ impl<'de, A: MapAccess<'de>, C: Common> Deserializer<'de> for Rest<'_, A, C> {
     }
 }
 
-/// Tells our deserializer the names of members. Another one is never asked.
+/// Passes the names of members to [`Deserializer`](super::Deserializer). No other deserializer gets
+/// this.
 struct Names(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Names {
@@ -511,7 +512,7 @@ impl<'de> DeserializeSeed<'de> for Names {
     }
 }
 
-/// Looks for the tag, the first of the names, and goes back.
+/// Finds the tag, the first of the names, and goes back.
 struct Seek(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Seek {

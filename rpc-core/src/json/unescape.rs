@@ -1,15 +1,15 @@
-//! What a string with escapes says.
+//! Decoding the escapes of a string.
 
 use super::scan::plain_end;
 
-/// The contents of a string, whose escapes are known to be well formed. `None` if a surrogate
-/// stands alone: no text can hold it.
+/// Decodes the contents of a string whose escapes are known to be well formed. `None` for a lone
+/// surrogate, which text cannot hold.
 #[cold]
 pub(super) fn unescape(inner: &str) -> Option<String> {
     unescape_or(inner, None)
 }
 
-/// As [`unescape`], with U+FFFD for a surrogate that stands alone.
+/// Like [`unescape`], with U+FFFD for a lone surrogate.
 #[cold]
 pub(super) fn unescape_lossy(inner: &str) -> Option<String> {
     unescape_or(inner, Some(char::REPLACEMENT_CHARACTER))
@@ -42,8 +42,8 @@ fn unescape_or(inner: &str, lone: Option<char>) -> Option<String> {
     }
 }
 
-/// The character after `\u`. Characters beyond 16 bits are written as two surrogates; of one that
-/// stands alone only its own digits are taken.
+/// Decodes the character after `\u`. Characters beyond 16 bits are two surrogates; of a lone
+/// surrogate it takes only its own digits.
 fn unicode(text: &mut std::str::Chars<'_>) -> Option<char> {
     let first = hex(text)?;
     if !matches!(first, 0xd800..=0xdbff) {

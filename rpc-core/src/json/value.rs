@@ -1,4 +1,4 @@
-//! [`Json`]: a JSON value as it was sent.
+//! [`Json`]: a JSON value in its original text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,10 +13,10 @@ use super::{Str, serialize_verbatim, token};
 use crate::error::Refused;
 use crate::limits::Limits;
 
-/// A JSON value, kept as it was sent and cheap to clone. Two are equal if their texts are.
+/// A JSON value in its original text, cheap to clone. Two values are equal if their texts are.
 ///
-/// The text is one valid JSON value without white space around it: it was checked when the value was
-/// made, so that it is written without another look.
+/// The text is one valid JSON value without white space around it. It is checked when the value is
+/// created, and written without another check.
 ///
 /// ```
 /// use rpc_core::Json;
@@ -36,7 +36,7 @@ impl Json {
     /// The value `[]`.
     pub const EMPTY_ARRAY: Self = Self(Str::from_static("[]"));
 
-    /// Takes a text that is one JSON value. White space around it is left out.
+    /// Parses text that is one JSON value. White space around it is removed.
     ///
     /// # Errors
     /// [`DecodeErrorKind::Syntax`](super::DecodeErrorKind::Syntax) if it is not JSON.
@@ -44,7 +44,7 @@ impl Json {
         super::de::parse_any(text)
     }
 
-    /// A value as JSON.
+    /// Serializes a value as JSON.
     ///
     /// # Errors
     /// [`Refused::Encode`] if it is not JSON.
@@ -58,7 +58,7 @@ impl Json {
         }
     }
 
-    /// A string with this text.
+    /// Creates a JSON string with this text.
     #[must_use]
     pub fn string(text: &str) -> Self {
         let mut json = String::with_capacity(text.len() + 2);
@@ -66,33 +66,33 @@ impl Json {
         Self(json.into())
     }
 
-    /// The JSON text.
+    /// Returns the JSON text.
     #[must_use]
     #[inline]
     pub fn get(&self) -> &str {
         &self.0
     }
 
-    /// The JSON text, by value.
+    /// Converts the value into its JSON text.
     #[must_use]
     pub fn into_text(self) -> Str {
         self.0
     }
 
-    /// Whether the value is `null`.
+    /// Returns whether the value is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.get() == "null"
     }
 
-    /// The first byte, which tells of what type the value is.
+    /// Returns the first byte, which determines the type of the value.
     #[must_use]
     pub fn first_byte(&self) -> u8 {
         self.get().as_bytes().first().copied().unwrap_or(b'n')
     }
 
-    /// The contents of a string. `None` if the value is not a string, or one that no text can hold (a
-    /// lone surrogate).
+    /// Returns the contents of a string. `None` if the value is not a string, or holds a lone
+    /// surrogate.
     #[must_use]
     pub fn as_str(&self) -> Option<Cow<'_, str>> {
         let inner = self.get().strip_prefix('"')?.strip_suffix('"')?;
@@ -102,7 +102,7 @@ impl Json {
         Some(Cow::Borrowed(inner))
     }
 
-    /// The text of a string or a number (a number's text is its digits as they were sent). `None` for
+    /// Returns the text of a string, or the digits of a number as they were sent. `None` for
     /// anything else.
     #[must_use]
     pub fn as_id(&self) -> Option<Cow<'_, str>> {
@@ -113,23 +113,23 @@ impl Json {
         }
     }
 
-    /// Reads the value as a `T`.
+    /// Deserializes the value as a `T`.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is no `T`, or nested more than 127 levels deep. Line and column count
-    /// from the start of the value.
+    /// [`DecodeError`] if it is not a `T`, or is nested more than 127 levels deep. Line and column
+    /// count from the start of the value.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, DecodeError> {
         super::parse(self.get(), &Limits::default())
     }
 
-    /// The member `name` of an object; `None` if it is absent or null, or if this is no object. Of
-    /// several the first.
+    /// Returns the member `name` of an object; `None` if it is missing or null, or if this is not
+    /// an object. Of several it returns the first.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Self> {
         super::find_member(self.get(), name)
     }
 
-    /// A piece of a text that was read, and so is JSON.
+    /// Wraps a piece of text that was read before, and so is valid JSON.
     #[inline]
     pub(super) fn scanned(text: &str) -> Self {
         Self(text.into())
@@ -187,7 +187,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Takes the text of a raw value; writes the text of any other value.
+/// Takes the text of a raw value; writes any other value as text.
 pub(super) struct JsonVisitor;
 
 impl JsonVisitor {
@@ -262,7 +262,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 }
 
-/// The text of a raw value, as `serde_json` and this crate hand it over.
+/// The text of a raw value, in the form that `serde_json` and this crate use.
 struct Raw(Json);
 
 impl<'de> Deserialize<'de> for Raw {

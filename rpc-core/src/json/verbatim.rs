@@ -1,20 +1,20 @@
-//! JSON that is passed through as it is, by the agreement that `serde_json` has with itself.
+//! JSON that is written unchanged, by the convention that `serde_json` uses internally.
 
 use serde::ser::{SerializeStruct, Serializer};
 
 use super::token;
 
-/// The name of a number kept as digits, which `serde_json` has with `arbitrary_precision`.
+/// The name of a number kept as digits, which `serde_json` uses with `arbitrary_precision`.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// Whether a struct of this name is a text to be written verbatim.
+/// Returns whether a struct of this name is text to write verbatim.
 #[inline]
 pub(super) fn is_verbatim(name: &str) -> bool {
     name == token::RAW || name == NUMBER
 }
 
-/// Hands a JSON text to a serializer of this crate or of `serde_json`, which writes it as it is.
-/// The text is not looked at again: it must be JSON.
+/// Passes JSON text to a serializer of this crate or of `serde_json`, which writes it unchanged.
+/// The text is not checked: it must be JSON.
 pub(crate) fn serialize_verbatim<S: Serializer>(
     json: &str,
     serializer: S,

@@ -1,7 +1,7 @@
 //! [`words!`](crate::words).
 
-/// Makes an enum whose values are words on the wire: closed, or with `.. => Other` for words that are not
-/// known.
+/// Declares an enum whose values are words on the wire: closed, or with `.. => Other` for unknown
+/// words.
 ///
 /// ```
 /// rpc_core::words! {
@@ -31,10 +31,10 @@ macro_rules! words {
         }
 
         impl $Name {
-            /// All of them, in their order.
+            /// All values, in order.
             pub const ALL: [Self; [$($word),*].len()] = [$(Self::$Kind),*];
 
-            /// The word on the wire.
+            /// Returns the word on the wire.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -42,7 +42,7 @@ macro_rules! words {
                 }
             }
 
-            /// The value of this name.
+            /// Returns the value for this word.
             #[must_use]
             pub fn parse(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|it| it.name() == name)
@@ -75,12 +75,12 @@ macro_rules! words {
         #[non_exhaustive]
         pub enum $Name {
             $($(#[$doc])* $Kind,)*
-            /// A word that this crate does not know.
+            /// An unknown word.
             Other($crate::Str),
         }
 
         impl $Name {
-            /// The word on the wire.
+            /// Returns the word on the wire.
             #[must_use]
             pub fn name(&self) -> &str {
                 match self {

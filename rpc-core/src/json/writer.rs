@@ -1,4 +1,4 @@
-//! [`Writer`]: a `serde` serializer that appends compact JSON to a text.
+//! [`Writer`]: a `serde` serializer that appends compact JSON to a string.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use super::escape::{write_contents, write_known, write_name, write_string};
 use super::key::KeyWriter;
 use super::verbatim::is_verbatim;
 
-/// Why a value is not JSON, in the words of `serde_json`.
+/// Why a value is not JSON, with the message of `serde_json`.
 #[derive(Debug)]
 pub(crate) struct Error(Box<str>);
 
 impl Error {
-    /// An error with these words.
+    /// Creates an error with this message.
     #[cold]
     pub(super) fn new(words: &str) -> Self {
         Self(words.into())
@@ -34,26 +34,27 @@ impl ser::Error for Error {
     }
 }
 
-/// What the methods of a serializer return here.
+/// The return type of the serializer's methods.
 pub(super) type Result<T = ()> = std::result::Result<T, Error>;
 
-/// Appends one value to a text. The text stays UTF-8 whatever a value does, and so needs no check
-/// before it is sent.
+/// Appends one value to a string. The string stays UTF-8 whatever a value writes, so it needs no
+/// check before it is sent.
 ///
-/// It differs from `serde_json` in nothing that is JSON. A value that announces no elements and
-/// then has some is written with them.
+/// For everything that is JSON it writes what `serde_json` writes. A sequence that announces no
+/// elements and then has some is written with them.
 pub(crate) struct Writer<'o> {
     out: &'o mut String,
 }
 
 impl<'o> Writer<'o> {
-    /// A writer that appends to `out`.
+    /// Creates a writer that appends to `out`.
     #[inline]
     pub(crate) fn new(out: &'o mut String) -> Self {
         Self { out }
     }
 
-    /// Floats are rare and their shortest form is an art, so `serde_json` writes them.
+    /// Writes a float with `serde_json`, because its shortest form is hard to compute and floats
+    /// are rare.
     fn float(self, value: impl Serialize) -> Result {
         // The longest has 24 characters.
         let mut digits = [0; 32];
@@ -237,7 +238,7 @@ impl<'o> Serializer for Writer<'o> {
     }
 }
 
-/// Escapes what a `Display` writes.
+/// Escapes the output of a `Display`.
 struct Escaping<'o>(&'o mut String);
 
 impl fmt::Write for Escaping<'_> {
@@ -247,7 +248,7 @@ impl fmt::Write for Escaping<'_> {
     }
 }
 
-/// An array or an object that is being written.
+/// An open array or object.
 pub(crate) struct Members<'o> {
     out: &'o mut String,
     first: bool,

@@ -1,19 +1,19 @@
-//! [`Cancellation`]: a signal that something should come to an end.
+//! [`Cancellation`]: a signal to stop.
 
 use tokio::sync::watch;
 
-/// Tells whoever holds the [`Cancellation`] to stop. Dropping it says the same.
+/// Signals the holders of the [`Cancellation`] to stop. Dropping it does the same.
 #[derive(Debug)]
 pub struct Canceller(watch::Sender<bool>);
 
 impl Canceller {
-    /// Cancels, once and for all.
+    /// Cancels for good.
     pub fn cancel(&self) {
         self.0.send_replace(true);
     }
 }
 
-/// A signal that something should come to an end. Cheap to clone.
+/// A signal to stop. Cheap to clone.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -30,31 +30,31 @@ impl Canceller {
 pub struct Cancellation(watch::Receiver<bool>);
 
 impl Cancellation {
-    /// A signal and its sender.
+    /// Creates a signal and its sender.
     #[must_use]
     pub fn new() -> (Canceller, Self) {
         let (sender, receiver) = watch::channel(false);
         (Canceller(sender), Self(receiver))
     }
 
-    /// Whether it was given.
+    /// Returns whether the signal was given.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         *self.0.borrow() || self.0.has_changed().is_err()
     }
 
-    /// Waits until it is given; owns the signal meanwhile.
+    /// Waits until the signal is given; owns the signal meanwhile.
     ///
     /// # Cancel safety
-    /// Safe: the signal stays for clones.
+    /// Cancel-safe: the signal stays for clones.
     pub async fn into_cancelled(mut self) {
         self.cancelled().await;
     }
 
-    /// Waits until it is given.
+    /// Waits until the signal is given.
     ///
     /// # Cancel safety
-    /// Safe: the signal stays.
+    /// Cancel-safe: the signal stays.
     pub async fn cancelled(&mut self) {
         // An error means that the sender is gone, which says the same.
         let _ = self.0.wait_for(|cancelled| *cancelled).await;

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use super::transport::Transport;
 use crate::error::CloseReason;
 
-/// Makes connections. A [`Link`](super::Link) dials once per attempt and puts its own deadline
-/// around the whole of it.
+/// Opens connections. A [`Link`](super::Link) dials once per attempt, with its own deadline around
+/// the whole attempt.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -32,25 +32,25 @@ use crate::error::CloseReason;
 /// ```
 #[async_trait]
 pub trait Dialer: Send + Sync + 'static {
-    /// What a successful attempt gives.
+    /// The transport of a successful attempt.
     type Transport: Transport;
 
-    /// Connects once, handshakes of TCP, TLS and WebSocket included.
+    /// Connects once, including the handshakes of TCP, TLS and WebSocket.
     ///
     /// # Errors
     /// [`DialError`], whose [`is_retryable`](DialError::is_retryable) decides whether the link
     /// tries again.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the attempt up and leaves nothing behind.
+    /// Dropping the future cancels the attempt and leaves nothing behind.
     async fn dial(&self) -> Result<Self::Transport, DialError>;
 }
 
-/// Why no connection could be made.
+/// Why a connection could not be established.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialError {
-    /// The URL cannot be dialled; no retry will help.
+    /// The URL cannot be dialled; a retry does not help.
     #[error("bad URL {url:?}: {why}")]
     BadUrl {
         /// The URL without its credentials and query.
@@ -58,13 +58,13 @@ pub enum DialError {
         /// What is wrong with it.
         why: String,
     },
-    /// Not finished in time: TCP, TLS and the upgrade share one deadline.
+    /// The connection was not established in time: TCP, TLS and the upgrade share one deadline.
     #[error("not connected within {after:?}")]
     TimedOut {
         /// The deadline that passed.
         after: Duration,
     },
-    /// The name could not be resolved, or nobody listens, or the line failed.
+    /// The name could not be resolved, nothing listens there, or the connection failed.
     #[error("could not reach {host}: {source}")]
     Unreachable {
         /// Host and port.
@@ -77,7 +77,7 @@ pub enum DialError {
     Tls {
         /// Host and port.
         host: String,
-        /// What rustls says.
+        /// The error of rustls.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The server answered the upgrade with another status.
@@ -86,17 +86,17 @@ pub enum DialError {
         /// The HTTP status code.
         status: u16,
     },
-    /// The server's upgrade answer is not valid.
+    /// The server's reply to the upgrade request is not valid.
     #[error("the WebSocket handshake failed: {0}")]
     Handshake(String),
-    /// There is no further connection to be had (a transport that was given once).
+    /// There is no further connection (the transport was given once).
     #[error("there is no further connection")]
     Exhausted,
 }
 
 impl DialError {
-    /// Whether another attempt may succeed: not for bad URLs, TLS failures and the HTTP statuses
-    /// that say "never like this" (4xx other than 408, 425 and 429).
+    /// Returns whether another attempt may succeed: not for bad URLs, TLS failures and HTTP
+    /// statuses that rule it out (4xx other than 408, 425 and 429).
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
@@ -109,7 +109,7 @@ impl DialError {
     }
 }
 
-/// A 401 says that the credentials were refused.
+/// Maps 401 to refused credentials.
 impl From<&DialError> for CloseReason {
     fn from(error: &DialError) -> Self {
         if let DialError::Status { status: 401 } = error {

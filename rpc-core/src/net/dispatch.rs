@@ -1,4 +1,4 @@
-//! [`EventDispatcher`]: handlers that run beside whoever reads the events.
+//! [`EventDispatcher`]: handlers that run beside the reader of the events.
 
 use std::fmt;
 use std::future::Future;
@@ -8,11 +8,11 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::link::{DrainReport, Events, LinkEvent};
 
-/// Hands events to handlers that run beside the reader, at most so many at once. While there is no
-/// room for another one, no event is taken, so events wait in their own bounded queue.
+/// Runs handlers for events beside the reader, up to a maximum number at once. At the maximum it
+/// takes no further event, so events wait in their own bounded queue.
 ///
-/// Each handler is a task, so one that computes or panics holds up no other. Dropping the dispatcher
-/// aborts them at their next `await`.
+/// Each handler is a task, so one that computes or panics does not block others. Dropping the
+/// dispatcher aborts them at their next `await`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,20 +31,20 @@ pub struct EventDispatcher {
     max: usize,
 }
 
-/// What [`EventDispatcher::next`] has found.
+/// The result of [`EventDispatcher::next`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dispatch<E> {
     /// An event, and there is room for its handler.
     Event(LinkEvent<E>),
-    /// A handler has panicked.
+    /// A handler panicked.
     Panicked,
-    /// There are no more events.
+    /// There are no further events.
     End,
 }
 
 impl EventDispatcher {
-    /// For so many handlers at once; at least 1.
+    /// Creates a dispatcher for at most `max_handlers` handlers at once, at least 1.
     #[must_use]
     pub fn new(max_handlers: usize) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl EventDispatcher {
         self.handlers.spawn(handler);
     }
 
-    /// Waits for the next event for which there is room, or for a panic.
+    /// Waits for the next event and room for its handler, or for a panic.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -77,10 +77,10 @@ impl EventDispatcher {
         }
     }
 
-    /// Waits until all handlers have ended, at most for `timeout`, and aborts the rest.
+    /// Waits until all handlers have ended, for at most `timeout`, and aborts the rest.
     ///
     /// # Cancel safety
-    /// Dropping the future waits no longer; the handlers go on until the dispatcher is dropped.
+    /// Dropping the future stops waiting; the handlers go on until the dispatcher is dropped.
     pub async fn drain(&mut self, timeout: Duration) -> DrainReport {
         let at_start = self.handlers.len();
         let all = async { while self.handlers.join_next().await.is_some() {} };

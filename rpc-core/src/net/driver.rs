@@ -20,15 +20,15 @@ crate::config! {
     /// How a [`Driver`] treats its transport.
     #[derive(Clone)]
     pub struct DriverConfig {
-        /// How long the transport may take no further frame while frames wait. Then the line is given
-        /// up with [`Disconnect::WriteStalled`]. A single large frame has to get through in this time.
-        /// Default 30 s.
+        /// How long the transport may accept no frame while frames are waiting. Then the connection
+        /// is dropped with [`Disconnect::WriteStalled`]. A single large frame has to be accepted
+        /// within this time. Default 30 s.
         pub write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
-        /// How long the closing handshake may take before the line is dropped, what is written before the
-        /// Close included. A program that ends waits for it, also where the peer ignores a Close. Default
-        /// 1.5 s.
+        /// How long the closing handshake may take before the connection is dropped, including the
+        /// frames before the Close. A program that shuts down waits this long for a peer that
+        /// ignores the Close. Default 1.5 s.
         pub close_timeout: Duration = Duration::from_millis(1_500) => with_close_timeout,
-        /// Most frames read in one wake-up before other tasks get their turn. Default 128; 0 counts as 1.
+        /// Most frames to read per wake-up before other tasks run. Default 128; 0 counts as 1.
         pub read_budget: usize = 128 => with_read_budget,
         /// Sees every frame, redacted. Default none.
         pub observer: Option<Arc<dyn Observer>> = None => with_observer(Arc<dyn Observer>),
@@ -49,7 +49,7 @@ impl fmt::Debug for DriverConfig {
 /// Drives one machine over one transport: reads, writes every ready frame, flushes **once** per
 /// wake-up, and keeps the machine's deadlines.
 ///
-/// Most programs use a [`Link`](super::Link), which adds commands, waiters and reconnects. Use a
+/// Most programs use a [`Link`](super::Link), which adds commands, calls and reconnects. Use a
 /// driver for your own loop:
 ///
 /// ```
@@ -71,20 +71,20 @@ impl fmt::Debug for DriverConfig {
 /// # }
 /// ```
 ///
-/// Dropping a driver drops the line without a closing handshake.
+/// Dropping a driver drops the connection without a closing handshake.
 pub struct Driver<M, T> {
     machine: M,
     io: Io<T>,
 }
 
-/// The time by tokio's clock, which tests can pause. It is what commands and machines are given.
+/// Returns the time of tokio's clock, which tests can pause. Commands and machines get this time.
 #[must_use]
 pub fn clock() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
 impl<M: Machine, T: Transport> Driver<M, T> {
-    /// A driver with the default configuration.
+    /// Creates a driver with the default configuration.
     ///
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
@@ -92,7 +92,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         Self::with_config(machine, transport, DriverConfig::default())
     }
 
-    /// A driver with this configuration.
+    /// Creates a driver with this configuration.
     ///
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
@@ -101,36 +101,36 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         Self { machine, io }
     }
 
-    /// Passes the text of every frame that the observer sees through `redact`, which replaces secrets.
+    /// Passes the text of every frame for the observer through `redact`, which replaces secrets.
     #[must_use]
     pub const fn with_redact(mut self, redact: Redact) -> Self {
         self.io.set_redact(redact);
         self
     }
 
-    /// Whether the transport is gone.
+    /// Returns whether the transport is gone.
     pub(super) const fn is_gone(&self) -> bool {
         self.io.is_gone()
     }
 
-    /// The machine.
+    /// Returns the machine.
     pub const fn machine(&self) -> &M {
         &self.machine
     }
 
-    /// The machine, for commands. What they queue leaves with the next poll.
+    /// Returns the machine, for commands. What they queue leaves with the next poll.
     pub const fn machine_mut(&mut self) -> &mut M {
         &mut self.machine
     }
 
-    /// The time that commands take: tokio's clock, which tests can pause.
+    /// Returns the time for commands: tokio's clock, which tests can pause.
     #[must_use]
     pub fn now(&self) -> Instant {
         clock()
     }
 
-    /// The next event, or `None` once the machine has ended, all its events are taken and the
-    /// closing handshake is over (or has timed out).
+    /// Returns the next event, or `None` once the machine has ended, all its events are taken and
+    /// the closing handshake is over (or has timed out).
     ///
     /// # Cancel safety
     /// Cancel-safe: no frame and no event is lost by dropping the future.
@@ -154,28 +154,28 @@ impl<M: Machine, T: Transport> Driver<M, T> {
             .drop_transport(&mut self.machine, Disconnect::Local, now);
     }
 
-    /// As [`abort`](Self::abort), but the machine sees a lost connection.
+    /// Like [`abort`](Self::abort), but the machine sees a lost connection.
     pub(crate) fn cut(&mut self) {
         let now = clock();
         self.io
             .drop_transport(&mut self.machine, Disconnect::Eof, now);
     }
 
-    /// One turn: reads what is there, lets time pass, writes all frames, flushes once.
-    /// Ready when the machine is closed and the transport is gone; events may remain. Take them after
-    /// every turn.
+    /// Runs one turn: reads what is available, handles deadlines, writes all frames, flushes once.
+    /// Ready when the machine is closed and the transport is gone; events may remain. Take them
+    /// after every turn.
     pub fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let now = clock();
         let more = self.poll_input(cx, now);
         self.poll_output(cx, now, more)
     }
 
-    /// The first half of a turn: [`Io::poll_input`].
+    /// Runs the first half of a turn: [`Io::poll_input`].
     pub(super) fn poll_input(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         self.io.poll_input(&mut self.machine, cx, now)
     }
 
-    /// The second half: [`Io::poll_output`].
+    /// Runs the second half: [`Io::poll_output`].
     pub(super) fn poll_output(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! [`SharedHub`]: a hub without IO that the tasks of many connections share.
+//! [`SharedHub`]: a hub without IO, shared by the tasks of many connections.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,28 +13,28 @@ use crate::error::Refused;
 use crate::machine::Machine;
 use crate::message::CloseFrame;
 
-/// What stands under the lock of a [`SharedHub`]: the hub of a protocol, and where its outputs go.
+/// The state under the lock of a [`SharedHub`]: the protocol's hub, and where its outputs go.
 pub trait HubState: Send + 'static {
-    /// The time that the hub takes.
+    /// The time that the hub's methods take.
     type Now: Copy;
 
-    /// The time, by [`clock`](super::clock) and where needed by the wall clock.
+    /// Returns the current time, by [`clock`](super::clock) and where needed by the wall clock.
     fn now() -> Self::Now;
 
-    /// Gives everything that came out of the hub to whom it concerns. True if the task that runs the
-    /// hub has something to start.
+    /// Delivers every output of the hub. Returns `true` if the task that runs the hub has something
+    /// to start.
     fn drain_outputs(&mut self, now: Self::Now) -> bool;
 
-    /// The hub's next deadline.
+    /// Returns the hub's next deadline.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// A deadline has passed.
+    /// Handles a deadline that has passed.
     fn handle_timeout(&mut self, now: Self::Now);
 
-    /// Whether nothing is open that a shutdown should wait for.
+    /// Returns whether nothing is open that a shutdown should wait for.
     fn is_idle(&self) -> bool;
 
-    /// No task runs the hub any more: ends whatever waits for it.
+    /// Ends everything that waits for the hub, because no task runs it any more.
     fn end(&mut self);
 }
 
@@ -47,9 +47,9 @@ pub struct SharedHub<S> {
 
 struct Shared<S> {
     locked: Mutex<Locked<S>>,
-    /// There is work to start, or the next deadline has come nearer.
+    /// Notified when there is work to start, or the next deadline is earlier.
     woken: Notify,
-    /// Nothing is open any more, while the hub drains.
+    /// Notified when nothing is open any more while the hub drains.
     idle: Notify,
 }
 
@@ -61,7 +61,7 @@ struct Locked<S> {
 }
 
 impl<S: HubState> SharedHub<S> {
-    /// A hub in this state.
+    /// Creates a hub with this state.
     #[must_use]
     pub fn new(state: S) -> Self {
         let locked = Locked {
@@ -83,13 +83,13 @@ impl<S: HubState> SharedHub<S> {
         locked.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Acts on the hub, and gives out what comes out of it before anything else happens to it. Do not
-    /// use the hub in it.
+    /// Runs `act` on the hub and delivers its outputs before anything else uses the hub. Do not use
+    /// the hub inside `act`.
     pub fn with<R>(&self, act: impl FnOnce(&mut S, S::Now) -> R) -> R {
         self.act(self.lock(), act)
     }
 
-    /// As [`with`](Self::with), unless the hub drains or has ended: then `None`.
+    /// Like [`with`](Self::with), but returns `None` if the hub drains or has ended.
     pub fn with_open<R>(&self, act: impl FnOnce(&mut S, S::Now) -> R) -> Option<R> {
         let locked = self.lock();
         (!locked.is_draining).then(|| self.act(locked, act))
@@ -116,21 +116,21 @@ impl<S: HubState> SharedHub<S> {
         result
     }
 
-    /// Acts on what neither changes the hub nor makes it say something.
+    /// Runs `act`, which neither changes the hub nor produces outputs.
     pub fn peek<R>(&self, act: impl FnOnce(&mut S) -> R) -> R {
         act(&mut self.lock().state)
     }
 
-    /// Whether [`drain`](Self::drain) was called, or the hub has ended.
+    /// Returns whether [`drain`](Self::drain) was called or the hub has ended.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.lock().is_draining
     }
 
-    /// Waits until nothing is open any more, at most so long; false if its time is over before.
+    /// Waits until nothing is open, for at most `timeout`; returns `false` on timeout.
     ///
     /// # Cancel safety
-    /// The hub keeps draining; only the answer is lost.
+    /// The hub keeps draining; only the result is lost.
     pub async fn drain(&self, timeout: Duration) -> bool {
         self.lock().is_draining = true;
         let idle = async {
@@ -146,8 +146,8 @@ impl<S: HubState> SharedHub<S> {
         tokio::time::timeout(timeout, idle).await.is_ok()
     }
 
-    /// For the task that runs the hub: waits until there may be work to start, and handles the
-    /// deadlines that pass meanwhile.
+    /// Waits, in the task that runs the hub, until there may be work to start, and handles
+    /// deadlines meanwhile.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -165,12 +165,13 @@ impl<S: HubState> SharedHub<S> {
         }
     }
 
-    /// Work to start was left outside of [`with`](Self::with).
+    /// Wakes the task that runs the hub, for work that was left outside of [`with`](Self::with).
     pub fn wake(&self) {
         self.shared.woken.notify_one();
     }
 
-    /// A guard that [ends](HubState::end) the hub when the task that runs it ends, however it does.
+    /// Returns a guard that [ends](HubState::end) the hub when the task that runs it ends for any
+    /// reason.
     #[must_use]
     pub fn running(&self) -> RunningHub<S> {
         RunningHub(self.clone())
@@ -203,7 +204,7 @@ impl<S: HubState> Drop for RunningHub<S> {
     }
 }
 
-/// The connections of a hub, by their number.
+/// The connections of a hub by number.
 pub struct Connections<M> {
     handles: HashMap<u64, Handle<M>>,
     last: u64,
@@ -217,19 +218,19 @@ impl<M: Machine> Connections<M> {
         self.last
     }
 
-    /// Forgets a connection; false if it is not there.
+    /// Removes a connection; returns `false` if there is none with this number.
     pub fn remove(&mut self, conn: u64) -> bool {
         self.handles.remove(&conn).is_some()
     }
 
-    /// The handle of a connection.
+    /// Returns the handle of a connection.
     #[must_use]
     pub fn get(&self, conn: u64) -> Option<&Handle<M>> {
         self.handles.get(&conn)
     }
 
-    /// Writes to a connection, if it is still there. A client that reads too slowly is disconnected
-    /// with 1013.
+    /// Writes to a connection, if it still exists. Disconnects a client that reads too slowly with
+    /// 1013.
     pub fn write(&self, conn: u64, write: impl FnOnce(&mut M) -> Result<(), Refused>) {
         let Some(handle) = self.handles.get(&conn) else {
             return;

@@ -15,11 +15,11 @@ use super::dial::{DialError, Dialer};
 use super::transport::{Message, TransportError};
 use crate::message::Outgoing;
 
-/// Two connected ends, each holding at most `capacity` frames (at least 1) that the other end has
-/// sent and this one has not read.
+/// Creates two connected ends. Each holds at most `capacity` frames (at least 1) that the other end
+/// has sent and this one has not read.
 ///
-/// It behaves as a WebSocket does: pings are answered, a Close is echoed and ends the stream, a
-/// dropped end looks like a cut line.
+/// It behaves like a WebSocket: pings are answered, a Close is echoed and ends the stream, and a
+/// dropped end looks like a cut connection.
 #[must_use]
 pub fn duplex(capacity: usize) -> (MemTransport, MemTransport) {
     let a = Arc::new(Pipe::new(capacity.max(1)));
@@ -37,7 +37,7 @@ pub fn duplex(capacity: usize) -> (MemTransport, MemTransport) {
     (left, right)
 }
 
-/// A listener in memory and the [`Dialer`] that reaches it. Each dial makes a fresh
+/// Creates a listener in memory and the [`Dialer`] that reaches it. Each dial creates a fresh
 /// [`duplex`] of this capacity.
 #[must_use]
 pub fn listen(capacity: usize) -> (MemDialer, MemListener) {
@@ -54,20 +54,21 @@ pub fn listen(capacity: usize) -> (MemDialer, MemListener) {
 /// Pongs that may wait beyond the capacity.
 const MAX_PONGS: usize = 32;
 
-/// What becomes of a frame on its way. Exhaustive: a frame arrives or not, and so does what follows.
+/// What happens to a frame in transit. Exhaustive: a frame arrives or not, and so does what
+/// follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives.
     Arrives,
-    /// It arrives, and the line ends behind it.
+    /// It arrives, and the connection ends after it.
     ArrivesLast,
-    /// It is lost, and the line stays.
+    /// It is lost, and the connection stays.
     Lost,
-    /// It is lost, and the line with it.
+    /// It is lost, and the connection with it.
     LostWithLine,
 }
 
-/// Decides about the frames of one direction, in order, pings, pongs and Closes included.
+/// Decides about the frames of one direction, in order, including pings, pongs and Closes.
 pub type Tap = Box<dyn FnMut(&Message) -> Fate + Send>;
 
 #[derive(Debug)]
@@ -76,7 +77,7 @@ struct Pipe {
     capacity: usize,
 }
 
-/// What decides about the frames of a pipe, and the way back.
+/// The taps of a pipe and of the opposite pipe.
 struct Tapped {
     tap: Tap,
     back: Arc<Pipe>,
@@ -92,9 +93,9 @@ impl fmt::Debug for Tapped {
 struct PipeState {
     tapped: Option<Tapped>,
     frames: VecDeque<Message>,
-    /// The writer is gone, or nothing follows its Close.
+    /// Whether the writer is gone or has sent a Close.
     ended: bool,
-    /// The reader is gone.
+    /// Whether the reader is gone.
     abandoned: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -134,15 +135,15 @@ impl Pipe {
         }
     }
 
-    /// Sends a pong past the capacity, within reason: no answers are hoarded for an end that pings
-    /// and reads nothing.
+    /// Sends a pong beyond the capacity, up to a limit: an end that pings and reads nothing gets no
+    /// unlimited queue of pongs.
     fn answer(&self, pong: Message) {
         if self.lock().frames.len() < self.capacity.saturating_add(MAX_PONGS) {
             self.push(pong);
         }
     }
 
-    /// Ends the stream behind what was sent; with `cut`, what was sent and not read is lost.
+    /// Ends the stream after the frames that were sent; with `cut`, unread frames are lost.
     fn end(&self, cut: bool) {
         let mut state = self.lock();
         state.ended = true;
@@ -167,13 +168,13 @@ fn wake(waker: Option<Waker>) {
 pub struct MemTransport {
     incoming: Arc<Pipe>,
     outgoing: Arc<Pipe>,
-    /// A Close has been sent.
+    /// Whether a Close has been sent.
     closed: bool,
 }
 
 impl MemTransport {
-    /// Lets these decide about the frames that this end sends, and about those that the other end
-    /// sends to it. Frames that have been sent already are not theirs.
+    /// Sets the taps for the frames that this end sends and for those that it receives. They do not
+    /// see frames that were sent before.
     pub fn tap(&self, sent: Tap, received: Tap) {
         self.outgoing.lock().tapped = Some(Tapped {
             tap: sent,
@@ -185,7 +186,7 @@ impl MemTransport {
         });
     }
 
-    /// A handle that cuts the line from outside, as a pulled cable does.
+    /// Returns a handle that cuts the connection from outside, like a pulled cable.
     #[must_use]
     pub fn cutter(&self) -> Cutter {
         Cutter {
@@ -194,14 +195,14 @@ impl MemTransport {
     }
 }
 
-/// Cuts a [`MemTransport`]'s line.
+/// Cuts the connection of a [`MemTransport`].
 #[derive(Clone, Debug)]
 pub struct Cutter {
     pipes: [Arc<Pipe>; 2],
 }
 
 impl Cutter {
-    /// Cuts the line: frames under way are lost and both ends see the end of the stream.
+    /// Cuts the connection: frames in transit are lost and both ends see the end of the stream.
     pub fn cut(&self) {
         for pipe in &self.pipes {
             pipe.end(true);
@@ -340,7 +341,7 @@ pub struct MemListener {
 }
 
 impl MemListener {
-    /// The next connection; `None` once every dialer is gone.
+    /// Returns the next connection; `None` once every dialer is gone.
     ///
     /// # Cancel safety
     /// Cancel-safe: a connection is either returned or stays queued.

@@ -1,20 +1,20 @@
 //! Level 3: machines on tokio. Any transport with feature `tokio`; WebSockets with `ws`.
 //!
 //! # Links
-//! A [`Link`] is level 3 written once for all protocols: commands, waiters, events, reconnects.
+//! A [`Link`] is level 3 for all protocols: commands, calls, events, reconnects.
 //!
-//! A protocol supplies a [`Protocol`]: the machine, its resume value and how its events are
-//! sorted. [`open`] gives three parts:
+//! A protocol supplies a [`Protocol`]: the machine, its resume value, and the meaning of its
+//! events. [`open`] returns three parts:
 //!
 //! - [`Link`], a handle that is cheap to clone: typed commands, calls and streams;
-//! - [`Events`], what the application has to know, in order, bounded;
+//! - [`Events`], everything the application has to know, in order, bounded;
 //! - [`Connection`], the task. *You* spawn [`Connection::run`]: there are no hidden tasks.
 //!
 //! # Servers
-//! An accepted connection never reconnects, so it is no link. [`serve`] runs it in one task: transport,
-//! machine, and the futures of its handlers. A [`ConnectionHandler`] says what the machine's events
-//! mean, and a [`Handle`] lets any task give the machine commands. A hub that many connections share
-//! is a [`SharedHub`].
+//! An accepted connection never reconnects, so it is not a link. [`serve`] runs it in one task:
+//! transport, machine, and the futures of its handlers. A [`ConnectionHandler`] acts on the
+//! machine's events, and a [`Handle`] lets any task give commands to the machine. A [`SharedHub`]
+//! is a hub that many connections share.
 //!
 //! What holds for every link:
 //!
@@ -24,8 +24,8 @@
 //! - Dropping a call's future removes the call, and cancels it at the peer where the protocol
 //!   can. Dropping the last [`Link`] closes with 1000. Dropping [`Events`] stops delivery only.
 //! - However a connection ends, every call on it ends at once, exactly once, with the reason.
-//! - A link never repeats a call. After a reconnect, what was in flight has failed and says
-//!   whether it may have been [sent](crate::Delivery).
+//! - A link never repeats a call. After a reconnect, the calls that were in flight have failed and
+//!   say whether they may have been [sent](crate::Delivery).
 
 mod cancel;
 mod dial;

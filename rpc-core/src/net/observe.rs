@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::transport::Message;
 use crate::message::Outgoing;
 
-/// Which way a frame goes. There is no third way, so the enum is exhaustive.
+/// The direction of a frame. Exhaustive: there is no third one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the peer.
@@ -16,7 +16,7 @@ pub enum Direction {
     Out,
 }
 
-/// What kind of frame it is. WebSocket has no other kinds, so the enum is exhaustive.
+/// The kind of a frame. Exhaustive: WebSocket has no other kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FrameKind {
@@ -65,7 +65,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// `None` for what is no frame.
+    /// Returns `None` if `frame` is not a frame.
     pub(crate) fn outgoing(frame: &'a Outgoing, redact: Redact) -> Option<Self> {
         let (kind, text) = match frame {
             Outgoing::Text(text) => (FrameKind::Text, Some(text.as_str())),
@@ -83,32 +83,32 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Which way it goes.
+    /// Returns the direction of the frame.
     #[must_use]
     pub const fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// What kind of frame it is. WebSocket has no other kinds, so the enum is exhaustive.
+    /// Returns the kind of the frame.
     #[must_use]
     pub const fn kind(&self) -> FrameKind {
         self.kind
     }
 
-    /// The payload's length in bytes.
+    /// Returns the payload's length in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the payload is empty.
+    /// Returns whether the payload is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The text of a text frame with the protocol's secrets replaced. The work is done here, not
-    /// before, so an observer that only counts pays nothing for it.
+    /// Returns the text of a text frame with the protocol's secrets replaced. The replacement
+    /// happens in this call, so an observer that only counts does not pay for it.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'a, str>> {
         self.text.map(self.redact)
@@ -126,12 +126,12 @@ impl fmt::Debug for Frame<'_> {
     }
 }
 
-/// Sees every frame in and out of a connection: the one place for wire logs, metrics and
-/// transcripts. Called on the connection's own task, so it must not block.
+/// Sees every frame in and out of a connection: for wire logs, metrics and transcripts. Called on
+/// the connection's own task, so it must not block.
 ///
 /// Implemented for closures: `Arc::new(|frame: &Frame<'_>| ..)`.
 pub trait Observer: Send + Sync + 'static {
-    /// A frame was read, or handed to the transport.
+    /// Called for each frame that was read or handed to the transport.
     fn frame(&self, frame: &Frame<'_>);
 }
 

@@ -11,26 +11,27 @@ use futures_core::Stream;
 
 use crate::backlog::Backlog;
 
-/// What happens when a consumer does not take items as fast as they come.
+/// What happens when a consumer does not take items as fast as they arrive.
 ///
-/// *Bounded*, *lossless* and *a handler may call back at any capacity* cannot all hold. The first
+/// *Bounded*, *lossless* and *a handler may make calls at any capacity* cannot all hold. The first
 /// three policies give up losslessness, so that replies never wait behind events. `Block` gives up
 /// the last: while it waits, replies of the same connection wait too, so a consumer must not await
-/// a call before it takes the next item unless the capacity leaves room for what comes meanwhile.
+/// a call before it takes the next item unless the queue has room for the items that arrive
+/// meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LagPolicy {
     /// Drops the oldest items and reports how many.
     DropOldest,
-    /// Drops everything that waits and keeps the newest item: for values that replace each other.
+    /// Drops all waiting items and keeps the newest one: for values that replace each other.
     Latest,
     /// Closes the connection (or ends the one stream) with
     /// [`SlowConsumer`](crate::CloseReason::SlowConsumer).
     Close,
-    /// Stops reading from the peer, while writes and our own pings go on. If there is no room for
-    /// this long, closes with [`SlowConsumer`](crate::CloseReason::SlowConsumer). What has arrived
-    /// when the connection ends is queued beyond the bounds, so that no call has to wait for its
-    /// end.
+    /// Stops reading from the peer, while writes and pings of this side go on. If there is no room
+    /// for this long, closes with [`SlowConsumer`](crate::CloseReason::SlowConsumer). Items that
+    /// have arrived when the connection ends are queued beyond the limits, so that no call waits
+    /// for its end.
     Block {
         /// The longest wait.
         deadline: Duration,
@@ -38,7 +39,7 @@ pub enum LagPolicy {
 }
 
 crate::config! {
-    /// Bounds of a queue and its policy.
+    /// The limits of a queue and its policy.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct QueueConfig {
         /// Most items that wait. Default 1,024; 0 counts as 1.
@@ -51,7 +52,7 @@ crate::config! {
     }
 }
 
-/// What a queue gives its consumer.
+/// An item of a queue, as its consumer gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Queued<T> {
@@ -74,7 +75,7 @@ struct Item<T> {
 #[derive(Debug)]
 struct State<T> {
     items: Backlog<Item<T>>,
-    /// How many of the items count against the bound.
+    /// How many of the items count against the limit.
     counted: usize,
     bytes: usize,
     unreported: u64,
@@ -102,8 +103,8 @@ impl<T> State<T> {
         Some(item)
     }
 
-    /// Drops the oldest item that counts; notices stay. `false` if there is none. At most
-    /// [`MAX_NOTICES`] are looked past.
+    /// Drops the oldest item that counts; notices stay. Returns `false` if there is none. Skips at
+    /// most [`MAX_NOTICES`].
     fn drop_oldest(&mut self) -> bool {
         let oldest = self.items.iter().position(|item| item.counts);
         let Some(item) = oldest.and_then(|at| self.items.remove(at)) else {
@@ -133,27 +134,27 @@ impl<T> Shared<T> {
     }
 }
 
-/// The outcome of [`Producer::push`]. Nothing else can come of it, so the enum is exhaustive.
+/// The outcome of [`Producer::push`]. Exhaustive: there is no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// It waits for the consumer, or nobody wants it.
+    /// The item is queued, or the consumer is gone.
     Done,
     /// There is no room and the policy is [`LagPolicy::Close`].
     Overflow,
 }
 
-/// The end of whoever has something to say. Dropping it ends the queue behind what waits.
+/// The producer's end. Dropping it ends the queue after the waiting items.
 #[derive(Debug)]
 pub struct Producer<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The consumer's end: a stream of [`Queued`] items. Dropping it stops delivery and nothing else.
+/// The consumer's end: a stream of [`Queued`] items. Dropping it only stops delivery.
 pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// A queue's two ends. A [`Link`](super::Link) makes its own; this is for what goes from many
+/// Creates the two ends of a queue. A [`Link`](super::Link) has its own; use this one from many
 /// connections to one listener.
 ///
 /// ```
@@ -192,8 +193,9 @@ pub fn queue<T>(mut config: QueueConfig) -> (Producer<T>, Consumer<T>) {
 }
 
 impl<T> Producer<T> {
-    /// Adds an item that weighs so many bytes. [`LagPolicy::Block`] waits for nothing here and takes
-    /// it in any case: it is for a [`Link`](super::Link), which looks for room first.
+    /// Adds an item that weighs `weight` bytes. With [`LagPolicy::Block`] this does not wait and
+    /// always takes the item: that policy is for a [`Link`](super::Link), which waits for room
+    /// first.
     pub fn push(&self, item: T, weight: usize) -> Push {
         let config = &self.shared.config;
         let full = |state: &State<T>| state.is_full(config, weight);
@@ -218,8 +220,8 @@ impl<T> Producer<T> {
         Push::Done
     }
 
-    /// Adds a notice: it takes no room from items, is not dropped in favour of later ones, and is
-    /// dropped and counted as lost if too many notices wait already.
+    /// Adds a notice: it takes no room from items and is not dropped in favour of later items. If
+    /// too many notices wait already, it is dropped and counted as lost.
     pub(crate) fn notice(&self, item: T) {
         let mut state = self.shared.lock();
         if state.abandoned {
@@ -250,7 +252,7 @@ impl<T> Producer<T> {
         }
     }
 
-    /// Whether the consumer is gone: nobody wants anything more.
+    /// Returns whether the consumer is gone.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.shared.lock().abandoned
@@ -271,7 +273,7 @@ impl<T> Producer<T> {
         Poll::Pending
     }
 
-    /// The longest wait of `Block`.
+    /// Returns the longest wait of `Block`.
     pub(crate) fn block_deadline(&self) -> Option<Duration> {
         match self.shared.config.policy {
             LagPolicy::Block { deadline } => Some(deadline),
@@ -293,7 +295,7 @@ impl<T> Drop for Producer<T> {
 }
 
 impl<T> Consumer<T> {
-    /// The next item, or `None` once the producer has ended and everything was taken.
+    /// Returns the next item, or `None` once the producer has ended and everything was taken.
     ///
     /// # Cancel safety
     /// Cancel-safe: an item is either returned or stays queued.
@@ -301,12 +303,12 @@ impl<T> Consumer<T> {
         poll_fn(|cx| self.poll_queued(cx)).await
     }
 
-    /// Takes what is there without waiting.
+    /// Returns the next item that is there, without waiting.
     pub fn try_next(&mut self) -> Option<Queued<T>> {
         Self::take(&mut self.shared.lock())
     }
 
-    /// How many items were dropped since the beginning, reported ones included.
+    /// Returns how many items were dropped since the beginning, including reported ones.
     #[must_use]
     pub fn total_lost(&self) -> u64 {
         self.shared.lock().lost_ever
@@ -372,7 +374,7 @@ impl<T> fmt::Debug for Consumer<T> {
     }
 }
 
-/// Keeps the task's waker; one that wakes the same task already stays as it is.
+/// Stores the task's waker, unless the stored one already wakes the same task.
 pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
     match slot {
         Some(waker) => waker.clone_from(cx.waker()),

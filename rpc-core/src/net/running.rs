@@ -1,4 +1,4 @@
-//! [`Running`]: work that runs side by side in one task.
+//! [`Running`]: futures that run side by side in one task.
 
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
@@ -8,21 +8,22 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-/// Futures that run side by side in the task that asks for the [next](Self::next) end: not tasks of
-/// their own, so they start in order and go when it goes. Only those that were woken are polled.
+/// Futures that run side by side in the task that awaits [`next`](Self::next). They are not tasks
+/// of their own: they start in order and are dropped with their owner. Only woken futures are
+/// polled.
 #[derive(Default)]
 pub struct Running {
     set: FuturesUnordered<BoxFuture<'static, ()>>,
 }
 
 impl Running {
-    /// Nothing yet.
+    /// Creates an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a future. It is polled from the next poll of [`next`](Self::next) on.
+    /// Adds a future. It is first polled with the next poll of [`next`](Self::next).
     pub fn push(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         if self.set.is_empty() {
             // A set that has polled all that it holds asks for another turn at once, as if there
@@ -32,7 +33,7 @@ impl Running {
         self.set.push(Box::pin(work));
     }
 
-    /// Waits until one of them has ended; for ever while there are none.
+    /// Waits until one of the futures has ended; forever while there are none.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -52,14 +53,14 @@ impl Running {
         Poll::Ready(())
     }
 
-    /// How many there are.
+    /// Returns the number of futures.
     #[must_use]
     pub fn len(&self) -> usize {
         // Without the one that never ends.
         self.set.len().saturating_sub(1)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no futures.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

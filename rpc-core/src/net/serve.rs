@@ -19,32 +19,33 @@ use crate::error::{CloseReason, Disconnect};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
 
-/// What a server does with the events of one connection.
+/// How a server handles the events of one connection.
 pub trait ConnectionHandler: Send + Unpin + 'static {
     /// The machine of the connection.
     type Machine: Machine + Send + 'static;
 
-    /// Acts on an event. Work that waits goes into `tasks`, whose futures run on the connection's
+    /// Handles an event. Work that waits goes into `tasks`, whose futures run on the connection's
     /// task and are dropped when the connection ends. Returns the reason if the event is the end.
     ///
-    /// The machine is not locked meanwhile: reach it through its [`Handle`].
+    /// The machine is not locked during this call: access it through its [`Handle`].
     fn on_event(
         &mut self,
         event: <Self::Machine as Machine>::Event,
         tasks: &mut Running,
     ) -> Option<CloseReason>;
 
-    /// Brings the machine what is kept for it elsewhere. Called in every turn, before frames are
+    /// Passes the machine what is kept for it elsewhere. Called in every turn, before frames are
     /// written.
     fn before_write(&mut self) {}
 
-    /// Tells the machine to close with this frame, behind what is queued.
+    /// Tells the machine to close with this frame after the queued frames.
     fn close(machine: &mut Self::Machine, frame: CloseFrame, now: Instant);
 
-    /// The server shuts down: takes no new requests, lets open ones finish in `tasks`, then closes.
+    /// Shuts down: accepts no new requests, lets open ones finish in `tasks`, then closes.
     fn shut_down(&mut self, tasks: &mut Running);
 
-    /// The connection has ended, and its tasks are gone. The future runs to its end.
+    /// Called when the connection has ended and its tasks are gone. The returned future runs to its
+    /// end.
     fn disconnected(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(std::future::ready(()))
     }
@@ -71,18 +72,18 @@ struct Shared<M> {
 
 struct State<M> {
     machine: M,
-    /// The connection's task, while it sleeps.
+    /// The waker of the connection's task, while it sleeps.
     task: Option<Waker>,
-    /// Close, once the tasks of this turn have run.
+    /// The frame to close with, once the tasks of this turn have run.
     close: Option<CloseFrame>,
-    /// Drop the transport.
+    /// Whether to drop the transport.
     cut: bool,
-    /// What [`Handle::drain`] waits for.
+    /// The condition that [`Handle::drain`] waits for.
     is_idle: Option<fn(&M) -> bool>,
 }
 
 impl<M: Machine> Handle<M> {
-    /// A handle to the machine of a new connection. Give a clone of it to [`serve`].
+    /// Creates a handle to the machine of a new connection. Pass a clone of it to [`serve`].
     #[must_use]
     pub fn new(machine: M) -> Self {
         let state = State {
@@ -105,7 +106,8 @@ impl<M: Machine> Handle<M> {
         state.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `command` on the machine and wakes the connection's task. Do not use the handle in it.
+    /// Runs `command` on the machine and wakes the connection's task. Do not use the handle inside
+    /// it.
     pub fn with<R>(&self, command: impl FnOnce(&mut M) -> R) -> R {
         let mut state = self.lock();
         let result = command(&mut state.machine);
@@ -113,16 +115,16 @@ impl<M: Machine> Handle<M> {
         result
     }
 
-    /// Looks at the machine.
+    /// Reads from the machine.
     pub fn read<R>(&self, look: impl FnOnce(&M) -> R) -> R {
         look(&self.lock().machine)
     }
 
-    /// Repeats `command` until it returns something, whenever [`notify`](Self::notify) says that
+    /// Repeats `command` until it returns a value, whenever [`notify`](Self::notify) reports that
     /// the machine may have room again.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: `command` has returned nothing.
+    /// If the future is dropped before it is ready, `command` has returned no value.
     pub async fn retry<R>(&self, mut command: impl FnMut(&mut M) -> Option<R>) -> R {
         loop {
             // Made before the attempt, so that no change falls between.
@@ -134,7 +136,7 @@ impl<M: Machine> Handle<M> {
         }
     }
 
-    /// The machine has room again: whoever [retries](Self::retry) tries again.
+    /// Reports that the machine has room again, so that every [`retry`](Self::retry) tries again.
     pub fn notify(&self) {
         self.shared.changed.notify_waiters();
     }
@@ -143,7 +145,7 @@ impl<M: Machine> Handle<M> {
     /// [closes](Self::close_with).
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: nothing is closed.
+    /// If the future is dropped before it is ready, nothing is closed.
     pub async fn drain(&self, timeout: Duration, is_idle: fn(&M) -> bool, frame: CloseFrame) {
         let idle = async {
             loop {
@@ -163,15 +165,15 @@ impl<M: Machine> Handle<M> {
         self.close_with(frame);
     }
 
-    /// Closes with this frame, behind what is queued and what the connection's tasks still write in
-    /// their turn. The first frame counts.
+    /// Closes with this frame, after the queued frames and those that the connection's tasks still
+    /// write in this turn. The first frame counts.
     pub fn close_with(&self, frame: CloseFrame) {
         let mut state = self.lock();
         state.close.get_or_insert(frame);
         wake(state);
     }
 
-    /// Drops the transport without a closing handshake, as a pulled cable does.
+    /// Drops the transport without a closing handshake, like a pulled cable.
     pub fn cut(&self) {
         let mut state = self.lock();
         state.cut = true;
@@ -202,7 +204,7 @@ impl<M> fmt::Debug for Handle<M> {
     }
 }
 
-/// Serves one connection to its end: reads, hands events to `handler`, runs its tasks, writes and
+/// Serves one connection to its end: reads, passes events to `handler`, runs its tasks, writes and
 /// flushes once per turn. Everything happens in the returned future. Once `shutdown` is ready, the
 /// handler [shuts down](ConnectionHandler::shut_down).
 ///
@@ -239,7 +241,7 @@ struct Connection<H: ConnectionHandler, T: Transport> {
     tasks: Running,
     shutdown: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     reason: Option<CloseReason>,
-    /// The handler knows that the machine has closed.
+    /// Whether the handler knows that the machine has closed.
     has_ended: bool,
 }
 
@@ -313,7 +315,7 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
         while self.tasks.poll_next(cx).is_ready() {}
     }
 
-    /// The machine has closed. The closing handshake may take a while; the tasks end now.
+    /// Handles the end of the machine. The closing handshake may take a while; the tasks end now.
     fn end(&mut self) {
         self.has_ended = true;
         self.shutdown = None;
@@ -323,7 +325,7 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
     }
 }
 
-/// Tells whoever still writes that the connection is gone, however its task ends.
+/// Marks the machine closed for all handles, however the task ends.
 impl<H: ConnectionHandler, T: Transport> Drop for Connection<H, T> {
     fn drop(&mut self) {
         let mut state = self.handle.lock();

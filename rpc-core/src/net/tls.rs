@@ -1,8 +1,8 @@
 //! TLS through rustls: [`TlsConfig`] for clients, [`TlsAcceptor`] for servers.
 //!
-//! Every configuration that is built here names its crypto provider (ring) itself. The
-//! process-wide default is never read, so it does not matter which providers other crates of a
-//! program enable.
+//! Every configuration that is built here sets its crypto provider (ring) explicitly. The
+//! process-wide default is never read, so the providers that other crates of a program enable do
+//! not matter.
 
 use std::fmt;
 use std::io;
@@ -64,13 +64,13 @@ impl TlsConfig {
         Self::with_root_certificates(certificates(pem)?)
     }
 
-    /// A configuration of the caller's own (client certificates, other providers, pinning).
+    /// Uses a rustls configuration of your own (client certificates, other providers, pinning).
     #[must_use]
     pub const fn from_rustls(config: Arc<ClientConfig>) -> Self {
         Self(config)
     }
 
-    /// The configuration below, for HTTP clients that are to trust the same servers.
+    /// Returns the rustls configuration, for HTTP clients that should trust the same servers.
     #[must_use]
     pub const fn as_rustls(&self) -> &Arc<ClientConfig> {
         &self.0
@@ -79,8 +79,8 @@ impl TlsConfig {
     /// Opens TLS as the client of `host`.
     ///
     /// # Errors
-    /// What the line or rustls says; the latter as the inner error. Retrying helps only if it was
-    /// the line.
+    /// The error of the connection or of rustls; the latter as the inner error. Retrying helps only
+    /// for an error of the connection.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
@@ -107,11 +107,12 @@ impl fmt::Debug for TlsConfig {
 pub struct TlsAcceptor(Arc<ServerConfig>);
 
 impl TlsAcceptor {
-    /// A certificate chain (the server's own certificate first) and its private key, both DER. The
-    /// key may be PKCS#8, PKCS#1 or SEC1.
+    /// Uses a certificate chain (the server's own certificate first) and its private key, both DER.
+    /// The key may be PKCS#8, PKCS#1 or SEC1.
     ///
     /// # Errors
-    /// [`TlsError`] if the chain is empty, or if key and certificate cannot be read or do not fit.
+    /// [`TlsError`] if the chain is empty, or if key and certificate cannot be read or do not
+    /// match.
     pub fn from_der<C: AsRef<[u8]>>(
         chain: impl IntoIterator<Item = C>,
         key: &[u8],
@@ -125,7 +126,7 @@ impl TlsAcceptor {
         Self::build(chain.collect(), key)
     }
 
-    /// The same from PEM texts.
+    /// Like [`from_der`](Self::from_der), from PEM text.
     ///
     /// # Errors
     /// As [`from_der`](Self::from_der), and [`TlsError::BadPem`].
@@ -136,7 +137,7 @@ impl TlsAcceptor {
         Self::build(certificates(chain)?, key)
     }
 
-    /// A configuration of the caller's own (client certificates, several names).
+    /// Uses a rustls configuration of your own (client certificates, several names).
     #[must_use]
     pub const fn from_rustls(config: Arc<ServerConfig>) -> Self {
         Self(config)
@@ -159,7 +160,7 @@ impl TlsAcceptor {
     /// Opens TLS as the server. Has no deadline of its own.
     ///
     /// # Errors
-    /// What the line or rustls says. The connection is closed then.
+    /// The error of the connection or of rustls. The connection is closed then.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
@@ -176,11 +177,11 @@ impl fmt::Debug for TlsAcceptor {
     }
 }
 
-/// Why certificates or a key were not taken.
+/// Why certificates or a key were not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// There is no certificate in what was given.
+    /// The input has no certificate.
     #[error("there is no certificate")]
     NoCertificates,
     /// The PEM text cannot be read.
@@ -192,13 +193,13 @@ pub enum TlsError {
     /// The private key cannot be read.
     #[error("the private key cannot be read: {message}")]
     BadKey {
-        /// What is wrong with it; nothing of the key.
+        /// What is wrong with it, without any part of the key.
         message: String,
     },
-    /// The TLS library does not take the configuration.
+    /// The TLS library does not accept the configuration.
     #[error("TLS cannot be set up: {message}")]
     Rejected {
-        /// The library's own words.
+        /// The library's error text.
         message: String,
     },
 }

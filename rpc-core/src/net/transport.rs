@@ -1,4 +1,4 @@
-//! [`Transport`]: what carries messages under a [`Driver`](super::Driver).
+//! [`Transport`]: carries messages under a [`Driver`](super::Driver).
 
 use std::error::Error;
 use std::fmt;
@@ -23,15 +23,15 @@ pub enum Message {
     Ping(Bytes),
     /// A pong.
     Pong(Bytes),
-    /// The peer's Close. The transport answers it by itself.
+    /// The peer's Close. The transport answers it.
     Close(Option<CloseFrame>),
 }
 
 impl Message {
-    /// The message as a machine takes it, or the peer's Close.
+    /// Converts the message for a machine.
     ///
     /// # Errors
-    /// Not an error as such: `Err` holds what a Close carries.
+    /// Not an error as such: `Err` holds the contents of a Close.
     pub(crate) fn as_incoming(&self) -> Result<Incoming<'_>, Option<&CloseFrame>> {
         match self {
             Self::Text(text) => Ok(Incoming::Text(text.as_str())),
@@ -55,13 +55,13 @@ impl fmt::Debug for Message {
 
 /// A message transport: a stream of [`Message`]s and a sink of [`Outgoing`] frames.
 ///
-/// Implemented for everything that has the two halves. What a transport promises beyond them:
-/// it answers pings itself and flushes the pong even while nobody sends; it ends the stream with
-/// `None` after the closing handshake or the end of the line; `start_send` of a Close starts the
-/// closing handshake. After [`TransportError::TooLarge`] and [`TransportError::Protocol`] it tells the
-/// peer what was wrong and is polled until it ends, within
-/// [`close_timeout`](super::DriverConfig::close_timeout); every other error is the end.
-/// [`Outgoing::Abort`] is not for it: whoever holds it drops it instead.
+/// Implemented for everything that has the two halves. Beyond them, a transport promises: it
+/// answers pings and flushes the pong even while nothing is sent; it ends the stream with `None`
+/// after the closing handshake or the end of the connection; `start_send` of a Close starts the
+/// closing handshake. After [`TransportError::TooLarge`] and [`TransportError::Protocol`] it tells
+/// the peer the reason and is polled until it ends, within
+/// [`close_timeout`](super::DriverConfig::close_timeout); every other error is the end. Never pass
+/// it [`Outgoing::Abort`]: drop the transport instead.
 ///
 /// ```
 /// use futures_util::{SinkExt, StreamExt};
@@ -96,7 +96,7 @@ impl<T> Transport for T where
 {
 }
 
-/// A transport that failed. The connection is gone; a new one may be dialled.
+/// Why a transport failed. The connection is gone; a new one may be dialled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
@@ -109,7 +109,7 @@ pub enum TransportError {
         /// The limit in bytes.
         max: usize,
     },
-    /// The peer broke the rules of the transport itself (bad WebSocket frames, bad UTF-8).
+    /// The peer violated the transport's protocol (bad WebSocket frames, bad UTF-8).
     #[error("the peer broke the transport's rules: {0}")]
     Protocol(String),
     /// The transport is closed already.
@@ -121,7 +121,7 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// [`Outgoing::Abort`] is for whoever holds the transport.
+    /// The error for [`Outgoing::Abort`], which must not be passed to a transport.
     pub(crate) fn is_no_frame() -> Self {
         Self::Other("a transport is aborted by dropping it".into())
     }

@@ -8,19 +8,20 @@ use super::slab::{Address, Slab, SlotState};
 use super::{InsertError, Match};
 use crate::id::{CallId, Hex16, IdForm};
 
-/// The calls in flight on one connection, each with a tag `T` and perhaps a deadline.
+/// The calls in flight on one connection, each with a tag `T` and an optional deadline.
 ///
 /// The id is the entry's address: slot and generation, mixed with a seed per connection. Looking
 /// it up needs no hashing, and whether an unmatched id is [`Match::Late`] or [`Match::Unknown`]
 /// needs no memory of ended calls. Ids of one table repeat only after a slot was used four
 /// billion times.
 ///
-/// Nothing allocates once as many calls have been in flight as there are going to be.
+/// Nothing allocates once the maximum number of concurrent calls was reached.
 ///
-/// This and [`PendingMap`](crate::PendingMap) are one slab of entries with a hierarchical timing wheel
-/// threaded through it, so that a call with a deadline costs one slot and no allocation of its own, and
-/// the cost per call stays flat from one call to a million. Deadlines are counted in ticks of one
-/// millisecond from an origin given at construction and rounded up, so nothing expires before its
+/// This and [`PendingMap`](crate::PendingMap) are one slab of entries with a hierarchical timing
+/// wheel threaded through it. A call with a deadline costs one slot and no allocation of its own,
+/// and the cost per call stays the same from one call to a million. Deadlines are counted in ticks
+/// of one millisecond from an origin given at construction and rounded up, so nothing expires
+/// before its deadline.
 /// deadline.
 ///
 /// ```
@@ -41,9 +42,9 @@ pub struct PendingCalls<T, F = Hex16> {
 }
 
 impl<T, F: IdForm> PendingCalls<T, F> {
-    /// An empty table for at most `max` calls (at most `u32::MAX`). `seed` should be random per
-    /// connection, so that replies meant for an earlier one match nothing. Deadlines are counted
-    /// from `origin`.
+    /// Creates an empty table for at most `max` calls (at most `u32::MAX`). `seed` should be random
+    /// per connection, so that replies to an earlier one match nothing. Deadlines are counted from
+    /// `origin`.
     #[must_use]
     pub fn new(seed: u64, max: usize, origin: Instant) -> Self {
         Self {
@@ -53,14 +54,14 @@ impl<T, F: IdForm> PendingCalls<T, F> {
         }
     }
 
-    /// The id that the next [`insert`](Self::insert) will give; `None` when full. It lets a call
-    /// be encoded and queued before it is registered.
+    /// Returns the id that the next [`insert`](Self::insert) will use; `None` when full. Use it to
+    /// encode and queue a call before it is registered.
     #[must_use]
     pub fn next_id(&self) -> Option<CallId<F>> {
         self.slab.next_address().map(|address| self.id(address))
     }
 
-    /// Registers a call. `None` waits for ever; a deadline in the past expires at once.
+    /// Registers a call. `None` waits forever; a deadline in the past expires at once.
     ///
     /// # Errors
     /// [`InsertError::Full`] with the tag; nothing has changed. Retry when a call has ended.
@@ -78,30 +79,30 @@ impl<T, F: IdForm> PendingCalls<T, F> {
         }
     }
 
-    /// The tag of a call in flight.
+    /// Returns the tag of a call in flight.
     #[must_use]
     pub fn get(&self, id: CallId<F>) -> Option<&T> {
         self.slab.get(self.live_slot(id)?)
     }
 
-    /// The tag of a call in flight, to change it.
+    /// Returns the tag of a call in flight, to change it.
     #[must_use]
     pub fn get_mut(&mut self, id: CallId<F>) -> Option<&mut T> {
         let slot = self.live_slot(id)?;
         self.slab.get_mut(slot)
     }
 
-    /// Gives a call in flight a new deadline; `None` lets it wait for ever (a human thinks).
+    /// Gives a call in flight a new deadline; `None` lets it wait forever (for a human). Returns
     /// `false` if it is not in flight.
     pub fn extend(&mut self, id: CallId<F>, deadline: Option<Instant>) -> bool {
         self.live_slot(id)
             .is_some_and(|slot| self.slab.extend(slot, deadline))
     }
 
-    /// Takes a call out: its reply has come, or its caller gave it up.
+    /// Removes a call: its reply has arrived, or its caller cancelled it.
     ///
-    /// After memory was given back by [`pop_any`](Self::pop_any), an old id that was never issued
-    /// may be called late instead of unknown; a live one is never mistaken.
+    /// After [`pop_any`](Self::pop_any) has freed memory, an old id that was never issued may count
+    /// as late instead of unknown; a live one is never mistaken.
     pub fn complete(&mut self, id: CallId<F>) -> Match<T> {
         let address = self.address(id);
         match self.slab.slot_state(address) {
@@ -114,8 +115,8 @@ impl<T, F: IdForm> PendingCalls<T, F> {
         }
     }
 
-    /// As [`complete`](Self::complete), from the id's text. Whatever is not in the exact wire
-    /// form is not ours: [`Match::Unknown`].
+    /// Like [`complete`](Self::complete), from the id's text. Text that is not in the exact wire
+    /// form is [`Match::Unknown`].
     pub fn complete_text(&mut self, text: &str) -> Match<T> {
         match CallId::parse(text) {
             Some(id) => self.complete(id),
@@ -123,60 +124,61 @@ impl<T, F: IdForm> PendingCalls<T, F> {
         }
     }
 
-    /// Takes out a call whose deadline is at or before `now`; call it until `None`. Earliest
-    /// first, calls of the same millisecond in the order in which they got the deadline.
+    /// Removes a call whose deadline is at or before `now`; call it until `None`. Earliest first,
+    /// calls of the same millisecond in the order in which they got the deadline.
     pub fn pop_expired(&mut self, now: Instant) -> Option<(CallId<F>, T)> {
         let (address, tag) = self.slab.pop_expired(now)?;
         Some((self.id(address), tag))
     }
 
-    /// The call that [`pop_expired`](Self::pop_expired) would take out. It stays in flight:
+    /// Returns the call that [`pop_expired`](Self::pop_expired) would remove. It stays in flight:
     /// [extend](Self::extend) it beyond `now`, or [complete](Self::complete) it. For deadlines that
-    /// move often, which are cheaper looked at once they have passed.
+    /// move often, which are cheaper to check once they have passed.
     #[must_use]
     pub fn peek_expired(&mut self, now: Instant) -> Option<CallId<F>> {
         let address = self.slab.peek_expired(now)?;
         Some(self.id(address))
     }
 
-    /// Takes out any call, roughly by deadline: for ending them all when the connection closes.
-    /// When it returns `None`, the table has given its memory back.
+    /// Removes any call, roughly by deadline, to end them all when the connection closes. When it
+    /// returns `None`, the table has freed its memory.
     pub fn pop_any(&mut self) -> Option<(CallId<F>, T)> {
         let (address, tag) = self.slab.pop_any()?;
         Some((self.id(address), tag))
     }
 
-    /// [`pop_any`](Self::pop_any) as an iterator. Dropped early, it leaves the rest in flight.
+    /// Returns an iterator over [`pop_any`](Self::pop_any). Dropping it early leaves the rest in
+    /// flight.
     pub fn drain(&mut self) -> impl Iterator<Item = (CallId<F>, T)> + '_ {
         std::iter::from_fn(|| self.pop_any())
     }
 
-    /// When [`pop_expired`](Self::pop_expired) should be called next: exact while few calls are
-    /// due around the same time, else perhaps early, never late. `None` if no call has a deadline.
+    /// Returns when to call [`pop_expired`](Self::pop_expired) next: exact while few calls are due
+    /// around the same time, otherwise perhaps early, never late. `None` if no call has a deadline.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.slab.poll_timeout()
     }
 
-    /// How many calls are in flight.
+    /// Returns how many calls are in flight.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slab.len()
     }
 
-    /// Whether no call is in flight.
+    /// Returns whether no call is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slab.len() == 0
     }
 
-    /// How many calls may be in flight at most.
+    /// Returns how many calls may be in flight.
     #[must_use]
     pub fn capacity_limit(&self) -> usize {
         self.slab.max()
     }
 
-    /// The calls in flight, in no particular order. Visits every slot: not for hot paths.
+    /// Returns the calls in flight, in no particular order. Visits every slot: not for hot paths.
     pub fn iter(&self) -> impl Iterator<Item = (CallId<F>, &T)> {
         self.slab
             .iter()

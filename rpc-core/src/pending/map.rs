@@ -9,10 +9,10 @@ use std::time::Instant;
 use super::slab::Slab;
 use super::{InsertError, Match};
 
-/// Requests in flight under keys that the peer chose, each with a tag `T` and perhaps a deadline.
+/// Requests in flight under keys that the peer chose, each with a tag `T` and an optional deadline.
 ///
-/// The same verbs as [`PendingCalls`](super::PendingCalls). A key that has ended is remembered
-/// among the last few, so that it is [`Match::Late`] and not [`Match::Unknown`].
+/// It has the methods of [`PendingCalls`](super::PendingCalls). The last few ended keys are
+/// remembered, so that they are [`Match::Late`] and not [`Match::Unknown`].
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -32,8 +32,8 @@ pub struct PendingMap<K, T> {
 }
 
 impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
-    /// An empty table for at most `max` requests (at most `u32::MAX`) that remembers the last
-    /// `remember` different keys that ended. Deadlines are counted from `origin`.
+    /// Creates an empty table for at most `max` requests (at most `u32::MAX`) that remembers the
+    /// last `remember` different keys that ended. Deadlines are counted from `origin`.
     #[must_use]
     pub fn new(max: usize, remember: usize, origin: Instant) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
         }
     }
 
-    /// Registers a request. `None` waits for ever; a deadline in the past expires at once. A key
+    /// Registers a request. `None` waits forever; a deadline in the past expires at once. A key
     /// that has ended may be used again.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
         }
     }
 
-    /// The tag of a request in flight.
+    /// Returns the tag of a request in flight.
     #[must_use]
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&T>
     where
@@ -83,7 +83,7 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
         self.slab.get(*self.slots.get(key)?).map(|(_, tag)| tag)
     }
 
-    /// The tag of a request in flight, to change it.
+    /// Returns the tag of a request in flight, to change it.
     #[must_use]
     pub fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut T>
     where
@@ -92,7 +92,7 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
         self.slab.get_mut(*self.slots.get(key)?).map(|(_, tag)| tag)
     }
 
-    /// Whether a request with this key is in flight.
+    /// Returns whether a request with this key is in flight.
     #[must_use]
     pub fn contains<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
     where
@@ -101,8 +101,8 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
         self.slots.contains_key(key)
     }
 
-    /// Gives a request in flight a new deadline; `None` lets it wait for ever. `false` if it is
-    /// not in flight.
+    /// Gives a request in flight a new deadline; `None` lets it wait forever. Returns `false` if it
+    /// is not in flight.
     pub fn extend<Q: Eq + Hash + ?Sized>(&mut self, key: &Q, deadline: Option<Instant>) -> bool
     where
         K: Borrow<Q>,
@@ -112,7 +112,7 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
             .is_some_and(|&slot| self.slab.extend(slot, deadline))
     }
 
-    /// Takes a request out: it has been answered or given up.
+    /// Removes a request: it has been answered or cancelled.
     pub fn complete<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Match<T>
     where
         K: Borrow<Q>,
@@ -130,7 +130,7 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
         }
     }
 
-    /// Takes out a request whose deadline is at or before `now`; call it until `None`. Earliest
+    /// Removes a request whose deadline is at or before `now`; call it until `None`. Earliest
     /// first, requests of the same millisecond in the order in which they got the deadline.
     pub fn pop_expired(&mut self, now: Instant) -> Option<(K, T)> {
         let (_, (key, tag)) = self.slab.pop_expired(now)?;
@@ -138,8 +138,8 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
         Some((key, tag))
     }
 
-    /// Takes out any request, roughly by deadline: for ending them all when the connection
-    /// closes. When it returns `None`, the table has given the memory of its requests back.
+    /// Removes any request, roughly by deadline, to end them all when the connection closes. When
+    /// it returns `None`, the table has freed the memory of its requests.
     pub fn pop_any(&mut self) -> Option<(K, T)> {
         let Some((_, (key, tag))) = self.slab.pop_any() else {
             self.slots = HashMap::new();
@@ -149,38 +149,40 @@ impl<K: Eq + Hash + Clone, T> PendingMap<K, T> {
         Some((key, tag))
     }
 
-    /// [`pop_any`](Self::pop_any) as an iterator. Dropped early, it leaves the rest in flight.
+    /// Returns an iterator over [`pop_any`](Self::pop_any). Dropping it early leaves the rest in
+    /// flight.
     pub fn drain(&mut self) -> impl Iterator<Item = (K, T)> + '_ {
         std::iter::from_fn(|| self.pop_any())
     }
 
-    /// When [`pop_expired`](Self::pop_expired) should be called next: exact while few requests
-    /// are due around the same time, else perhaps early, never late. `None` if none has a
+    /// Returns when to call [`pop_expired`](Self::pop_expired) next: exact while few requests are
+    /// due around the same time, otherwise perhaps early, never late. `None` if none has a
     /// deadline.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.slab.poll_timeout()
     }
 
-    /// How many requests are in flight.
+    /// Returns how many requests are in flight.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slab.len()
     }
 
-    /// Whether no request is in flight.
+    /// Returns whether no request is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slab.len() == 0
     }
 
-    /// How many requests may be in flight at most.
+    /// Returns how many requests may be in flight.
     #[must_use]
     pub fn capacity_limit(&self) -> usize {
         self.slab.max()
     }
 
-    /// The requests in flight, in no particular order. Visits every slot: not for hot paths.
+    /// Returns the requests in flight, in no particular order. Visits every slot: not for hot
+    /// paths.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &T)> {
         self.slab.iter().map(|(_, (key, tag))| (key, tag))
     }

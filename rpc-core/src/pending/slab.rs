@@ -9,14 +9,14 @@ pub(super) struct Slot<T> {
     pub(super) links: Links,
 }
 
-/// Where an entry lies, and which of the slot's entries it is.
+/// The slot of an entry, and its generation there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) slot: u32,
     pub(super) generation: u32,
 }
 
-/// What an address means.
+/// The state of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotState {
     Live,
@@ -31,8 +31,8 @@ pub(super) struct Slab<T> {
     free: u32,
     len: u32,
     max: u32,
-    /// The generation of slots that are made from now on, and the number of slots that were there
-    /// before memory was given back: addresses in them below this generation have ended.
+    /// The generation of new slots, and the number of slots before memory was freed: addresses in
+    /// those slots below this generation have ended.
     base_generation: u32,
     base_slots: u32,
 }
@@ -58,7 +58,7 @@ impl<T> Slab<T> {
         self.max as usize
     }
 
-    /// The address that the next insert will use.
+    /// Returns the address that the next insert will use.
     pub(super) fn next_address(&self) -> Option<Address> {
         if self.len >= self.max {
             return None;
@@ -76,7 +76,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Stores an entry; a full slab gives it back.
+    /// Stores an entry; returns it if the slab is full.
     pub(super) fn insert(&mut self, value: T, deadline: Option<Instant>) -> Result<Address, T> {
         let Some(address) = self.next_address() else {
             return Err(value);
@@ -124,7 +124,7 @@ impl<T> Slab<T> {
         self.slots.get_mut(slot as usize)?.value.as_mut()
     }
 
-    /// Changes the deadline of the entry in the slot. `false` if there is none.
+    /// Changes the deadline of the entry in the slot. Returns `false` if the slot is empty.
     pub(super) fn extend(&mut self, slot: u32, deadline: Option<Instant>) -> bool {
         if self.get(slot).is_none() {
             return false;
@@ -135,7 +135,7 @@ impl<T> Slab<T> {
         true
     }
 
-    /// Takes the entry out of the slot.
+    /// Removes the entry from the slot.
     pub(super) fn remove(&mut self, slot: u32) -> Option<(Address, T)> {
         let entry = self.slots.get_mut(slot as usize)?;
         let value = entry.value.take()?;
@@ -160,7 +160,7 @@ impl<T> Slab<T> {
         Some(Address { slot, generation })
     }
 
-    /// Takes any entry; gives all memory back when there is none.
+    /// Removes any entry; frees all memory when there is none.
     pub(super) fn pop_any(&mut self) -> Option<(Address, T)> {
         if let Some(slot) = self.wheel.any() {
             return self.remove(slot);

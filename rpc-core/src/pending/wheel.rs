@@ -13,7 +13,7 @@ use super::slab::Slot;
 
 /// "No slot": the end of a list, or an empty list.
 pub(super) const NIL: u32 = u32::MAX;
-/// The tick of an entry that waits for ever.
+/// The tick of an entry without a deadline.
 pub(super) const NEVER: u64 = u64::MAX;
 
 const NANOS_PER_TICK: u32 = 1_000_000;
@@ -23,12 +23,12 @@ const BUCKETS: u32 = 1 << DIGIT_BITS;
 /// How many entries of the next bucket are looked at to find the exact deadline.
 const EXACT_WITHIN: usize = 8;
 
-/// Which list an entry is in. Buckets are numbered `level * 64 + digit`.
+/// The list of an entry. Buckets are numbered `level * 64 + digit`.
 const HOME_DUE: u32 = u32::MAX;
 const HOME_IDLE: u32 = u32::MAX - 1;
 const HOME_NONE: u32 = u32::MAX - 2;
 
-/// What the wheel keeps in each slot.
+/// The wheel's data in each slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Links {
     /// The tick at which the entry is due, or [`NEVER`].
@@ -54,7 +54,7 @@ impl Links {
 }
 
 struct Level {
-    /// Bit `n` is set if bucket `n` holds something.
+    /// Bit `n` is set if bucket `n` is not empty.
     occupied: u64,
     /// First entry of each list. Lists are rings, so the last is the first one's `prev`.
     heads: [u32; BUCKETS as usize],
@@ -91,7 +91,7 @@ impl Wheel {
         }
     }
 
-    /// The first tick at or after the deadline.
+    /// Returns the first tick at or after the deadline.
     pub(super) fn tick_of(&self, deadline: Option<Instant>) -> u64 {
         let Some(deadline) = deadline else {
             return NEVER;
@@ -105,7 +105,7 @@ impl Wheel {
         ticks(after, after.subsec_nanos() / NANOS_PER_TICK)
     }
 
-    /// Puts the slot, whose `when` is set, at the end of the list where it belongs.
+    /// Appends the slot, whose `when` is set, to its list.
     pub(super) fn link<T>(&mut self, slots: &mut [Slot<T>], slot: u32) {
         let when = slots[slot as usize].links.when;
         let (head, home) = if when == NEVER {
@@ -140,7 +140,7 @@ impl Wheel {
         }
     }
 
-    /// Takes the slot out of its list.
+    /// Removes the slot from its list.
     pub(super) fn unlink<T>(&mut self, slots: &mut [Slot<T>], slot: u32) {
         let Links {
             prev, next, home, ..
@@ -190,7 +190,7 @@ impl Wheel {
         Some(self.due)
     }
 
-    /// Any entry, those with the earliest deadlines first. It stays linked.
+    /// Returns any entry, those with the earliest deadlines first. It stays linked.
     pub(super) fn any(&self) -> Option<u32> {
         if self.due != NIL {
             return Some(self.due);
@@ -201,7 +201,7 @@ impl Wheel {
         (self.idle != NIL).then_some(self.idle)
     }
 
-    /// When [`advance`](Self::advance) will have something to do.
+    /// Returns when [`advance`](Self::advance) will have something to do.
     pub(super) fn poll_timeout<T>(&self, slots: &[Slot<T>]) -> Option<Instant> {
         let tick = self.next_tick(slots)?;
         // Past the end of `Instant` is "never" as well as anything can be.
@@ -230,8 +230,8 @@ impl Wheel {
         Some(start)
     }
 
-    /// The next bucket in time: level, digit, first tick. Lower levels come before higher ones,
-    /// and within a level every bucket in use lies ahead.
+    /// Returns the next bucket in time: level, digit, first tick. Lower levels come before higher
+    /// ones, and within a level every used bucket is ahead.
     fn next_bucket(&self) -> Option<(u32, u32, u64)> {
         let (level, place) = (0..)
             .zip(&self.levels)
@@ -246,7 +246,7 @@ impl Wheel {
         ))
     }
 
-    /// Links the entries of a bucket anew, in their order.
+    /// Relinks the entries of a bucket, in their order.
     fn empty_bucket<T>(&mut self, slots: &mut [Slot<T>], level: u32, digit: u32) {
         let place = &mut self.levels[level as usize];
         place.occupied &= !(1 << digit);
@@ -266,14 +266,14 @@ impl Wheel {
         }
     }
 
-    /// Gives memory back. Nothing may be linked.
+    /// Frees all memory. Nothing may be linked.
     pub(super) fn free(&mut self) {
         self.levels = Vec::new();
     }
 }
 
-/// So many ticks as there are in the whole seconds of a duration, and these. Without the 128 bits of
-/// `as_nanos`, whose division takes longer than everything else that a call costs here.
+/// Returns the ticks in the whole seconds of a duration, plus `more`. Avoids the 128 bits of
+/// `as_nanos`, whose division takes longer than the rest of a call here.
 fn ticks(duration: Duration, more: u32) -> u64 {
     let whole = duration.as_secs().saturating_mul(TICKS_PER_SECOND);
     whole.saturating_add(u64::from(more)).min(NEVER - 1)

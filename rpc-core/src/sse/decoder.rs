@@ -1,4 +1,4 @@
-//! [`Decoder`]: bytes in, events out.
+//! [`Decoder`]: turns bytes into events.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,37 +6,38 @@ use std::time::Duration;
 use super::{Event, SseError};
 use crate::limits::Limits;
 
-/// Room for a field name in front of a value of the largest size.
+/// Room for a field name before a value of the largest size.
 const FIELD_NAME: usize = 16;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Decodes an event stream from bytes in any chunking.
 ///
-/// It copies only what spans two chunks and holds at most one line and one event, both limited.
-/// Bytes that are not UTF-8 become U+FFFD, as the standard says.
+/// It copies only what spans two chunks, and holds at most one line and one event, both limited.
+/// Invalid UTF-8 becomes U+FFFD, as the standard says.
 pub struct Decoder {
     max_line: usize,
     max_event: usize,
-    /// The beginning of a line that has not ended.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
-    /// The event in the making.
+    /// The event that is being decoded.
     event: Event,
     has_data: bool,
     last_event_id: String,
     retry: Option<Duration>,
-    /// No line has ended: a byte order mark may come.
+    /// Whether no line has ended yet, so that a byte order mark may follow.
     at_start: bool,
-    /// The last byte was CR; an LF belongs to it.
+    /// Whether the last byte was CR, so that a following LF belongs to it.
     after_cr: bool,
-    /// The rest of the line is too much.
+    /// Whether to skip the rest of the line, which is too long.
     skip_line: bool,
-    /// The rest of the event is to be ignored.
+    /// Whether to skip the rest of the event.
     skip_event: bool,
 }
 
 impl Decoder {
-    /// A decoder at the beginning of a stream. Events may have
-    /// [`max_message_bytes`](Limits::max_message_bytes); lines a little more, for the field name.
+    /// Creates a decoder for the start of a stream. Events are limited to
+    /// [`max_message_bytes`](Limits::max_message_bytes); lines to a little more, for the field
+    /// name.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         Self {
@@ -54,7 +55,7 @@ impl Decoder {
         }
     }
 
-    /// Sets the longest line in bytes, field name included, line ending not.
+    /// Sets the longest line in bytes, including the field name, without the line ending.
     #[must_use]
     pub const fn with_max_line_bytes(mut self, bytes: usize) -> Self {
         self.max_line = bytes;
@@ -68,19 +69,19 @@ impl Decoder {
         self
     }
 
-    /// Sets what [`last_event_id`](Self::last_event_id) is until the stream says otherwise, for a
-    /// stream that resumes an earlier one.
+    /// Sets the initial [`last_event_id`](Self::last_event_id), for a stream that resumes an
+    /// earlier one.
     #[must_use]
     pub fn with_last_event_id(mut self, id: impl Into<String>) -> Self {
         self.last_event_id = id.into();
         self
     }
 
-    /// Takes bytes off the front of `bytes` up to the end of an event and returns it. `None` means
-    /// that all bytes are taken and more are needed. Call it until `None`, then with the next
-    /// chunk.
+    /// Removes bytes from the front of `bytes` up to the end of an event, and returns the event.
+    /// `None` means that all bytes are used and more are needed. Call it until `None`, then with
+    /// the next chunk.
     ///
-    /// An error concerns one event, which is skipped. Whether to go on is up to the caller.
+    /// An error concerns one event, which is skipped. The caller decides whether to go on.
     pub fn decode(&mut self, bytes: &mut &[u8]) -> Option<Result<Event, SseError>> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr)
@@ -124,9 +125,9 @@ impl Decoder {
         None
     }
 
-    /// The stream has ended. Whether bytes of an incomplete event were discarded, as the standard
-    /// demands. The decoder is ready for a stream that resumes: the last event id and the
-    /// reconnection time stay.
+    /// Ends the stream. Returns whether bytes of an incomplete event were discarded, as the
+    /// standard demands. The decoder is then ready for a stream that resumes: the last event id and
+    /// the reconnection time stay.
     pub fn end(&mut self) -> bool {
         let incomplete = !self.line.is_empty()
             || self.skip_line
@@ -142,14 +143,14 @@ impl Decoder {
         incomplete
     }
 
-    /// The id of the last event that was decoded, or an earlier one's if that had none: what to
-    /// send as `Last-Event-ID`. Empty if there was none.
+    /// Returns the id of the last event that had one, to send as `Last-Event-ID`. Empty if there
+    /// was none.
     #[must_use]
     pub fn last_event_id(&self) -> &str {
         &self.last_event_id
     }
 
-    /// The reconnection time that the stream asked for last.
+    /// Returns the last reconnection time that the stream requested.
     #[must_use]
     pub const fn retry(&self) -> Option<Duration> {
         self.retry
@@ -161,7 +162,7 @@ impl Decoder {
         }
     }
 
-    /// Uses the line buffer again unless it has grown large.
+    /// Reuses the line buffer unless it has grown large.
     fn keep_buffer(&mut self, mut line: Vec<u8>) {
         if line.capacity() <= 64 * 1024 {
             line.clear();
@@ -230,7 +231,7 @@ impl Decoder {
         None
     }
 
-    /// What a blank line does.
+    /// Completes the event at a blank line.
     fn dispatch(&mut self) -> Option<Event> {
         if std::mem::take(&mut self.skip_event) {
             self.clear_event();
@@ -247,8 +248,8 @@ impl Decoder {
         Some(std::mem::take(&mut self.event))
     }
 
-    /// Bytes of the event so far. The line break that more data would bring counts, else empty
-    /// lines would be free.
+    /// Returns the bytes of the event so far, including the line break that more data would add;
+    /// otherwise empty lines would not count.
     fn size(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let breaks = usize::from(self.has_data);
@@ -285,7 +286,7 @@ impl fmt::Debug for Decoder {
     }
 }
 
-/// ASCII digits only; a number too large is the largest.
+/// Parses ASCII digits only; a number that is too large becomes the largest.
 fn milliseconds(value: &[u8]) -> Option<Duration> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;

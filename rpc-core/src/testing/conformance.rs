@@ -53,8 +53,8 @@ fn broken(rule: &str, detail: &dyn Debug) -> ! {
     panic!("rule broken: {rule} ({detail:?})");
 }
 
-/// Rule 3: handling a deadline at its time moves the next deadline later, or ends them.
-/// Runs the machine through `rounds` deadlines.
+/// Rule 3: handling a deadline at its time moves the next deadline later, or ends them. Runs the
+/// machine through `rounds` deadlines.
 #[track_caller]
 pub fn timeouts_make_progress<M: Machine>(machine: &mut M, rounds: usize) {
     for round in 0..rounds {
@@ -93,8 +93,8 @@ pub fn early_timeout_is_a_no_op<M: Machine>(machine: &mut M, now: Instant) {
     );
 }
 
-/// A clock that jumps: a machine slept while the answer to its ping was due. The peer is pinged once
-/// more and given time to answer; only if it stays silent, too, it is given up.
+/// Checks a clock jump: a machine slept while the answer to its ping was due. It must ping once
+/// more and give the peer time to answer, and close only if the peer stays silent.
 #[track_caller]
 pub fn a_late_deadline_gives_one_fresh_grace<M: Machine>(machine: &mut M) {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -132,7 +132,7 @@ pub fn a_late_deadline_gives_one_fresh_grace<M: Machine>(machine: &mut M) {
     check(awake.is_some(), "a silent peer is pinged", &());
 }
 
-/// Takes what comes out; how many pings there were.
+/// Takes the output and returns the number of pings.
 fn pings<M: Machine>(machine: &mut M) -> usize {
     let frames = std::iter::from_fn(|| machine.poll_transmit());
     let pings = frames
@@ -142,7 +142,7 @@ fn pings<M: Machine>(machine: &mut M) -> usize {
     pings
 }
 
-/// Rule 5: after a disconnect and a drain, nothing comes out whatever goes in.
+/// Rule 5: after a disconnect and a drain, no input causes any output.
 #[track_caller]
 pub fn closed_is_inert<M: Machine>(machine: &mut M, texts: &[&str], now: Instant) {
     machine.handle_disconnect(Disconnect::Eof, now);
@@ -175,7 +175,7 @@ pub fn closed_is_inert<M: Machine>(machine: &mut M, texts: &[&str], now: Instant
     check(machine.is_closed(), "closed must stay closed", &());
 }
 
-/// Rule 4: no text panics, and every input leaves a machine that can be drained.
+/// Rule 4: no text panics, and the machine can be drained after every input.
 #[track_caller]
 pub fn any_text_is_survived<M: Machine>(machine: &mut M, texts: &[&str], now: Instant) {
     for text in texts {
@@ -191,7 +191,7 @@ pub fn any_text_is_survived<M: Machine>(machine: &mut M, texts: &[&str], now: In
     drain(machine);
 }
 
-/// Texts that have broken parsers: wrong types, deep nesting, half frames, odd Unicode.
+/// Returns texts that have broken parsers: wrong types, deep nesting, half frames, odd Unicode.
 #[must_use]
 pub fn nasty_texts() -> Vec<String> {
     let deep = 100_000;
@@ -232,7 +232,7 @@ pub fn nasty_texts() -> Vec<String> {
     texts
 }
 
-/// What a protocol tells [`every_call_ends_once`] about its machines.
+/// The operations of a protocol for [`every_call_ends_once`].
 pub trait Calls {
     /// The machine that calls.
     type Client: Machine;
@@ -241,25 +241,25 @@ pub trait Calls {
     /// The id of a call.
     type Id: Copy + Eq + Hash + Debug;
 
-    /// A connected pair whose handshake has finished.
+    /// Returns a connected pair whose handshake has finished.
     fn connect(&mut self, now: Instant, entropy: u64) -> super::Pair<Self::Client, Self::Server>;
     /// Starts a call; `None` if it is refused at once.
     fn call(&mut self, client: &mut Self::Client, now: Instant) -> Option<Self::Id>;
     /// Answers the open request with this index (modulo their number), if there is one.
     fn answer(&mut self, server: &mut Self::Server, index: u64, now: Instant);
-    /// The caller gives the call up. It counts as ended.
+    /// Cancels the call on the caller's side. It counts as ended.
     fn cancel(&mut self, client: &mut Self::Client, id: Self::Id, now: Instant);
-    /// The server's events, for [`answer`](Self::answer).
+    /// Passes on the server's events, for [`answer`](Self::answer).
     fn server_event(&mut self, event: <Self::Server as Machine>::Event);
-    /// The call that this event ends, if it ends one.
+    /// Returns the call that this event ends, if any.
     fn ended(&mut self, event: &<Self::Client as Machine>::Event) -> Option<Self::Id>;
 }
 
 /// Rule 5: over a random schedule of calls, answers, late answers, timeouts and cuts, every call
-/// ends exactly once. At the end the line is cut and everything must have ended.
+/// ends exactly once. At the end the connection is cut and everything must have ended.
 ///
 /// # Errors
-/// What went wrong; say it together with the seed, which repeats it.
+/// What went wrong. Report it together with the seed, which repeats it.
 pub fn every_call_ends_once<P: Calls>(
     calls: &mut P,
     rng: &mut Rng,

@@ -45,15 +45,15 @@ enum Wire {
 /// One direction of the line.
 struct Lane {
     frames: VecDeque<(Instant, Wire)>,
-    /// Text frames to lose next, for tests of lost answers.
+    /// How many text frames to lose next, for tests of lost answers.
     drop_next: usize,
 }
 
 /// A client and a server machine wired together: virtual time, latency, cuts, injected frames.
 ///
-/// Pings are answered as a transport answers them (switch it off with
-/// [`mute_pongs`](Self::mute_pongs) to play a half-open socket). A machine that
-/// [aborts](Outgoing::Abort) looks to the other one like a cut line.
+/// Answers pings as a transport does (switch it off with [`mute_pongs`](Self::mute_pongs) to
+/// simulate a half-open socket). A machine that [aborts](Outgoing::Abort) looks to the other one
+/// like a cut connection.
 ///
 /// ```text
 /// let mut pair = Pair::new(ClientConn::new(..), ServerConn::new(..), now);
@@ -80,7 +80,7 @@ pub struct Pair<C: Machine, S: Machine> {
 }
 
 impl<C: Machine, S: Machine> Pair<C, S> {
-    /// Wires two fresh machines together at `now`, without latency.
+    /// Connects two fresh machines at `now`, without latency.
     pub fn new(client: C, server: S, now: Instant) -> Self {
         let lane = || Lane {
             frames: VecDeque::new(),
@@ -114,17 +114,17 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         self.latency = latency;
     }
 
-    /// The virtual time.
+    /// Returns the virtual time.
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// The virtual time since the beginning.
+    /// Returns the virtual time since the beginning.
     pub fn elapsed(&self) -> Duration {
         self.now - self.start
     }
 
-    /// What went over the wire so far.
+    /// Returns the transcript so far.
     pub const fn trace(&self) -> &Trace {
         &self.trace
     }
@@ -142,7 +142,7 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         }
     }
 
-    /// Stops taking the events of one side, as an application that hangs does; `false` resumes.
+    /// Stops taking the events of one side, like an application that hangs; `false` resumes.
     pub const fn hold_events(&mut self, side: Side, hold: bool) {
         self.hold_events[side as usize] = hold;
     }
@@ -159,7 +159,7 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         self.settle();
     }
 
-    /// Cuts the line: frames under way are lost, both ends see the end of the stream now.
+    /// Cuts the connection: frames in transit are lost, both ends see the end of the stream now.
     pub fn cut(&mut self) {
         self.trace.push(self.now - self.start, '*', "(cut)");
         for lane in [&mut self.to_client, &mut self.to_server] {
@@ -169,7 +169,7 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         self.settle();
     }
 
-    /// Lets happen whatever happens at this instant.
+    /// Runs everything that is due at this instant.
     pub fn settle(&mut self) {
         for _ in 0..STUCK {
             let mut active = self.flush();
@@ -182,7 +182,7 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         stuck(&self.trace);
     }
 
-    /// Lets `time` pass; deliveries and deadlines on the way happen in order.
+    /// Advances the time; deliveries and deadlines on the way happen in order.
     pub fn advance(&mut self, time: Duration) {
         let until = self.now + time;
         self.settle();
@@ -194,7 +194,7 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         self.settle();
     }
 
-    /// When the next delivery or deadline is. Frames for a machine that wants no input wait
+    /// Returns when the next delivery or deadline is. Frames for a machine that wants no input wait
     /// without a time.
     pub fn next_instant(&self) -> Option<Instant> {
         let reads = [
@@ -210,12 +210,12 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         lanes.into_iter().chain(deadlines).flatten().min()
     }
 
-    /// The client's events since the last time.
+    /// Returns the client's events since the last call.
     pub fn take_client_events(&mut self) -> Vec<C::Event> {
         std::mem::take(&mut self.client_events)
     }
 
-    /// The server's events since the last time.
+    /// Returns the server's events since the last call.
     pub fn take_server_events(&mut self) -> Vec<S::Event> {
         std::mem::take(&mut self.server_events)
     }

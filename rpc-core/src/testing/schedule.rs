@@ -10,19 +10,19 @@ use crate::id::unique::{STEP, finish};
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator with this seed.
+    /// Creates a generator with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         finish(self.0)
     }
 
-    /// A number below `bound` (0 if that is 0).
+    /// Returns a number below `bound` (0 if that is 0).
     pub const fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             0
@@ -31,25 +31,25 @@ impl Rng {
         }
     }
 
-    /// True in `percent` of 100 cases.
+    /// Returns `true` in `percent` of 100 cases.
     pub const fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// A duration below `bound`, in whole milliseconds.
+    /// Returns a duration below `bound`, in whole milliseconds.
     pub fn duration(&mut self, bound: Duration) -> Duration {
         let millis = u64::try_from(bound.as_millis()).unwrap_or(u64::MAX);
         Duration::from_millis(self.below(millis))
     }
 
-    /// One of these, or `None` if there are none.
+    /// Returns one of these, or `None` if there are none.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         let index = usize::try_from(self.below(from.len() as u64)).ok()?;
         from.get(index)
     }
 }
 
-/// What happens next in a schedule.
+/// A step of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
@@ -57,7 +57,7 @@ pub enum Step {
     Call,
     /// The server answers one of its open requests, perhaps not the oldest.
     Answer,
-    /// The client gives one of its calls up.
+    /// The client cancels one of its calls.
     Cancel,
     /// The next frame of the server is lost.
     LoseAnswer,
@@ -65,11 +65,11 @@ pub enum Step {
     Wait(Duration),
     /// Frames take this long from now on.
     Latency(Duration),
-    /// The line is cut; a new pair of machines follows.
+    /// The connection is cut; a new pair of machines follows.
     Cut,
 }
 
-/// A random schedule of `len` steps: mostly calls and answers, some faults.
+/// Returns a random schedule of `len` steps: mostly calls and answers, some faults.
 pub fn schedule(rng: &mut Rng, len: usize) -> Vec<Step> {
     std::iter::repeat_with(|| match rng.below(100) {
         0..35 => Step::Call,

@@ -1,4 +1,4 @@
-//! [`Trace`]: what went over the wire and when, in one text format for all protocols.
+//! [`Trace`]: the frames on the wire and their times, in one text format for all protocols.
 //!
 //! ```text
 //! +0ms C> {"method":"ping"}
@@ -15,9 +15,9 @@ use crate::message::{Incoming, Outgoing};
 /// One line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// When, since the beginning.
+    /// The time since the beginning.
     pub at: Duration,
-    /// Who sent it: `C`, `S`, or `*` for the harness itself.
+    /// The sender: `C`, `S`, or `*` for the harness itself.
     pub from: char,
     /// The frame.
     pub what: String,
@@ -36,7 +36,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// An empty trace.
+    /// Creates an empty trace.
     #[must_use]
     pub const fn new() -> Self {
         Self { lines: Vec::new() }
@@ -51,13 +51,13 @@ impl Trace {
         });
     }
 
-    /// All lines so far.
+    /// Returns all lines so far.
     #[must_use]
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// Reads the text format; blank lines and lines that begin with `#` are skipped.
+    /// Parses the text format; skips blank lines and lines that begin with `#`.
     ///
     /// # Errors
     /// The number of the first line (from 1) that has another form.
@@ -92,7 +92,7 @@ impl fmt::Display for Trace {
     }
 }
 
-/// How a frame to the peer looks in a trace.
+/// Returns the text for a frame to the peer.
 #[must_use]
 pub(crate) fn show_outgoing(frame: &Outgoing) -> String {
     match frame {
@@ -105,7 +105,7 @@ pub(crate) fn show_outgoing(frame: &Outgoing) -> String {
     }
 }
 
-/// How a message from the peer looks in a trace.
+/// Returns the text for a message from the peer.
 #[must_use]
 pub(crate) fn show_incoming(message: &Incoming<'_>) -> String {
     match message {

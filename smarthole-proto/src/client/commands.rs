@@ -1,4 +1,4 @@
-//! The commands of [`ClientConn`]: each is taken whole or refused with nothing changed.
+//! The commands of [`ClientConn`]: each is carried out whole or refused with nothing changed.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::id::MessageId;
 use crate::limits::CLIENT_DISCONNECT;
 
 impl ClientConn {
-    /// Takes a message.
+    /// Accepts a message.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
@@ -18,7 +18,7 @@ impl ClientConn {
         self.respond(&Response::new(id, Answer::Ack))
     }
 
-    /// Does not take a message: the server may give it to another client. The reason helps it to
+    /// Rejects a message: the server may give it to another client. The reason helps the server to
     /// choose.
     ///
     /// # Errors
@@ -31,11 +31,11 @@ impl ClientConn {
         self.respond(&Response::new(id, Answer::reject(reason.map(Str::from))))
     }
 
-    /// Shows something to the user. It counts as a response, and there may be any number of them, also
-    /// long after the message.
+    /// Shows a notification to the user. It counts as a response, and there may be any number of
+    /// them, also long after the message.
     ///
     /// # Errors
-    /// As for [`respond`](Self::respond). Repeated, it is shown twice.
+    /// As for [`respond`](Self::respond). Repeating it shows the notification twice.
     pub fn notify(
         &mut self,
         id: impl Into<MessageId>,
@@ -44,25 +44,24 @@ impl ClientConn {
         self.respond(&Response::new(id, Answer::Notification(notification)))
     }
 
-    /// Sends any response. The id may be one that this connection does not know, of a message that
-    /// came before a reconnect or a restart: whether it still means something is the server's
-    /// decision.
+    /// Sends any response. The id may be unknown to this connection, of a message from before a
+    /// reconnect or a restart: the server decides whether the id is still valid.
     ///
     /// # Errors
     /// [`Refused::NotReady`] before the client is registered, [`Refused::Closed`],
-    /// [`Refused::QueueFull`], [`Refused::TooLarge`]: nothing was sent.
-    /// [`Refused::is_retryable`] says which of them pass.
+    /// [`Refused::QueueFull`], [`Refused::TooLarge`]: nothing was sent. [`Refused::is_retryable`]
+    /// says which of them are temporary.
     pub fn respond(&mut self, response: &Response) -> Result<(), Refused> {
         // What was promised earlier leaves earlier.
         self.flush_deferred();
         self.send(response)
     }
 
-    /// Sends a response as soon as the client is registered and there is room. For answers that
-    /// nobody waits for: it is never refused, and is dropped only with the connection, or if more of
-    /// them wait than messages may be open.
+    /// Sends a response as soon as the client is registered and there is room. It is never refused.
+    /// It is dropped only with the connection, or if more such responses wait than messages may be
+    /// open.
     ///
-    /// A reason that is too large is left out; any other response that is too large is dropped.
+    /// A reason that is too large is omitted; any other response that is too large is dropped.
     pub fn respond_later(&mut self, response: Response) {
         if !self.core.is_closed() && self.deferred.len() < self.config.limits.max_pending {
             self.deferred.push_back(response);
@@ -70,12 +69,12 @@ impl ClientConn {
         }
     }
 
-    /// Closes with code 1000. What is queued is sent first.
+    /// Closes with code 1000, after the queued frames.
     pub fn close(&mut self, now: Instant) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, CLIENT_DISCONNECT), now);
     }
 
-    /// Closes with this frame. What is queued is sent first.
+    /// Closes with this frame, after the queued frames.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
         self.shut_with(CloseReason::Local, frame);
     }
@@ -94,7 +93,7 @@ impl ClientConn {
         Ok(())
     }
 
-    /// Sends the responses that wait, as far as there is room.
+    /// Sends the waiting responses, as far as there is room.
     pub(super) fn flush_deferred(&mut self) {
         while let Some(response) = self.deferred.pop_front() {
             match self.send(&response) {

@@ -15,13 +15,12 @@ use crate::limits::{
 };
 use crate::validate::{self, Side};
 
-/// The specification's reconnects: after 1, 2, 4, 8, 16 s and then every 30 s; after ten that failed
-/// the client gives up.
+/// Returns the reconnect policy of the specification: after 1, 2, 4, 8, 16 s and then every 30 s;
+/// after ten failed attempts the client gives up.
 ///
-/// A finished registration starts the delays anew. The specification's sample counts the opened
-/// socket as success already, so that a client whose registration is refused comes back every
-/// second for ever; where that is wanted, it is
-/// [`with_reset_on`](ReconnectPolicy::with_reset_on)`(`[`ResetOn::Open`]`)`.
+/// A finished registration resets the delays. In the specification's sample an open socket already
+/// does, so a client whose registration is refused retries every second forever; to get that
+/// behaviour, use [`with_reset_on`](ReconnectPolicy::with_reset_on)`(`[`ResetOn::Open`]`)`.
 ///
 /// [`ResetOn::Open`]: rpc_core::reconnect::ResetOn::Open
 #[must_use]
@@ -33,7 +32,7 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 }
 
 rpc_core::config! {
-    /// Who registers, and how long and how much the connection takes.
+    /// The registration of a client, and the timeouts and limits of its connection.
     ///
     /// ```
     /// use std::time::Duration;
@@ -50,35 +49,38 @@ rpc_core::config! {
     /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
-        /// Checked when the configuration was made, so it cannot be changed.
+        /// Validated by the constructor, so it cannot be changed.
         registration: Registration = registration,
-        /// How long the server waits for the first response to a message. Messages carry the end of it
-        /// as their deadline. Default 30 s.
+        /// How long the server waits for the first response to a message. This sets the deadline of
+        /// each message. Default 30 s.
         pub response_timeout: Duration = RESPONSE_TIMEOUT => with_response_timeout,
-        /// How long the server may take to answer the registration; `None` is for ever. Default 10 s.
+        /// How long the server may take to answer the registration; `None` means forever. Default
+        /// 10 s.
         pub registration_timeout: Option<Duration> = Some(REGISTRATION_TIMEOUT)
             => with_registration_timeout,
-        /// Pings of this side, and when silence counts as death. Default every 30 s, and 10 s after a
-        /// ping. Anything that arrives counts as life. The server's pings are answered by the transport.
+        /// Pings of this side, and when silence means that the server is dead. Default: a ping
+        /// every 30 s, and 10 s to answer. Anything that arrives is a sign of life. The transport
+        /// answers the server's pings.
         pub keep_alive: KeepAlive = keep_alive() => with_keep_alive,
-        /// Bounds on size and number. Default [`limits`](crate::limits::defaults): 1 MiB for a message.
+        /// Limits on size and number. Default [`limits`](crate::limits::defaults): 1 MiB for a
+        /// message.
         pub limits: Limits = defaults() => with_limits,
     }
     fn unchecked(registration: Registration);
 }
 
 impl ClientConfig {
-    /// Registers like this; everything else by default.
+    /// Creates a configuration with this registration and defaults.
     ///
     /// # Errors
-    /// [`RegistrationError`] with the code with which a server would refuse it. It would be refused
-    /// again unchanged.
+    /// [`RegistrationError`] with the code that a server would refuse it with. Retrying it
+    /// unchanged fails again.
     pub fn new(registration: Registration) -> Result<Self, RegistrationError> {
         validate::registration(&registration, Side::Client)?;
         Ok(Self::unchecked(registration))
     }
 
-    /// What the client says of itself.
+    /// Returns the client's registration.
     #[must_use]
     pub const fn registration(&self) -> &Registration {
         &self.registration

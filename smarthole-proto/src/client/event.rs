@@ -1,4 +1,4 @@
-//! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
+//! [`ClientEvent`]: the events of a [`ClientConn`](super::ClientConn).
 
 use std::time::Instant;
 
@@ -8,62 +8,63 @@ use crate::error::RegistrationError;
 use crate::frame::Message;
 use crate::id::{ClientId, MessageId};
 
-/// What happened on a connection.
+/// An event of a connection.
 ///
-/// `Registered` comes once and before every message; if the registration is refused, `Refused` comes
+/// `Registered` comes once, before every message; if the registration is refused, `Refused` comes
 /// instead. `Closed` is the last event.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// The client is registered: messages come, and commands are taken.
+    /// The client is registered: messages arrive and commands are accepted.
     Registered {
-        /// What the server calls the client; not every server says.
+        /// The client's id at the server; not every server sends it.
         client_id: Option<ClientId>,
-        /// The server's words, for people.
+        /// The server's message, for people.
         message: Option<Str>,
     },
     /// The registration was refused; the connection closes.
     Refused(RegistrationError),
-    /// A message for the client. It wants a response before the deadline.
+    /// A message for the client. It requires a response before the deadline.
     Message {
         /// The message.
         message: Message,
-        /// When the server counts it as rejected if it has not got a response. The message was on
-        /// its way for a while, so respond a little earlier.
+        /// When the server counts the message as rejected without a response. The message spent
+        /// time in transit, so respond a little earlier.
         deadline: Instant,
-        /// The whole frame, unknown members included.
+        /// The whole frame, including unknown members.
         frame: Json,
     },
-    /// The deadline of a message has passed without a response: the server has given it up, and a
+    /// The deadline of a message passed without a response: the server has given it up, and a
     /// response can no longer change that. A notification is still shown.
     Overdue {
-        /// Which message.
+        /// The message.
         id: MessageId,
     },
-    /// A frame that this crate does not know. Ignore it, or read it yourself.
+    /// A frame of an unknown type. Ignore it, or parse it yourself.
     Unknown {
         /// Its type.
         tag: Str,
         /// The whole frame.
         raw: Json,
     },
-    /// Something odd that the connection survived.
+    /// A problem that did not end the connection.
     Warning(Warning),
     /// The connection has ended.
     Closed(CloseReason),
 }
 
-/// Something odd that a connection survived.
+/// A problem that does not end a connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A frame could not be read and was skipped.
+    /// A frame could not be decoded and was skipped.
     #[error("a frame was skipped: {0}")]
     BadFrame(DecodeError),
-    /// The server answered a registration that was answered before.
+    /// The server answered the registration a second time.
     #[error("the server answered the registration again")]
     RepeatedAnswer,
-    /// More frames came before the registration was answered than are kept; the oldest were dropped.
+    /// More frames arrived before the answer to the registration than are kept; the oldest were
+    /// dropped.
     #[error("{count} frames that came before the answer to the registration were dropped")]
     EarlyFramesDropped {
         /// How many.
@@ -72,7 +73,7 @@ pub enum Warning {
 }
 
 impl ClientEvent {
-    /// About how many bytes the event keeps.
+    /// Returns about how many bytes the event holds.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {

@@ -32,20 +32,20 @@ use crate::limits::{REGISTRATION_FAILED, REGISTRATION_FAILED_CODE};
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, Warning};
 
-/// What the connection waits for.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientState {
-    /// The answer to the registration.
+    /// Waiting for the answer to the registration.
     AwaitRegistered,
-    /// Nothing: messages come, and commands are taken.
+    /// Registered: messages arrive and commands are accepted.
     Ready,
     /// The connection has ended.
     Closed,
 }
 
-/// The client's side of one open connection. It registers by itself; then messages come, each of
-/// which wants a response before its deadline.
+/// The client's side of one open connection. It registers on its own; then messages arrive, each of
+/// which requires a response before its deadline.
 ///
 /// ```
 /// use std::time::Instant;
@@ -73,10 +73,10 @@ pub struct ClientConn {
     config: Arc<ClientConfig>,
     core: MachineCore<ClientEvent>,
     registered: bool,
-    /// The messages without a response, and how many bytes each holds.
+    /// The messages without a response, and the bytes that each holds.
     open: PendingMap<MessageId, usize>,
     open_bytes: usize,
-    /// Responses that are promised and wait for room.
+    /// Responses that wait for room.
     deferred: VecDeque<Response>,
     /// Events from before the registration was answered.
     early: VecDeque<ClientEvent>,
@@ -86,7 +86,8 @@ pub struct ClientConn {
 }
 
 impl ClientConn {
-    /// A connection that was just opened. It sends the registration at once.
+    /// Creates the client's side of a connection that was just opened. Queues the registration at
+    /// once.
     #[must_use]
     pub fn new(config: impl Into<Arc<ClientConfig>>, now: Instant) -> Self {
         let config = config.into();
@@ -107,7 +108,7 @@ impl ClientConn {
         conn
     }
 
-    /// What the connection waits for.
+    /// Returns the state.
     #[must_use]
     pub const fn state(&self) -> ClientState {
         match (self.core.is_closed(), self.registered) {
@@ -117,25 +118,27 @@ impl ClientConn {
         }
     }
 
-    /// What the server calls this client, if it is registered and the server said so.
+    /// Returns the client's id at the server, if it is registered and the server sent one.
     #[must_use]
     pub const fn client_id(&self) -> Option<&ClientId> {
         self.client_id.as_ref()
     }
 
-    /// How many messages of this connection have no response yet, before their deadlines.
+    /// Returns how many messages of this connection have no response and time left.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether this message came on this connection and still wants its first response.
+    /// Returns whether this message arrived on this connection and still requires its first
+    /// response.
     #[must_use]
     pub fn is_open(&self, id: &str) -> bool {
         self.open.contains(id)
     }
 
-    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    /// Returns when [`handle_timeout`](Machine::handle_timeout) has to be called next, and what
+    /// for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         let message = self.open.poll_timeout().map(|at| (at, "response"));
@@ -210,7 +213,7 @@ impl ClientConn {
         self.shut(reason);
     }
 
-    /// Gives the application an event; before the registration is answered it has to wait, in a
+    /// Queues an event for the application. Before the registration is answered, it waits in a
     /// bounded queue that keeps the newest.
     fn deliver(&mut self, event: ClientEvent) {
         if self.registered {
@@ -238,7 +241,7 @@ impl ClientConn {
         }
     }
 
-    /// A message wants a response until its deadline.
+    /// Notes that a message requires a response until its deadline.
     fn track(&mut self, id: &MessageId, deadline: Instant, bytes: usize) {
         match self.open.insert(id.clone(), bytes, Some(deadline)) {
             Ok(()) => self.open_bytes += bytes,
@@ -251,7 +254,7 @@ impl ClientConn {
         }
     }
 
-    /// A message has its first response.
+    /// Notes that a message has its first response.
     fn settle(&mut self, id: &str) {
         if let Match::Live(bytes) = self.open.complete(id) {
             self.open_bytes -= bytes;
@@ -267,7 +270,7 @@ impl ClientConn {
         self.deliver(ClientEvent::Warning(Warning::BadFrame(error)));
     }
 
-    /// Sends the Close that belongs to the reason, and ends. What is queued still leaves before it.
+    /// Sends the Close for the reason and ends. Queued frames still leave before it.
     fn shut(&mut self, reason: CloseReason) {
         let words = |code| CloseFrame::new(code, reason.to_string());
         let frame = match &reason {
@@ -287,7 +290,7 @@ impl ClientConn {
         self.release();
     }
 
-    /// Drops what only an open connection needs.
+    /// Frees what only an open connection needs.
     fn release(&mut self) {
         self.early = VecDeque::new();
         self.open.drain().for_each(drop);
@@ -367,7 +370,7 @@ impl Machine for ClientConn {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state only, not the contents.
 impl fmt::Debug for ClientConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConn")

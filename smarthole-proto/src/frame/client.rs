@@ -10,7 +10,7 @@ use super::response::Response;
 tagged! {
     /// One frame of the client, as a server reads it. SmartHole specification, *Messages*.
     ///
-    /// A server ignores what is unknown, a `message` too.
+    /// A server ignores unknown frames, and a `message`.
     ///
     /// ```
     /// use smarthole_proto::frame::{Answer, ClientFrame};
@@ -23,8 +23,8 @@ tagged! {
     /// ```
     #[derive(Clone, PartialEq)]
     pub enum ClientFrame by "type" {
-        /// The client introduces itself. Raw, because what is wrong with it is answered with a code:
-        /// [`validate::payload`](crate::validate::payload) reads it.
+        /// The client introduces itself. Raw, because an invalid payload is answered with a code:
+        /// [`validate::payload`](crate::validate::payload) parses it.
         "registration" => Registration(Json) in "payload",
         /// The client responds to a message.
         "response" => Response(Response) in "payload",
@@ -32,11 +32,11 @@ tagged! {
 }
 
 impl ClientFrame {
-    /// Decodes a frame. A server ignores a text that is none.
+    /// Decodes a frame. A server ignores text that does not decode.
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no object, has no string `type`, is a registration without a
-    /// `payload`, or a response with a wrong one.
+    /// [`DecodeError`] if the text is not an object, has no string `type`, is a registration
+    /// without a `payload`, or a response with an invalid one.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         json::decode(text, limits).map_err(|error| match (error.kind(), error.path()) {
             // The answer's own payload.

@@ -1,4 +1,4 @@
-//! [`Message`]: what the user said, routed to a client.
+//! [`Message`]: the user's text, routed to a client.
 
 use rpc_core::json::lenient;
 use rpc_core::{Str, words};
@@ -6,34 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::MessageId;
 
-/// What the user said, routed to a client. SmartHole specification, *Routed Message*.
+/// The user's text, routed to a client. SmartHole specification, *Routed Message*.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Message {
-    /// Names the message in responses. Opaque.
+    /// Identifies the message in responses. Opaque.
     pub id: MessageId,
-    /// What the user said, without the prefix of direct routing.
+    /// The user's text, without the prefix of direct routing.
     pub text: Str,
-    /// When the server made the message: ISO 8601, see [`timestamp::parse`](crate::timestamp::parse).
+    /// When the server created the message: ISO 8601, see
+    /// [`timestamp::parse`](crate::timestamp::parse).
     #[serde(deserialize_with = "lenient::id")]
     pub timestamp: Str,
-    /// How it came here.
+    /// How it got here.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub metadata: Metadata,
 }
 
-/// How a message came to a client. The default is typed, and not direct.
+/// How a message got to a client. The default is typed, and not direct.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Metadata {
-    /// How the user said it.
+    /// How the user entered it.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub input_method: InputMethod,
     /// Whether the user named the client.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub direct_routed: bool,
-    /// How sure the speech recognition is, from 0 to 1; for voice only. Written if it is a number.
+    /// The confidence of the speech recognition, from 0 to 1; for voice only. Written if it is a
+    /// number.
     #[serde(skip_serializing_if = "is_no_number")]
     pub confidence: Option<f64>,
     /// Why the router chose this client.
@@ -42,12 +44,12 @@ pub struct Metadata {
 }
 
 words! {
-    /// How the user said something.
+    /// How the user entered a text.
     #[derive(Default)]
     pub enum InputMethod {
         /// Spoken.
         "voice" => Voice,
-        /// Typed. Also where a server does not say.
+        /// Typed. Also the default if a server does not say.
         #[default]
         "text" => Text,
         .. => Other,
@@ -60,7 +62,7 @@ fn is_no_number(confidence: &Option<f64>) -> bool {
 }
 
 impl Message {
-    /// A typed message that a router chose this client for.
+    /// Creates a typed message that a router chose this client for.
     pub fn new(id: impl Into<MessageId>, text: impl Into<Str>, timestamp: impl Into<Str>) -> Self {
         Self {
             id: id.into(),

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ErrorCode, RegistrationError};
 use crate::id::ClientId;
 
-/// What a client says of itself. SmartHole specification, *Registration*.
+/// The description of a client. SmartHole specification, *Registration*.
 ///
-/// As JSON it is the `payload` of a frame; [`frame`](Registration::frame) is the whole.
+/// As JSON it is the `payload` of a frame; [`frame`](Registration::frame) is the whole frame.
 /// [`validate::registration`](crate::validate::registration) checks it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Registration {
     /// Its name, unique among connected clients.
     pub name: Str,
-    /// What it does, in natural language: routers choose by it.
+    /// What it does, in natural language: routers choose clients by it.
     pub description: Str,
     /// Its version, for debugging.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// A client of this name that does this.
+    /// Creates a registration with this name and description.
     pub fn new(name: impl Into<Str>, description: impl Into<Str>) -> Self {
         Self {
             name: name.into(),
@@ -51,7 +51,7 @@ impl Registration {
         self
     }
 
-    /// The whole frame, for encoding.
+    /// Returns the whole frame, for encoding.
     pub fn frame(&self) -> impl Serialize {
         #[derive(Serialize)]
         struct Frame<'r> {
@@ -72,14 +72,14 @@ impl Registration {
 pub enum RegistrationResponse {
     /// The client is registered.
     Accepted {
-        /// What the server calls it. Always sent by this crate; other servers may leave it out.
+        /// The client's id at the server. This crate always sends it; other servers may omit it.
         client_id: Option<ClientId>,
         /// For people.
         message: Option<Str>,
     },
     /// The client is not registered. The connection stays open for another attempt.
     Refused {
-        /// Why. Always sent by this crate; other servers may leave it out.
+        /// Why. This crate always sends it; other servers may omit it.
         code: Option<ErrorCode>,
         /// For people.
         message: Option<Str>,
@@ -87,7 +87,7 @@ pub enum RegistrationResponse {
 }
 
 impl RegistrationResponse {
-    /// The answer of the specification to a client of this name.
+    /// Returns the specification's answer to a client with this name.
     pub fn accepted(client_id: impl Into<ClientId>, name: &str) -> Self {
         Self::Accepted {
             client_id: Some(client_id.into()),
@@ -95,7 +95,7 @@ impl RegistrationResponse {
         }
     }
 
-    /// A refusal.
+    /// Returns a refusal.
     #[must_use]
     pub fn refused(error: RegistrationError) -> Self {
         Self::Refused {
@@ -105,7 +105,7 @@ impl RegistrationResponse {
     }
 }
 
-/// The answer on the wire.
+/// The answer as it is on the wire.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Payload {
@@ -119,7 +119,7 @@ struct Payload {
     message: Option<Str>,
 }
 
-/// A member of the other answer is left out.
+/// Ignores a member that belongs to the other answer.
 impl From<Payload> for RegistrationResponse {
     fn from(payload: Payload) -> Self {
         let message = payload.message;

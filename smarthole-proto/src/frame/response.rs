@@ -1,4 +1,4 @@
-//! [`Response`]: what a client answers to a message.
+//! [`Response`]: a client's answer to a message.
 
 use rpc_core::{Json, Str, tagged};
 use serde::{Deserialize, Serialize};
@@ -13,34 +13,34 @@ tagged! {
     pub struct Response {
         /// The id of the message.
         "messageId" => pub message_id: MessageId,
-        /// What the client says.
+        /// The answer.
         .. => pub answer: Answer,
     }
 }
 
 tagged! {
-    /// What a client says to a message. A server ignores what is unknown.
+    /// A client's answer to a message. A server ignores unknown ones.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Answer by "type" in "payload" {
-        /// It takes the message. Whatever the payload is.
+        /// It accepts the message. The payload does not matter.
         "ack" => Ack = Json::EMPTY_OBJECT,
-        /// It does not take the message.
+        /// It rejects the message.
         "reject" => Reject(Reject),
-        /// Something to show to the user.
+        /// A notification for the user.
         "notification" => Notification(Notification),
     }
 }
 
-/// Why a client does not take a message.
+/// Why a client rejects a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Reject {
-    /// For the router, which chooses another client by it.
+    /// For the router, which uses it to choose another client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Str>,
 }
 
-/// Something to show to the user. SmartHole specification, *Notification*.
+/// A notification for the user. SmartHole specification, *Notification*.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Notification {
@@ -50,13 +50,13 @@ pub struct Notification {
     /// The text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Str>,
-    /// How important it is; normal if it does not say.
+    /// Its priority; normal if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
 
-/// How important a notification is. The specification has these three, and another makes a response
-/// invalid, so the enum is exhaustive.
+/// The priority of a notification. Exhaustive: the specification has these three, and any other
+/// makes a response invalid.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -72,7 +72,7 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// The word on the wire.
+    /// Returns the word on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl Priority {
         }
     }
 
-    /// The priority of this name.
+    /// Returns the priority with this name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Low, Self::Normal, Self::High]
@@ -100,7 +100,7 @@ impl TryFrom<Str> for Priority {
 }
 
 impl Response {
-    /// An answer to this message.
+    /// Creates an answer to this message.
     pub fn new(message_id: impl Into<MessageId>, answer: Answer) -> Self {
         Self {
             message_id: message_id.into(),
@@ -110,7 +110,7 @@ impl Response {
 }
 
 impl Answer {
-    /// A rejection with or without a reason.
+    /// Creates a rejection with or without a reason.
     #[must_use]
     pub const fn reject(reason: Option<Str>) -> Self {
         Self::Reject(Reject { reason })
@@ -118,7 +118,7 @@ impl Answer {
 }
 
 impl Notification {
-    /// A notification with this text, and the client's name as its title.
+    /// Creates a notification with this text, and the client's name as its title.
     pub fn new(body: impl Into<Str>) -> Self {
         Self {
             title: None,
@@ -141,7 +141,7 @@ impl Notification {
         self
     }
 
-    /// Whether there is nothing to show: neither a title nor a text, or empty ones.
+    /// Returns whether there is nothing to show: title and text are absent or empty.
     #[must_use]
     pub fn is_blank(&self) -> bool {
         let blank = |text: &Option<Str>| text.as_ref().is_none_or(|text| text.is_empty());

@@ -10,7 +10,7 @@ use super::registration::RegistrationResponse;
 tagged! {
     /// One frame of the server, as a client reads it. SmartHole specification, *Messages*.
     ///
-    /// A client ignores what is unknown.
+    /// A client ignores unknown frames.
     ///
     /// ```
     /// use smarthole_proto::frame::ServerFrame;
@@ -34,8 +34,8 @@ impl ServerFrame {
     /// Decodes a frame.
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no object, has no string `type`, or is of a known type with a
-    /// wrong `payload`.
+    /// [`DecodeError`] if the text is not an object, has no string `type`, or is of a known type
+    /// with an invalid `payload`.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         json::decode(text, limits)
     }

@@ -1,4 +1,4 @@
-//! What clients answer, and what follows: deliveries end, messages settle, the history grows.
+//! Answers of clients and their effects: deliveries end, messages settle, the history grows.
 
 use super::event::{HubEvent, Ignored, Outcome};
 use super::message::{self, State};
@@ -61,7 +61,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends the delivery of a client that let its time pass. Its timer is gone.
+    /// Ends the delivery of a client that did not answer in time. Its timer is gone.
     pub(super) fn time_out(&mut self, id: &MessageId, place: usize) {
         let message = self.messages.get_mut(id);
         let Some(delivery) = message.and_then(|message| message.delivery_mut(place)) else {
@@ -82,7 +82,7 @@ impl Hub {
         self.settle(id);
     }
 
-    /// Records how a delivery ended, or what its outcome is now.
+    /// Records how a delivery ended, or its new outcome.
     fn end(&mut self, id: &MessageId, place: usize, outcome: Outcome) {
         let Some(message) = self.messages.get_mut(id) else {
             return;
@@ -100,7 +100,7 @@ impl Hub {
         }
     }
 
-    /// Tells that nothing is open about a message, once that is so; and keeps count.
+    /// Reports, once that is so, that nothing about a message is open; and keeps count.
     pub(super) fn settle(&mut self, id: &MessageId) {
         let Some(message) = self.messages.get_mut(id) else {
             return;
@@ -142,7 +142,7 @@ impl Hub {
         }
     }
 
-    /// Forgets the oldest deliveries that ended, as far as there are too many.
+    /// Removes the oldest ended deliveries beyond the limit.
     pub(super) fn trim_history(&mut self) {
         while self.history.len() > self.config.max_history {
             let Some((id, place)) = self.history.pop_front() else {
@@ -158,7 +158,7 @@ impl Hub {
         }
     }
 
-    /// Adds an event that a client can cause any number of, if there is room for it.
+    /// Adds an event that a client can cause any number of times, if there is room for it.
     pub(super) fn tell_in_room(&mut self, event: HubEvent) {
         if self.events.len() < self.config.max_queued {
             self.events.push_back(event);

@@ -1,4 +1,4 @@
-//! [`Clients`]: who is registered, under which name, on which connection.
+//! [`Clients`]: the registered clients, their names and their connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,26 +19,27 @@ use crate::validate::{self, Side};
 pub struct RegisteredClient {
     /// Its connection.
     pub conn: ConnId,
-    /// What the hub calls it.
+    /// The client's id.
     pub id: ClientId,
-    /// What it says of itself.
+    /// The client's registration.
     pub registration: Registration,
 }
 
 /// The registered clients.
 #[derive(Default)]
 pub(super) struct Clients {
-    /// By their number, which grows: the order of registration.
+    /// By number, which grows: the order of registration.
     by_number: BTreeMap<u64, RegisteredClient>,
     by_conn: HashMap<ConnId, u64>,
     by_name: HashMap<Str, u64>,
     next: u64,
-    /// All of them as candidates, shared with the questions that are open.
+    /// All clients as candidates, shared with the open questions.
     candidates: Arc<[Candidate]>,
 }
 
 impl Clients {
-    /// Adds a client and returns its own copy of its name. `id` is called if it is let in.
+    /// Adds a client and returns its copy of its name. `id` is called only if the client is
+    /// accepted.
     pub(super) fn register(
         &mut self,
         conn: ConnId,
@@ -90,7 +91,7 @@ impl Clients {
         self.by_number.get(self.by_name.get(name)?)
     }
 
-    /// The client that a text begins with.
+    /// Returns the client that a text is addressed to.
     pub(super) fn meant_by(&self, direct: &Direct<'_>) -> Option<&RegisteredClient> {
         self.of_name(direct.name).or_else(|| {
             let names = self.by_number.values().map(|one| &*one.registration.name);
@@ -98,12 +99,12 @@ impl Clients {
         })
     }
 
-    /// In the order of registration.
+    /// Returns the clients in the order of registration.
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &RegisteredClient> {
         self.by_number.values()
     }
 
-    /// In the order of registration, as they are now.
+    /// Returns the current candidates in the order of registration.
     pub(super) const fn candidates(&self) -> &Arc<[Candidate]> {
         &self.candidates
     }

@@ -1,4 +1,4 @@
-//! [`HubConfig`]: how long, how often, how many.
+//! [`HubConfig`]: timeouts and limits of a hub.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rpc_core::Limits;
 use crate::limits::{HISTORY, RESPONSE_TIMEOUT, ROUTING_LIMIT, defaults};
 
 rpc_core::config! {
-    /// How a hub routes, and bounds on what it holds.
+    /// How a hub routes, and its limits.
     ///
     /// ```
     /// use std::time::Duration;
@@ -21,22 +21,22 @@ rpc_core::config! {
         /// How long a client may take for its first response to a message. Default 30 s.
         pub response_timeout: Duration = RESPONSE_TIMEOUT => with_response_timeout,
         /// Most clients, one after the other, that a message is routed to while each rejects it.
-        /// Default 3; 0 is as 1.
+        /// Default 3; 0 counts as 1.
         pub routing_limit: u32 = ROUTING_LIMIT => with_routing_limit,
         /// Whether a message that the user sent to a certain client goes to the router, with its
         /// prefix, when that client rejects it. Default no: the user chose.
         pub reroute_direct: bool = false => with_reroute_direct,
-        /// Deliveries that have ended and are remembered, so that late and further responses to them
-        /// are understood. Default 100.
+        /// How many ended deliveries are remembered, so that late and further responses to them are
+        /// understood. Default 100.
         pub max_history: usize = HISTORY => with_max_history,
-        /// Most messages that something is open about. Default 10,000.
+        /// Most open messages. Default 10,000.
         pub max_open: usize = 10_000 => with_max_open,
-        /// Most bytes of text in such messages. Default 64 MiB; a single longer text passes.
+        /// Most bytes of text in open messages. Default 64 MiB; a single longer text passes.
         pub max_open_bytes: usize = 64 * 1024 * 1024 => with_max_open_bytes,
         /// Most frames, and most events, waiting to be taken. Default 100,000 (equal frames share their
         /// bytes).
         pub max_queued: usize = 100_000 => with_max_queued,
-        /// The bounds of a connection, of which the size of a message counts here.
+        /// The limits of a connection; only the size of a message matters here.
         pub limits: Limits = defaults() => with_limits,
     }
 }

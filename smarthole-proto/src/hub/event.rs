@@ -1,4 +1,4 @@
-//! [`HubEvent`]: what happens to clients and messages.
+//! [`HubEvent`]: events of clients and messages.
 
 use rpc_core::Str;
 
@@ -7,12 +7,12 @@ use crate::frame::{Message, Priority};
 use crate::id::{ClientId, MessageId};
 use crate::router::{Rejection, RouteRequest, RouterError};
 
-/// A question to the router, numbered by the hub. Answered once, with
+/// A question to the router, numbered by the hub. Answer it once, with
 /// [`Hub::decide`](super::Hub::decide) or [`Hub::fail`](super::Hub::fail).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RouteId(pub(super) u64);
 
-/// What happened. Events come in the order of what they tell.
+/// An event of a hub. Events come in the order in which they happened.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum HubEvent {
@@ -20,7 +20,7 @@ pub enum HubEvent {
     Registered {
         /// Its connection.
         conn: ConnId,
-        /// What the hub calls it.
+        /// The client's id.
         client_id: ClientId,
         /// Its name.
         name: Str,
@@ -36,7 +36,7 @@ pub enum HubEvent {
     /// [`decide`](super::Hub::decide) or [`fail`](super::Hub::fail). The hub waits for it without a
     /// deadline.
     Route {
-        /// Names the question.
+        /// Identifies the question.
         route: RouteId,
         /// The message.
         message: MessageId,
@@ -50,16 +50,17 @@ pub enum HubEvent {
         /// The message, as this client gets it.
         message: Message,
     },
-    /// A client took a message.
+    /// A client accepted a message.
     Acked {
         /// The message.
         message: MessageId,
         /// The client.
         client: Str,
-        /// Whether its time was over. The message may have gone to another client meanwhile.
+        /// Whether it came after the timeout. The message may have gone to another client
+        /// meanwhile.
         late: bool,
     },
-    /// A client did not take a message.
+    /// A client rejected a message.
     Rejected {
         /// The message.
         message: MessageId,
@@ -67,12 +68,12 @@ pub enum HubEvent {
         client: Str,
         /// Why; cut to [`MAX_REASON`](crate::limits::MAX_REASON) bytes.
         reason: Str,
-        /// Whether the client did not say so, but anything in time.
+        /// Whether the client did not answer in time, instead of rejecting the message itself.
         timed_out: bool,
-        /// Whether its time was over, so that the message is not routed again.
+        /// Whether it came after the timeout, so that the message is not routed again.
         late: bool,
     },
-    /// A client has something to show to the user.
+    /// A client has a notification for the user.
     Notification {
         /// The message that it is about.
         message: MessageId,
@@ -84,34 +85,34 @@ pub enum HubEvent {
         body: Str,
         /// How important it is.
         priority: Priority,
-        /// Whether the client's time was over. It is shown nevertheless.
+        /// Whether it came after the timeout. It is shown nevertheless.
         late: bool,
     },
-    /// Nobody took a message, and there is nobody left to ask. Tell the user. Comes before
-    /// [`Settled`](Self::Settled), or after it if a client rejected what it had taken.
+    /// No client accepted a message, and none is left to ask. Tell the user. Comes before
+    /// [`Settled`](Self::Settled), or after it if a client rejected a message that it had accepted.
     Unroutable {
         /// The message.
         message: MessageId,
         /// What the user said.
         text: Str,
-        /// Why nobody is asked any more.
+        /// Why no further client is asked.
         why: Unroutable,
         /// Who rejected it and why, in that order.
         tried: Vec<Rejection>,
     },
-    /// Nothing about a message is open any more: no router is asked, no client has time left. Comes
-    /// exactly once for every message that was submitted. Further notifications and late responses
-    /// may follow; and if a client rejects what it had taken, the message is routed again, which
-    /// ends without another of these.
+    /// Nothing about a message is open any more: the router is not asked, and no client has time
+    /// left. Comes exactly once for every submitted message. Further notifications and late
+    /// responses may follow. If a client rejects a message that it had accepted, the message is
+    /// routed again, without another `Settled` at its end.
     Settled {
         /// The message.
         message: MessageId,
-        /// Everybody who got it, in the order of delivery.
+        /// The outcome at every client that got it, in the order of delivery.
         outcomes: Vec<Settlement>,
     },
     /// A response was ignored.
     Ignored {
-        /// Whose it was.
+        /// The connection that sent it.
         conn: ConnId,
         /// The message that it named.
         message_id: MessageId,
@@ -120,7 +121,7 @@ pub enum HubEvent {
     },
 }
 
-/// What became of a message at one client.
+/// The outcome of a message at one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settlement {
@@ -130,25 +131,25 @@ pub struct Settlement {
     pub outcome: Outcome,
 }
 
-/// How a delivery ended: what the client's last response that counts was.
+/// How a delivery ended, by the client's last response that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The client took the message.
+    /// The client accepted the message.
     Acked,
-    /// The client sent notifications only, so it took the message.
+    /// The client sent notifications only, which counts as accepting the message.
     Notified,
     /// The client rejected the message.
     Rejected {
         /// Why.
         reason: Str,
     },
-    /// The client said nothing in time.
+    /// The client did not answer in time.
     TimedOut,
 }
 
 impl Outcome {
-    /// Whether the client took the message.
+    /// Returns whether the client accepted the message.
     #[must_use]
     pub const fn is_taken(&self) -> bool {
         match self {
@@ -158,20 +159,20 @@ impl Outcome {
     }
 }
 
-/// Why nobody is asked for a message any more.
+/// Why no further client is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unroutable {
-    /// Everybody left while the router decided.
+    /// Every client left while the router decided.
     #[error("no client is connected")]
     NoClients,
     /// The router did not decide.
     #[error(transparent)]
     Router(RouterError),
-    /// The router chose nobody, or nobody who can be.
+    /// The router chose no client, or none that can be chosen.
     #[error("no client was chosen")]
     NobodyChosen,
-    /// As many clients as allowed rejected it one after the other, or all there are.
+    /// The allowed number of clients rejected it one after the other, or all clients did.
     #[error("no client could handle the message")]
     Exhausted,
     /// The user named the client, and it rejected the message.
@@ -186,16 +187,16 @@ pub enum Ignored {
     /// The connection has registered no client.
     #[error("the connection has registered no client")]
     NotRegistered,
-    /// The client never got such a message, or it is forgotten.
+    /// The client never got such a message, or the hub has forgotten it.
     #[error("no such message of this client")]
     UnknownMessage,
-    /// The client has taken this message already.
+    /// The client has accepted this message already.
     #[error("the message is taken already")]
     AlreadyAcked,
-    /// The client has rejected this message already, and that cannot be taken back.
+    /// The client has rejected this message already, which is final.
     #[error("the message is rejected already")]
     AlreadyRejected,
-    /// The answer is of a type that this crate does not know.
+    /// The answer has an unknown type.
     #[error("unknown answer {0:?}")]
     UnknownAnswer(Str),
 }

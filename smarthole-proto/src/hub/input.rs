@@ -1,24 +1,24 @@
-//! [`Input`]: what a user said; [`HubError`]: why a hub does not take something.
+//! [`Input`]: a text of a user; [`HubError`]: why a hub refuses an operation.
 
 use rpc_core::Str;
 
 use crate::frame::InputMethod;
 
-/// What a user said.
+/// A text of a user.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Input {
-    /// The text, whole: a prefix that names a client is found here.
+    /// The whole text: the hub finds a prefix that names a client.
     pub text: Str,
-    /// How the user said it.
+    /// How the user entered it.
     pub method: InputMethod,
-    /// How sure the speech recognition is. Clients are told if it was voice and this is a number
-    /// from 0 to 1.
+    /// The confidence of the speech recognition. Clients get it if the input was voice and this is
+    /// a number from 0 to 1.
     pub confidence: Option<f64>,
 }
 
 impl Input {
-    /// A typed text.
+    /// Creates a typed input.
     pub fn text(text: impl Into<Str>) -> Self {
         Self {
             text: text.into(),
@@ -27,7 +27,7 @@ impl Input {
         }
     }
 
-    /// A spoken text, and how sure the speech recognition is, if it says.
+    /// Creates a spoken input, with the confidence of the speech recognition, if known.
     pub fn voice(text: impl Into<Str>, confidence: Option<f64>) -> Self {
         Self {
             text: text.into(),
@@ -36,14 +36,14 @@ impl Input {
         }
     }
 
-    /// The confidence as clients are told it.
+    /// Returns the confidence that clients get.
     pub(super) fn shown_confidence(&self) -> Option<f64> {
         self.confidence
             .filter(|sure| self.method == InputMethod::Voice && (0.0..=1.0).contains(sure))
     }
 }
 
-/// Something that a hub did not take; nothing changed, and nobody got anything.
+/// An operation that a hub refused; nothing changed, and no client got anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HubError {
@@ -53,7 +53,7 @@ pub enum HubError {
     /// The text is empty, or nothing but white space.
     #[error("there is no text")]
     Blank,
-    /// The message that clients would get is larger than the limit; it would be refused again.
+    /// The message for clients is larger than the limit; it would be refused again.
     #[error("a message of {size} bytes is larger than the limit of {max}")]
     TooLarge {
         /// The message's size in bytes.
@@ -61,12 +61,12 @@ pub enum HubError {
         /// The limit.
         max: usize,
     },
-    /// Too much is open already, or frames and events are not taken as fast as they come. Retry
-    /// after taking some, or when some messages have settled.
+    /// Too much is open already, or frames and events are not taken as fast as they are produced.
+    /// Retry after taking some, or when some messages have settled.
     #[error("too many messages are open")]
     Busy,
-    /// The server is going away and takes nothing new; a [`Hub`](super::Hub) by itself never says
-    /// so. Retry with the next server.
+    /// The server is shutting down and accepts nothing new; a [`Hub`](super::Hub) on its own never
+    /// returns this. Retry with the next server.
     #[error("the server is going away")]
     Closed,
     /// The question has been decided already, or was never asked.
@@ -75,7 +75,8 @@ pub enum HubError {
 }
 
 impl HubError {
-    /// Whether the same may be taken later. Retrying is safe: nothing has happened.
+    /// Returns whether the same operation may succeed later. Retrying is safe: nothing has
+    /// happened.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {

@@ -14,45 +14,46 @@ use crate::limits::{MAX_REASON, NO_REASON, RESPONSE_TIMEOUT_REASON};
 use crate::router::{Candidate, Rejection, RouteRequest};
 use crate::validate::trim;
 
-/// Everything about one input: who got it, who rejected it, what is open.
+/// Everything about one input: who got it, who rejected it, and what is open.
 pub(super) struct MessageState {
     pub(super) id: MessageId,
     pub(super) input: Input,
     pub(super) direct: bool,
-    /// In the order of delivery, at most one for each name.
+    /// In the order of delivery, at most one per name.
     deliveries: Vec<Delivery>,
     by_client: HashMap<Str, usize>,
     pub(super) rejections: Vec<Rejection>,
-    /// Questions to the router that are open.
+    /// How many questions to the router are open.
     pub(super) routes: usize,
-    /// Deliveries whose clients have time left.
+    /// How many deliveries have time left.
     pub(super) open: usize,
-    /// Deliveries that the history remembers.
+    /// How many deliveries the history remembers.
     pub(super) remembered: usize,
-    /// Why the last copy that ended untaken went no further.
+    /// Why the last copy that no client accepted went no further.
     pub(super) why: Option<Unroutable>,
     /// Whether the hub counts it as open.
     pub(super) counted: bool,
-    /// Whether [`HubEvent::Settled`](super::HubEvent::Settled) has been told.
+    /// Whether [`HubEvent::Settled`](super::HubEvent::Settled) has been reported.
     pub(super) settled: bool,
 }
 
 /// A message at one client.
 pub(super) struct Delivery {
     pub(super) client: Str,
-    /// Which attempt of its chain this is: 1 for the first client, 2 for the one after its rejection.
+    /// The number of the attempt in its chain: 1 for the first client, 2 for the one after its
+    /// rejection.
     pub(super) attempt: u32,
     pub(super) state: State,
-    /// Whether the client let its time pass. Whatever it says then moves nothing any more.
+    /// Whether the client's time is over. A later answer does not route the message again.
     pub(super) late: bool,
 }
 
 pub(super) enum State {
     /// The client has time left.
     Open { timer: CallId },
-    /// The client has responded, or let its time pass.
+    /// The client has responded, or its time is over.
     Ended { outcome: Outcome },
-    /// As `Ended`, and the history has forgotten it: further responses are not understood.
+    /// Like `Ended`, but the history has forgotten it: further responses are ignored.
     Forgotten { outcome: Outcome },
 }
 
@@ -74,12 +75,12 @@ impl MessageState {
         }
     }
 
-    /// Whether nothing is open about it.
+    /// Returns whether nothing about the message is open.
     pub(super) const fn is_idle(&self) -> bool {
         self.routes == 0 && self.open == 0
     }
 
-    /// Whether somebody took it.
+    /// Returns whether a client accepted it.
     pub(super) fn is_taken(&self) -> bool {
         let mut outcomes = self.deliveries.iter().filter_map(Delivery::outcome);
         outcomes.any(Outcome::is_taken)
@@ -97,17 +98,17 @@ impl MessageState {
         self.open += 1;
     }
 
-    /// Whether a client of this name got the message.
+    /// Returns whether a client with this name got the message.
     pub(super) fn has_reached(&self, client: &str) -> bool {
         self.by_client.contains_key(client)
     }
 
-    /// How many clients got the message.
+    /// Returns how many clients got the message.
     pub(super) const fn reached(&self) -> usize {
         self.deliveries.len()
     }
 
-    /// The place of a client's delivery.
+    /// Returns the index of a client's delivery.
     pub(super) fn place(&self, client: &str) -> Option<usize> {
         self.by_client.get(client).copied()
     }
@@ -120,7 +121,7 @@ impl MessageState {
         self.deliveries.get_mut(place)
     }
 
-    /// Forgets a delivery that ended, but for its outcome.
+    /// Forgets an ended delivery except for its outcome.
     pub(super) fn forget(&mut self, place: usize) {
         self.remembered -= 1;
         if let Some(delivery) = self.deliveries.get_mut(place)
@@ -131,14 +132,14 @@ impl MessageState {
         }
     }
 
-    /// Whether a name was one of the candidates of a question that was asked when so many clients
+    /// Returns whether a name was a candidate of a question that was asked when `reached` clients
     /// had got the message.
     pub(super) fn was_candidate(&self, name: &str, asked: &[Candidate], reached: usize) -> bool {
         self.place(name).is_none_or(|place| place >= reached)
             && asked.iter().any(|candidate| candidate.name == name)
     }
 
-    /// The question to the router.
+    /// Returns the question to the router.
     pub(super) fn request(&self, clients: &[Candidate]) -> RouteRequest {
         let candidates = clients.iter().filter(|one| !self.has_reached(&one.name));
         RouteRequest {
@@ -151,7 +152,7 @@ impl MessageState {
         }
     }
 
-    /// How it ended at every client. What is open is left out.
+    /// Returns the outcome at every client, without open deliveries.
     pub(super) fn outcomes(&self) -> Vec<Settlement> {
         let deliveries = self.deliveries.iter();
         let settlement = |delivery: &Delivery| {
@@ -172,7 +173,7 @@ impl Delivery {
         }
     }
 
-    /// What the outcome is after this answer.
+    /// Returns the outcome after this answer.
     pub(super) fn after(&self, answer: &Answer) -> Result<Outcome, Ignored> {
         let before = match &self.state {
             State::Open { .. } => None,
@@ -195,12 +196,12 @@ impl Delivery {
     }
 }
 
-/// The reason that stands for silence.
+/// Returns the reason that is recorded for a timeout.
 pub(super) const fn timeout_reason() -> Str {
     Str::from_static(RESPONSE_TIMEOUT_REASON)
 }
 
-/// A client's reason, or what stands for none.
+/// Returns a client's reason, or the one recorded if there is none.
 fn kept_reason(reason: Option<&Str>) -> Str {
     match reason {
         Some(reason) if !trim(reason).is_empty() => cut(reason),
@@ -208,7 +209,7 @@ fn kept_reason(reason: Option<&Str>) -> Str {
     }
 }
 
-/// A text that is short enough to be kept.
+/// Cuts a text to the length that is kept.
 pub(super) fn cut(text: &str) -> Str {
     beginning(text, MAX_REASON).into()
 }

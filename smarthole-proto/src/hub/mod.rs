@@ -1,10 +1,10 @@
-//! The state of a router: [`Hub`]. Who is connected, which message went to whom, and what became
-//! of it.
+//! The state of a router: [`Hub`]. It knows the connected clients, which message went to which
+//! client, and its outcome.
 //!
-//! A hub does no IO and reads no clock. It serves many connections, so it is no
-//! [`Machine`](rpc_core::Machine), but it has the same verbs: put something in, then take
-//! [`poll_transmit`](Hub::poll_transmit) and [`poll_event`](Hub::poll_event) until both give
-//! nothing, then look at [`poll_timeout`](Hub::poll_timeout).
+//! A hub does no IO and reads no clock. It serves many connections, so it is not a
+//! [`Machine`](rpc_core::Machine), but it has the same methods: after each input take
+//! [`poll_transmit`](Hub::poll_transmit) and [`poll_event`](Hub::poll_event) until both return
+//! `None`, then look at [`poll_timeout`](Hub::poll_timeout).
 //!
 //! ```
 //! use std::time::{Duration, Instant, SystemTime};
@@ -33,39 +33,40 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What goes where
+//! # Routing
 //!
 //! - A text that begins with a client's name and `:` or `,` goes to that client, without the prefix:
 //!   [`direct`](crate::direct). Everything else is a question to the router.
-//! - A message has one id, for every client that gets it and for every time that it is routed again.
-//!   Its state is kept per (id, name of the client). Nobody gets it twice.
+//! - A message has one id, for every client that gets it and every time it is routed again. Its
+//!   state is kept per (id, name of the client). No client gets it twice.
 //! - A client's first valid response ends its delivery; silence for
 //!   [`response_timeout`](HubConfig::with_response_timeout) ends it as a rejection with the reason
 //!   "Response timeout". A notification counts as a response, even one without anything to show.
-//! - Each rejection routes that client's copy again, with everybody's reasons, to somebody who has
-//!   not got the message, until [`routing_limit`](HubConfig::with_routing_limit) clients in a row have
-//!   rejected it or nobody is left. Messages to a client that the user named are not routed again
-//!   unless [`reroute_direct`](HubConfig::with_reroute_direct).
-//! - What one client took stays taken, whatever others answer. A client that rejects what it had
-//!   acknowledged itself is taken at its word, and its copy is routed again.
+//! - Each rejection routes that client's copy again, with all reasons so far, to a client that has
+//!   not got the message, until [`routing_limit`](HubConfig::with_routing_limit) clients in a row
+//!   have rejected it or none is left. Messages to a client that the user named are not routed
+//!   again unless [`reroute_direct`](HubConfig::with_reroute_direct).
+//! - A message that one client accepted stays accepted, whatever others answer. If a client rejects
+//!   a message that it had acknowledged itself, its copy is routed again.
 //!
 //! # When clients come and go
 //!
-//! - A client that leaves frees its name at once. Its open deliveries keep their time: it may come
-//!   back under its name, on any connection, and answer. It does not get the message again. If it
-//!   stays away, the timeout routes the message again, so nothing is lost.
-//! - The name is the identity: whoever is registered under it may answer for it.
+//! - A client that leaves frees its name at once. Its open deliveries keep their time: it may
+//!   reconnect under its name, on any connection, and answer. It does not get the message again. If
+//!   it stays away, the timeout routes the message again, so nothing is lost.
+//! - The name is the identity: any client registered under it may answer for it.
 //! - Choices of clients that left while the router decided are skipped. If none is left, the router
-//!   is asked again, which counts as an attempt. Frames for a connection that is gone are still
-//!   given out; whoever takes them drops them, and the timeout does the rest.
-//! - A late answer of the router is as good as any: the hub waits without a deadline. Whoever runs
-//!   the router has one, and [fails](Hub::fail) the question then. A second answer is
+//!   is asked again, which counts as an attempt. Frames for a closed connection are still returned;
+//!   the caller drops them, and the timeout handles the rest.
+//! - A late answer of the router is valid: the hub waits without a deadline. The caller that runs
+//!   the router has one, and [fails](Hub::fail) the question then. A second answer returns
 //!   [`HubError::UnknownRoute`].
 //!
-//! # What is bounded
+//! # Limits
 //!
-//! Open messages and their texts, waiting frames and events, and the history: the last 100
-//! deliveries that ended. Open ones are never forgotten. A response to a forgotten one is ignored.
+//! Limited are open messages and their texts, waiting frames and events, and the history: the last
+//! 100 ended deliveries. Open deliveries are never forgotten. A response to a forgotten one is
+//! ignored.
 
 mod answers;
 mod clients;
@@ -101,44 +102,44 @@ use message::MessageState;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnId(pub u64);
 
-/// A delivery that has ended and is remembered.
+/// An ended delivery in the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryEntry<'h> {
     /// The message.
     pub message: &'h MessageId,
-    /// What the user said, whole.
+    /// The user's whole text.
     pub text: &'h Str,
     /// The client that got it.
     pub client: &'h str,
-    /// What became of it, with what the client said later.
+    /// The outcome, including later answers of the client.
     pub outcome: &'h Outcome,
-    /// Whether its time was over before it said anything.
+    /// Whether the client's first answer came after the timeout, or not at all.
     pub late: bool,
 }
 
-/// A question to the router that is open.
+/// An open question to the router.
 struct Route {
     message: MessageId,
-    /// Which attempt of its chain the clients are that it brings.
+    /// The number of the attempt in its chain for the clients that it chooses.
     attempt: u32,
-    /// Who was registered when it was asked, and how many of them had the message.
+    /// The clients that were registered when it was asked, and how many of them had the message.
     asked: Arc<[Candidate]>,
     reached: usize,
 }
 
-/// The clients, the messages, and what is open about them.
+/// The clients, the messages, and everything open about them.
 pub struct Hub {
     config: HubConfig,
-    /// Ids need no more, since a client can answer only for itself.
+    /// Ids need not be secret, since a client can answer only for itself.
     random: UniqueBits,
     clients: Clients,
-    /// Messages that something is open about, or of which the history remembers a delivery.
+    /// Messages that are open, or that have a delivery in the history.
     messages: HashMap<MessageId, MessageState>,
-    /// Messages that something is open about, and the bytes of their texts.
+    /// The number of open messages, and the bytes of their texts.
     open: usize,
     open_bytes: usize,
-    /// The time of each open delivery: its message, and its place there.
+    /// The timer of each open delivery: its message, and its index there.
     timers: PendingCalls<(MessageId, usize)>,
     routes: HashMap<RouteId, Route>,
     next_route: u64,
@@ -149,8 +150,8 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub without clients. `seed` should be random: ids are made from it. Deadlines are counted in
-    /// whole milliseconds after `now`, rounded up.
+    /// Creates a hub without clients. `seed` should be random: ids are made from it. Deadlines are
+    /// counted in whole milliseconds after `now`, rounded up.
     #[must_use]
     pub fn new(config: HubConfig, seed: u128, now: Instant) -> Self {
         let mut random = UniqueBits::new(seed);
@@ -172,14 +173,14 @@ impl Hub {
         }
     }
 
-    /// Registers the client of a connection. Tell it with
+    /// Registers the client of a connection. Confirm it with
     /// [`ServerConn::accept`](crate::server::ServerConn::accept).
     ///
     /// # Errors
-    /// [`ErrorCode::AlreadyRegistered`](crate::error::ErrorCode::AlreadyRegistered), what
-    /// [`validate::registration`](crate::validate::registration) says,
-    /// [`ErrorCode::DuplicateName`](crate::error::ErrorCode::DuplicateName): names differ in every
-    /// character, also in the case of letters. The connection may try again.
+    /// [`ErrorCode::AlreadyRegistered`](crate::error::ErrorCode::AlreadyRegistered), the error of
+    /// [`validate::registration`](crate::validate::registration),
+    /// [`ErrorCode::DuplicateName`](crate::error::ErrorCode::DuplicateName): names are compared
+    /// exactly, including the case of letters. The connection may try again.
     pub fn register(
         &mut self,
         conn: ConnId,
@@ -196,8 +197,8 @@ impl Hub {
         Ok(client_id)
     }
 
-    /// Forgets a connection; `false` if it had registered no client. Its name is free at once; what
-    /// it got stays open until its time is over.
+    /// Removes a connection; returns `false` if it had registered no client. Its name is free at
+    /// once; its deliveries stay open until their timeout.
     pub fn disconnect(&mut self, conn: ConnId) -> bool {
         let Some(client) = self.clients.remove(conn) else {
             return false;
@@ -209,8 +210,8 @@ impl Hub {
         true
     }
 
-    /// Takes what a user said: sends it to the client that it names, or asks the router with
-    /// [`HubEvent::Route`]. `wall` is the time for people.
+    /// Submits a text of a user: sends it to the client that it names, or asks the router with
+    /// [`HubEvent::Route`]. `wall` is the wall-clock time for timestamps.
     ///
     /// # Errors
     /// [`HubError::Blank`], [`HubError::NoClients`], [`HubError::TooLarge`], [`HubError::Busy`].
@@ -224,13 +225,13 @@ impl Hub {
     }
 
     /// Answers a question to the router: sends the message to these clients. Returns how many get
-    /// it. Names that nobody is registered under are skipped, and so are those who have the message
-    /// already, and repeated ones. If nobody is left because candidates went, or got the message
-    /// through another question, the router is asked again ([`HubEvent::Route`]); else the message
-    /// ends here ([`HubEvent::Unroutable`]).
+    /// it. Skips unregistered names, clients that have the message already, and repeated names. If
+    /// none remains because candidates left, or got the message through another question, the
+    /// router is asked again ([`HubEvent::Route`]); otherwise the message ends here
+    /// ([`HubEvent::Unroutable`]).
     ///
     /// A text that is blank or too large for a frame is replaced by the user's own, and a reason
-    /// that makes the frame too large is left out.
+    /// that makes the frame too large is omitted.
     ///
     /// # Errors
     /// [`HubError::UnknownRoute`] if the question has been answered or was never asked,
@@ -245,7 +246,7 @@ impl Hub {
         self.take_decision(route, choices, now, wall)
     }
 
-    /// Answers a question to the router with a failure. Nobody else is asked.
+    /// Answers a question to the router with a failure. No further client is asked.
     ///
     /// # Errors
     /// [`HubError::UnknownRoute`] if the question has been answered or was never asked.
@@ -253,8 +254,7 @@ impl Hub {
         self.take_failure(route, Unroutable::Router(error))
     }
 
-    /// Takes the response of a client to a message. What is wrong with it is told by
-    /// [`HubEvent::Ignored`].
+    /// Handles a client's response to a message. Reports an invalid one with [`HubEvent::Ignored`].
     pub fn respond(&mut self, conn: ConnId, response: Response) {
         let Response { message_id, answer } = response;
         if let Err(why) = self.take_response(conn, message_id.as_str(), answer) {
@@ -266,8 +266,8 @@ impl Hub {
         }
     }
 
-    /// Ends the deliveries whose time is over. A call before
-    /// [`poll_timeout`](Self::poll_timeout) does nothing.
+    /// Ends the deliveries whose time is over. A call before [`poll_timeout`](Self::poll_timeout)
+    /// does nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((_, (id, place))) = self.timers.pop_expired(now) {
             self.time_out(&id, place);
@@ -275,43 +275,43 @@ impl Hub {
         }
     }
 
-    /// The next frame and the connection that it goes to. Frames of one connection come in order.
+    /// Returns the next frame and its connection. Frames of one connection come in order.
     #[must_use]
     pub fn poll_transmit(&mut self) -> Option<(ConnId, Text)> {
         self.out.pop_front()
     }
 
-    /// The next event.
+    /// Returns the next event.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<HubEvent> {
         self.events.pop_front()
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) should be called next; perhaps a little early,
-    /// never late. `None` if no client has a delivery open.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) has to be called next; perhaps a
+    /// little early, never late. `None` if no delivery is open.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.poll_timeout()
     }
 
-    /// The registered clients, in the order of registration.
+    /// Returns the registered clients in the order of registration.
     pub fn clients(&self) -> impl ExactSizeIterator<Item = &RegisteredClient> {
         self.clients.iter()
     }
 
-    /// The client of this name, written exactly so.
+    /// Returns the client with exactly this name.
     #[must_use]
     pub fn client(&self, name: &str) -> Option<&RegisteredClient> {
         self.clients.of_name(name)
     }
 
-    /// The client of a connection.
+    /// Returns the client of a connection.
     #[must_use]
     pub fn client_of(&self, conn: ConnId) -> Option<&RegisteredClient> {
         self.clients.of_conn(conn)
     }
 
-    /// The deliveries that ended last, in the order in which they ended, newest last.
+    /// Returns the last ended deliveries in the order in which they ended, newest last.
     pub fn history(&self) -> impl Iterator<Item = HistoryEntry<'_>> {
         self.history.iter().filter_map(|(id, place)| {
             let message = self.messages.get(id)?;
@@ -326,13 +326,13 @@ impl Hub {
         })
     }
 
-    /// How many deliveries are open: sent, not answered, and still in time.
+    /// Returns how many deliveries are open: sent, not answered, and still in time.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.timers.len()
     }
 
-    /// How many messages something is open about: a delivery, or a question to the router.
+    /// Returns how many messages are open: a delivery is open, or the router is asked.
     #[must_use]
     pub const fn open_messages(&self) -> usize {
         self.open

@@ -1,4 +1,4 @@
-//! [`Writer`]: the messages that an input becomes, each encoded once.
+//! [`Writer`]: creates the messages of an input, each encoded once.
 
 use std::time::SystemTime;
 
@@ -11,12 +11,12 @@ use crate::id::MessageId;
 use crate::timestamp;
 use crate::validate::trim;
 
-/// More than everything but the text takes in a frame without a reason.
+/// An upper limit for a frame without text and reason.
 const ENVELOPE: usize = 1024;
 /// No byte of a text takes more as JSON: `\\u001f`.
 const LONGEST_ESCAPE: usize = 6;
 
-/// Writes the messages of an input at one moment.
+/// Creates the messages of an input at one moment.
 pub(super) struct Writer<'m> {
     id: &'m MessageId,
     input: &'m Input,
@@ -24,7 +24,7 @@ pub(super) struct Writer<'m> {
     max: usize,
 }
 
-/// A message as a client gets it, and its frame.
+/// A message for a client, and its frame.
 #[derive(Clone)]
 pub(super) struct OutboundMessage {
     pub(super) message: Message,
@@ -41,7 +41,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// Whether the user's own text makes a frame that is small enough.
+    /// Checks that the frame with the user's own text is small enough.
     pub(super) fn check(&self) -> Result<(), HubError> {
         let most = self.input.text.len().saturating_mul(LONGEST_ESCAPE) + ENVELOPE;
         if most + self.input.method.name().len() <= self.max {
@@ -50,13 +50,14 @@ impl<'m> Writer<'m> {
         self.message(&self.input.text, false, None).map(drop)
     }
 
-    /// The message to a client that the user named.
+    /// Creates the message to a client that the user named.
     pub(super) fn direct(&self, text: &str) -> Result<OutboundMessage, HubError> {
         self.message(&text.into(), true, None)
     }
 
-    /// The message to a client that the router chose: with its text and reason, as far as they say
-    /// something and the frame gets not too large. With the user's own text alone it is not.
+    /// Creates the message to a client that the router chose, with the router's text and reason
+    /// unless they are blank or make the frame too large. With the user's own text alone the frame
+    /// fits.
     pub(super) fn routed(
         &self,
         text: Option<&Str>,

@@ -1,4 +1,4 @@
-//! Which client gets what: inputs, questions to the router, and its decisions.
+//! Which client gets which message: inputs, questions to the router, and its decisions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl Hub {
         Ok(delivered)
     }
 
-    /// Whether so many frames find room, and what they are told with.
+    /// Checks that this many frames and their events fit.
     fn check_room(&self, frames: usize) -> Result<(), HubError> {
         let waiting = self.out.len().max(self.events.len());
         let timers = self.timers.capacity_limit() - self.timers.len();
@@ -160,14 +160,14 @@ impl Hub {
             .push_back(HubEvent::Delivered { client, message });
     }
 
-    /// Notes why a message goes no further from here.
+    /// Notes why a message goes no further.
     fn give_up(&mut self, id: &MessageId, why: Unroutable) {
         if let Some(message) = self.messages.get_mut(id) {
             message.why = Some(why);
         }
     }
 
-    /// Closes a question to the router: what followed from its answer has been done.
+    /// Closes a question to the router after its answer was handled.
     fn answered(&mut self, id: &MessageId) {
         if let Some(message) = self.messages.get_mut(id) {
             message.routes -= 1;
@@ -182,7 +182,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Routes the copy of a client that did not take it on, if that may be.
+    /// Routes the copy of a client that did not accept it again, if that is allowed.
     pub(super) fn reroute(&mut self, id: &MessageId, rejection: Rejection, attempt: u32) {
         let Some(message) = self.messages.get_mut(id) else {
             return;
@@ -195,8 +195,8 @@ impl Hub {
         }
     }
 
-    /// Asks the router for the clients of this attempt, if there may be one and there is somebody to
-    /// choose.
+    /// Asks the router for the clients of this attempt, if another attempt is allowed and there is
+    /// a candidate.
     fn ask(&mut self, id: &MessageId, attempt: u32) {
         let Some(message) = self.messages.get_mut(id) else {
             return;

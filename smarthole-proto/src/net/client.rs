@@ -1,4 +1,4 @@
-//! [`Client`]: responses by id, over a connection that comes back.
+//! [`Client`]: responses by id, over a connection that reconnects.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::limits::CLIENT_DISCONNECT;
 /// A handle for responses by id, and for the connection itself. Cheap to clone; dropping the last
 /// clone closes the connection.
 ///
-/// Messages answer for themselves; this is for ids that outlive them, such as those that were written
-/// down before a restart. While there is no connection, responses fail at once with
+/// A message has its own methods to answer; this is for ids that outlive their messages, such as
+/// those stored before a restart. While there is no connection, responses fail at once with
 /// [`Refused::NotConnected`] (or [`Refused::NotReady`] before the registration);
 /// [`ready`](Self::ready) waits.
 #[derive(Clone)]
@@ -28,25 +28,25 @@ impl Client {
         Self { link }
     }
 
-    /// Takes the message with this id.
+    /// Accepts the message with this id.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn ack(&self, id: impl Into<MessageId>) -> Result<(), Refused> {
         self.respond(Response::new(id, Answer::Ack)).await
     }
 
-    /// Does not take the message with this id: the router may give it to another client. The reason
-    /// helps it to choose.
+    /// Rejects the message with this id: the router may give it to another client. The reason helps
+    /// the router to choose.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn reject(
         &self,
         id: impl Into<MessageId>,
@@ -56,13 +56,13 @@ impl Client {
         self.respond(Response::new(id, answer)).await
     }
 
-    /// Shows something to the user about the message with this id.
+    /// Shows a notification to the user about the message with this id.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn notify(
         &self,
         id: impl Into<MessageId>,
@@ -72,13 +72,13 @@ impl Client {
         self.respond(Response::new(id, answer)).await
     }
 
-    /// Sends any response. Whether an id still means something is the server's decision.
+    /// Sends any response. The server decides whether the id is still valid.
     ///
     /// # Errors
     /// [`Refused`]: nothing was sent. [`Refused::is_retryable`] says whether it may succeed later.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn respond(&self, response: Response) -> Result<(), Refused> {
         self.link
             .command(move |conn, _| conn.respond(&response))
@@ -88,7 +88,7 @@ impl Client {
     /// Waits until the client is registered and returns the number of the connection, from 1.
     ///
     /// # Errors
-    /// The reason, if there will be no connection any more; a refused registration for one.
+    /// The reason, once there will be no connection any more, such as a refused registration.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -104,14 +104,14 @@ impl Client {
         self.link.closed().await
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.link.state()
     }
 
-    /// Closes with code 1000, "Client disconnect". Messages without a response run into the server's
-    /// timeout; [`drain`](Self::drain) waits for them.
+    /// Closes with code 1000, "Client disconnect". Messages without a response time out at the
+    /// server; [`drain`](Self::drain) waits for them.
     pub fn close(&self) {
         self.link.close_with(disconnect());
     }
@@ -120,12 +120,12 @@ impl Client {
     /// "Client disconnect".
     ///
     /// # Cancel safety
-    /// The drain goes on if the future is dropped.
+    /// If the future is dropped, the drain goes on.
     pub async fn drain(&self, deadline: Duration) -> DrainReport {
         self.link.drain_with(deadline, disconnect()).await
     }
 
-    /// The link below, for what this type does not offer.
+    /// Returns the underlying link, for what this type does not offer.
     #[must_use]
     pub const fn link(&self) -> &Link<ClientProtocol> {
         &self.link

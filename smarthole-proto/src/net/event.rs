@@ -1,4 +1,4 @@
-//! [`Event`]: what a client's application learns.
+//! [`Event`]: the events of a client.
 
 use rpc_core::{Json, Str};
 
@@ -7,33 +7,34 @@ use crate::client::Warning;
 use crate::error::RegistrationError;
 use crate::id::{ClientId, MessageId};
 
-/// What happened to a client. That the connection has ended is told by the link's state.
+/// An event of a client. The end of the connection is reported by the link's state.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// Registered, for the first time or again.
     Registered {
-        /// What the server calls the client; not every server says.
+        /// The client's id at the server; not every server sends it.
         client_id: Option<ClientId>,
-        /// The server's words, for people.
+        /// The server's message, for people.
         message: Option<Str>,
     },
-    /// The registration was refused. The client tries again if that may help: a name gets free.
+    /// The registration was refused. The client tries again if the cause may pass, such as a name
+    /// in use.
     Refused(RegistrationError),
-    /// A message. Dropped without a response, it is rejected.
+    /// A message. Dropping it without a response rejects it.
     Message(InboundMessage),
-    /// A message has got no response in time: the server has given it up.
+    /// A message got no response in time: the server has given it up.
     Overdue {
-        /// Which message.
+        /// The message.
         id: MessageId,
     },
-    /// A frame that this crate does not know. Ignore it, or read it yourself.
+    /// A frame of an unknown type. Ignore it, or parse it yourself.
     Unknown {
         /// Its type.
         tag: Str,
         /// The whole frame.
         raw: Json,
     },
-    /// Something odd that the connection survived.
+    /// A problem that did not end the connection.
     Warning(Warning),
 }

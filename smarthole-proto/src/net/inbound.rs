@@ -1,4 +1,4 @@
-//! [`InboundMessage`]: a message that cannot be forgotten, and its [`Responder`].
+//! [`InboundMessage`]: a message that is always answered, and its [`Responder`].
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,18 +12,18 @@ use super::left_answers::LeftAnswers;
 use crate::frame::{Answer, Message, Notification, Response};
 use crate::id::MessageId;
 
-/// The reason with which a message is rejected that was dropped without a response.
+/// The reason of the rejection of a message that was dropped without a response.
 pub const DROPPED: &str = "The client dropped the message without a response";
 
-/// A [`Message`] that wants a response before its [deadline](Self::deadline).
+/// A [`Message`] that requires a response before its [deadline](Self::deadline).
 ///
-/// It cannot be forgotten: dropped without a response, whether by the program, by a handler that
-/// panics, or by a queue that is full, it is rejected with the reason [`DROPPED`], so that the router
-/// gives it to another client at once and not after its timeout. If the line is down at that time,
-/// that is done when it is back, and not at all once the deadline has passed.
+/// It is always answered: if it is dropped without a response, whether by the program, by a handler
+/// that panics, or by a full queue, it is rejected with the reason [`DROPPED`], so that the router
+/// gives it to another client at once and not after its timeout. If there is no connection then, it
+/// is rejected after the reconnect, and not at all once the deadline has passed.
 ///
-/// There may be several responses: an `ack` at once and a notification when the work is done. What
-/// comes minutes later comes through the [`responder`](Self::responder), which may be kept.
+/// There may be several responses: an `ack` at once and a notification when the work is done. For
+/// responses minutes later, keep the [`responder`](Self::responder).
 ///
 /// ```
 /// use rpc_core::Refused;
@@ -45,7 +45,7 @@ pub struct InboundMessage {
     message: Message,
     frame: Json,
     responder: Responder,
-    /// Dropped without a response, it is rejected.
+    /// Whether dropping it without a response rejects it.
     guards: bool,
 }
 
@@ -70,7 +70,7 @@ impl InboundMessage {
         }
     }
 
-    /// The same message for somebody who need not answer it, because its owner does.
+    /// Returns the same message for a borrower that need not answer it, because the owner does.
     pub(crate) fn lend(&self) -> Self {
         Self {
             message: self.message.clone(),
@@ -80,76 +80,76 @@ impl InboundMessage {
         }
     }
 
-    /// The whole frame, unknown members included.
+    /// Returns the whole frame, including unknown members.
     #[must_use]
     pub const fn frame(&self) -> &Json {
         &self.frame
     }
 
-    /// When the router counts the message as rejected if it has not got a response: 30 s after it was
-    /// sent. It was on its way for a while, so respond a little earlier.
+    /// Returns when the router counts the message as rejected without a response: 30 s after it was
+    /// sent. It spent time in transit, so respond a little earlier.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.responder.ticket.deadline
     }
 
-    /// How long it is until the deadline, by tokio's clock; zero once it has passed.
+    /// Returns the time until the deadline, by tokio's clock; zero once it has passed.
     #[must_use]
     pub fn time_left(&self) -> Duration {
         let now = tokio::time::Instant::now().into_std();
         self.deadline().saturating_duration_since(now)
     }
 
-    /// Whether a response was sent, or was left to be sent as soon as that is possible.
+    /// Returns whether a response was sent, or is queued to be sent as soon as possible.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         self.responder.is_answered()
     }
 
-    /// A handle for responses that may outlive the message: for notifications minutes later. It
-    /// guards nothing, and keeps no connection open.
+    /// Returns a handle for responses that may outlive the message, such as notifications minutes
+    /// later. Dropping it rejects nothing, and it does not keep the connection open.
     #[must_use]
     pub fn responder(&self) -> Responder {
         self.responder.clone()
     }
 
-    /// Takes the message.
+    /// Accepts the message.
     ///
     /// # Errors
     /// As for [`Responder::respond`]. Safe to repeat.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn ack(&self) -> Result<(), Refused> {
         self.responder.ack().await
     }
 
-    /// Does not take the message: the router may give it to another client. The reason helps it to
-    /// choose.
+    /// Rejects the message: the router may give it to another client. The reason helps the router
+    /// to choose.
     ///
     /// # Errors
     /// As for [`Responder::respond`].
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn reject(&self, reason: impl Into<Str>) -> Result<(), Refused> {
         self.responder.reject(reason).await
     }
 
-    /// Shows something to the user. It counts as a response.
+    /// Shows a notification to the user. It counts as a response.
     ///
     /// # Errors
     /// As for [`Responder::respond`].
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn notify(&self, notification: Notification) -> Result<(), Refused> {
         self.responder.notify(notification).await
     }
 
-    /// Leaves this answer unless there has been another: the connection sends it as soon as it can,
-    /// after a reconnect too, and not at all once the deadline has passed. It never waits and cannot
-    /// fail.
+    /// Queues this answer unless there has been another: the connection sends it as soon as it can,
+    /// also after a reconnect, and not at all once the deadline has passed. It never waits and
+    /// cannot fail.
     pub fn answer_later(&self, answer: Answer) {
         self.responder.leave(answer);
     }
@@ -172,7 +172,7 @@ impl Drop for InboundMessage {
     }
 }
 
-/// Prints the id, and nothing of what the user said.
+/// Prints the id, and no part of the user's text.
 impl fmt::Debug for InboundMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InboundMessage")
@@ -184,19 +184,19 @@ impl fmt::Debug for InboundMessage {
 
 /// No response yet.
 const OPEN: u8 = 0;
-/// A response was left for the connection's task.
+/// A response is queued for the connection's task.
 const LEFT: u8 = 1;
 /// A response was sent.
 const SENT: u8 = 2;
 
-/// Which message it is, and whether it has a response.
+/// The id of a message, and whether it has a response.
 #[derive(Debug)]
 pub(super) struct Ticket {
     pub(super) id: MessageId,
     pub(super) deadline: Instant,
     state: AtomicU8,
-    /// Responses that the connection's task has yet to send or refuse. An answer that was left
-    /// waits for them, because it is wanted only if they are refused.
+    /// Responses that the connection's task has yet to send or refuse. A queued answer waits for
+    /// them, because it is needed only if they are refused.
     on_the_way: AtomicUsize,
 }
 
@@ -210,7 +210,7 @@ impl Ticket {
     }
 }
 
-/// A response on its way to the connection's task: dropped when it was sent or refused.
+/// A response in transit to the connection's task: dropped when it was sent or refused.
 struct OnTheWay {
     ticket: Arc<Ticket>,
     left: Arc<LeftAnswers>,
@@ -239,8 +239,8 @@ impl Drop for OnTheWay {
     }
 }
 
-/// Sends responses to one message. Cheap to clone; it may be kept longer than the message, and keeps
-/// no connection open.
+/// Sends responses to one message. Cheap to clone. It may be kept longer than the message, and does
+/// not keep the connection open.
 #[derive(Clone)]
 pub struct Responder {
     ticket: Arc<Ticket>,
@@ -248,63 +248,63 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// The message's id.
+    /// Returns the message's id.
     #[must_use]
     pub fn id(&self) -> &MessageId {
         &self.ticket.id
     }
 
-    /// Whether a response was sent, or was left to be sent as soon as that is possible.
+    /// Returns whether a response was sent, or is queued to be sent as soon as possible.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         self.ticket.state.load(Ordering::SeqCst) != OPEN
     }
 
-    /// Takes the message.
+    /// Accepts the message.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn ack(&self) -> Result<(), Refused> {
         self.respond(Answer::Ack).await
     }
 
-    /// Does not take the message.
+    /// Rejects the message.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn reject(&self, reason: impl Into<Str>) -> Result<(), Refused> {
         self.respond(Answer::reject(Some(reason.into()))).await
     }
 
-    /// Shows something to the user, also long after the message.
+    /// Shows a notification to the user, also long after the message.
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn notify(&self, notification: Notification) -> Result<(), Refused> {
         self.respond(Answer::Notification(notification)).await
     }
 
-    /// Sends any response. While there is no connection it waits for the next one, however long that
-    /// takes; put a timeout around it if that is too long.
+    /// Sends any response. Without a connection it waits for the next one, however long that takes;
+    /// add a timeout to limit the wait.
     ///
-    /// It is sent once. Whether it arrived is never told; what was on its way when a line broke is
+    /// It is sent once, without a confirmation; a response in transit when the connection breaks is
     /// lost.
     ///
     /// # Errors
-    /// [`Refused::TooLarge`]; [`Refused::QueueFull`], which passes; [`Refused::Closed`] if there will
-    /// be no connection any more. Nothing was sent.
+    /// [`Refused::TooLarge`]; [`Refused::QueueFull`], which is temporary; [`Refused::Closed`] if
+    /// there will be no connection any more. Nothing was sent.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the response may or may not be sent.
+    /// If the future is dropped before it is ready, the response may or may not be sent.
     pub async fn respond(&self, answer: Answer) -> Result<(), Refused> {
         loop {
             let link = self.left.link().ok_or(Refused::Closed)?;
@@ -334,7 +334,7 @@ impl Responder {
         }
     }
 
-    /// Leaves an answer for the connection's task, if it is the first one.
+    /// Queues an answer for the connection's task, if it is the first one.
     fn leave(&self, answer: Answer) {
         let state = &self.ticket.state;
         let first = state.compare_exchange(OPEN, LEFT, Ordering::SeqCst, Ordering::SeqCst);

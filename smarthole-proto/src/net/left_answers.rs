@@ -1,7 +1,7 @@
-//! [`LeftAnswers`]: where messages leave the answers that nobody waits for.
+//! [`LeftAnswers`]: queued answers of messages, sent without a waiting caller.
 //!
-//! The connection's task collects them in its next turn. Without a connection they lie here until
-//! there is one, or until the message's deadline has passed.
+//! The connection's task collects them in its next turn. Without a connection they wait until there
+//! is one, or until the message's deadline has passed.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,22 +14,23 @@ use super::protocol::ClientProtocol;
 use crate::client::ClientConn;
 use crate::frame::{Answer, Response};
 
-/// Each message leaves at most one answer here, so their number needs no bound of its own.
+/// The queue. Each message adds at most one answer, so it needs no limit of its own.
 #[derive(Default)]
 pub(super) struct LeftAnswers {
-    /// Weak, so that a message that is kept keeps no connection open.
+    /// Weak, so that a stored message keeps no connection open.
     link: OnceLock<WeakLink<ClientProtocol>>,
     left: Mutex<Vec<(Arc<Ticket>, Answer)>>,
 }
 
 impl LeftAnswers {
-    /// The link whose task collects what is left here.
+    /// Sets the link whose task collects the answers.
     pub(super) fn attach(&self, link: WeakLink<ClientProtocol>) {
         // There is one link for each of these, so none is attached before.
         let _ = self.link.set(link);
     }
 
-    /// A handle for what is waited for; `None` if the client has been dropped.
+    /// Returns the link, for responses with a waiting caller; `None` if the client has been
+    /// dropped.
     pub(super) fn link(&self) -> Option<Link<ClientProtocol>> {
         self.link.get()?.upgrade()
     }
@@ -38,21 +39,21 @@ impl LeftAnswers {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves an answer, and tells the task.
+    /// Queues an answer and wakes the task.
     pub(super) fn leave(&self, ticket: Arc<Ticket>, answer: Answer) {
         self.lock().push((ticket, answer));
         self.wake();
     }
 
-    /// Tells the task that there is something to collect.
+    /// Wakes the task to collect answers.
     pub(super) fn wake(&self) {
         if let Some(link) = self.link.get() {
             link.wake();
         }
     }
 
-    /// Gives the machine what was left, but for what comes too late and what has been answered
-    /// meanwhile. Where an answer is on its way, what was left stays until that is known.
+    /// Passes queued answers to the machine, except those that are late or whose message was
+    /// answered meanwhile. While a response is in transit, the queued answer waits for its result.
     pub(super) fn collect(&self, conn: &mut ClientConn, now: Instant) {
         self.lock().retain(|(ticket, answer)| {
             if ticket.is_on_the_way() {

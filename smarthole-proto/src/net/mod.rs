@@ -1,13 +1,14 @@
 //! Level 3: a client and a router over any transport (feature `tokio`), over WebSockets (`ws`), and
 //! the server (`server`).
 //!
-//! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for responses, the [`Events`], and
-//! the [`Connection`], whose [`run`](Connection::run) *you* spawn. Messages arrive as an [`InboundMessage`]
-//! that cannot be forgotten. A [`Plugin`](crate::plugin::Plugin) does all this by itself.
+//! [`connect_with`], over WebSockets `connect`, returns a [`Client`] for responses, the [`Events`],
+//! and the [`Connection`], whose [`run`](Connection::run) *you* spawn. Messages arrive as an
+//! [`InboundMessage`], which is always answered. A [`Plugin`](crate::plugin::Plugin) does all this
+//! on its own.
 //!
-//! A [`RouterRuntime`] is a [`Hub`](crate::hub::Hub) that many tasks share: texts go in, clients are served
-//! on any transport, a [`Router`](crate::router::Router) is asked, and everything that happens can
-//! be watched. `Server` puts it on a socket.
+//! A [`RouterRuntime`] is a [`Hub`](crate::hub::Hub) that many tasks share: it accepts texts,
+//! serves clients on any transport, asks a [`Router`](crate::router::Router), and reports every
+//! event. `Server` puts it on a socket.
 
 mod client;
 mod event;
@@ -34,22 +35,21 @@ pub use serve::{Server, ServerHandle, ServerOptions, http_config};
 use crate::client::{ClientConfig, reconnect_policy};
 use left_answers::LeftAnswers;
 
-/// What a client's application receives: [`Event`]s and changes of the link's state, in order and
-/// bounded. A message that is dropped here, because it is not taken or the events are dropped, is
-/// rejected.
+/// The events of a client: [`Event`]s and changes of the link's state, in order and bounded. A
+/// message that is dropped here, because it is not taken or the events are dropped, is rejected.
 pub type Events = rpc_core::net::Events<Event>;
 
 /// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
 pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
-/// A [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy) and a
-/// connect timeout of 10 s.
+/// Returns a [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy)
+/// and a connect timeout of 10 s.
 #[must_use]
 pub fn link_config() -> LinkConfig {
     LinkConfig::default().with_reconnect(reconnect_policy())
 }
 
-/// Connects to a router, and again whenever the line is lost.
+/// Connects to a router, and reconnects whenever the connection is lost.
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///
@@ -101,7 +101,7 @@ pub fn connect(
     Ok(connect_with(dialer(url, &config)?, config, link_config()))
 }
 
-/// A WebSocket dialer for a router, with the message limit of `config` in both directions.
+/// Returns a WebSocket dialer for a router, with the message limit of `config` in both directions.
 ///
 /// # Errors
 /// [`DialError::BadUrl`](rpc_core::net::DialError::BadUrl).

@@ -1,4 +1,4 @@
-//! How the client's machine rides on a [`Link`](rpc_core::net::Link).
+//! The client's machine on a [`Link`](rpc_core::net::Link).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::inbound::InboundMessage;
 use super::left_answers::LeftAnswers;
 use crate::client::{ClientConfig, ClientConn, ClientEvent};
 
-/// The client's side: every connection registers with the same configuration.
-/// [`connect_with`](super::connect_with) makes it.
+/// The client's side: every connection registers with the same configuration. Created by
+/// [`connect_with`](super::connect_with).
 #[derive(Debug)]
 pub struct ClientProtocol {
     config: Arc<ClientConfig>,

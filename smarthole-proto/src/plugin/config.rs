@@ -10,7 +10,7 @@ use crate::frame::Registration;
 use crate::net::link_config;
 
 rpc_core::config! {
-    /// Who a plugin is and how it behaves.
+    /// The configuration of a plugin.
     ///
     /// ```
     /// use smarthole_proto::frame::Registration;
@@ -24,27 +24,27 @@ rpc_core::config! {
     pub struct PluginConfig {
         /// Registration, timeouts and limits of each connection.
         pub client: ClientConfig = client => with_client(ClientConfig),
-        /// Reconnects, connect timeout and event queue. Default: [`link_config`]'s, with at most 1,024
-        /// events of which the oldest are dropped; a message among them is rejected.
+        /// Reconnects, connect timeout and event queue. Default: [`link_config`], with at most
+        /// 1,024 events of which the oldest are dropped; a dropped message is rejected.
         pub link: LinkConfig = link_config() => with_link(LinkConfig),
-        /// Most handlers at work at once; further messages wait, and their 30 s go on. Default 16; 0
-        /// counts as 1.
+        /// Most handlers at once; further messages wait, and their 30 s go on. Default 16; 0 counts
+        /// as 1.
         pub max_handlers: usize = 16 => with_max_handlers,
-        /// Whether a message is acknowledged as soon as its handler starts, for handlers that always need
-        /// longer than the router waits. A failure that comes later is then no longer the router's
-        /// business: a handler that wants the message re-routed has to reject it itself. Default no.
+        /// Whether to acknowledge a message as soon as its handler starts, for handlers that always
+        /// take longer than the router waits. A later failure then no longer reaches the router: a
+        /// handler that wants the message re-routed has to reject it itself. Default no.
         pub ack_on_receipt: bool = false => with_ack_on_receipt,
-        /// How long handlers may go on after the shutdown was asked for. Default 5 s.
+        /// How long handlers may go on after the shutdown was requested. Default 5 s.
         pub shutdown_timeout: Duration = Duration::from_secs(5) => with_shutdown_timeout,
     }
     fn for_client(client: ClientConfig);
 }
 
 impl PluginConfig {
-    /// A plugin that registers like this; everything else by default.
+    /// Creates a configuration with this registration and defaults.
     ///
     /// # Errors
-    /// [`RegistrationError`] with the code with which a server would refuse it.
+    /// [`RegistrationError`] with the code that a server would refuse it with.
     pub fn new(registration: Registration) -> Result<Self, RegistrationError> {
         Ok(Self::for_client(ClientConfig::new(registration)?))
     }

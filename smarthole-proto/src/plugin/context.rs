@@ -1,4 +1,4 @@
-//! [`Context`]: what a handler works with.
+//! [`Context`]: what a handler gets besides the message.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::handler::Handler;
 use crate::frame::Registration;
 use crate::net::Client;
 
-/// What all handlers of a plugin share.
+/// The state that all handlers of a plugin share.
 pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) config: PluginConfig,
@@ -18,8 +18,7 @@ pub(super) struct Shared {
     pub(super) handler: Box<dyn Handler>,
 }
 
-/// What a handler works with besides the message: the client, and a signal that says when to finish.
-/// Cheap to clone.
+/// What a handler gets besides the message: the client, and a signal to finish. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<Shared>,
@@ -30,19 +29,19 @@ impl Context {
         Self { shared }
     }
 
-    /// The client, for responses to ids that were kept from earlier.
+    /// Returns the client, for responses to stored ids.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.shared.client
     }
 
-    /// What the plugin says of itself.
+    /// Returns the plugin's registration.
     #[must_use]
     pub fn registration(&self) -> &Registration {
         self.shared.config.client.registration()
     }
 
-    /// Given when the plugin wants to end: finish soon.
+    /// Returns the signal that the plugin shuts down: finish soon.
     #[must_use]
     pub fn cancellation(&self) -> Cancellation {
         self.shared.cancellation.clone()

@@ -1,4 +1,4 @@
-//! [`PluginError`], why a handler did not take a message, and [`SetupError`].
+//! [`PluginError`], why a handler rejected a message, and [`SetupError`].
 
 use rpc_core::Refused;
 use rpc_core::Str;
@@ -6,21 +6,21 @@ use rpc_core::text::beginning;
 
 use crate::error::RegistrationError;
 
-/// Why a handler did not take a message. Unless there has been a response already, the message is
-/// rejected with the error's text, which the router reads: leave out what should stay here.
+/// Why a handler rejected a message. Unless there was a response already, the message is rejected
+/// with the error's text, which the router reads: keep private details out of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PluginError {
-    /// The message is not for this client. That is no failure.
+    /// The message is not for this client. This does not count as a failure.
     #[error("{reason}")]
     Rejected {
-        /// What it is for, or why it is not for this client.
+        /// Why it is not for this client.
         reason: Str,
     },
-    /// Something went wrong.
+    /// The handler failed.
     #[error("{message}")]
     Failed {
-        /// What.
+        /// What went wrong.
         message: Str,
     },
     /// A response could not be sent.
@@ -29,21 +29,21 @@ pub enum PluginError {
 }
 
 impl PluginError {
-    /// The message is not for this client.
+    /// Creates an error for a message that is not for this client.
     pub fn rejected(reason: impl Into<Str>) -> Self {
         Self::Rejected {
             reason: reason.into(),
         }
     }
 
-    /// Something went wrong.
+    /// Creates an error for a failure.
     pub fn failed(message: impl Into<Str>) -> Self {
         Self::Failed {
             message: message.into(),
         }
     }
 
-    /// The reason for the router: the error's text, cut to 1 KiB.
+    /// Returns the reason for the router: the error's text, cut to 1 KiB.
     #[must_use]
     pub fn reason(&self) -> Str {
         const MAX: usize = 1024;
@@ -63,11 +63,11 @@ impl From<Box<dyn std::error::Error + Send + Sync>> for PluginError {
     }
 }
 
-/// Why a plugin could not be made. It would fail again unchanged.
+/// Why a plugin could not be created. Retrying it unchanged fails again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The URL is none that can be dialled.
+    /// The URL cannot be dialled.
     #[error("{message}")]
     Url {
         /// What is wrong with it.

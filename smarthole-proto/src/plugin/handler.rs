@@ -1,4 +1,4 @@
-//! [`Handler`]: what a plugin does with messages.
+//! [`Handler`]: handles the messages of a plugin.
 
 use std::fmt;
 use std::future::Future;
@@ -14,12 +14,12 @@ use crate::error::RegistrationError;
 use crate::id::{ClientId, MessageId};
 use crate::net::InboundMessage;
 
-/// What a plugin does with messages. [`handler_fn`] makes one of a closure.
+/// Handles the messages of a plugin. [`handler_fn`] makes one from a closure.
 ///
-/// Handlers run beside the reader, many at once, so they may take their time, but the router gives a
-/// message up that gets no response within 30 s. What the handler leaves to the plugin: `Ok` without a
-/// response is an acknowledgement, `Err` a rejection with its text, a panic a rejection too, and the
-/// plugin goes on. A handler that still runs when the shutdown deadline passes is dropped at its next
+/// Handlers run beside the reader, many at once, so they may take their time, but the router gives
+/// up a message that gets no response within 30 s. If the handler sent no response, the plugin
+/// does: it acknowledges the message after `Ok`, and rejects it after `Err`, with the error's text,
+/// or a panic. A handler that still runs when the shutdown deadline passes is dropped at its next
 /// `await`, and its message rejected.
 ///
 /// ```
@@ -42,60 +42,60 @@ use crate::net::InboundMessage;
 /// ```
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// A message. Those whose time ran out while they waited for a handler do not come here.
+    /// Handles a message. Messages whose time ran out before their handler started are skipped.
     ///
     /// # Errors
-    /// Why the message is not taken.
+    /// Why the message is rejected.
     async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError>;
 
-    /// Registered, for the first time or again after a lost connection.
+    /// Called after each registration, also after a reconnect.
     async fn on_ready(&self, _cx: &Context, _client_id: Option<&ClientId>) {}
 
-    /// A handler has failed, otherwise than by [rejecting](PluginError::Rejected) the message. By
-    /// default it is logged.
+    /// Called when a handler failed, other than by [rejecting](PluginError::Rejected) the message.
+    /// Logs by default.
     async fn on_error(&self, _cx: &Context, error: PluginError) {
         tracing::warn!(%error, "a handler failed");
     }
 
-    /// The connection was lost, or could not be made; another attempt follows in so long. Called on
-    /// the plugin's own task: do not block. By default it is logged.
+    /// Called when the connection was lost or could not be established; another attempt follows
+    /// after `retry_in`. Runs on the plugin's own task: do not block. Logs by default.
     fn on_lost(&self, cause: &CloseReason, retry_in: Duration) {
         tracing::info!(%cause, ?retry_in, "the connection was lost");
     }
 
-    /// Something else happened to the plugin. Called on the plugin's own task: do not block. By
-    /// default it is logged.
+    /// Called for other events of the plugin. Runs on the plugin's own task: do not block. Logs by
+    /// default.
     fn on_notice(&self, notice: &Notice) {
         tracing::debug!(?notice, "plugin");
     }
 }
 
-/// What happens to a plugin besides messages.
+/// An event of a plugin other than a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The registration was refused. If that may pass, because a name gets free, another attempt
+    /// The registration was refused. If the cause may pass, such as a name in use, another attempt
     /// follows.
     Refused(RegistrationError),
     /// A message got no response in time: the router has given it up.
     Overdue {
-        /// Which message.
+        /// The message.
         id: MessageId,
     },
-    /// Events came faster than they were handled; the oldest were dropped, and messages among them
-    /// rejected.
+    /// Events arrived faster than they were handled; the oldest were dropped, and messages among
+    /// them rejected.
     Lagged {
         /// How many.
         events: u64,
     },
-    /// A frame that this crate does not know.
+    /// A frame of an unknown type.
     Unknown {
         /// Its type.
         tag: Str,
         /// The whole frame.
         raw: Json,
     },
-    /// A frame was skipped, or something else odd was survived.
+    /// A problem that did not end the connection, such as a skipped frame.
     Warning(Warning),
     /// A handler panicked.
     HandlerPanicked,
@@ -107,9 +107,9 @@ pub struct HandlerFn<F> {
     work: F,
 }
 
-/// A handler that is a closure which returns a future. The message may be moved wherever the work is
-/// done: when the future ends, a message without a response is acknowledged or rejected, as the
-/// result says.
+/// Creates a handler from a closure that returns a future. The message may be moved anywhere: when
+/// the future ends, a message without a response is acknowledged or rejected, depending on the
+/// result.
 ///
 /// ```
 /// use smarthole_proto::plugin::{PluginError, handler_fn};

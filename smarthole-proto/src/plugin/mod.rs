@@ -3,7 +3,7 @@
 //!
 //! The router waits 30 s for the first response to a message. A handler that needs longer calls
 //! [`message.ack()`](crate::net::InboundMessage::ack) first and
-//! [notifies](crate::net::InboundMessage::notify) when it is done; one that is faster need not do anything:
+//! [notifies](crate::net::InboundMessage::notify) when it is done. A faster one need not respond:
 //! when it returns `Ok`, the message is acknowledged, and when it fails or panics, rejected.
 
 mod config;

@@ -1,4 +1,4 @@
-//! [`Plugin`]: registers, gives messages to a [`Handler`], reconnects, and ends gracefully.
+//! [`Plugin`]: registers, passes messages to a [`Handler`], reconnects, and ends gracefully.
 
 use std::fmt;
 use std::future::Future;
@@ -21,9 +21,9 @@ use crate::frame::Answer;
 use crate::id::ClientId;
 use crate::net::{Client, Connection, Event, Events, InboundMessage, connect_with};
 
-/// The reason with which a message is rejected whose handler panicked.
+/// The reason of the rejection of a message whose handler panicked.
 pub const INTERNAL_ERROR: &str = "internal error";
-/// The reason with which a message is rejected that comes during a shutdown.
+/// The reason of the rejection of a message that arrives during a shutdown.
 pub const SHUTTING_DOWN: &str = "The client is shutting down";
 
 /// How long the last responses may take to reach the connection.
@@ -77,20 +77,20 @@ pub struct Plugin<D: Dialer> {
     canceller: Canceller,
 }
 
-/// How a plugin has ended.
+/// How a plugin ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// It was asked to.
+    /// It was stopped.
     Stopped(DrainReport),
-    /// The registration was refused: for good, or as often as the plugin tries.
+    /// The registration was refused permanently, or at every attempt.
     Refused(RegistrationError),
-    /// The router could not be reached as often as the plugin tries.
+    /// The router could not be reached at any of the attempts.
     GaveUp(CloseReason),
 }
 
 impl Ended {
-    /// What a program ends with: 0 if it was asked to end, else 1.
+    /// Returns the exit code of a program: 0 if the plugin was stopped, otherwise 1.
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
@@ -112,10 +112,10 @@ impl fmt::Display for Ended {
 
 #[cfg(feature = "ws")]
 impl Plugin<rpc_core::net::ws::WsDialer> {
-    /// A plugin for the router at `url` (`ws://`, or `wss://` with feature `tls`).
+    /// Creates a plugin for the router at `url` (`ws://`, or `wss://` with feature `tls`).
     ///
     /// # Errors
-    /// [`SetupError`](super::SetupError): the URL or the registration is wrong.
+    /// [`SetupError`](super::SetupError): the URL or the registration is invalid.
     #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
     pub fn new(
         url: &str,
@@ -125,7 +125,7 @@ impl Plugin<rpc_core::net::ws::WsDialer> {
         Self::with_config(url, PluginConfig::new(registration)?, handler)
     }
 
-    /// A plugin that is configured otherwise.
+    /// Creates a plugin with this configuration.
     ///
     /// # Errors
     /// [`SetupError::Url`](super::SetupError::Url).
@@ -144,7 +144,7 @@ impl Plugin<rpc_core::net::ws::WsDialer> {
 }
 
 impl<D: Dialer> Plugin<D> {
-    /// A plugin that connects through this dialer.
+    /// Creates a plugin that connects through this dialer.
     #[must_use]
     pub fn with_dialer(dialer: D, config: PluginConfig, handler: impl Handler) -> Self {
         let (client, events, connection) =
@@ -164,25 +164,25 @@ impl<D: Dialer> Plugin<D> {
         }
     }
 
-    /// The client, for what happens outside of handlers. [`close`](Client::close) ends the plugin.
+    /// Returns the client, for use outside of handlers. [`close`](Client::close) ends the plugin.
     #[must_use]
     pub fn client(&self) -> Client {
         self.shared.client.clone()
     }
 
-    /// Runs until the client is closed, refused for good, or gives up.
+    /// Runs until the client is closed, refused permanently, or gives up.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the line and all handlers.
+    /// Dropping the future drops the connection and all handlers.
     pub async fn run(self) -> Ended {
         self.run_until(std::future::pending()).await
     }
 
-    /// Runs until `shutdown` resolves; then rejects what comes, lets handlers finish within the
+    /// Runs until `shutdown` resolves; then rejects new messages, lets handlers finish within the
     /// [shutdown timeout](PluginConfig::with_shutdown_timeout), and closes.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the line and all handlers.
+    /// Dropping the future drops the connection and all handlers.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Ended {
         let Self {
             shared,
@@ -240,7 +240,7 @@ impl Runner {
         }
     }
 
-    /// Lets handlers finish until the deadline, and rejects what comes meanwhile.
+    /// Lets handlers finish until the deadline, and rejects new messages meanwhile.
     async fn finish(&mut self, events: &mut Events) -> DrainReport {
         let timeout = self.shared.config.shutdown_timeout;
         let mut draining = std::pin::pin!(self.dispatcher.drain(timeout));
@@ -307,7 +307,7 @@ impl Runner {
     }
 }
 
-/// Gives a message to the handler, and answers it if the handler does not.
+/// Passes a message to the handler, and answers it if the handler does not.
 async fn handle(shared: Arc<Shared>, message: InboundMessage) {
     if shared.config.ack_on_receipt {
         message.answer_later(Answer::Ack);
@@ -330,7 +330,7 @@ async fn handle(shared: Arc<Shared>, message: InboundMessage) {
     }
 }
 
-/// What comes during a shutdown.
+/// Rejects an event that arrives during a shutdown, if it is a message.
 fn turn_away(event: LinkEvent<Event>) {
     if let LinkEvent::Event(Event::Message(message)) = event {
         message.answer_later(reject(Str::from_static(SHUTTING_DOWN)));

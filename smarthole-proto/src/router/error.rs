@@ -8,13 +8,13 @@ use rpc_core::Str;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RouterError {
-    /// What it asks could not be reached, or has trouble. Retrying later may help.
+    /// The service that it asks could not be reached, or is in trouble. Retrying later may help.
     #[error("the router is unavailable: {message}")]
     Unavailable {
         /// What happened.
         message: Str,
     },
-    /// What it asks was asked too often, and still is after the router's own retries. Retrying
+    /// The service that it asks was asked too often, also after the router's own retries. Retrying
     /// later helps.
     #[error("the router has been asked too often; try again later")]
     RateLimited,
@@ -24,7 +24,7 @@ pub enum RouterError {
         /// The deadline that passed.
         after: Duration,
     },
-    /// What it asks refused the credentials. Retrying does not help.
+    /// The service that it asks refused the credentials. Retrying does not help.
     #[error("the router was refused: {message}")]
     Denied {
         /// What happened.
@@ -39,22 +39,22 @@ pub enum RouterError {
 }
 
 impl RouterError {
-    /// It failed for this reason.
+    /// Creates an error for another failure.
     pub fn failed(message: impl Into<Str>) -> Self {
         Self::Failed {
             message: message.into(),
         }
     }
 
-    /// What it asks is out of reach for this reason.
+    /// Creates an error for a service that cannot be reached.
     pub fn unavailable(message: impl Into<Str>) -> Self {
         Self::Unavailable {
             message: message.into(),
         }
     }
 
-    /// Whether the same question may be decided later. A message that was not routed has reached
-    /// nobody through this question, so asking again is safe.
+    /// Returns whether the same question may be decided later. A message that was not routed has
+    /// reached no client through this question, so asking again is safe.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {

@@ -6,33 +6,34 @@ use std::fmt::Write;
 use super::words::{Word, words};
 use super::{Candidate, Choice, RouteRequest};
 
-/// What a word counts that is found in a client's name, its capabilities, its description.
+/// The points of a word in a client's name, its capabilities, its description.
 const NAME: u32 = 4;
 const CAPABILITY: u32 = 3;
 const DESCRIPTION: u32 = 1;
-/// Most parts of a text that are looked at alone; the last one is the whole rest.
+/// Most parts of a text that are compared separately; the last one is the whole rest.
 const MAX_PARTS: usize = 8;
-/// Most words of each part that are looked at.
+/// Most words of each part that are compared.
 const MAX_WORDS: usize = 4096;
-/// Most bytes of a client's capabilities that are looked at, so that no client costs the others time.
+/// Most bytes of a client's capabilities that are compared, so that no client slows down the
+/// others.
 const MAX_HINTS: usize = 4 * 1024;
 /// Most words that a reason names.
 const MAX_SHOWN: usize = 4;
 
-/// A router that compares words: deterministic, without a network, at once.
+/// A router that compares words: deterministic, immediate, without a network.
 ///
-/// A client counts with every word of the text that its name (4), one of its capabilities (3) or
-/// its description (1) has too, whichever is most. Case does not matter, the usual English endings
-/// do not either, and words such as "the" or "please" say nothing. Then:
+/// A client gets points for every word of the text that also appears in its name (4), one of its
+/// capabilities (3) or its description (1), whichever is most. Case and the usual English endings
+/// are ignored, and so are words such as "the" or "please". Then:
 ///
-/// - The client that counts most is chosen; of equal ones, the one that registered first.
-/// - Several are chosen if the text consists of several parts, separated by `;` or the word "and", of
-///   which different clients are each clearly the best one for a part. All of them get the whole text.
-/// - If no word matches, nobody is chosen, because a guess would bother the wrong client; except that
-///   the only client there is gets everything, and so does the only one that is left when all others
-///   rejected the message.
+/// - The client with the most points is chosen; of equal ones, the one that registered first.
+/// - Several are chosen if the text has several parts, separated by `;` or the word "and", and
+///   different clients are each clearly the best one for a part. All of them get the whole text.
+/// - If no word matches, no client is chosen, because a guess would bother the wrong one; except
+///   that the only client gets everything, and so does the only one left when all others rejected
+///   the message.
 ///
-/// The rejections' reasons are not looked at: clients that rejected a message are no candidates.
+/// The reasons of rejections are ignored: clients that rejected a message are not candidates.
 ///
 /// ```
 /// use smarthole_proto::router::{Candidate, Keywords, RouteRequest};
@@ -76,13 +77,13 @@ struct Hit<'t> {
 }
 
 impl Keywords {
-    /// A router that compares words.
+    /// Creates the router.
     #[must_use]
     pub const fn new() -> Self {
         Self {}
     }
 
-    /// Chooses among the candidates. The same request gets the same answer.
+    /// Chooses among the candidates. The same request always gets the same answer.
     #[must_use]
     pub fn choose(&self, request: &RouteRequest) -> Vec<Choice> {
         let spoken = spoken(&request.text);
@@ -120,7 +121,7 @@ impl Keywords {
     }
 }
 
-/// The only client there is, or that is left while nobody has the message.
+/// Returns the only client, or the only one left while no client has the message.
 fn only(request: &RouteRequest) -> Option<Choice> {
     let [only] = request.candidates.as_slice() else {
         return None;
@@ -134,7 +135,7 @@ fn only(request: &RouteRequest) -> Option<Choice> {
     Some(Choice::new(only.name.clone()).with_reason(reason))
 }
 
-/// The candidate with the most points, if no other has as many.
+/// Returns the candidate with the most points, if it is the only one with as many.
 fn clear_best(
     scores: &[(&Candidate, Score<'_>)],
     points: impl Fn(&Score<'_>) -> u32,
@@ -152,7 +153,7 @@ fn clear_best(
     best
 }
 
-/// The words of a text by what is compared.
+/// Returns the words of a text by their normalized form.
 fn spoken(text: &str) -> HashMap<String, Spoken<'_>> {
     let mut spoken = HashMap::new();
     let mut next = 0;
@@ -170,7 +171,7 @@ fn spoken(text: &str) -> HashMap<String, Spoken<'_>> {
     spoken
 }
 
-/// A text between `;` and "and".
+/// Splits a text at `;` and "and".
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -237,7 +238,7 @@ impl<'t> Score<'t> {
         }
     }
 
-    /// The candidate, with the words of these parts as the reason.
+    /// Returns the candidate, with the words of these parts as the reason.
     fn choice(&self, candidate: &Candidate, parts: u8) -> Choice {
         let hits = self.hits.values().filter(|hit| hit.parts & parts != 0);
         let written: Vec<_> = hits.map(|hit| hit.written).collect();

@@ -1,4 +1,4 @@
-//! Who decides which client gets a text: [`RouteRequest`] in, [`Choice`]s out.
+//! Chooses the clients for a text: [`RouteRequest`] in, [`Choice`]s out.
 //!
 //! [`Keywords`] decides without a network, from the words of names, capabilities and descriptions.
 //! Anything else implements `Router` (feature `tokio`), for example with a language model.
@@ -30,21 +30,21 @@ use crate::frame::{InputMethod, Registration};
 pub use error::RouterError;
 pub use keywords::Keywords;
 
-/// A text that needs a client, and everything that helps to choose one.
+/// A text that needs a client, and the information to choose one.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RouteRequest {
-    /// What the user said, whole.
+    /// The user's whole text.
     pub text: Str,
-    /// How the user said it.
+    /// How the user entered it.
     pub input_method: InputMethod,
-    /// How sure the speech recognition is, from 0 to 1; for voice only.
+    /// The confidence of the speech recognition, from 0 to 1; for voice only.
     pub confidence: Option<f64>,
-    /// Who may be chosen, in the order of registration.
+    /// The clients that may be chosen, in the order of registration.
     pub candidates: Vec<Candidate>,
-    /// The names of those who may not: they rejected the message, or have it already.
+    /// The names of clients that may not be chosen: they rejected the message, or have it already.
     pub excluded: Vec<Str>,
-    /// Who rejected the message so far and why, in that order.
+    /// The rejections so far, in order.
     pub rejections: Vec<Rejection>,
 }
 
@@ -56,17 +56,17 @@ pub struct Candidate {
     pub name: Str,
     /// What it does, in natural language.
     pub description: Str,
-    /// Hints at what it can do; shared by all questions in which the client may be chosen.
+    /// Hints at what it can do; shared by all questions with this candidate.
     pub capabilities: Arc<[Str]>,
 }
 
-/// A client that did not take a message.
+/// A client's rejection of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rejection {
     /// Its name.
     pub client: Str,
-    /// Its reason, or what stands for one: [`NO_REASON`](crate::limits::NO_REASON),
+    /// Its reason, or the one recorded instead: [`NO_REASON`](crate::limits::NO_REASON),
     /// [`RESPONSE_TIMEOUT_REASON`](crate::limits::RESPONSE_TIMEOUT_REASON).
     pub reason: Str,
 }
@@ -75,18 +75,18 @@ pub struct Rejection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// Its name, one of the candidates'.
+    /// The name of one of the candidates.
     pub client: Str,
-    /// What the client gets instead of the user's text.
+    /// The text for the client, instead of the user's.
     pub text: Option<Str>,
-    /// Why it was chosen; the client is told.
+    /// Why it was chosen; sent to the client.
     pub reason: Option<Str>,
 }
 
-/// Decides who gets a text.
+/// Chooses the clients for a text.
 ///
-/// Called beside everything else, several times at once; it may take its time, up to the deadline
-/// of whoever calls it. Dropping the future gives the question up.
+/// Several calls may run at once, beside everything else. A call may take its time, up to the
+/// caller's deadline. Dropping the future cancels the question.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -105,11 +105,11 @@ pub struct Choice {
 #[cfg(feature = "tokio")]
 #[async_trait::async_trait]
 pub trait Router: Send + Sync + 'static {
-    /// Chooses among the candidates. Nobody, one or several; names that are no candidates' and
-    /// repeated ones are skipped.
+    /// Chooses no, one or several candidates. Names that are not candidates and repeated names are
+    /// skipped.
     ///
     /// # Errors
-    /// [`RouterError`] if there is no decision; the user is told.
+    /// [`RouterError`] if there is no decision; it is reported to the user.
     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError>;
 }
 
@@ -130,7 +130,7 @@ impl<R: Router + ?Sized> Router for Arc<R> {
 }
 
 impl RouteRequest {
-    /// A typed text without anybody to choose from.
+    /// Creates a request for a typed text, without candidates.
     pub fn new(text: impl Into<Str>) -> Self {
         Self {
             text: text.into(),
@@ -167,7 +167,7 @@ impl RouteRequest {
 }
 
 impl Candidate {
-    /// A client of this name that does this.
+    /// Creates a candidate with this name and description.
     pub fn new(name: impl Into<Str>, description: impl Into<Str>) -> Self {
         Self {
             name: name.into(),
@@ -196,7 +196,7 @@ impl From<&Registration> for Candidate {
 }
 
 impl Rejection {
-    /// This client did not take the message, for this reason.
+    /// Creates a rejection by this client, with this reason.
     pub fn new(client: impl Into<Str>, reason: impl Into<Str>) -> Self {
         Self {
             client: client.into(),
@@ -206,7 +206,7 @@ impl Rejection {
 }
 
 impl Choice {
-    /// This client gets the user's text.
+    /// Chooses this client, with the user's text.
     pub fn new(client: impl Into<Str>) -> Self {
         Self {
             client: client.into(),

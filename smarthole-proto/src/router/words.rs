@@ -1,29 +1,30 @@
-//! Words of a text, in the form in which they are compared.
+//! The words of a text, in normalized form.
 
 /// A word of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Word<'t> {
-    /// As it stands in the text.
+    /// As written in the text.
     pub(super) written: &'t str,
-    /// Lower case, and without the usual endings of English: what is compared.
+    /// Lower case, and without the usual endings of English: the form that is compared.
     pub(super) stem: String,
 }
 
-/// The words of a text that say something. Whatever is neither letter nor digit separates them.
+/// Returns the significant words of a text. Any character other than a letter or digit separates
+/// them.
 ///
-/// What is written as one, such as `to-do`, `shopping_list` or `todoList`, is also a word as a
-/// whole, so that it is found however it is written.
+/// A compound such as `to-do`, `shopping_list` or `todoList` is also a word as a whole, so that it
+/// is found in every spelling.
 pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     text.split(|c: char| !(c.is_alphanumeric() || is_joint(c)))
         .flat_map(compound)
 }
 
-/// What joins the parts of one word.
+/// Returns whether a character joins the parts of one word.
 const fn is_joint(c: char) -> bool {
     matches!(c, '-' | '_')
 }
 
-/// The parts of a word, and itself if there are several.
+/// Returns the parts of a word, and the word itself if there are several.
 fn compound(whole: &str) -> impl Iterator<Item = Word<'_>> {
     let mut parts = parts(whole);
     let first = parts.next().unwrap_or_default();
@@ -41,7 +42,7 @@ fn compound(whole: &str) -> impl Iterator<Item = Word<'_>> {
     parts.chain(joined)
 }
 
-/// What stands between joints, and in `todoList` between small and capital letters. No part is empty.
+/// Splits a word at joints, and `todoList` between small and capital letters. No part is empty.
 fn parts(whole: &str) -> impl Iterator<Item = &str> {
     let between = whole.split(is_joint).filter(|part| !part.is_empty());
     between.flat_map(|mut rest| {
@@ -65,8 +66,8 @@ fn says_something(part: &str) -> bool {
     part.len() > 1 && !is_filler(part)
 }
 
-/// A word without case and ending. Only words that mean the same should get the same; that other
-/// forms of a word stay apart does little harm.
+/// Returns a word without case and ending. Only words with the same meaning should become equal;
+/// forms of a word that stay different do little harm.
 fn stem(word: &str) -> String {
     let mut stem = word.to_lowercase();
     if !stem.is_ascii() {
@@ -116,7 +117,7 @@ fn is_filler(word: &str) -> bool {
         .is_ok()
 }
 
-/// Words that say nothing about what a client is for, sorted.
+/// Words that say nothing about the purpose of a client, sorted.
 #[rustfmt::skip]
 const FILLERS: &[&str] = &[
     "about", "after", "again", "all", "also", "am", "an", "and", "any", "anything", "are",

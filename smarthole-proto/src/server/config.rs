@@ -8,18 +8,18 @@ use rpc_core::keepalive::KeepAlive;
 use crate::limits::{defaults, keep_alive};
 
 rpc_core::config! {
-    /// How a server treats a connection.
+    /// The server's configuration of a connection.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ServerConfig {
-        /// How long it may take until the client is registered; then it is disconnected with code 1008.
-        /// Default `None`: for ever, as with the known server.
+        /// How long the registration of a client may take; then it is disconnected with code 1008.
+        /// Default `None`: forever, as with the known server.
         pub registration_timeout: Option<Duration> = None => with_registration_timeout,
-        /// Pings, and when silence counts as death; only a pong counts as life. Default
-        /// [`keep_alive`](crate::limits::keep_alive): a ping every 30 s, and 10 s for its pong.
+        /// Pings, and when silence means that the client is dead; only a pong is a sign of life.
+        /// Default [`keep_alive`](crate::limits::keep_alive): a ping every 30 s, and 10 s for its
+        /// pong.
         pub keep_alive: KeepAlive = keep_alive() => with_keep_alive,
-        /// Bounds on size and number. A client above
-        /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008. Default
-        /// [`limits`](crate::limits::defaults).
+        /// Limits on size and number. A client above [`max_message_rate`](Limits::max_message_rate)
+        /// is disconnected with code 1008. Default [`limits`](crate::limits::defaults).
         pub limits: Limits = defaults() => with_limits,
     }
 }

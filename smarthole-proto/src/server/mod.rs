@@ -1,8 +1,9 @@
 //! The server's side of one connection: [`ServerConn`].
 //!
-//! The machine knows what one connection can know: what a frame is, whether a registration is in
-//! order, when a client is gone. Which names are taken and who gets which message is the business of
-//! whoever sees all connections, for example of a [`Hub`](crate::hub::Hub).
+//! The machine decides what one connection can decide: whether a frame is valid, whether a
+//! registration is valid, and when a client is gone. Which names are taken and which client gets
+//! which message is decided by the owner of all connections, for example a
+//! [`Hub`](crate::hub::Hub).
 
 mod config;
 #[cfg(test)]
@@ -26,24 +27,24 @@ use crate::validate;
 
 pub use config::ServerConfig;
 
-/// Frames that are kept at most while a registration is decided, from a caller who reads on although
-/// the machine [wants no input](Machine::wants_input).
+/// Most frames to keep while a registration is decided, for a caller that reads on although the
+/// machine [wants no input](Machine::wants_input).
 const MAX_HELD: usize = 64;
 
-/// What happened on a connection.
+/// An event of a connection.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerEvent {
-    /// A client wants to register, and its registration is in order. Call
+    /// A client wants to register, and its registration is valid. Call
     /// [`accept`](ServerConn::accept), or [`refuse`](ServerConn::refuse) if its name is taken;
-    /// meanwhile nothing more of the connection is handed out.
+    /// until then the connection reports no further event.
     Registration {
-        /// What it says of itself.
+        /// The client's registration.
         registration: Registration,
     },
     /// A registered client responds to a message.
     Response {
-        /// What it says, and to which message.
+        /// The response, with the id of its message.
         response: Response,
     },
     /// A frame was ignored.
@@ -56,13 +57,13 @@ pub enum ServerEvent {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
-    /// It is no frame, or a response with a wrong body.
+    /// It does not decode, or is a response with an invalid body.
     #[error(transparent)]
     BadFrame(#[from] DecodeError),
-    /// It responds to a message, and the client is not registered.
+    /// It is a response, but the client is not registered.
     #[error("a response of a client that is not registered")]
     NotRegistered,
-    /// Its type is none that a server takes.
+    /// Its type is not one that a server accepts.
     #[error("a frame of the type {tag:?}")]
     UnknownType {
         /// The type.
@@ -70,13 +71,13 @@ pub enum Warning {
     },
 }
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServerState {
     /// The client has not registered, or was refused.
     AwaitRegistration,
-    /// The application has to accept or refuse a registration.
+    /// A registration waits for the application to accept or refuse it.
     AwaitVerdict,
     /// The client is registered.
     Ready,
@@ -86,12 +87,12 @@ pub enum ServerState {
 
 /// The server's side of one open connection.
 ///
-/// What the machine answers by itself: a registration that is not in order, with the code of the
-/// first rule that it breaks, and any registration of a client that is registered. A refused client
-/// may try again. What is no frame is ignored with a [`Warning`]. Text in a binary message is read
-/// like any other.
+/// The machine answers on its own: an invalid registration, with the code of the first rule that it
+/// violates, and any registration of a registered client. A refused client may try again. A frame
+/// that does not decode is ignored with a [`Warning`]. Text in a binary message is read like any
+/// other.
 ///
-/// A client that answers no ping in time is dropped without a closing handshake.
+/// A client that answers no ping in time is disconnected without a closing handshake.
 ///
 /// ```
 /// use std::time::Instant;
@@ -112,17 +113,17 @@ pub enum ServerState {
 pub struct ServerConn {
     config: Arc<ServerConfig>,
     core: MachineCore<ServerEvent>,
-    /// Where the connection stands while it is open.
+    /// The state while the connection is open.
     state: ServerState,
-    /// The name of the client that is registered, or wants to be.
+    /// The name of the client that is registered, or wants to register.
     name: Option<Str>,
-    /// What came after a registration that is not decided yet.
+    /// Frames that arrived after a registration that is not decided yet.
     held: Backlog<String>,
     held_bytes: usize,
 }
 
 impl ServerConn {
-    /// A connection that was just accepted.
+    /// Creates the server's side of a connection that was just accepted.
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
@@ -140,7 +141,7 @@ impl ServerConn {
         }
     }
 
-    /// Where the connection stands.
+    /// Returns the state.
     #[must_use]
     pub const fn state(&self) -> ServerState {
         if self.core.is_closed() {
@@ -150,17 +151,17 @@ impl ServerConn {
         }
     }
 
-    /// The name of the client that is registered, or whose registration waits to be decided.
+    /// Returns the name of the client that is registered, or whose registration is not decided yet.
     #[must_use]
     pub const fn name(&self) -> Option<&Str> {
         self.name.as_ref()
     }
 
-    /// Accepts the registration that waits: the client is registered and told its id.
+    /// Accepts the waiting registration: registers the client and sends it its id.
     ///
     /// # Errors
-    /// [`Refused::UnknownId`] if none waits, [`Refused::Closed`], [`Refused::QueueFull`],
-    /// [`Refused::TooLarge`]. Nothing has changed then.
+    /// [`Refused::UnknownId`] if no registration waits, [`Refused::Closed`],
+    /// [`Refused::QueueFull`], [`Refused::TooLarge`]. Nothing has changed then.
     pub fn accept(&mut self, client_id: &ClientId) -> Result<(), Refused> {
         let name = self.undecided()?;
         let answer = RegistrationResponse::accepted(client_id, name);
@@ -171,7 +172,7 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Refuses the registration that waits. The connection stays open for another attempt.
+    /// Refuses the waiting registration. The connection stays open for another attempt.
     ///
     /// # Errors
     /// As for [`accept`](Self::accept).
@@ -184,7 +185,7 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Sends a frame that was encoded before, sharing its bytes.
+    /// Sends a frame that is encoded already, sharing its bytes.
     ///
     /// # Errors
     /// [`Refused::NotReady`] if no client is registered, [`Refused::QueueFull`] if it reads too
@@ -197,25 +198,26 @@ impl ServerConn {
         }
     }
 
-    /// Closes with code 1000. What is queued is sent first.
+    /// Closes with code 1000, after the queued frames.
     pub fn close(&mut self, now: Instant) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
     }
 
-    /// Closes with this frame (1001 when the server goes away). What is queued is sent first.
+    /// Closes with this frame (1001 when the server shuts down), after the queued frames.
     pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
         if self.core.close_with(CloseReason::Local, frame) {
             self.release();
         }
     }
 
-    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    /// Returns when [`handle_timeout`](Machine::handle_timeout) has to be called next, and what
+    /// for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
         self.core.next_timeout()
     }
 
-    /// The name in the registration that waits to be decided.
+    /// Returns the name in the waiting registration.
     fn undecided(&self) -> Result<&str, Refused> {
         match (self.state(), &self.name) {
             (ServerState::Closed, _) => Err(Refused::Closed),
@@ -265,7 +267,7 @@ impl ServerConn {
         self.core.send_json(&frame).map(drop)
     }
 
-    /// Refuses a registration that does not reach the application.
+    /// Refuses a registration without asking the application.
     fn answer(&mut self, error: RegistrationError) {
         let answer = RegistrationResponse::refused(error);
         if self.send_answer(answer).is_err() {
@@ -284,7 +286,7 @@ impl ServerConn {
         self.held.push_back(text.to_owned());
     }
 
-    /// A registration was decided: goes on with what came after it, until the next one.
+    /// Handles the frames after a decided registration, up to the next registration.
     fn release_held(&mut self) {
         while !matches!(
             self.state(),
@@ -306,7 +308,7 @@ impl ServerConn {
         }
     }
 
-    /// Drops what only an open connection needs.
+    /// Frees what only an open connection needs.
     fn release(&mut self) {
         self.held = Backlog::new();
         self.held_bytes = 0;
@@ -376,7 +378,7 @@ impl Machine for ServerConn {
     }
 }
 
-/// Prints where it stands, nothing of what it carries.
+/// Prints the state only, not the contents.
 impl fmt::Debug for ServerConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConn")

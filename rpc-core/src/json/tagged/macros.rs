@@ -1,10 +1,10 @@
 //! [`tagged!`](crate::tagged).
 
-/// Makes types of objects whose members depend on a tag.
+/// Declares types for objects whose members depend on a tag.
 ///
-/// An **enum** has a variant for each tag, with its content in one type, or without. The content is
-/// what `in` names, or all members. What is not known is `Unknown`, and is written as it was read.
-/// `tag()` is the tag on the wire.
+/// An **enum** has a variant for each tag, with its content in one type, or without content. The
+/// content is the member that `in` names, or all members. An unknown tag becomes `Unknown` and is
+/// written as it was read. `tag()` returns the tag on the wire.
 ///
 /// ```
 /// use rpc_core::{Limits, Str, json, tagged};
@@ -25,17 +25,18 @@
 /// # Ok::<(), rpc_core::DecodeError>(())
 /// ```
 ///
-/// After a variant may stand
-/// - `in "text"`: its content is one member, and needs no type of its own: `"text" => Text(Str) in "text"` is
-///   `{"type": "text", "text": "…"}`. Attributes of `serde` may stand before the member's name;
-/// - `or Unknown`: what cannot be read as the content makes the object unknown, and is no error;
-/// - `= Json::EMPTY_OBJECT`: what a tag without content is written with.
+/// A variant may be followed by
+/// - `in "text"`: its content is one member without a type of its own:
+///   `"text" => Text(Str) in "text"` is `{"type": "text", "text": "…"}`. Attributes of `serde` may
+///   precede the member's name;
+/// - `or Unknown`: an object whose content cannot be read becomes unknown instead of an error;
+/// - `= Json::EMPTY_OBJECT`: the content to write for a tag without content.
 ///
-/// A **struct** has members that all kinds of an object have, and one `..` for the enum: `Option` of it if
-/// an object may do without the tag. A member that is read by a function, as with `deserialize_with`, has it
-/// behind its type: `"id" => pub id: Str as lenient::id`. Members are written in this order, without
-/// those that are `None`; an object of an unknown tag is written as it was read, whatever the members say.
-/// Behind the struct, `then` may name a function that completes what was read, or refuses it:
+/// A **struct** has the members that all variants of an object share, and one `..` for the enum:
+/// `Option` of it if the tag is optional. A member with a `deserialize_with` function names it
+/// after its type: `"id" => pub id: Str as lenient::id`. Members are written in this order, without
+/// those that are `None`; an object with an unknown tag is written as it was read, whatever its
+/// members say. After the struct, `then` may name a function that completes or rejects the value:
 /// `fn<E: serde::de::Error>(&mut Self) -> Result<(), E>`.
 ///
 /// ```
@@ -89,7 +90,7 @@ macro_rules! tagged {
         #[non_exhaustive]
         $vis enum $Name {
             $($(#[$doc])* $Kind $(($Of))?,)*
-            /// A tag that this crate does not know.
+            /// An unknown tag.
             Unknown {
                 /// The tag.
                 tag: $crate::Str,
@@ -114,7 +115,7 @@ macro_rules! tagged {
         #[non_exhaustive]
         $vis enum $Name {
             $($(#[$doc])* $Kind $(($Of))?,)*
-            /// A tag that this crate does not know.
+            /// An unknown tag.
             Unknown {
                 /// The tag.
                 tag: $crate::Str,
@@ -132,7 +133,7 @@ macro_rules! tagged {
         $($word:literal => $Kind:ident $(($Of:ty))? {$($how:tt)*},)*
     } $raw:ident $field:ident) => {
         impl $Name {
-            /// The tag on the wire.
+            /// Returns the tag on the wire.
             #[must_use]
             #[allow(dead_code)]
             $vis fn tag(&self) -> &str {
@@ -353,7 +354,7 @@ macro_rules! tagged {
         }
 
         impl $Name {
-            /// Reads what is left of an object whose tag was read before.
+            /// Reads the rest of an object whose tag was read before.
             #[doc(hidden)]
             #[inline]
             $vis fn read_rest<'de, D: $crate::json::serde::Deserializer<'de>>(

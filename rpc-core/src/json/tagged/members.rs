@@ -1,4 +1,4 @@
-//! Members that are missing, and how members are written: what [`tagged!`](crate::tagged) expands to.
+//! Missing members and written members: support code of [`tagged!`](crate::tagged).
 
 use std::marker::PhantomData;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, forward_to_deseria
 
 use crate::json::flatten::Flatten;
 
-/// The value of a common member that is missing: `None` where that is one.
+/// Returns the value of a missing common member: `None` for an `Option`.
 ///
 /// # Errors
-/// If the type asks for a value.
+/// If the type requires a value.
 pub fn absent<'de, T: Deserialize<'de>, E: de::Error>(name: &'static str) -> Result<T, E> {
     struct Absent<E>(&'static str, PhantomData<E>);
     impl<'de, E: de::Error> Deserializer<'de> for Absent<E> {
@@ -30,12 +30,13 @@ pub fn absent<'de, T: Deserialize<'de>, E: de::Error>(name: &'static str) -> Res
     T::deserialize(Absent(name, PhantomData))
 }
 
-/// Tells a member that is `None` from all others: of two methods with one name, the inherent one wins.
+/// Distinguishes a member that is `None` from all others: of two methods with one name, the
+/// inherent one wins.
 #[derive(Debug)]
 pub struct Member<'m, T>(pub &'m T);
 
 impl<'m, T> Member<'m, Option<T>> {
-    /// The member, if it is written.
+    /// Returns the member, if it is to be written.
     #[must_use]
     pub fn written(&self) -> Option<&'m Option<T>> {
         self.0.is_some().then_some(self.0)
@@ -44,7 +45,7 @@ impl<'m, T> Member<'m, Option<T>> {
 
 /// A member that is always written.
 pub trait Always<'m, T> {
-    /// The member.
+    /// Returns the member.
     fn written(&self) -> Option<&'m T>;
 }
 
@@ -54,7 +55,7 @@ impl<'m, T> Always<'m, T> for Member<'m, T> {
     }
 }
 
-/// A tag or the name of a member that is written.
+/// A tag or member name to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Word(pub &'static str);
 
@@ -69,12 +70,12 @@ impl Serialize for Word {
 /// Writes the members of content into an object.
 ///
 /// # Errors
-/// What the serializer returns, and if the content is no object.
+/// If the serializer fails, or the content is not an object.
 #[inline]
 pub fn flatten<M: SerializeMap>(content: &impl Serialize, map: &mut M) -> Result<(), M::Error> {
     content.serialize(Flatten(map))
 }
 
-/// No members: `{}`.
+/// Content without members: `{}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nothing {}

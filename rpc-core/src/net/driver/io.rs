@@ -1,4 +1,4 @@
-//! [`Io`]: a transport with its deadlines, without the machine that it moves frames for.
+//! [`Io`]: a transport with its deadlines, without a machine.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -17,7 +17,7 @@ use crate::net::queue::remember;
 use crate::net::transport::{Message, Transport, TransportError};
 use crate::timers::later;
 
-/// Moves frames and time between a transport and the machine that each call is given.
+/// Moves frames and time between a transport and the machine that is passed to each call.
 pub(crate) struct Io<T> {
     transport: Option<T>,
     tap: Tap,
@@ -25,19 +25,19 @@ pub(crate) struct Io<T> {
     close_timeout: Duration,
     read_budget: usize,
     sleep: Pin<Box<Sleep>>,
-    /// When the machine is given the time next: at its deadline, or before it.
+    /// When the machine handles time next: at its deadline or earlier.
     armed: Option<Instant>,
-    /// Whom the timer wakes.
+    /// The task that the timer wakes.
     sleeper: Option<Waker>,
     unflushed: bool,
-    /// What a machine that has ended wants next, found while the transport takes no frame.
+    /// The next frame of a machine that has ended, taken while the transport accepts no frame.
     next: Option<Box<Outgoing>>,
-    /// The transport took no further frame the last time.
+    /// Whether the transport accepted no frame the last time.
     choked: bool,
     stalled_since: Option<Instant>,
     closing_until: Option<Instant>,
     close_seen: bool,
-    /// The peer broke the transport's rules.
+    /// Whether the peer violated the transport's protocol.
     failed: bool,
 }
 
@@ -67,7 +67,7 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Whether the transport is gone.
+    /// Returns whether the transport is gone.
     pub(crate) const fn is_gone(&self) -> bool {
         self.transport.is_none()
     }
@@ -76,8 +76,8 @@ impl<T: Transport> Io<T> {
         self.tap.redact = redact;
     }
 
-    /// The first half of a turn: reads what is there and lets time pass. True if there may be more
-    /// to read.
+    /// Runs the first half of a turn: reads what is available and handles deadlines. Returns `true`
+    /// if there may be more to read.
     pub(crate) fn poll_input(
         &mut self,
         machine: &mut impl Machine,
@@ -125,8 +125,8 @@ impl<T: Transport> Io<T> {
         more
     }
 
-    /// The second half: writes all frames, flushes once and arms the timer. Events that were taken
-    /// before it have led to something by the time the peer can know of them.
+    /// Runs the second half: writes all frames, flushes once and arms the timer. Handle the events
+    /// first, so that their effects exist before the peer sees a reply.
     pub(crate) fn poll_output(
         &mut self,
         machine: &mut impl Machine,
@@ -166,7 +166,7 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Writes every frame that the transport takes, then flushes once.
+    /// Writes every frame that the transport accepts, then flushes once.
     fn write(&mut self, machine: &mut impl Machine, cx: &mut Context<'_>, now: Instant) {
         let Some(transport) = &mut self.transport else {
             return;
@@ -242,7 +242,8 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// After a failed write the peer's last frames and its Close may still be readable.
+    /// Reads the peer's last frames and its Close, which may still be readable after a failed
+    /// write.
     fn drain_after_write_error(
         &mut self,
         machine: &mut impl Machine,
@@ -262,7 +263,8 @@ impl<T: Transport> Io<T> {
         self.drop_transport(machine, why.clone(), now);
     }
 
-    /// Once the machine has closed and its frames are out: the closing handshake, with a deadline.
+    /// Runs the closing handshake, with a deadline, once the machine has closed and its frames have
+    /// left.
     fn finish(&mut self, machine: &impl Machine, cx: &mut Context<'_>, now: Instant) {
         if !machine.is_closed() {
             return;
@@ -287,7 +289,7 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Arms the timer for the next deadline; true if that deadline has passed already.
+    /// Arms the timer for the next deadline; returns `true` if that deadline has passed already.
     fn arm(&mut self, machine: &impl Machine, cx: &mut Context<'_>, now: Instant) -> bool {
         let stall = self
             .stalled_since
@@ -319,7 +321,7 @@ impl<T: Transport> Io<T> {
         pin!(unconstrained(self.sleep.as_mut())).poll(cx).is_ready()
     }
 
-    /// The transport reported an error instead of a message.
+    /// Handles an error of the transport.
     fn fail(&mut self, machine: &mut impl Machine, error: &TransportError, now: Instant) {
         let why = Disconnect::from(error);
         match error {

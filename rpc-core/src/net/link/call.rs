@@ -1,4 +1,4 @@
-//! A call's two ends: the caller's future and the connection's completer.
+//! The two ends of a call: the caller's future and the connection's completer.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -13,7 +13,7 @@ use super::{Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::net::queue::remember;
 
-/// What starts a call: a closure in its place, to be taken once.
+/// The closure that starts a call, to be taken once.
 pub(super) trait Start<P: Protocol>: Send {
     fn start(&mut self, machine: &mut P::Machine, now: Instant) -> Result<P::Call, Refused>;
 }
@@ -31,7 +31,7 @@ where
 }
 
 enum Phase<P: Protocol> {
-    /// On its way to the task, or ended without being registered.
+    /// Queued for the task, or ended without being registered.
     Queued,
     /// Registered under this id.
     Registered(P::Call),
@@ -40,7 +40,7 @@ enum Phase<P: Protocol> {
     Abandoned,
 }
 
-/// A call: all that there is of it outside the machine, in one allocation.
+/// The state of a call outside the machine, in one allocation.
 struct State<P: Protocol, S: ?Sized> {
     phase: Phase<P>,
     caller: Option<Waker>,
@@ -59,14 +59,14 @@ pub(super) struct Waiting<P: Protocol> {
     shared: Arc<Shared<P>>,
 }
 
-/// The connection's end. Dropped without an outcome, it says that the task is gone.
+/// The connection's end. Dropping it without an outcome reports that the task is gone.
 pub(super) struct Completer<P: Protocol> {
     cell: Option<Arc<Cell<P>>>,
     /// Where the items of a stream go.
     items: Option<Producer<P::Item>>,
 }
 
-/// A call that is not yet on its way.
+/// Creates a call that is not yet queued.
 pub(super) fn prepare<P, F>(
     shared: Arc<Shared<P>>,
     items: Option<Producer<P::Item>>,
@@ -89,7 +89,7 @@ where
 }
 
 impl<P: Protocol> Completer<P> {
-    /// Starts the call and remembers its id; `None` if its caller has gone.
+    /// Starts the call and remembers its id; `None` if its caller is gone.
     pub(super) fn start(
         &self,
         machine: &mut P::Machine,
@@ -179,7 +179,7 @@ impl<P: Protocol> Drop for Waiting<P> {
     }
 }
 
-/// A call that gives items before it ends. Dropping it cancels the call.
+/// A call that yields items before it ends. Dropping it cancels the call.
 pub struct CallStream<P: Protocol> {
     items: Consumer<P::Item>,
     end: Waiting<P>,
@@ -195,7 +195,8 @@ impl<P: Protocol> CallStream<P> {
         }
     }
 
-    /// The next item; `None` after the last one. Then [`outcome`](Self::outcome) says how it ended.
+    /// Returns the next item; `None` after the last one. Then [`outcome`](Self::outcome) says how
+    /// the call ended.
     ///
     /// # Cancel safety
     /// Cancel-safe: an item is either returned or stays queued.
@@ -208,7 +209,8 @@ impl<P: Protocol> CallStream<P> {
         self.items.poll_queued(cx)
     }
 
-    /// How the call ended; items that were not taken are skipped. `None` if it was asked before.
+    /// Waits for the end of the call, skipping remaining items. `None` if the outcome was taken
+    /// before.
     ///
     /// # Cancel safety
     /// Cancel-safe.

@@ -9,9 +9,9 @@ use futures_core::Stream;
 use super::LinkEvent;
 use crate::net::queue::{Consumer, Queued};
 
-/// What a link tells the application, in order and bounded: a stream of [`LinkEvent`]s.
+/// The events of a link, in order and bounded: a stream of [`LinkEvent`]s.
 ///
-/// Dropping it stops delivery and nothing else.
+/// Dropping it only stops delivery.
 #[derive(Debug)]
 pub struct Events<E> {
     queue: Consumer<LinkEvent<E>>,
@@ -22,7 +22,7 @@ impl<E> Events<E> {
         Self { queue }
     }
 
-    /// The next event, or `None` once the link has ended and everything was taken.
+    /// Returns the next event, or `None` once the link has ended and everything was taken.
     ///
     /// # Cancel safety
     /// Cancel-safe: an event is either returned or stays queued.
@@ -30,7 +30,7 @@ impl<E> Events<E> {
         poll_fn(|cx| self.poll_event(cx)).await
     }
 
-    /// Takes what is there without waiting.
+    /// Returns the next event that is there, without waiting.
     pub fn try_next(&mut self) -> Option<LinkEvent<E>> {
         self.queue.try_next().map(flat)
     }
@@ -40,7 +40,7 @@ impl<E> Events<E> {
         self.queue.poll_queued(cx).map(|next| next.map(flat))
     }
 
-    /// How many events were dropped since the beginning, reported ones included.
+    /// Returns how many events were dropped since the beginning, including reported ones.
     #[must_use]
     pub fn total_lost(&self) -> u64 {
         self.queue.total_lost()

@@ -1,4 +1,4 @@
-//! [`Link`]: the handle through which an application talks to its connection.
+//! [`Link`]: the application's handle to its connection.
 
 use std::fmt;
 use std::future::Future;
@@ -16,7 +16,7 @@ use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::message::CloseFrame;
 use crate::net::queue;
 
-/// What a [`drain`](Link::drain) did.
+/// The result of a [`drain`](Link::drain).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainReport {
@@ -26,8 +26,8 @@ pub struct DrainReport {
     pub aborted: usize,
 }
 
-/// A handle to a connection and its successors. Cheap to clone; when the last clone is dropped the
-/// connection closes with 1000.
+/// A handle to a connection and its successors. Cheap to clone; dropping the last clone closes the
+/// connection with 1000.
 pub struct Link<P: Protocol> {
     shared: Arc<Shared<P>>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Shared<P: Protocol> {
     pub(super) inbox: Inbox<P>,
     pub(super) state: StateWatch,
     pub(super) config: Arc<LinkConfig>,
-    /// Whether a lost line is followed by another.
+    /// Whether the link dials again after a lost connection.
     pub(super) dials_again: bool,
 }
 
@@ -56,21 +56,21 @@ impl<P: Protocol> Drop for Link<P> {
     }
 }
 
-/// A handle that does not keep the connection open: for what is handed to the application and may
-/// be kept longer than the connection is wanted. Cheap to clone.
+/// A handle that does not keep the connection open, for objects that may outlive it. Cheap to
+/// clone.
 pub struct WeakLink<P: Protocol> {
     shared: Weak<Shared<P>>,
 }
 
 impl<P: Protocol> WeakLink<P> {
-    /// A full handle, unless the last one has been dropped.
+    /// Returns a full handle, unless the last one has been dropped.
     #[must_use]
     pub fn upgrade(&self) -> Option<Link<P>> {
         let shared = self.shared.upgrade()?;
         shared.inbox.revive().then(|| Link { shared })
     }
 
-    /// As [`Link::wake`]; nothing happens if the connection is gone.
+    /// Like [`Link::wake`]; does nothing if the connection is gone.
     pub fn wake(&self) {
         if let Some(shared) = self.shared.upgrade() {
             shared.inbox.wake();
@@ -93,12 +93,12 @@ impl<P: Protocol> fmt::Debug for WeakLink<P> {
 }
 
 impl<P: Protocol> Link<P> {
-    /// The first handle.
+    /// Creates the first handle.
     pub(super) const fn new(shared: Arc<Shared<P>>) -> Self {
         Self { shared }
     }
 
-    /// A handle that does not keep the connection open.
+    /// Returns a handle that does not keep the connection open.
     #[must_use]
     pub fn downgrade(&self) -> WeakLink<P> {
         WeakLink {
@@ -110,12 +110,12 @@ impl<P: Protocol> Link<P> {
     ///
     /// # Errors
     /// Every [`CallError`]; [`delivery`](CallError::delivery) says whether the peer may have seen
-    /// the call. While there is no connection it fails at once with
+    /// the call. While there is no connection, the call fails at once with
     /// [`Refused::NotConnected`]; wait with [`ready`](Self::ready).
     ///
     /// # Cancel safety
-    /// Dropping the future gives the call up: it is removed here, and cancelled at the peer where
-    /// the protocol can. Nothing is sent if the command had not started.
+    /// Dropping the future cancels the call: it is removed here, and cancelled at the peer if the
+    /// protocol can. Nothing is sent if the command had not started.
     pub fn call<F>(&self, start: F) -> impl Future<Output = Outcome<P>> + Send + use<'_, P, F>
     where
         F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
@@ -130,7 +130,7 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// Starts a call that gives items before it ends.
+    /// Starts a call that yields items before it ends.
     ///
     /// # Cancel safety
     /// As for [`call`](Self::call). Dropping the [`CallStream`] cancels the call as well.
@@ -149,15 +149,14 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// Runs `command` on the machine and returns what it returns.
+    /// Runs `command` on the machine and returns its result.
     ///
     /// # Errors
-    /// [`Refused::NotConnected`] while there is no connection, [`Refused::Closed`] when there will
-    /// be none any more. During a [`drain`](Self::drain) commands still run: they may answer what
-    /// is open.
+    /// [`Refused::NotConnected`] while there is no connection, [`Refused::Closed`] once there will
+    /// be none. During a [`drain`](Self::drain) commands still run, to answer open requests.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready: the command may or may not run.
+    /// If the future is dropped before it is ready, the command may or may not run.
     pub fn command<R, F>(
         &self,
         command: F,
@@ -179,11 +178,11 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// Runs `command` on the machine without waiting, and without a result.
+    /// Queues `command` for the machine without waiting for it, and without a result.
     ///
     /// # Errors
-    /// [`Refused::QueueFull`] if too many commands wait already, [`Refused::Closed`] at the end.
-    /// While there is no connection the command is dropped.
+    /// [`Refused::QueueFull`] if too many commands wait, [`Refused::Closed`] once the link has
+    /// ended. While there is no connection the command is dropped.
     pub fn try_command<F>(&self, command: F) -> Result<(), Refused>
     where
         F: FnOnce(&mut P::Machine, Instant) + Send + 'static,
@@ -197,19 +196,19 @@ impl<P: Protocol> Link<P> {
         left.map_err(|(_, why)| why)
     }
 
-    /// Lets the connection's task [gather](Protocol::before_write) what was left for it. It needs no room
-    /// and is cheap to repeat. Without a connection nothing happens.
+    /// Lets the connection's task [collect](Protocol::before_write) what the application left for
+    /// it. It needs no room in the queue and is cheap to repeat. Does nothing without a connection.
     pub fn wake(&self) {
         self.shared.inbox.wake();
     }
 
-    /// Where the link stands now.
+    /// Returns the current state.
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.shared.state.get()
     }
 
-    /// The state as it changes.
+    /// Returns a receiver of the state as it changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<LinkState> {
         self.shared.state.watch()
@@ -218,7 +217,7 @@ impl<P: Protocol> Link<P> {
     /// Waits until calls can be made and returns the generation.
     ///
     /// # Errors
-    /// The reason, if there will be no connection any more.
+    /// The reason, once there will be no connection any more.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -239,8 +238,8 @@ impl<P: Protocol> Link<P> {
         ended.await.unwrap_or(CloseReason::TaskGone)
     }
 
-    /// Closes with 1000 behind what is queued; calls in flight fail with
-    /// [`CloseReason::Local`]. A second close is a no-op.
+    /// Closes with 1000 after the queued frames; calls in flight fail with [`CloseReason::Local`].
+    /// A second close is a no-op.
     pub fn close(&self) {
         self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""));
     }
@@ -252,16 +251,15 @@ impl<P: Protocol> Link<P> {
         });
     }
 
-    /// Makes a new connection now. If the line of `generation` is still up it is closed first;
-    /// if the link waits for its next attempt, the wait ends. If another task has brought the
-    /// line back meanwhile, or is about to, nothing happens: however many tasks find a line
-    /// dead, one reconnect follows.
+    /// Opens a new connection now. If the connection of `generation` is still up, it is closed
+    /// first; if the link waits for its next attempt, the wait ends. If another task has already
+    /// caused a reconnect, nothing happens: however many tasks notice a dead connection, the link
+    /// reconnects once.
     ///
-    /// A link that does not dial ignores it. [`ready`](Self::ready) may still
-    /// return the old generation until the order is carried out; calls in flight end with
-    /// [`CloseReason::Local`].
+    /// A link that does not dial ignores it. [`ready`](Self::ready) may return the old generation
+    /// until the task has handled the request; calls in flight end with [`CloseReason::Local`].
     ///
-    /// The caller paces itself: a failed attempt falls back to the link's own delays.
+    /// The caller limits its own pace: a failed attempt falls back to the link's own delays.
     pub fn reconnect(&self, generation: u64) {
         self.shared
             .inbox
@@ -269,23 +267,23 @@ impl<P: Protocol> Link<P> {
             .order(|orders| orders.redial = orders.redial.max(Some(generation)));
     }
 
-    /// Drops the line without a closing handshake, as a pulled cable does. A link that dials
-    /// comes back by its reconnect policy.
+    /// Drops the connection without a closing handshake, like a pulled cable. A link that dials
+    /// reconnects by its policy.
     pub fn cut(&self) {
         self.shared.inbox.order(|orders| orders.abort = true);
     }
 
-    /// Takes no new calls, waits up to `deadline` for those in flight, then closes with 1000. Of
-    /// several drains the earliest deadline counts, and all get the same report.
+    /// Accepts no new calls, waits up to `deadline` for those in flight, then closes with 1000. Of
+    /// several drains the earliest deadline counts, and all return the same report.
     ///
     /// # Cancel safety
-    /// The drain goes on if the future is dropped; only the report is lost.
+    /// If the future is dropped, the drain goes on; only the report is lost.
     pub async fn drain(&self, deadline: Duration) -> DrainReport {
         let frame = CloseFrame::new(CloseFrame::NORMAL, "");
         self.drain_with(deadline, frame).await
     }
 
-    /// Drains, then closes with this frame: a server that goes away says 1001.
+    /// Drains, then closes with this frame, such as 1001 for a server that goes away.
     ///
     /// # Cancel safety
     /// As for [`drain`](Self::drain).
@@ -298,8 +296,8 @@ impl<P: Protocol> Link<P> {
         self.shared.inbox.report().unwrap_or_default()
     }
 
-    /// Leaves a call for the task. If there is no room yet, it returns what waits for it: boxed,
-    /// because hardly any call needs it, and it would make the futures of all of them larger.
+    /// Queues a call for the task. If there is no room yet, returns a future that waits for it:
+    /// boxed, because calls rarely need it and it would enlarge all their futures.
     fn submit(
         &self,
         call: Completer<P>,
@@ -322,7 +320,7 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// How a call ends that finds the queue closed.
+    /// Returns how a call ends if the queue is closed.
     fn never_sent(&self) -> Outcome<P> {
         let ended = self.state().ended().cloned();
         Err(CallError::Closed {

@@ -1,7 +1,7 @@
-//! [`Inbox`]: what handles and callers leave for the connection's task.
+//! [`Inbox`]: what handles and callers queue for the connection's task.
 //!
-//! One lock and one waker for all of it: the task looks once per turn, and however much is left
-//! for it between two turns wakes it once.
+//! One lock and one waker for everything: the task looks once per turn, and any number of entries
+//! between two turns wakes it once.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,23 +18,23 @@ use crate::error::Refused;
 use crate::message::CloseFrame;
 use crate::net::queue::remember;
 
-/// Room for more commands than these is given back when none waits.
+/// Memory for more commands than this is given back when none waits.
 const KEPT: usize = 64;
 
-/// What a command works on, while there is a connection.
+/// The target of a command while there is a connection.
 pub(super) struct Serving<'a, P: Protocol> {
     pub(super) machine: &'a mut P::Machine,
     pub(super) now: Instant,
 }
 
-/// Work on the machine.
+/// A closure that runs on the machine.
 pub(super) type Work<P> = Box<dyn FnOnce(Result<Serving<'_, P>, Refused>) + Send>;
 
-/// What the task is asked to do, in order.
+/// A command for the task, in order.
 pub(super) enum Command<P: Protocol> {
     /// Start this call.
     Call(Completer<P>),
-    /// Anything else. It runs during a drain too, so that what is open can be answered.
+    /// Anything else. It also runs during a drain, to answer open requests.
     Work(Work<P>),
 }
 
@@ -52,7 +52,7 @@ impl<P: Protocol> Command<P> {
 pub(super) struct Orders {
     pub(super) close: Option<CloseFrame>,
     pub(super) drain: Option<(Duration, CloseFrame)>,
-    /// Dial now, if this is still the generation of the line that is up (or none is).
+    /// Dial now, if this is still the generation of the current connection (or there is none).
     pub(super) redial: Option<u64>,
     pub(super) abort: bool,
 }
@@ -61,15 +61,15 @@ pub(super) struct Orders {
 pub(super) struct Found<C> {
     /// `None` on all but a few turns.
     pub(super) orders: Option<Box<Orders>>,
-    /// Calls whose callers went away.
+    /// Calls whose callers are gone.
     pub(super) abandoned: Vec<C>,
-    /// The last handle is gone, so no command follows those that are there.
+    /// Whether the last handle is gone, so that no further command can come.
     pub(super) orphaned: bool,
 }
 
 pub(super) struct Inbox<P: Protocol> {
     state: Mutex<State<P>>,
-    /// A permit for each command that may still be left here.
+    /// One permit for each further command.
     room: Semaphore,
 }
 
@@ -79,14 +79,14 @@ struct State<P: Protocol> {
     orders: Option<Box<Orders>>,
     report: Option<DrainReport>,
     handles: usize,
-    /// The task takes nothing more.
+    /// Whether the task accepts nothing more.
     closed: bool,
-    /// The task, unless something has woken it since its last look.
+    /// The task's waker, unless the task was woken since its last look.
     task: Option<Waker>,
 }
 
 impl<P: Protocol> Inbox<P> {
-    /// For one handle and at most so many commands.
+    /// Creates an inbox for one handle and at most `max_commands` commands.
     pub(super) fn new(max_commands: usize) -> Self {
         Self {
             state: Mutex::new(State {
@@ -106,7 +106,7 @@ impl<P: Protocol> Inbox<P> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a command if there is room now; else it comes back, with the reason.
+    /// Queues a command if there is room now; otherwise returns it with the reason.
     pub(super) fn try_leave(&self, command: Command<P>) -> Result<(), (Command<P>, Refused)> {
         match self.room.try_acquire() {
             Ok(permit) => {
@@ -119,7 +119,7 @@ impl<P: Protocol> Inbox<P> {
         }
     }
 
-    /// Leaves a command once there is room. It comes back if nobody takes it any more.
+    /// Queues a command once there is room. Returns it if the task has closed the queue.
     pub(super) async fn leave(&self, command: Command<P>) -> Result<(), Command<P>> {
         match self.room.acquire().await {
             Ok(permit) => {
@@ -151,7 +151,7 @@ impl<P: Protocol> Inbox<P> {
         wake(self.lock());
     }
 
-    /// The caller of this call went away.
+    /// Notes that the caller of this call is gone.
     pub(super) fn abandon(&self, call: P::Call) {
         let mut state = self.lock();
         if !state.closed {
@@ -164,7 +164,7 @@ impl<P: Protocol> Inbox<P> {
         self.lock().handles += 1;
     }
 
-    /// Adds a handle unless there is none any more: what has been given up does not come back.
+    /// Adds a handle, unless there is none left: a link that has been given up stays closed.
     pub(super) fn revive(&self) -> bool {
         let mut state = self.lock();
         let lives = state.handles > 0;
@@ -188,7 +188,7 @@ impl<P: Protocol> Inbox<P> {
         self.lock().report
     }
 
-    /// Takes what is there, the commands to the end of `commands`, and asks to be woken for more.
+    /// Takes everything, appends the commands to `commands`, and registers to be woken for more.
     pub(super) fn poll_take(
         &self,
         cx: &Context<'_>,
@@ -208,14 +208,14 @@ impl<P: Protocol> Inbox<P> {
         }
     }
 
-    /// So many commands were carried out: as many may follow.
+    /// Frees the room of this many commands that were run.
     pub(super) fn make_room(&self, commands: usize) {
         if commands > 0 {
             self.room.add_permits(commands);
         }
     }
 
-    /// Takes nothing more, and gives back what nobody will take.
+    /// Closes the inbox and returns the commands that are left.
     pub(super) fn close(&self) -> VecDeque<Command<P>> {
         let mut state = self.lock();
         state.closed = true;
@@ -233,7 +233,7 @@ impl<P: Protocol> fmt::Debug for Inbox<P> {
     }
 }
 
-/// Wakes the task, unless that has been done.
+/// Wakes the task, unless it was woken already.
 fn wake<P: Protocol>(mut state: MutexGuard<'_, State<P>>) {
     let task = state.task.take();
     drop(state);
@@ -242,7 +242,7 @@ fn wake<P: Protocol>(mut state: MutexGuard<'_, State<P>>) {
     }
 }
 
-/// Frees what a burst of commands needed.
+/// Frees the memory of a burst of commands.
 pub(super) fn tidy<T>(commands: &mut VecDeque<T>) {
     if commands.is_empty() && commands.capacity() > KEPT {
         *commands = VecDeque::new();

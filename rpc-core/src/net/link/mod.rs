@@ -1,4 +1,4 @@
-//! [`Link`]: level 3, written once for all protocols: commands, waiters, events, reconnects.
+//! [`Link`]: level 3 for all protocols: commands, calls, events, reconnects.
 
 mod call;
 mod events;
@@ -32,49 +32,50 @@ use crate::machine::Machine;
 use crate::message::CloseFrame;
 use crate::reconnect::ReconnectPolicy;
 
-/// What a protocol gives to a [`Link`].
+/// The protocol of a [`Link`].
 pub trait Protocol: Send + Sized + 'static {
     /// The machine of one connection.
     type Machine: Machine + Send;
     /// The id of a call or stream on one connection.
     type Call: Copy + Eq + Hash + fmt::Debug + Send + 'static;
-    /// What a call gives when it succeeds.
+    /// The value of a successful call.
     type Value: Send + 'static;
-    /// What the peer says when it refuses a call.
+    /// The peer's error when it refuses a call.
     type Remote: Send + 'static;
-    /// What a stream gives before its end. Protocols without streams use
+    /// An item of a stream before its end. Protocols without streams use
     /// [`std::convert::Infallible`].
     type Item: Send + 'static;
-    /// What the application has to know.
+    /// An event for the application.
     type Event: Send + 'static;
 
-    /// Builds the machine for a fresh connection, from whatever is kept between connections.
+    /// Creates the machine for a fresh connection from the state that is kept between connections.
     /// `entropy` is fresh randomness for ids.
     fn open(&mut self, now: Instant, entropy: u64) -> Self::Machine;
 
-    /// Sorts one event of the machine.
+    /// Decides what an event of the machine means.
     fn classify(&mut self, event: <Self::Machine as Machine>::Event) -> LinkAction<Self>;
 
-    /// Tells the machine to close with this frame, after what is queued.
+    /// Tells the machine to close with this frame after the queued frames.
     fn close(machine: &mut Self::Machine, frame: CloseFrame, now: Instant);
 
-    /// The caller of this call went away: forget it, and cancel it at the peer if possible.
+    /// Removes a call whose caller is gone, and cancels it at the peer if possible.
     fn cancel(machine: &mut Self::Machine, call: Self::Call, now: Instant);
 
-    /// Brings the machine what the application has left for it in places of the protocol's own, such
-    /// as a queue with a bound of its own. Called in every turn of the connection's task before it
-    /// writes, unless the connection is closing; [`Link::wake`] asks for a turn.
+    /// Passes the machine what the application has left in places of the protocol's own, such as a
+    /// queue with its own limit. Called in every turn of the connection's task before it writes,
+    /// unless the connection is closing; [`Link::wake`] requests a turn.
     fn before_write(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
 
-    /// Calls that a drain waits for: ours in flight, or the peer's unanswered.
+    /// Returns the number of calls that a drain waits for: this side's in flight, or the peer's
+    /// unanswered.
     fn in_flight(machine: &Self::Machine) -> usize;
 
-    /// About how many bytes an event holds, for the queue's byte bound.
+    /// Returns about how many bytes an event holds, for the queue's byte limit.
     fn weight(_event: &Self::Event) -> usize {
         size_of::<Self::Event>()
     }
 
-    /// About how many bytes a stream item holds.
+    /// Returns about how many bytes a stream item holds.
     fn item_weight(_item: &Self::Item) -> usize {
         size_of::<Self::Item>()
     }
@@ -95,69 +96,68 @@ pub type Outcome<P> = Result<<P as Protocol>::Value, CallError<<P as Protocol>::
 )]
 #[non_exhaustive]
 pub enum LinkAction<P: Protocol> {
-    /// The handshake has finished; the event, if any, goes to the application, ahead of the queue's
-    /// bound.
+    /// The handshake has finished. The event, if any, goes to the application, exempt from the
+    /// queue's limit.
     Ready(Option<P::Event>),
-    /// A call has ended.
+    /// A call ended.
     Reply(P::Call, Outcome<P>),
-    /// A stream has given an item.
+    /// An item of a stream.
     Item(P::Call, P::Item),
-    /// For the application.
+    /// An event for the application.
     Event(P::Event),
     /// The connection is over.
     Closed(CloseReason),
-    /// Nobody needs to know.
+    /// No effect.
     Ignore,
 }
 
-/// Where a link stands.
+/// The state of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkState {
-    /// A connection is being made, or its handshake is under way.
+    /// The connection is being established, or its handshake is in progress.
     Connecting {
-        /// Which attempt since the last success; 0 is the first.
+        /// The number of the attempt since the last success; 0 is the first.
         attempt: u32,
     },
-    /// The handshake has finished. In a [`drain`](Link::drain) too: new calls are refused then, and
-    /// commands run.
+    /// The handshake has finished. Also the state during a [`drain`](Link::drain): new calls are
+    /// refused then, and commands run.
     Ready {
         /// Counts the successful connections of this link, from 1.
         generation: u64,
     },
-    /// A connection that was ready has ended for this side, by a Close or because the peer broke the
-    /// rules, and calls are refused; the line stays up for the last words. One of the states below
-    /// follows.
+    /// A ready connection is closing, by a Close or because the peer violated the protocol. Calls
+    /// are refused; the connection stays up for its last frames. One of the states below follows.
     Closing,
     /// The connection was lost, or an attempt failed; another attempt follows.
     Lost {
-        /// Why.
+        /// The reason.
         cause: CloseReason,
-        /// How long until the next attempt.
+        /// The delay until the next attempt.
         retry_in: Duration,
-        /// Whether the backoff's attempts were used up and start again.
+        /// Whether the backoff used up its attempts and starts again.
         exhausted: bool,
     },
     /// The connection was lost and no attempt follows. Final.
     GaveUp {
-        /// Why.
+        /// The reason.
         cause: CloseReason,
     },
-    /// Closed by this side, or the connection of a link that does not dial has ended. Final.
+    /// This side closed the link, or the connection of a link that does not dial has ended. Final.
     Closed {
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }
 
 impl LinkState {
-    /// Whether calls can be made.
+    /// Returns whether calls can be made.
     #[must_use]
     pub const fn is_ready(&self) -> bool {
         matches!(self, Self::Ready { .. })
     }
 
-    /// The reason, in a final state.
+    /// Returns the reason, in a final state.
     #[must_use]
     pub const fn ended(&self) -> Option<&CloseReason> {
         match self {
@@ -167,7 +167,7 @@ impl LinkState {
     }
 }
 
-/// What a link tells the application, in order.
+/// An event of a link, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkEvent<E> {
@@ -175,17 +175,17 @@ pub enum LinkEvent<E> {
     Event(E),
     /// The link's state has changed.
     State(LinkState),
-    /// This many events were dropped here, because they were not taken as fast as they came.
+    /// This many events were dropped here because they were not taken in time.
     Lagged(u64),
 }
 
 crate::config! {
-    /// How a [`Link`] behaves.
+    /// The configuration of a [`Link`].
     #[derive(Clone)]
     pub struct LinkConfig {
         /// When to dial again. Default: [`ReconnectPolicy::default`].
         pub reconnect: ReconnectPolicy = ReconnectPolicy::default() => with_reconnect,
-        /// The deadline of one dial, all handshakes below the protocol included. Default 10 s.
+        /// The deadline of one dial, including all handshakes below the protocol. Default 10 s.
         pub connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
         /// The event queue. Default: 1,024 items, 16 MiB, `DropOldest`.
         pub events: QueueConfig = QueueConfig::default() => with_events,
@@ -193,18 +193,18 @@ crate::config! {
         pub streams: QueueConfig = QueueConfig::default().with_policy(LagPolicy::Block {
             deadline: Duration::from_secs(30),
         }) => with_streams,
-        /// Commands that may wait for the connection's task. Default 1,024; 0 counts as 1.
+        /// How many commands may wait for the connection's task. Default 1,024; 0 counts as 1.
         pub max_commands: usize = 1024 => with_max_commands,
-        /// The transport's treatment.
+        /// How the link drives the transport.
         pub driver: DriverConfig = DriverConfig::default(),
-        /// Where call-id seeds and jitter come from; fix it in tests that repeat. Default: the operating
-        /// system.
+        /// The source of call-id seeds and jitter; use a fixed one in reproducible tests. Default:
+        /// the operating system.
         pub entropy: fn() -> u64 = entropy => with_entropy,
     }
 }
 
 impl LinkConfig {
-    /// Sets [`driver`](Self::driver). An observer that was set before stays, unless the driver brings
+    /// Sets [`driver`](Self::driver). Keeps an observer that was set before, unless `driver` has
     /// one.
     #[must_use]
     pub fn with_driver(mut self, mut driver: DriverConfig) -> Self {
@@ -234,7 +234,7 @@ impl fmt::Debug for LinkConfig {
     }
 }
 
-/// Fresh randomness from the operating system.
+/// Returns fresh randomness from the operating system.
 #[must_use]
 pub fn entropy() -> u64 {
     getrandom::u64().unwrap_or_else(|_| {
@@ -247,7 +247,7 @@ pub fn entropy() -> u64 {
 /// A link's three parts: the handle, the events, and the task to spawn.
 pub type Parts<P, D> = (Link<P>, Events<<P as Protocol>::Event>, Connection<P, D>);
 
-/// A link that dials, and dials again when the line is lost.
+/// Creates a link that dials, and dials again when the connection is lost.
 ///
 /// Nothing happens until [`Connection::run`] is polled. Many links may share one configuration in
 /// an [`Arc`].
@@ -262,8 +262,8 @@ pub fn open<P: Protocol, D: Dialer>(
     task::parts(protocol, dialer, config, reconnect)
 }
 
-/// A link over one transport that exists already. It never dials. Give the
-/// configuration in an [`Arc`], so that all connections of a server share it.
+/// Creates a link over one existing transport. It never dials. Pass the configuration in an
+/// [`Arc`], so that all connections of a server share it.
 #[must_use]
 #[allow(
     clippy::type_complexity,
@@ -278,7 +278,7 @@ pub fn over<P: Protocol, T: Transport>(
     task::parts(protocol, given, config.into(), ReconnectPolicy::off())
 }
 
-/// A [`Dialer`] that gives one transport, once.
+/// A [`Dialer`] that returns one transport, once.
 #[derive(Debug)]
 pub struct OnceDialer<T>(Mutex<Option<Box<T>>>);
 

@@ -1,4 +1,4 @@
-//! One connection of a link while it is up: commands in, events out, orders carried out.
+//! One connection of a link while it is up: runs commands and orders, delivers events.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,21 +18,21 @@ use crate::net::queue::Push;
 use crate::net::transport::Transport;
 use crate::timers::later;
 
-/// Most commands run in one wake-up before the line gets its turn.
+/// Most commands per wake-up before the transport gets its turn.
 const COMMAND_BUDGET: usize = 256;
 
-/// Whether and how the application wants this connection to end.
+/// Whether and how the application wants to end this connection.
 enum Stop {
     No,
-    /// Nothing new is taken; calls in flight may end until then.
+    /// Nothing new is accepted; calls in flight may end until the deadline.
     Draining {
         until: Instant,
         at_start: usize,
         frame: CloseFrame,
     },
-    /// A Close is under way.
+    /// A Close is in progress.
     Closing(CloseReason),
-    /// A Close is under way, and a new connection follows at once.
+    /// A Close is in progress, and a new connection follows at once.
     Redialling,
 }
 
@@ -52,12 +52,12 @@ struct Held<P: Protocol> {
     since: Instant,
 }
 
-/// What holds while events are handed out.
+/// The conditions while events are delivered.
 #[derive(Clone, Copy)]
 struct Turn {
     now: Instant,
     generation: u64,
-    /// The line is gone.
+    /// Whether the transport is gone.
     is_gone: bool,
 }
 
@@ -67,20 +67,20 @@ pub(super) struct Session<'a, P: Protocol, T> {
     protocol: &'a mut P,
     front: &'a mut Front<P>,
     waiters: Waiters<P>,
-    /// In a box, because an event may be large and hardly one ever waits.
+    /// Boxed, because an event may be large and rarely waits.
     held: Option<Box<Held<P>>>,
     reason: Option<CloseReason>,
     stop: Stop,
     ready: bool,
-    /// The application was told that the connection is closing.
+    /// Whether the application knows that the connection is closing.
     closing_told: bool,
-    /// The machine was told something while its events were handed out.
+    /// Whether the machine was changed while its events were delivered.
     touched: bool,
-    /// The peer answers no ping, so it will not answer a Close either.
+    /// Whether the peer answers no ping, and so will not answer a Close either.
     is_dead: bool,
-    /// Events were not taken for too long: those that still come have nowhere to go.
+    /// Whether events were not taken for too long, so that further ones are dropped.
     overrun: bool,
-    /// For the deadlines of `stop` and `held`; made when one of them wants it first.
+    /// The timer for the deadlines of `stop` and `held`; created on first use.
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
@@ -107,12 +107,12 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
     }
 
-    /// Whether the handshake has finished.
+    /// Returns whether the handshake has finished.
     pub(super) const fn is_ready(&self) -> bool {
         self.ready
     }
 
-    /// Ends what is left; whether the handshake had finished, and what follows.
+    /// Ends the remaining calls. Returns whether the handshake had finished, and what follows.
     pub(super) fn end(mut self, reason: &CloseReason) -> (bool, After) {
         self.waiters.fail_all(reason);
         let after = match self.stop {
@@ -198,8 +198,8 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         Poll::Pending
     }
 
-    /// A machine that has ended refuses calls, although its line may stay up for its last words. Once
-    /// the line is gone the next state says so.
+    /// Reports a machine that has ended and refuses calls, although its connection may stay up for
+    /// its last frames. Once the connection is gone the next state reports it.
     fn note_closing(&mut self) {
         let is_closing = self.driver.machine().is_closed() && !self.driver.is_gone();
         if self.ready && is_closing && !std::mem::replace(&mut self.closing_told, true) {
@@ -259,7 +259,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         P::close(self.driver.machine_mut(), frame, now);
     }
 
-    /// Carries out what waits, within the budget; true if more waits.
+    /// Runs the waiting commands, within the budget; returns `true` if more wait.
     fn run_commands(&mut self, now: Instant) -> bool {
         let commands = self.front.commands.len().min(COMMAND_BUDGET);
         for _ in 0..commands {
@@ -297,7 +297,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
     }
 
-    /// Ends a drain whose calls have ended or whose deadline has passed; true if it did.
+    /// Ends a drain whose calls have ended or whose deadline has passed; returns whether it did.
     fn drain_step(&mut self, now: Instant) -> bool {
         let Stop::Draining { until, frame, .. } = &self.stop else {
             return false;
@@ -310,7 +310,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         true
     }
 
-    /// Hands out the machine's events in order, until one has to wait for room.
+    /// Delivers the machine's events in order, until one has to wait for room.
     fn deliver(&mut self, cx: &mut Context<'_>, turn: Turn) {
         if let Some(held) = self.held.take() {
             let Held { sorted, since } = *held;
@@ -326,8 +326,8 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
     }
 
-    /// Hands an event out; false if it has to wait for room. Once the line is gone none waits: few
-    /// are left, and the ends of all calls are among them.
+    /// Delivers an event; returns `false` if it has to wait for room. Once the connection is gone
+    /// none waits: few are left, and the ends of all calls are among them.
     fn offer(
         &mut self,
         cx: &mut Context<'_>,
@@ -399,7 +399,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
     }
 
-    /// A queue had no room for too long.
+    /// Handles a queue that had no room for too long.
     fn overflow(&mut self, sorted: &LinkAction<P>, now: Instant) {
         match sorted {
             LinkAction::Item(call, _) => self.end_stream(*call, now),
@@ -407,7 +407,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
     }
 
-    /// A full stream of one call ends that stream, not the connection.
+    /// Ends the stream of one call because its queue is full; the connection goes on.
     fn end_stream(&mut self, call: P::Call, now: Instant) {
         self.touched = true;
         let reason = CloseReason::SlowConsumer;

@@ -1,4 +1,4 @@
-//! [`StateWatch`]: where a link stands, for whoever asks.
+//! [`StateWatch`]: the state of a link, for everyone who asks.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,10 +6,10 @@ use tokio::sync::watch;
 
 use super::LinkState;
 
-/// Where a link stands.
+/// The state of a link.
 ///
-/// The channel on which changes are awaited is larger than all the rest, and the accepted
-/// connections of a server hardly ever need it: it is there only while somebody waits.
+/// The channel to await changes is larger than everything else here, and the accepted connections
+/// of a server rarely need it: it exists only while a task waits.
 #[derive(Debug)]
 pub(super) struct StateWatch {
     now: Mutex<Now>,
@@ -19,7 +19,7 @@ pub(super) struct StateWatch {
 struct Now {
     state: LinkState,
     watched: Option<watch::Sender<LinkState>>,
-    /// Nothing changes any more.
+    /// Whether the state is final.
     is_final: bool,
 }
 
@@ -54,7 +54,7 @@ impl StateWatch {
         now.state = state;
     }
 
-    /// The state is final: whoever waits for another one is told that none comes.
+    /// Marks the state as final, which ends all waits.
     pub(super) fn finish(&self) {
         let mut now = self.lock();
         now.is_final = true;
@@ -73,7 +73,7 @@ impl StateWatch {
         receiver
     }
 
-    /// Waits until `find` finds something. `None` if the link ends before.
+    /// Waits until `find` returns a value. `None` if the link ends first.
     pub(super) async fn wait<R>(&self, mut find: impl FnMut(&LinkState) -> Option<R>) -> Option<R> {
         if let Some(found) = find(&self.lock().state) {
             return Some(found);

@@ -51,45 +51,45 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
     (Link::new(shared), Events::new(events), connection)
 }
 
-/// The connection itself and all its successors. Spawn [`run`](Self::run).
+/// The task of a connection and its successors. Spawn [`run`](Self::run).
 ///
 /// Dropping it ends every call with [`CloseReason::TaskGone`].
 pub struct Connection<P: Protocol, D: Dialer> {
     protocol: P,
     dialer: D,
     front: Front<P>,
-    /// `None` if a lost line is not followed by another.
+    /// `None` if the link does not reconnect.
     reconnector: Option<Box<Reconnector>>,
     generation: u64,
     attempt: u32,
 }
 
-/// What faces the application.
+/// The side that faces the application.
 pub(super) struct Front<P: Protocol> {
-    /// Taken out of the inbox and not yet carried out.
+    /// Taken out of the inbox and not yet run.
     pub(super) commands: VecDeque<Command<P>>,
     pub(super) events: Producer<LinkEvent<P::Event>>,
     pub(super) shared: Arc<Shared<P>>,
 }
 
-/// The driver of one line. In a box of its own, which goes with the line: in the task's future it
-/// would lie there several times over, once for each step on its way into the session.
+/// The driver of one connection. Boxed, because in the task's future it would take space several
+/// times, once for each step on its way into the session.
 type LineDriver<P, D> = Box<Driver<<P as Protocol>::Machine, <D as Dialer>::Transport>>;
 
 /// Why an offline wait ended.
 enum Offline<T> {
     Done(T),
-    /// Stop for good.
+    /// The link ends.
     Stop(CloseReason),
-    /// Do not wait any longer.
+    /// Dial now.
     Redial,
 }
 
 impl<P: Protocol, D: Dialer> Connection<P, D> {
-    /// Connects, serves, reconnects, until the link is closed or gives up. Returns the reason.
+    /// Connects, serves and reconnects until the link is closed or gives up. Returns the reason.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the line without a closing handshake; every call ends.
+    /// Dropping the future drops the connection without a closing handshake; every call ends.
     ///
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
@@ -106,7 +106,8 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         work.instrument(span)
     }
 
-    /// One line, from its dial to the wait before the next. The final state, if there is no next.
+    /// Runs one connection, from its dial to the wait before the next one. Returns the final state
+    /// if there is no next one.
     async fn line(&mut self) -> Option<LinkState> {
         self.set_state(LinkState::Connecting {
             attempt: self.attempt,
@@ -151,7 +152,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         }
     }
 
-    /// Dials, and puts a fresh machine on the line.
+    /// Dials, and creates a driver with a fresh machine.
     async fn connect(&mut self) -> Offline<Result<LineDriver<P, D>, DialError>> {
         let after = self.front.shared.config.connect_timeout;
         // In boxes, this and the pause between two lines: the task's future would keep their places
@@ -210,7 +211,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         self.front.set_state(state);
     }
 
-    /// The final state: nothing more comes.
+    /// Sets the final state.
     fn end(mut self, state: LinkState) -> CloseReason {
         let reason = state.ended().cloned().unwrap_or(CloseReason::TaskGone);
         // First, so that whoever finds the queue closed finds the reason too.
@@ -223,7 +224,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     }
 }
 
-/// However the task ends, a panic included, nobody is left to believe that it goes on.
+/// Marks the link closed however the task ends, also by a panic.
 impl<P: Protocol> Drop for Front<P> {
     fn drop(&mut self) {
         if !self.shared.state.is_ended() {
@@ -242,14 +243,14 @@ impl<P: Protocol> Front<P> {
         self.shared.state.set(state);
     }
 
-    /// Takes no more commands; those that were not carried out.
+    /// Closes the queue and returns the commands that were not run.
     fn close(&mut self) -> impl Iterator<Item = Command<P>> + use<P> {
         let mut left = std::mem::take(&mut self.commands);
         left.append(&mut self.shared.inbox.close());
         left.into_iter()
     }
 
-    /// Waits for `work` without a connection: commands are refused, orders are heard.
+    /// Waits for `work` without a connection: refuses commands and handles orders.
     async fn offline<F: Future>(&mut self, work: F) -> Offline<F::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| {

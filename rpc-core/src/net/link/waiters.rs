@@ -1,4 +1,4 @@
-//! [`Waiters`]: who waits for which call on the current connection.
+//! [`Waiters`]: the callers that wait for calls on the current connection.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -15,8 +15,8 @@ pub(super) struct Waiters<P: Protocol> {
     calls: HashMap<P::Call, Completer<P>, BuildHasherDefault<IdHasher>>,
 }
 
-/// Mixes the bits of an id by one multiplication. The ids are those of our own machine, so nobody
-/// can choose them to collide.
+/// Mixes the bits of an id by one multiplication. The machine chooses the ids, so a peer cannot
+/// make them collide.
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -42,7 +42,7 @@ impl Hasher for IdHasher {
     }
 }
 
-/// What became of a stream's item.
+/// The result of pushing an item to a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
     Done,
@@ -62,19 +62,19 @@ impl<P: Protocol> Waiters<P> {
         self.calls.insert(call, caller);
     }
 
-    /// Ends a call. A call without a waiter (its caller went away) is ignored.
+    /// Ends a call. Ignores a call without a waiter, whose caller is gone.
     pub(super) fn complete(&mut self, call: P::Call, outcome: Outcome<P>) {
         if let Some(caller) = self.calls.remove(&call) {
             caller.complete(outcome);
         }
     }
 
-    /// Forgets a call whose caller went away; false if it had ended already.
+    /// Removes a call whose caller is gone; returns `false` if it had ended already.
     pub(super) fn forget(&mut self, call: P::Call) -> bool {
         self.calls.remove(&call).is_some()
     }
 
-    /// Whether a stream has room for an item. A call without a waiter always has.
+    /// Returns ready when a stream has room for an item. A call without a waiter always has.
     pub(super) fn poll_room(&self, call: P::Call, cx: &mut Context<'_>) -> Poll<()> {
         match self.items(call) {
             Some(items) => items.poll_room(cx),
@@ -82,12 +82,12 @@ impl<P: Protocol> Waiters<P> {
         }
     }
 
-    /// The longest wait for room.
+    /// Returns the longest wait for room.
     pub(super) fn block_deadline(&self, call: P::Call) -> Option<Duration> {
         self.items(call).and_then(Producer::block_deadline)
     }
 
-    /// Gives a stream an item.
+    /// Pushes an item to a stream.
     pub(super) fn push(&self, call: P::Call, item: P::Item) -> Pushed {
         let weight = P::item_weight(&item);
         match self.items(call).map(|items| items.push(item, weight)) {
@@ -96,7 +96,7 @@ impl<P: Protocol> Waiters<P> {
         }
     }
 
-    /// Ends whatever is left: the safety net behind the machine's own duty.
+    /// Ends all remaining calls, in case the machine did not.
     pub(super) fn fail_all(&mut self, reason: &CloseReason) {
         for (_, caller) in self.calls.drain() {
             caller.complete(Err(CallError::Closed {

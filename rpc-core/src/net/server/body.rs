@@ -1,4 +1,4 @@
-//! [`Body`]: the body of an answer, whole or streamed.
+//! [`Body`]: the body of a reply, whole or streamed.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use hyper::body::{Frame, SizeHint};
 
-/// The body of an answer to a plain HTTP request.
+/// The body of the reply to a plain HTTP request.
 pub struct Body(Kind);
 
 enum Kind {
@@ -18,12 +18,12 @@ enum Kind {
 }
 
 impl Body {
-    /// A body that is sent piece by piece, each as soon as the stream gives it, and ends with the
-    /// stream.
+    /// Creates a body that is sent piece by piece, each as soon as the stream yields it, and ends
+    /// with the stream.
     ///
-    /// The stream is dropped as soon as the peer has hung up, also while it gives nothing, and when
-    /// the peer has [taken nothing for too long](super::ServerLimits::write_timeout). It is not
-    /// asked for more than the peer takes.
+    /// The stream is dropped as soon as the peer disconnects, also while it yields nothing, and
+    /// when the peer has [taken nothing for too long](super::ServerLimits::write_timeout). It is
+    /// polled only as fast as the peer takes data.
     #[must_use]
     pub fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Kind::Streamed(Box::pin(pieces)))
@@ -61,7 +61,7 @@ impl fmt::Debug for Body {
     }
 }
 
-/// The pieces of the body, for another HTTP server that is to send it.
+/// The pieces of the body, to send through another HTTP server.
 impl Stream for Body {
     type Item = Bytes;
 
@@ -76,7 +76,7 @@ impl Stream for Body {
     }
 }
 
-/// A [`Body`] as hyper takes it.
+/// A [`Body`] in the form that hyper takes.
 pub(super) struct Sent(pub(super) Body);
 
 impl hyper::body::Body for Sent {

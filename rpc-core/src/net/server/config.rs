@@ -22,41 +22,41 @@ type HttpFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 type HttpHook = dyn Fn(Request<Bytes>, SocketAddr) -> HttpFuture + Send + Sync;
 
 crate::config! {
-    /// What one server lets its peers use up. All bounds are on by default.
+    /// The limits of one server on its peers. All are on by default.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ServerLimits {
-        /// Most connections at once. For a further one the oldest connection whose request is not
-        /// complete makes room; if there is none, it gets status 503. Peers that are not
-        /// [served](super::PeerPolicy) do not count, and get their 403 in any case. Default 1,024.
+        /// Most connections at once. Beyond it, the oldest connection whose request is not complete
+        /// makes room; if there is none, the new one gets status 503. Peers that are not
+        /// [served](super::PeerPolicy) do not count, and always get 403. Default 1,024.
         pub max_connections: usize = 1_024 => with_max_connections,
-        /// Most connections of one IP address at once. A further one is treated as one over
-        /// [`max_connections`](Self::max_connections), where only connections of its address make room.
-        /// Default `None`: no limit for a server that only this machine can reach, else a quarter of
-        /// [`max_connections`](Self::max_connections). `Some(usize::MAX)` is no limit: right behind a
-        /// proxy, whose address all connections have.
+        /// Most connections of one IP address at once. Beyond it, an older connection of the same
+        /// address makes room, as for [`max_connections`](Self::max_connections). Default `None`: no
+        /// limit for a server that only this machine can reach, otherwise a quarter of
+        /// [`max_connections`](Self::max_connections). `Some(usize::MAX)` is no limit: right behind
+        /// a proxy, whose address all connections have.
         pub max_connections_per_ip: Option<usize> = None => with_max_connections_per_ip,
-        /// Most WebSockets at once, from the answer to the upgrade request to the end of the handler; a
-        /// further upgrade gets status 503. Plain requests go on. Default none, other than
-        /// [`max_connections`](Self::max_connections).
+        /// Most WebSockets at once, from the reply to the upgrade request to the end of the
+        /// handler. Beyond it, an upgrade gets status 503; plain requests go on. Default none,
+        /// other than [`max_connections`](Self::max_connections).
         pub max_websockets: Option<usize> = None => with_max_websockets,
         /// How long a peer may take to send the header of its request. Default 10 s.
         pub header_timeout: Duration = Duration::from_secs(10) => with_header_timeout,
-        /// How long everything before the handler may take: TLS, the request, the answer. Default
-        /// 15 s.
+        /// How long everything before the handler may take: TLS, the request, the reply.
+        /// Default 15 s.
         pub handshake_timeout: Duration = Duration::from_secs(15) => with_handshake_timeout,
         /// Largest request header in bytes; a larger one gets status 431. Default 16 KiB.
         pub max_header_bytes: usize = 16 * 1024 => with_max_header_bytes,
         /// Largest body of a plain request in bytes; a larger one gets status 413. Default 1 MiB.
         pub max_body_bytes: usize = 1024 * 1024 => with_max_body_bytes,
-        /// How long a peer may take nothing of an answer that waits for it; then it is hung up on.
-        /// Default 30 s.
+        /// How long a peer may take nothing of a reply that waits for it, before it is
+        /// disconnected. Default 30 s.
         pub write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
     }
 }
 
 impl ServerLimits {
-    /// Settles [`max_connections_per_ip`](Self::max_connections_per_ip) for a server that listens on
-    /// `local` and serves `peers`.
+    /// Resolves [`max_connections_per_ip`](Self::max_connections_per_ip) for a server that listens
+    /// on `local` and serves `peers`.
     pub(super) fn for_bind(mut self, local: SocketAddr, peers: PeerPolicy) -> Self {
         let here = local.ip().to_canonical().is_loopback() || peers != PeerPolicy::Any;
         if !here {
@@ -73,7 +73,7 @@ impl ServerLimits {
 pub enum UpgradeDecision {
     /// Upgrade.
     Accept {
-        /// The subprotocol to select. It must be one that the client offers; another is left out.
+        /// The subprotocol to select. It is ignored unless the client offers it.
         subprotocol: Option<String>,
     },
     /// Answer with this status instead.
@@ -110,7 +110,7 @@ impl UpgradeDecision {
     }
 }
 
-/// Does not print the subprotocol: some protocols carry a token there.
+/// Prints no subprotocol: some protocols carry a token there.
 impl fmt::Debug for UpgradeDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -126,16 +126,16 @@ impl fmt::Debug for UpgradeDecision {
     }
 }
 
-/// How a [`Server`](super::Server) behaves.
+/// The configuration of a [`Server`](super::Server).
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct HttpConfig {
-    /// Bounds on connections, times and sizes before the upgrade.
+    /// Limits on connections, times and sizes before the upgrade.
     pub limits: ServerLimits,
     /// Who may connect, and from which web pages.
     pub guards: Guards,
-    /// Limits and buffers of the upgraded connections. Of its subprotocols the first one that the
-    /// client offers is selected, unless a hook decides. Headers and deadline are not used.
+    /// Limits and buffers of the upgraded connections. Selects the first of its subprotocols that
+    /// the client offers, unless a hook decides. Headers and deadline are not used.
     pub ws: WsConfig,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<TlsAcceptor>,
@@ -175,16 +175,16 @@ impl HttpConfig {
         self
     }
 
-    /// Upgrades on this path, for example `/rpc.ws`. May be called again for further paths; without
-    /// a call, every path upgrades.
+    /// Upgrades on this path, for example `/rpc.ws`. Call it again for further paths; without a
+    /// call, every path upgrades.
     #[must_use]
     pub fn with_path(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());
         self
     }
 
-    /// Decides about every upgrade after the guards let it through: authenticate by header or
-    /// subprotocol here. What the hook puts into the extensions reaches the handler.
+    /// Decides about every upgrade that passed the guards: authenticate by header or subprotocol
+    /// here. The handler receives what the hook puts into the extensions.
     #[must_use]
     pub fn with_on_upgrade(
         mut self,
@@ -195,9 +195,9 @@ impl HttpConfig {
     }
 
     /// Answers plain HTTP requests. Without it, a GET on an upgrade path gets 426 with an
-    /// explanation, and everything else 404. The answer has to be there within
-    /// [`handshake_timeout`](ServerLimits::handshake_timeout), and taken unless it is
-    /// [streamed](Body::stream).
+    /// explanation, and everything else 404. The reply has to be ready within
+    /// [`handshake_timeout`](ServerLimits::handshake_timeout), and taken by the peer in that time
+    /// unless it is [streamed](Body::stream).
     #[must_use]
     pub fn with_http<F, R, B>(mut self, service: F) -> Self
     where

@@ -26,29 +26,29 @@ use super::write_timeout::WriteTimeout;
 use crate::net::Cancellation;
 use crate::net::ws::{Handshake, Role, Socket, WsStream};
 
-/// How long a connection that was answered may take to hang up.
+/// How long a connection that was answered may take to close.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long the bytes of a request that are here already may take to be read, once the server ends.
+/// How long the server reads a request that has already arrived, once it shuts down.
 const GRACE: Duration = Duration::from_millis(50);
 /// A year: hyper adds the deadline to its clock and panics beyond the clock's range.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The smallest buffer that hyper takes.
 const SMALLEST_BUFFER: usize = 8 * 1024;
 
-/// An upgraded connection, as the handler gets it.
+/// An upgraded connection, as the handler receives it.
 #[non_exhaustive]
 pub struct Accepted {
     /// The WebSocket. Its [`handshake`](WsStream::handshake) names the selected subprotocol.
     pub socket: WsStream,
     /// The peer's address.
     pub peer: SocketAddr,
-    /// The head of the upgrade request, with what the upgrade hook put into the extensions. The
-    /// headers of the handshake itself (`Connection`, `Upgrade`, `Sec-WebSocket-Key` and
-    /// `Sec-WebSocket-Version`) are gone by now.
+    /// The head of the upgrade request, with the extensions of the upgrade hook. The headers of the
+    /// handshake itself (`Connection`, `Upgrade`, `Sec-WebSocket-Key` and `Sec-WebSocket-Version`)
+    /// are removed.
     pub parts: Parts,
-    /// Given when the server drains: say goodbye and return.
+    /// Cancelled when the server drains: say goodbye and return.
     pub cancellation: Cancellation,
-    /// The connection's place among the WebSockets, which it has until the handler's future is over.
+    /// The connection's place among the WebSockets, held until the handler's future ends.
     pub permit: Permit,
 }
 
@@ -63,8 +63,8 @@ impl fmt::Debug for Accepted {
     }
 }
 
-/// Serves one connection to its end: to the upgrade, then with the handler. Each of the two has
-/// memory of its own, so that a connection does not keep what its opening took. Not an `async fn`,
+/// Serves one connection to its end: up to the upgrade, then with the handler. Each part has memory
+/// of its own, so that a connection does not keep the memory of its opening. Not an `async fn`,
 /// which would hold its arguments a second time.
 pub(super) fn serve<H, F>(
     opening: Opening,
@@ -91,7 +91,7 @@ where
     }
 }
 
-/// Everything before the handler, within its deadline. `None` if there is nothing to handle.
+/// Runs everything before the handler, within its deadline. `None` if there is nothing to handle.
 async fn open(
     shared: Arc<Shared>,
     tcp: TcpStream,
@@ -135,7 +135,7 @@ async fn open(
     Some((accepted, agreed.permit, slot))
 }
 
-/// TLS and the request. `None` if the connection ended as plain HTTP.
+/// Runs TLS and the request. `None` if the connection ended as plain HTTP.
 async fn exchange(
     shared: &Arc<Shared>,
     tcp: TcpStream,
@@ -224,8 +224,8 @@ async fn exchange(
     None
 }
 
-/// A server that ends does not wait for the rest of a request, but for what is here already.
-/// Pending for ever once all of it is: then there will be an answer.
+/// Waits, during a shutdown, only for the part of a request that has already arrived. Pending
+/// forever once the whole request is there, because it will be answered.
 async fn half_a_request(opening: &Opening) {
     sleep(GRACE).await;
     if opening.is_finished() {
@@ -233,15 +233,15 @@ async fn half_a_request(opening: &Opening) {
     }
 }
 
-/// Closes our side and waits for the peer's: to close with unread bytes would reset the
-/// connection and could take the answer with it.
+/// Closes this side and waits for the peer's: closing with unread bytes would reset the connection
+/// and could lose the reply.
 async fn hang_up(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let _ = socket.shutdown().await;
     let mut rest = [0; 512];
     while matches!(socket.read(&mut rest).await, Ok(n) if n > 0) {}
 }
 
-/// Tells a peer why it is not served, without reading what it asks for.
+/// Sends a peer the reason of its refusal, without reading its request.
 pub(super) async fn refuse(mut tcp: TcpStream, refusal: Refusal) {
     let answer = async {
         if say_no(&mut tcp, refusal).await.is_ok() {
@@ -251,7 +251,7 @@ pub(super) async fn refuse(mut tcp: TcpStream, refusal: Refusal) {
     let _ = timeout(LINGER, answer).await;
 }
 
-/// Writes a refusal and closes our side.
+/// Writes a refusal and closes this side.
 async fn say_no(line: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
     let (status, why) = (refusal.status(), refusal.why());
     let retry = if status == StatusCode::FORBIDDEN {

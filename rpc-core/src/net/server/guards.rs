@@ -1,7 +1,7 @@
 //! [`Guards`]: pure checks of peer address, `Host` and `Origin`.
 //!
-//! A web page can make a browser connect to a server on the same machine. The browser then says
-//! truthfully where the page came from (`Origin`), and which name it resolved (`Host`); the peer
+//! A web page can make a browser connect to a server on the same machine. The browser reports
+//! truthfully where the page came from (`Origin`) and which name it resolved (`Host`); the peer
 //! address proves nothing. Both headers are therefore checked by default.
 
 use std::fmt;
@@ -14,8 +14,8 @@ crate::config! {
     /// Which requests are served. The default serves any peer, refuses every request with an `Origin`,
     /// and on a server that is bound to a loopback address refuses every foreign `Host`.
     ///
-    /// The checks are plain functions over the request's head, so that a server of another framework
-    /// can call them as well.
+    /// The checks are plain functions over the request's head, so servers of other frameworks can
+    /// call them too.
     ///
     /// ```
     /// use rpc_core::net::server::Guards;
@@ -40,9 +40,9 @@ crate::config! {
         pub origins: OriginPolicy = OriginPolicy::Refuse => with_origins(OriginPolicy),
         /// Names under which this server is served. Default [`HostPolicy::Auto`].
         pub hosts: HostPolicy = HostPolicy::Auto => with_hosts(HostPolicy),
-        /// Whether pages from the very host that the request names are served too, over `http` or
-        /// `https`. Only for servers that check a token, or whose [hosts](HostPolicy) are listed: a
-        /// page can give its own host any address. Default no.
+        /// Whether pages of the host that the request names are served too, over `http` or `https`.
+        /// Only for servers that check a token, or whose [hosts](HostPolicy) are listed: a page can
+        /// give its own host any address. Default no.
         pub same_origin: bool = false => with_same_origin,
     }
 }
@@ -72,7 +72,7 @@ pub enum OriginPolicy {
     /// Those on the list; see [`Guards::with_allowed_origin`].
     List(Vec<Origin>),
     /// Pages of this machine (`http` or `https`, `localhost` or a loopback address, any port), and
-    /// those on the list. Every program that serves pages here is trusted then: say so at start.
+    /// those on the list. This trusts every program that serves pages here: say so at start.
     Loopback(Vec<Origin>),
     /// All of them, `null` included. Only for servers that check a secret that no web page has.
     Any,
@@ -82,8 +82,8 @@ pub enum OriginPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostPolicy {
-    /// [`LoopbackNames`](Self::LoopbackNames) if the server is bound to a loopback address, else
-    /// [`Any`](Self::Any). Before [`Guards::for_bind`] has chosen: the former.
+    /// [`LoopbackNames`](Self::LoopbackNames) if the server is bound to a loopback address,
+    /// otherwise [`Any`](Self::Any). Before a call of [`Guards::for_bind`]: the former.
     #[default]
     Auto,
     /// `localhost`, 127.0.0.0/8 and `[::1]`, with any port.
@@ -112,7 +112,7 @@ pub struct Host {
 pub struct GuardRejection {
     /// The HTTP status to answer with.
     pub status: StatusCode,
-    /// The reason, fit for a log and for the answer.
+    /// The reason, fit for a log and for the reply.
     pub why: &'static str,
 }
 
@@ -130,11 +130,10 @@ pub enum BadGuard {
 
 impl Guards {
     /// Serves web pages of this origin, for example `https://app.example.com` or
-    /// `http://localhost:5173`. The port has to be the same, where a scheme's default port may be
-    /// left out.
+    /// `http://localhost:5173`. The port has to match; a scheme's default port may be omitted.
     ///
     /// # Errors
-    /// [`BadGuard::Origin`] if it is no origin: a path, a wildcard or `null`.
+    /// [`BadGuard::Origin`] for a path, a wildcard or `null`.
     pub fn with_allowed_origin(mut self, origin: &str) -> Result<Self, BadGuard> {
         let entry = Origin::parse(origin).ok_or_else(|| BadGuard::Origin(origin.to_owned()))?;
         match &mut self.origins {
@@ -144,11 +143,11 @@ impl Guards {
         Ok(self)
     }
 
-    /// Serves requests for this host, with any port or with the one that is given. The first call
-    /// replaces the default, loopback names included.
+    /// Serves requests for this host, with any port or with the given one. The first call replaces
+    /// the default, including loopback names.
     ///
     /// # Errors
-    /// [`BadGuard::Host`] if it is no host.
+    /// [`BadGuard::Host`] if `host` is not a host.
     pub fn with_allowed_host(mut self, host: &str) -> Result<Self, BadGuard> {
         let entry = Host::parse(host).ok_or_else(|| BadGuard::Host(host.to_owned()))?;
         match &mut self.hosts {
@@ -158,7 +157,7 @@ impl Guards {
         Ok(self)
     }
 
-    /// Settles [`HostPolicy::Auto`] for a server that listens on `local`.
+    /// Resolves [`HostPolicy::Auto`] for a server that listens on `local`.
     #[must_use]
     pub fn for_bind(mut self, local: SocketAddr) -> Self {
         if self.hosts == HostPolicy::Auto {
@@ -171,7 +170,7 @@ impl Guards {
         self
     }
 
-    /// All three checks.
+    /// Runs all three checks.
     ///
     /// # Errors
     /// The first rejection.
@@ -294,7 +293,7 @@ impl fmt::Display for Origin {
 }
 
 impl Host {
-    /// `host`, `host:port`, `[v6]` or `[v6]:port`. One trailing dot of a name is dropped.
+    /// Parses `host`, `host:port`, `[v6]` or `[v6]:port`. Removes one trailing dot of a name.
     fn parse(text: &str) -> Option<Self> {
         let (name, port) = if text.starts_with('[') {
             let end = text.find(']')?;
@@ -356,7 +355,7 @@ fn only<'a>(parts: &'a Parts, name: &HeaderName) -> Only<'a> {
     }
 }
 
-/// Whether a page comes from the host that its request names.
+/// Returns whether a page comes from the host that its request names.
 fn is_same(origin: &str, parts: &Parts) -> bool {
     let (Some(origin), Only::One(host)) = (Origin::parse(origin), only(parts, &header::HOST))
     else {

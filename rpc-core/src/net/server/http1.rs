@@ -20,7 +20,7 @@ use super::run::Shared;
 use super::upgrade::detach;
 use crate::net::ws::{accept_key, is_upgrade, offers};
 
-/// What the handler gets to know about the request that was upgraded.
+/// What the handler learns about the upgraded request.
 #[derive(Debug)]
 pub(super) struct Agreed {
     pub(super) parts: Parts,
@@ -34,9 +34,9 @@ pub(super) struct Exchange {
     pub(super) peer: SocketAddr,
     /// Filled once a request was upgraded.
     pub(super) agreed: Arc<Mutex<Option<Agreed>>>,
-    /// Finished once the whole request is there.
+    /// Finished once the whole request has arrived.
     pub(super) opening: Arc<Opening>,
-    /// Set once the answer is streamed.
+    /// Set once the reply is streamed.
     pub(super) streams: Arc<AtomicBool>,
 }
 
@@ -193,12 +193,12 @@ fn upgrade(
     response
 }
 
-/// The connection had to make room just before its request was complete.
+/// Returns the refusal of a connection that had to make room just before its request was complete.
 fn full() -> Response<Body> {
     plain(Refusal::ServerFull.status(), Refusal::ServerFull.why())
 }
 
-/// A plain text answer.
+/// Returns a plain text reply.
 pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::from(body.into()));
     *response.status_mut() = status;
@@ -208,7 +208,7 @@ pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Body
     response
 }
 
-/// The whole body, or the answer if it is larger than `max` or breaks off.
+/// Returns the whole body, or the reply if the body is larger than `max` or incomplete.
 async fn collect(mut body: Incoming, max: usize) -> Result<Bytes, (StatusCode, &'static str)> {
     let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
     let max_hint = u64::try_from(max).unwrap_or(u64::MAX);

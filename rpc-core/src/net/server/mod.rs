@@ -1,10 +1,10 @@
 //! Accepting connections: plain HTTP/1 and WebSocket upgrades on one port.
 //!
-//! [`Server`] owns the accept loop. It bounds how many connections there are and how long each may
-//! take to ask for something, checks peer, `Host` and `Origin` before anything else
-//! ([`Guards`]), answers plain requests, and gives every upgraded connection to your handler.
-//! Nothing is spawned that it does not track: dropping the future of [`Server::run`] ends all
-//! connections, and [`ShutdownHandle::drain`] ends them in good order.
+//! [`Server`] owns the accept loop. It limits the number of connections and the time until their
+//! request, checks peer, `Host` and `Origin` before anything else ([`Guards`]), answers plain
+//! requests, and passes every upgraded connection to your handler. It tracks every task that it
+//! spawns: dropping the future of [`Server::run`] ends all connections, and
+//! [`ShutdownHandle::drain`] ends them in good order.
 //!
 //! ```
 //! use futures_util::{SinkExt, StreamExt};

@@ -1,4 +1,4 @@
-//! How many connections there are, and who gets a permit: [`Counters`], [`Slots`], [`Permit`].
+//! The number of connections, and their permits: [`Counters`], [`Slots`], [`Permit`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::config::ServerLimits;
 use super::guards::{GuardRejection, Guards};
 
-/// What a server has done so far.
+/// Counters of a running server.
 #[derive(Debug, Default)]
 pub struct Counters {
     open: AtomicUsize,
@@ -24,37 +24,39 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Connections that are open now.
+    /// Returns the number of open connections.
     #[must_use]
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// WebSockets that are open now.
+    /// Returns the number of open WebSockets.
     #[must_use]
     pub fn websockets(&self) -> usize {
         self.websockets.load(Ordering::Relaxed)
     }
 
-    /// Connections that were upgraded to WebSocket.
+    /// Returns the number of connections that were upgraded to WebSocket.
     #[must_use]
     pub fn upgraded(&self) -> u64 {
         self.upgraded.load(Ordering::Relaxed)
     }
 
-    /// Peers and requests that a guard, the upgrade hook or the handshake refused.
+    /// Returns the number of peers and requests that a guard, the upgrade hook or the handshake
+    /// refused.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.rejected.load(Ordering::Relaxed)
     }
 
-    /// Connections and upgrades that were refused, or had to make room, because there were too many.
+    /// Returns the number of connections and upgrades that were refused, or had to make room, at a
+    /// limit.
     #[must_use]
     pub fn over_limit(&self) -> u64 {
         self.over_limit.load(Ordering::Relaxed)
     }
 
-    /// Connections that ended because a handler or hook panicked.
+    /// Returns the number of connections that ended because a handler or hook panicked.
     #[must_use]
     pub fn panicked(&self) -> u64 {
         self.panicked.load(Ordering::Relaxed)
@@ -81,7 +83,7 @@ type PerAddress = Arc<Mutex<HashMap<IpAddr, usize>>>;
 /// Connections whose request is not complete, or answered, oldest first.
 type Openings = Arc<Mutex<BTreeMap<u64, Waiting>>>;
 
-/// Counts connections, in all and per address. At a limit the oldest connection that has not
+/// Counts connections, in total and per address. At a limit the oldest connection that has not
 /// finished its request makes room for the next one.
 pub(super) struct Slots {
     counters: Arc<Counters>,
@@ -93,13 +95,13 @@ pub(super) struct Slots {
     next: u64,
 }
 
-/// A connection that counts, and that can be told to make room.
+/// A connection that counts and can be told to make room.
 struct Waiting {
     slot: Slot,
     evict: oneshot::Sender<()>,
 }
 
-/// Why a connection is not served, before anything was read from it.
+/// Why a connection is not served, decided before anything was read from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Peer(GuardRejection),
@@ -136,7 +138,7 @@ impl Slots {
         }
     }
 
-    /// Whoever is not served at all takes no place, and is told so even if there is none.
+    /// Takes a slot. A peer that is not served takes none, and is refused even if all are taken.
     pub(super) fn take(
         &mut self,
         peer: SocketAddr,
@@ -186,7 +188,7 @@ impl Slots {
         Ok((opening, Evicted(evicted)))
     }
 
-    /// Ends the oldest connection without a finished request; false if there is none.
+    /// Ends the oldest connection without a finished request; returns `false` if there is none.
     pub(super) fn make_room(&self) -> bool {
         self.evict(|_| true)
     }
@@ -212,13 +214,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Opening {
     number: u64,
     openings: Openings,
-    /// Once nobody else can have it.
+    /// The slot, until the connection takes it.
     slot: Mutex<Option<Slot>>,
 }
 
 impl Opening {
-    /// The request is complete, so the connection keeps its slot. False if it had to make room
-    /// already.
+    /// Notes that the request is complete, so that the connection keeps its slot. Returns `false`
+    /// if it had to make room already.
     pub(super) fn finish(&self) -> bool {
         let mut slot = lock(&self.slot);
         if let Some(waiting) = lock(&self.openings).remove(&self.number) {
@@ -231,8 +233,8 @@ impl Opening {
         lock(&self.slot).is_some()
     }
 
-    /// The request is answered: the connection makes room again if it has to. `None` if its request
-    /// never was complete.
+    /// Notes that the request is answered, so that the connection makes room again if needed.
+    /// `None` if its request never was complete.
     pub(super) fn reopen(&self) -> Option<Evicted> {
         let slot = self.take_slot()?;
         let (evict, evicted) = oneshot::channel();
@@ -240,7 +242,7 @@ impl Opening {
         Some(Evicted(evicted))
     }
 
-    /// The slot of a connection that is [finished](Self::finish).
+    /// Takes the slot of a connection that is [finished](Self::finish).
     pub(super) fn take_slot(&self) -> Option<Slot> {
         lock(&self.slot).take()
     }
@@ -256,7 +258,7 @@ impl Drop for Opening {
 pub(super) struct Evicted(oneshot::Receiver<()>);
 
 impl Evicted {
-    /// Pending for ever if it keeps its slot.
+    /// Waits for the order to make room; forever if the connection keeps its slot.
     pub(super) async fn wait(self) {
         if self.0.await.is_err() {
             pending::<()>().await;
@@ -292,7 +294,7 @@ impl Drop for Slot {
 }
 
 /// The place of a WebSocket among [`max_websockets`](ServerLimits::max_websockets). It counts until
-/// the handler's future is over, or until it is [given up](Self::release). Cheap to clone.
+/// the handler's future ends, or until it is [released](Self::release). Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Permit(Arc<Held>);
 
@@ -303,8 +305,8 @@ struct Held {
 }
 
 impl Permit {
-    /// Takes a place; `None` if there are `max` already. Upgrades come at the same time, so counting
-    /// and looking are one step.
+    /// Takes a place; `None` if `max` are taken. Upgrades run concurrently, so checking and
+    /// counting are one step.
     pub(super) fn take(counters: &Arc<Counters>, max: Option<usize>) -> Option<Self> {
         let max = max.unwrap_or(usize::MAX);
         let open = &counters.websockets;
@@ -321,8 +323,8 @@ impl Permit {
         })))
     }
 
-    /// Lets another WebSocket have the place, before the handler is over: a handler that tells others
-    /// that a client has left gives its place up first. Doing it again does nothing.
+    /// Frees the place for another WebSocket before the handler ends: for a handler that reports to
+    /// others that its client has left. A second call is a no-op.
     pub fn release(&self) {
         if !self.0.given_up.swap(true, Ordering::Relaxed) {
             self.0.counters.websockets.fetch_sub(1, Ordering::Relaxed);

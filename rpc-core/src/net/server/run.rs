@@ -18,10 +18,9 @@ use super::shutdown::{Drain, DrainReport, ShutdownHandle};
 use crate::net::{Cancellation, Canceller};
 
 /// How long accepting pauses after the system refused it (no file descriptors left), unless a
-/// connection ends before.
+/// connection ends first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// Most peers that are told at once why they are not served. The next one has the place of the one
-/// that was told first.
+/// Most refusals that are being sent at once. A further one replaces the oldest.
 const MAX_REFUSALS: usize = 256;
 
 /// A server that listens, and serves once [`run`](Self::run) is polled.
@@ -46,7 +45,7 @@ impl Server {
     /// Listens on an address. Port 0 takes a free one; see [`local_addr`](Self::local_addr).
     ///
     /// # Errors
-    /// What the system says. Retrying helps once the address is free.
+    /// The system's error. Retrying helps once the address is free.
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
@@ -54,7 +53,7 @@ impl Server {
         Self::from_listener(TcpListener::bind(address).await?, config)
     }
 
-    /// Takes a listener that was made elsewhere (socket activation, special options).
+    /// Takes an existing listener (socket activation, special options).
     ///
     /// # Errors
     /// If the listener has no local address.
@@ -77,27 +76,27 @@ impl Server {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// A handle that ends the server.
+    /// Returns a handle that ends the server.
     #[must_use]
     pub fn shutdown_handle(&self) -> ShutdownHandle {
         self.drain.handle()
     }
 
-    /// The server's counters; they go on counting while it runs.
+    /// Returns the server's counters, which it updates while it runs.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.shared.counters)
     }
 
-    /// Serves until a [`ShutdownHandle`] drains it. `handler` is called once per upgraded
-    /// connection, and its future runs in a task of its own; a panic in it ends that connection
-    /// only. Needs a runtime with I/O and time enabled.
+    /// Serves until a [`ShutdownHandle`] drains it. Calls `handler` once per upgraded connection
+    /// and runs its future in a task of its own; a panic in it ends that connection only. Needs a
+    /// runtime with I/O and time enabled.
     ///
     /// # Cancel safety
     /// Dropping the future stops accepting and cuts all connections.
@@ -201,7 +200,7 @@ fn note_end(shared: &Shared, ended: Result<(), JoinError>) {
     }
 }
 
-/// A peer that expects TLS cannot read a plain answer.
+/// Returns whether a refusal can be sent: a peer that expects TLS cannot read a plain reply.
 #[cfg(feature = "tls")]
 fn can_say_no(shared: &Shared) -> bool {
     shared.config.tls.is_none()
@@ -212,13 +211,13 @@ const fn can_say_no(_: &Shared) -> bool {
     true
 }
 
-/// Hangs up on the refused peer that was told first; false if none is left.
+/// Disconnects the peer whose refusal is oldest; returns `false` if none is left.
 fn hang_up(told: &mut VecDeque<AbortHandle>) -> bool {
     let mut live = std::iter::from_fn(|| told.pop_front()).filter(|refusal| !refusal.is_finished());
     live.next().inspect(AbortHandle::abort).is_some()
 }
 
-/// Whether there are no file descriptors left: EMFILE, ENFILE, and WSAEMFILE on Windows.
+/// Returns whether there are no file descriptors left: EMFILE, ENFILE, and WSAEMFILE on Windows.
 fn is_exhausted(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24 | 10_024))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// What became of the connections that were open when a drain began.
+/// The outcome of a drain for the connections that were open when it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainReport {
@@ -15,7 +15,7 @@ pub struct DrainReport {
     pub aborted: usize,
 }
 
-/// Ends a running server. Cheap to clone; dropping it ends nothing.
+/// Ends a running server. Cheap to clone; dropping it has no effect.
 #[derive(Clone, Debug)]
 pub struct ShutdownHandle {
     request: watch::Sender<Option<Instant>>,
@@ -23,15 +23,15 @@ pub struct ShutdownHandle {
 }
 
 impl ShutdownHandle {
-    /// Stops accepting, gives every handler its cancellation signal, waits at most `deadline` for
-    /// them, and cuts the rest.
+    /// Stops accepting, cancels every handler's [`Cancellation`](crate::net::Cancellation), waits
+    /// at most `deadline` for them, and cuts the rest.
     ///
     /// May be called more than once; an earlier deadline counts, and every call returns the same
     /// report. If the future of [`Server::run`](super::Server::run) was dropped meanwhile, all
-    /// connections went with it and the report is empty.
+    /// connections have ended with it and the report is empty.
     ///
     /// # Cancel safety
-    /// Dropping the future gives up the report. The drain goes on.
+    /// If the future is dropped, the drain goes on; only the report is lost.
     pub async fn drain(&self, deadline: Duration) -> DrainReport {
         let at = Instant::now()
             .checked_add(deadline)

@@ -1,11 +1,11 @@
-//! What of an upgrade request outlives the upgrade.
+//! The parts of an upgrade request that outlive the upgrade.
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Extensions, Uri};
 
-/// What an upgrade request says about the handshake alone. All of it has been checked and used.
+/// The headers that concern the handshake alone, which has checked and used them.
 const HANDSHAKE: [HeaderName; 4] = [
     header::CONNECTION,
     header::UPGRADE,
@@ -13,8 +13,8 @@ const HANDSHAKE: [HeaderName; 4] = [
     header::SEC_WEBSOCKET_VERSION,
 ];
 
-/// Gives a request's head memory of its own, without the headers of the handshake. As it comes,
-/// every part of it keeps the buffer alive into which it was read: 8 KiB for as long as the
+/// Copies a request's head into memory of its own, without the headers of the handshake. Without
+/// the copy, every part keeps the 8 KiB buffer alive into which it was read, for as long as the
 /// connection lasts.
 pub(super) fn detach(parts: &mut Parts) {
     for name in HANDSHAKE {

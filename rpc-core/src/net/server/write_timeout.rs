@@ -1,4 +1,4 @@
-//! [`WriteTimeout`]: a line whose peer has to take what is written to it.
+//! [`WriteTimeout`]: a stream whose peer must take what is written to it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -31,7 +31,7 @@ impl<S> WriteTimeout<S> {
         self.line
     }
 
-    /// Passes on how a write went, unless it has waited too long.
+    /// Passes on the result of a write, unless it has waited too long.
     fn check<T>(
         &mut self,
         written: Poll<io::Result<T>>,

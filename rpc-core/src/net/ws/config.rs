@@ -12,7 +12,7 @@ use crate::secret::Secret;
 pub(super) const MAX_CONTROL: usize = 125;
 
 crate::config! {
-    /// How a WebSocket behaves. The same type serves both ends; what only a client uses says so.
+    /// The configuration of a WebSocket, for both ends. Fields that only a client uses say so.
     ///
     /// ```
     /// use rpc_core::net::ws::WsConfig;
@@ -27,15 +27,16 @@ crate::config! {
         /// Largest incoming message, and largest incoming frame, in bytes. Default 4 MiB. A larger one
         /// is refused before it is buffered.
         pub max_message: usize = 4 * 1024 * 1024 => with_max_message,
-        /// Largest outgoing message in bytes. Default 16 MiB. A larger one is an error of `start_send`
-        /// and leaves nothing behind.
+        /// Largest outgoing message in bytes. Default 16 MiB. A larger one is an error of
+        /// `start_send` and sends nothing.
         pub max_outgoing: usize = 16 * 1024 * 1024 => with_max_outgoing,
-        /// Bytes that a connection holds for reading, from 1 KiB to 16 KiB; twice that behind a burst.
-        /// Default 1 KiB. What a large message needs beyond it is given back with what comes next.
+        /// Bytes that a connection holds for reading, from 1 KiB to 16 KiB; twice that after a
+        /// burst. Default 1 KiB. The extra memory of a large message is freed with the next
+        /// messages.
         pub read_buffer: usize = 1024 => with_read_buffer,
-        /// Bytes gathered before they are written without a flush; also how much may be stuck before
-        /// the sink reports that it is not ready. Default 4 KiB. A connection holds as much as was
-        /// gathered at once, which is at most the larger of twice this and 64 KiB.
+        /// Bytes gathered before they are written without a flush, and the most that may wait
+        /// before the sink reports that it is not ready. Default 4 KiB. A connection keeps the
+        /// largest buffer it has used, which is at most the larger of twice this and 64 KiB.
         pub write_buffer: usize = 4 * 1024 => with_write_buffer,
         /// One deadline for name resolution, TCP, TLS and the upgrade together. Default 10 s.
         pub connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
@@ -49,8 +50,8 @@ impl WsConfig {
     /// `Debug` output; for other secrets see [`with_secret_header`](Self::with_secret_header).
     ///
     /// # Errors
-    /// [`BadHeader`] if name or value are not valid in HTTP, or if the handshake itself owns the
-    /// header. `Host` may be set and replaces the one from the URL.
+    /// [`BadHeader`] if name or value is not valid in HTTP, or if the handshake sets the header
+    /// itself. `Host` may be set and replaces the one from the URL.
     pub fn with_header(self, name: &str, value: &str) -> Result<Self, BadHeader> {
         self.add_header(name, value, false)
     }
@@ -99,7 +100,7 @@ impl WsConfig {
         Ok(self)
     }
 
-    /// The sizes as tungstenite takes them.
+    /// Returns the sizes in the form that tungstenite takes.
     pub(super) fn sizes(&self) -> WebSocketConfig {
         WebSocketConfig::default()
             .read_buffer_size(self.read_buffer.clamp(1024, 16 * 1024))
@@ -109,13 +110,13 @@ impl WsConfig {
             .max_frame_size(Some(self.max_message.max(MAX_CONTROL)))
     }
 
-    /// The extra headers.
+    /// Returns the extra headers.
     #[must_use]
     pub const fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// The subprotocols, the preferred one first.
+    /// Returns the subprotocols, the preferred one first.
     #[must_use]
     pub fn subprotocols(&self) -> &[String] {
         &self.subprotocols
@@ -137,7 +138,7 @@ impl fmt::Debug for WsConfig {
     }
 }
 
-/// Why a header or subprotocol was not taken. The configuration is given up; build it again.
+/// Why a header or subprotocol was not accepted. The configuration is lost; build it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadHeader {

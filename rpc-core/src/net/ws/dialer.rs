@@ -1,4 +1,4 @@
-//! [`WsDialer`]: makes client connections, with one deadline for all of it.
+//! [`WsDialer`]: opens client connections, with one deadline for the whole attempt.
 
 use std::fmt;
 use std::io;
@@ -24,7 +24,7 @@ use crate::net::dial::{DialError, Dialer};
 use crate::net::tls::TlsConfig;
 use crate::secret::Secret;
 
-/// Dials one URL, as often as it is asked.
+/// Dials one URL, any number of times.
 ///
 /// All addresses of the host are tried in turn. Name resolution, TCP, TLS and the upgrade share
 /// one deadline, [`WsConfig::connect_timeout`].
@@ -39,13 +39,13 @@ use crate::secret::Secret;
 pub struct WsDialer {
     target: Target,
     config: WsConfig,
-    /// Set by the caller, or the platform's roots from the first use on.
+    /// Set by the caller, or the platform's roots after the first use.
     #[cfg(feature = "tls")]
     tls: OnceLock<TlsConfig>,
 }
 
 impl WsDialer {
-    /// A dialer for a `ws` or `wss` URL (`http` and `https` mean the same).
+    /// Creates a dialer for a `ws` or `wss` URL (`http` and `https` mean the same).
     ///
     /// # Errors
     /// [`DialError::BadUrl`] if the URL cannot be dialled: another scheme, credentials, a fragment,
@@ -70,17 +70,17 @@ impl WsDialer {
         self
     }
 
-    /// Sets the path for a URL that names none: `ws://host` and `ws://host/` get it, `ws://host/other`
+    /// Sets the path for a URL without one: `ws://host` and `ws://host/` get it, `ws://host/other`
     /// and `ws://host?query` stay as they are.
     ///
     /// # Errors
-    /// [`DialError::BadUrl`] if `path` is none.
+    /// [`DialError::BadUrl`] if `path` is not a path.
     pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
         self.target = self.target.or_path(path)?;
         Ok(self)
     }
 
-    /// The host, if others could read on the way what is sent to it: there is no TLS, and it is not
+    /// Returns the host if traffic to it could be read on the way: there is no TLS, and it is not
     /// this machine. Nothing is resolved: of names, only `localhost` is this machine.
     ///
     /// ```
@@ -126,7 +126,7 @@ impl WsDialer {
         Ok(self)
     }
 
-    /// Sets which certificates are trusted. Without it, the platform's roots are.
+    /// Sets which certificates are trusted. Default: the platform's roots.
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     #[must_use]
@@ -135,14 +135,14 @@ impl WsDialer {
         self
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     #[must_use]
     pub const fn config(&self) -> &WsConfig {
         &self.config
     }
 
-    /// Asks for the upgrade over a byte stream that is connected already (an in-memory pipe, a Unix
-    /// socket, a tunnel). The URL gives path and `Host`.
+    /// Requests the upgrade over an existing byte stream (an in-memory pipe, a Unix socket, a
+    /// tunnel). The URL gives path and `Host`.
     ///
     /// # Errors
     /// [`DialError`] as for [`dial`](Dialer::dial).
@@ -156,13 +156,13 @@ impl WsDialer {
         self.in_time(self.upgrade_now(stream)).await
     }
 
-    /// Gets a document from the same host by a plain HTTP GET, over a connection of its own: many
-    /// servers say there who they are. `path` begins with a slash. Gives the status and at most `max`
-    /// bytes; redirects are not followed.
+    /// Fetches a document from the same host by a plain HTTP GET, over a connection of its own:
+    /// many servers identify themselves there. `path` begins with a slash. Returns the status and
+    /// at most `max` bytes; redirects are not followed.
     ///
     /// # Errors
-    /// [`DialError`]: [`BadUrl`](DialError::BadUrl) for a path that is none,
-    /// [`Handshake`](DialError::Handshake) for an answer that is none or too large.
+    /// [`DialError`]: [`BadUrl`](DialError::BadUrl) for an invalid path,
+    /// [`Handshake`](DialError::Handshake) for an invalid or too large reply.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
@@ -180,11 +180,11 @@ impl WsDialer {
         self.in_time(work).await
     }
 
-    /// Opens a line to the same host, TCP and TLS, without the upgrade: for plain HTTP that is to go
-    /// the same way and to trust the same servers. Within [`WsConfig::connect_timeout`].
+    /// Opens a connection to the same host, TCP and TLS, without the upgrade: for plain HTTP that
+    /// should take the same route and trust the same servers. Within [`WsConfig::connect_timeout`].
     ///
     /// # Errors
-    /// [`DialError`] as for [`dial`](Dialer::dial), but for the upgrade.
+    /// [`DialError`] as for [`dial`](Dialer::dial), except for the upgrade.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
@@ -192,7 +192,7 @@ impl WsDialer {
         self.in_time(self.connect_socket()).await
     }
 
-    /// The headers of a request to this host: [`WsConfig::headers`], and `Host`.
+    /// Returns the headers of a request to this host: [`WsConfig::headers`], and `Host`.
     ///
     /// # Errors
     /// [`DialError::BadUrl`] if the host cannot be a header.
@@ -262,8 +262,8 @@ impl WsDialer {
         self.secure(tcp).await
     }
 
-    /// Tries every address. Each but the last gets an equal share of the time that is left, so
-    /// that one dead address does not use up the deadline of the others.
+    /// Tries every address. Each but the last gets an equal share of the remaining time, so that
+    /// one dead address does not use up the deadline of the others.
     async fn connect_tcp(&self) -> io::Result<TcpStream> {
         let started = Instant::now();
         let host = (self.target.host.as_str(), self.target.port);

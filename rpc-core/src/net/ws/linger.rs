@@ -1,4 +1,4 @@
-//! [`Linger`]: how long a peer that broke the rules is listened to.
+//! [`Linger`]: how long a peer that violated the protocol is still read.
 
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -10,20 +10,20 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes read at once, onto the stack.
 const READ: usize = 16 * 1024;
-/// How often the peer is read before other tasks get their turn.
+/// How often the peer is read before other tasks run.
 const READS_AT_ONCE: usize = 64;
-/// When a peer that was told what it did wrong counts as quiet.
+/// How long a peer that was told the reason must be silent to count as quiet.
 const QUIET: Duration = Duration::from_millis(200);
-/// How long it then has to hang up.
+/// How long it then has to close the connection.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long it may go on sending.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Throws away what the peer sends until it is quiet, then ends the line's sending side, and waits
-/// for the peer to hang up. Not the other way round: some libraries that are told of the end of a
-/// line while they send never look at what came before it.
+/// Discards what the peer sends until it is quiet, then ends this side's sending half and waits for
+/// the peer to close. Not the other way round: some libraries that see the end of the connection
+/// while they send never read what came before it.
 pub(super) struct Linger {
-    /// The end, whatever comes.
+    /// The final deadline.
     until: Instant,
     /// How long the peer may be silent.
     patience: Duration,
@@ -41,7 +41,8 @@ impl Linger {
         }
     }
 
-    /// Ready once the line may be dropped. `is_told` says whether the peer can know by now.
+    /// Returns ready once the connection may be dropped. `is_told` says whether the peer can know
+    /// the reason.
     pub(super) fn poll<S>(
         &mut self,
         cx: &mut Context<'_>,
@@ -73,7 +74,7 @@ impl Linger {
         Poll::Pending
     }
 
-    /// The peer has sent something; whether there is time for more.
+    /// Notes that the peer has sent something; returns whether there is time for more.
     fn goes_on(&mut self) -> bool {
         let now = Instant::now();
         let end = self.until.min(now + self.patience);

@@ -1,15 +1,15 @@
 //! WebSockets over TCP and TLS: [`WsDialer`] for clients, [`WsStream`] for both ends.
 //!
-//! A [`WsStream`] is tokio-tungstenite as a [`Transport`](super::Transport). It answers pings and Closes
-//! by itself and flushes the answers although nobody sends, it takes no frame while the last ones are
-//! stuck, and tells a peer that breaks the rules which one. Its buffers are small: see
-//! [`WsConfig::read_buffer`] and [`WsConfig::write_buffer`]. Not compressed: extensions are not offered.
+//! A [`WsStream`] is tokio-tungstenite as a [`Transport`](super::Transport). It answers pings and
+//! Closes and flushes the answers even while nothing is sent, accepts no frame while earlier ones
+//! are blocked, and tells a peer that violates the protocol the reason. Its buffers are small: see
+//! [`WsConfig::read_buffer`] and [`WsConfig::write_buffer`]. Compression is not offered.
 //!
 //! # Proxies
 //! A [`WsDialer`] connects directly: it reads no proxy from the environment (`HTTP_PROXY`,
-//! `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) or the system, and does not speak `CONNECT`. To go through a
-//! proxy, give the client a [`Dialer`](super::Dialer) of your own that opens the tunnel, with TLS inside
-//! it for `wss`, and hands the stream to [`WsDialer::upgrade`]:
+//! `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) or the system, and does not speak `CONNECT`. To use a
+//! proxy, pass the client a [`Dialer`](super::Dialer) of your own that opens the tunnel, with TLS
+//! inside it for `wss`, and passes the stream to [`WsDialer::upgrade`]:
 //!
 //! ```
 //! use async_trait::async_trait;

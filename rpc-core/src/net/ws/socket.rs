@@ -10,18 +10,18 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// What a [`WsStream`](super::WsStream) runs over on either end: TCP, with TLS or without.
+/// The connection under a [`WsStream`](super::WsStream) on either end: TCP, with TLS or without.
 ///
-/// Who reads less than 4 KiB at once is given it from a larger read, so that a small buffer does not
-/// mean many system calls.
+/// Reads of less than 4 KiB are served from a larger read, so that a small buffer does not cause
+/// many system calls.
 pub struct Socket {
     inner: Inner,
-    /// What was read already and nobody has asked for.
+    /// Bytes that were read ahead.
     ahead: Bytes,
 }
 
-/// Bytes read at once for a small buffer, onto the stack: a connection on which nothing comes holds no
-/// memory for it.
+/// Bytes read at once for a small buffer, onto the stack: an idle connection holds no memory for
+/// it.
 const READ: usize = 16 * 1024;
 /// Buffers from this size on are read into directly.
 const SMALL: usize = 4 * 1024;
@@ -47,7 +47,7 @@ impl Inner {
 }
 
 impl Socket {
-    /// Whether the connection is encrypted.
+    /// Returns whether the connection is encrypted.
     #[must_use]
     pub const fn is_tls(&self) -> bool {
         match &self.inner {
@@ -57,7 +57,7 @@ impl Socket {
         }
     }
 
-    /// The TCP connection underneath, for its addresses and options.
+    /// Returns the TCP connection underneath, for its addresses and options.
     #[must_use]
     pub fn tcp(&self) -> &TcpStream {
         match &self.inner {

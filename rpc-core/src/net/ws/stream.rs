@@ -26,40 +26,42 @@ use crate::message::{CloseFrame, Outgoing, Text};
 use crate::net::queue::remember;
 use crate::net::transport::{Message, TransportError};
 
-/// Pongs that may wait for the line before reading stops: a peer that sends pings and takes no
-/// answers must not fill our memory.
+/// Most pongs that may wait to be sent before reading stops: a peer that sends pings and takes no
+/// pongs must not fill the memory.
 const MAX_UNSENT_PONGS: u32 = 32;
-/// A longer message leaves in several frames: tungstenite keeps a buffer as large as the largest.
+/// A longer message leaves in several frames: tungstenite keeps a buffer as large as the largest
+/// frame.
 const MAX_FRAME: usize = 64 * 1024;
-/// From this length on what comes makes tungstenite's read buffer larger than it should stay.
+/// Incoming messages from this length on enlarge tungstenite's read buffer too much.
 const LARGE: usize = 16 * 1024;
 const SMALLEST_HEADER: usize = 2;
-/// What tungstenite answers to a Close with a bad code, and hands out in its place.
+/// The reason that tungstenite sends for a Close with a bad code, and reports in its place.
 const BAD_CLOSE: &str = "Protocol violation";
 /// Bad gateway: in the registry of codes, but not known to tungstenite.
 const BAD_GATEWAY: u16 = 1014;
 
-/// How far the receiving side is.
+/// The state of the receiving side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// The peer's Close was handed out; our answer has still to leave.
+    /// The peer's Close was reported; our answer has yet to leave.
     Answering,
-    /// The peer broke the rules and was told so. What it still sends is thrown away, because to hang
-    /// up with unread bytes would reset the line and could take our last words with it.
+    /// The peer violated the protocol and was told so. What it still sends is discarded, because
+    /// closing with unread bytes would reset the connection and could lose our last frames.
     Lingering,
     Ended,
 }
 
 /// An open WebSocket over any byte stream: tokio-tungstenite as a [`Transport`](crate::net::Transport).
 ///
-/// The stream ends with `None` once the peer's Close has been handed out and answered, or when the
-/// line ends without one. After an `Err` it ends as well: at once if the line failed, and if the
-/// peer broke the rules as soon as it has hung up, was silent for a while, or has gone on for five
-/// seconds. Until then what it sends is thrown away, so that it can hear why.
+/// The stream ends with `None` once the peer's Close has been reported and answered, or when the
+/// connection ends without one. After an `Err` it ends as well: at once if the connection failed;
+/// if the peer violated the protocol, as soon as it has closed the connection, was silent for a
+/// while, or has gone on for five seconds. Until then its data is discarded, so that it can read
+/// the reason.
 ///
-/// A message of more than 64 KiB leaves in several frames. Sink and stream may live in two tasks,
-/// but one task for both costs fewer wake-ups.
+/// A message of more than 64 KiB leaves in several frames. Sink and stream may be used in two
+/// tasks, but one task for both costs fewer wake-ups.
 pub struct WsStream<S = Socket> {
     /// Boxed, because a WebSocket is moved a lot until it is driven.
     inner: Box<WebSocketStream<S>>,
@@ -70,13 +72,13 @@ pub struct WsStream<S = Socket> {
     max_outgoing: usize,
     /// Bytes sent since the sink was last seen ready.
     unasked: usize,
-    /// What is left to send of a large message.
+    /// The rest of a large message.
     rest: Bytes,
     /// See [`hold`](Self::hold): the payload, and how much came behind it.
     held: Option<(Bytes, usize)>,
-    /// Who waits in the sink, while somebody does.
+    /// The waker of the task that waits in the sink.
     sink_waker: Option<Waker>,
-    /// Who waits in the stream for the sink's buffer to empty.
+    /// The waker of the task that waits in the stream for the sink's buffer to empty.
     stream_waker: Option<Waker>,
     handshake: Option<Box<Handshake>>,
     linger: Option<Box<Linger>>,
@@ -86,9 +88,9 @@ impl<S> WsStream<S>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    /// Takes a WebSocket from elsewhere, with the buffers and limits that it has; what is sent is
-    /// limited as by default ([`WsConfig::max_outgoing`]). Leave its `max_write_buffer_size` as it
-    /// is: without room for a message, sending fails.
+    /// Takes an existing WebSocket with its own buffers and limits; outgoing messages have the
+    /// default limit ([`WsConfig::max_outgoing`]). Leave its `max_write_buffer_size` as it is:
+    /// without room for a message, sending fails.
     ///
     /// ```
     /// use futures_util::{SinkExt as _, StreamExt as _};
@@ -128,8 +130,8 @@ where
         }
     }
 
-    /// Takes a connection whose upgrade is done, for example by an HTTP server. `read_already` is
-    /// what was read past the request.
+    /// Takes a connection whose upgrade is done, for example by an HTTP server. `read_already`
+    /// holds the bytes that were read past the request.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
@@ -151,8 +153,8 @@ where
         }
     }
 
-    /// Answers the upgrade request of a client on a connection that speaks nothing but WebSocket.
-    /// A server that also answers plain HTTP, checks origins and bounds its connections is in
+    /// Answers the upgrade request of a client on a connection that is used for WebSocket only. For
+    /// a server that also answers plain HTTP, checks origins and limits its connections, see
     /// `net::server`.
     ///
     /// # Errors
@@ -173,25 +175,26 @@ where
         })
     }
 
-    /// Remembers what the handshake agreed on.
+    /// Stores the result of the handshake.
     pub(crate) fn with_handshake(mut self, handshake: Handshake) -> Self {
         self.handshake = Some(Box::new(handshake));
         self
     }
 
-    /// What the opening handshake agreed on; `None` if nothing beyond the upgrade itself.
+    /// Returns the result of the opening handshake; `None` if it agreed on nothing beyond the
+    /// upgrade.
     #[must_use]
     pub fn handshake(&self) -> Option<&Handshake> {
         self.handshake.as_deref()
     }
 
-    /// The byte stream underneath.
+    /// Returns the byte stream underneath.
     #[must_use]
     pub fn get_ref(&self) -> &S {
         self.inner.get_ref()
     }
 
-    /// Hands over what is left of a large message, and waits until the sink takes more.
+    /// Sends the rest of a large message, and waits until the sink accepts more.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         loop {
             ready!(self.inner.poll_ready_unpin(cx)).map_err(failed)?;
@@ -203,7 +206,7 @@ where
         }
     }
 
-    /// Sends one frame of what is left of a message.
+    /// Sends one frame of the rest of a message.
     fn send_rest(&mut self, opcode: Data) -> Result<(), TransportError> {
         let payload = self.rest.split_to(self.rest.len().min(MAX_FRAME));
         let is_last = self.rest.is_empty();
@@ -214,7 +217,7 @@ where
         self.send(Theirs::Frame(frame))
     }
 
-    /// For a caller that did not wait until there was none.
+    /// Sends the whole rest, for a caller that did not wait for it.
     fn send_all_rest(&mut self) -> Result<(), TransportError> {
         while !self.rest.is_empty() {
             self.send_rest(Data::Continue)?;
@@ -239,8 +242,8 @@ where
         flushed.map_err(TransportError::Io)
     }
 
-    /// Flushes on behalf of the receiving side. Registering for it takes the sink's place in the
-    /// write waker, so a sink that waits is woken to register again.
+    /// Flushes on behalf of the receiving side. This replaces the sink's waker, so a waiting sink
+    /// is woken to register again.
     fn poll_flush_answers(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.poll_write_all(cx).is_ready() {
             // A failed line reports itself with the next read.
@@ -257,7 +260,7 @@ where
         Poll::Pending
     }
 
-    /// What the sink is told after it has tried to write.
+    /// Notes the result of a write for the sink.
     fn sink_polled(
         &mut self,
         cx: &Context<'_>,
@@ -274,7 +277,7 @@ where
         polled
     }
 
-    /// Does what a message asks of the transport itself.
+    /// Handles the part of a message that concerns the transport itself.
     fn take(&mut self, cx: &mut Context<'_>, message: Theirs) -> Result<Message, TransportError> {
         match &message {
             Theirs::Text(text) => self.hold(text.as_ref()),
@@ -312,8 +315,9 @@ where
         })
     }
 
-    /// Makes tungstenite give a large read buffer up: it would use it again for good, were it not
-    /// for somebody who still holds a part. That part goes once the read buffer must be another one.
+    /// Makes tungstenite give up a large read buffer, which it would otherwise reuse forever.
+    /// Holding a part of the buffer prevents the reuse; the part is released once the buffer must
+    /// be another one.
     fn hold(&mut self, payload: &Bytes) {
         if payload.len() >= LARGE {
             self.held = Some((payload.clone(), 0));
@@ -325,7 +329,7 @@ where
         }
     }
 
-    /// Gives the connection up, and says why as far as the line takes it.
+    /// Closes the connection, and tells the peer the reason if possible.
     fn fail(&mut self, cx: &mut Context<'_>, error: Error) -> TransportError {
         let broken = |why: String| TransportError::Protocol(why);
         let (code, error) = match error {
@@ -359,7 +363,7 @@ where
         linger.poll(cx, self.inner.get_mut(), is_told)
     }
 
-    /// Whether a message of so many bytes may be sent now.
+    /// Returns an error if a message of `len` bytes must not be sent now.
     fn check(&self, is_ping: bool, len: usize) -> Result<(), TransportError> {
         // One message more than a sink that reports itself ready would take.
         let most = self.inner.get_config().write_buffer_size;
@@ -508,7 +512,7 @@ impl<S> fmt::Debug for WsStream<S> {
     }
 }
 
-/// The caller's own mistake; nothing was sent.
+/// Returns the error for a mistake of the caller; nothing was sent.
 fn refused(why: &'static str) -> TransportError {
     TransportError::Other(why.into())
 }

@@ -1,4 +1,4 @@
-//! Target of a dialer: a `ws` or `wss` URL, checked once.
+//! The target of a dialer: a `ws` or `wss` URL, checked once.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Checks a URL. Schemes `http` and `https` mean `ws` and `wss`.
+    /// Parses and checks a URL. Schemes `http` and `https` mean `ws` and `wss`.
     pub(super) fn parse(url: &str) -> Result<Self, DialError> {
         let bad = |why: &str| DialError::BadUrl {
             url: redact(url),
@@ -88,7 +88,7 @@ impl Target {
         })
     }
 
-    /// The same with this path, if the URL names none.
+    /// Sets the path if the URL has none.
     pub(super) fn or_path(mut self, path: &str) -> Result<Self, DialError> {
         if self.uri.path_and_query().is_none_or(|it| it == "/") {
             let parsed = path.starts_with('/').then(|| path.parse().ok()).flatten();
@@ -99,7 +99,7 @@ impl Target {
         Ok(self)
     }
 
-    /// What is asked of this URL cannot be.
+    /// Returns the error for an operation that this URL does not support.
     pub(super) fn bad(&self, why: &str) -> DialError {
         DialError::BadUrl {
             url: self.printable(),
@@ -107,7 +107,7 @@ impl Target {
         }
     }
 
-    /// Whether what is sent there does not leave this machine.
+    /// Returns whether traffic to this URL stays on this machine.
     pub(super) fn is_this_machine(&self) -> bool {
         self.host.eq_ignore_ascii_case("localhost")
             || self
@@ -116,7 +116,7 @@ impl Target {
                 .is_ok_and(|address| address.to_canonical().is_loopback())
     }
 
-    /// Host and port for messages.
+    /// Returns host and port for error messages.
     pub(super) fn peer(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -125,13 +125,13 @@ impl Target {
         }
     }
 
-    /// The URL as it may be printed.
+    /// Returns the URL in a form that may be printed.
     pub(super) fn printable(&self) -> String {
         redact(&self.uri.to_string())
     }
 }
 
-/// The URL without credentials, query and fragment; works on text that is no URL as well.
+/// Returns the URL without credentials, query and fragment; also works on text that is not a URL.
 fn redact(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = match url.split_once("://") {

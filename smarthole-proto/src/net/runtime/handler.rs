@@ -1,4 +1,4 @@
-//! What a runtime does with the events of one connection.
+//! Handles the events of one connection of a runtime.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,13 @@ use crate::hub::ConnId;
 use crate::limits::SHUTTING_DOWN;
 use crate::server::{ServerConn, ServerEvent};
 
-/// Gives the events of a connection to the hub, in the connection's own task: so what a client said
-/// before it left counts, and its name is free the moment it is gone. Dropping it leaves the hub.
+/// Passes the events of a connection to the hub, in the connection's own task, so that frames sent
+/// before the client left count, and its name is free at once. Dropping it removes the client from
+/// the hub.
 pub(in crate::net) struct Handler {
     pub(super) runtime: RouterRuntime,
     pub(super) conn: ConnId,
-    /// Called before anybody learns that the client has left.
+    /// Called before the hub reports that the client has left.
     pub(in crate::net) before_leaving: Option<Box<dyn Fn() + Send>>,
     /// How long open messages may still be answered when the server shuts down.
     pub(in crate::net) drain_timeout: Duration,

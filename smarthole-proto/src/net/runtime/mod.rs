@@ -30,38 +30,39 @@ use state::{Ask, State};
 
 pub use routes::RouterOptions;
 
-/// What happens at a [`RouterRuntime`], in order and bounded; what was dropped because it was not taken as
-/// fast as it came is [counted](rpc_core::net::Queued::Lagged).
+/// The events of a [`RouterRuntime`], in order and bounded; dropped ones are
+/// [counted](rpc_core::net::Queued::Lagged).
 pub type HubEvents = Consumer<HubEvent>;
 
-/// What became of a message that was [asked](RouterRuntime::ask) about.
+/// The result of an [`ask`](RouterRuntime::ask).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settled {
     /// The message.
     pub message: MessageId,
-    /// Everybody who got it, in the order of delivery. If one of them took it, it is taken.
+    /// The outcome at every client that got it, in the order of delivery. The message is accepted
+    /// if one client accepted it.
     pub outcomes: Vec<Settlement>,
-    /// Why nobody was asked any more, if nobody took it.
+    /// Why no further client was asked, if none accepted it.
     pub unroutable: Option<Unroutable>,
 }
 
 impl Settled {
-    /// Whether somebody took the message.
+    /// Returns whether a client accepted the message.
     #[must_use]
     pub fn is_taken(&self) -> bool {
         self.outcomes.iter().any(|one| one.outcome.is_taken())
     }
 }
 
-/// Why there is nothing to say about a message.
+/// Why an [`ask`](RouterRuntime::ask) has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// It was not taken, and nobody got it.
+    /// The message was refused, and no client got it.
     #[error(transparent)]
     Refused(#[from] HubError),
-    /// The runtime has ended before the message was settled; clients may have got it. Retrying may
+    /// The runtime ended before the message was settled; clients may have got it. Retrying may
     /// deliver it twice.
     #[error("the server has ended before message {message} was settled")]
     Ended {
@@ -70,24 +71,24 @@ pub enum AskError {
     },
 }
 
-/// A delivery that has ended and is remembered.
+/// An ended delivery in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryItem {
     /// The message.
     pub message: MessageId,
-    /// What the user said, whole.
+    /// The user's whole text.
     pub text: Str,
     /// The client that got it.
     pub client: Str,
-    /// What became of it, with what the client said later.
+    /// The outcome, including later answers of the client.
     pub outcome: Outcome,
-    /// Whether its time was over before it said anything.
+    /// Whether the client's first answer came after the timeout, or not at all.
     pub late: bool,
 }
 
-/// A [`Hub`] that many tasks share: the way in for what users say, and the way to watch what becomes
-/// of it. Cheap to clone; all clones are the same runtime.
+/// A [`Hub`] that many tasks share: it accepts texts of users and reports what happens to them.
+/// Cheap to clone; all clones are the same runtime.
 ///
 /// It needs one task that [runs](Self::run) it, and one for each connection that it
 /// [serves](Self::serve). `Server` does both for WebSockets.
@@ -117,7 +118,7 @@ pub struct RouterRuntime {
     shared: SharedHub<State>,
 }
 
-/// A runtime with the default configuration.
+/// Uses the default configuration.
 impl Default for RouterRuntime {
     fn default() -> Self {
         Self::new(HubConfig::default())
@@ -125,7 +126,7 @@ impl Default for RouterRuntime {
 }
 
 impl RouterRuntime {
-    /// A runtime without clients.
+    /// Creates a runtime without clients.
     #[must_use]
     pub fn new(config: HubConfig) -> Self {
         let seed = u128::from(entropy()) << 64 | u128::from(entropy());
@@ -134,24 +135,23 @@ impl RouterRuntime {
         }
     }
 
-    /// Takes what a user said, and returns the id under which it is [told](Self::events) what
-    /// becomes of it.
+    /// Submits a text of a user, and returns the id of its message in [`events`](Self::events).
     ///
     /// # Errors
-    /// [`HubError`]; nobody has got anything then.
+    /// [`HubError`]; no client has got anything then.
     pub fn submit(&self, input: Input) -> Result<MessageId, HubError> {
         let submitted = self.shared.with_open(|state, now| state.submit(input, now));
         submitted.unwrap_or(Err(HubError::Closed))
     }
 
-    /// Takes what a user said, and waits until nothing about it is open any more.
+    /// Submits a text of a user, and waits until nothing about it is open any more.
     ///
     /// # Errors
     /// [`AskError`].
     ///
     /// # Cancel safety
-    /// Nothing happens before the first poll. Dropped after it, the future gives up the answer; the
-    /// message goes its way.
+    /// Nothing happens before the first poll. Dropping the future after it loses the result only;
+    /// the message is still delivered.
     pub async fn ask(&self, input: Input) -> Result<Settled, AskError> {
         let (sender, settled) = oneshot::channel();
         let submitted = self.shared.with_open(|state, now| {
@@ -163,15 +163,16 @@ impl RouterRuntime {
         settled.await.map_err(|_| AskError::Ended { message })
     }
 
-    /// Everything that happens from now on. Any number of listeners may listen, each with a queue of
+    /// Returns all events from now on. There may be any number of listeners, each with a queue of
     /// its own: 1,024 events and 16 MiB, of which the oldest are dropped when it is full.
     #[must_use]
     pub fn events(&self) -> HubEvents {
         self.events_with(QueueConfig::default())
     }
 
-    /// As [`events`](Self::events), with a queue like this. Nobody waits for a listener, so
-    /// [`LagPolicy::Block`] is as [`LagPolicy::DropOldest`]; [`LagPolicy::Close`] ends the queue.
+    /// Like [`events`](Self::events), with this queue. The runtime never waits for a listener, so
+    /// [`LagPolicy::Block`] acts like [`LagPolicy::DropOldest`]; [`LagPolicy::Close`] ends the
+    /// queue.
     #[must_use]
     pub fn events_with(&self, mut config: QueueConfig) -> HubEvents {
         if matches!(config.policy, LagPolicy::Block { .. }) {
@@ -182,13 +183,13 @@ impl RouterRuntime {
         consumer
     }
 
-    /// The registered clients, in the order of registration.
+    /// Returns the registered clients in the order of registration.
     #[must_use]
     pub fn clients(&self) -> Vec<RegisteredClient> {
         self.read(|hub| hub.clients().cloned().collect())
     }
 
-    /// The deliveries that ended last, in the order in which they ended, newest last.
+    /// Returns the last ended deliveries in the order in which they ended, newest last.
     #[must_use]
     pub fn history(&self) -> Vec<HistoryItem> {
         self.read(|hub| {
@@ -203,23 +204,22 @@ impl RouterRuntime {
         })
     }
 
-    /// How many messages something is open about: a client has time left, or the router is asked.
+    /// Returns how many messages are open: a client has time left, or the router is asked.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.read(Hub::open_messages)
     }
 
-    /// Looks at the hub. Everything else waits meanwhile, so be quick.
+    /// Reads from the hub. It is locked meanwhile, so be quick.
     pub fn read<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
         self.shared.peek(|state| look(&state.hub))
     }
 
-    /// Asks the router, and keeps the time of responses. Runs until it is dropped. A runtime is run
-    /// once: dropping the future ends it, and with it every [`ask`](Self::ask) and all
-    /// [`events`](Self::events).
+    /// Asks the router and handles timeouts, until it is dropped. Run a runtime once: dropping the
+    /// future ends it, and with it every [`ask`](Self::ask) and all [`events`](Self::events).
     ///
     /// # Cancel safety
-    /// Dropping the future ends the runtime; what the router is asked is given up.
+    /// Dropping the future ends the runtime; questions to the router are cancelled.
     pub async fn run<R: Router>(&self, router: Arc<R>, options: RouterOptions) -> Infallible {
         routes::run(self.clone(), router, options).await
     }
@@ -228,7 +228,7 @@ impl RouterRuntime {
     /// smaller than those of the hub.
     ///
     /// # Cancel safety
-    /// Dropping the future cuts the line; the client leaves.
+    /// Dropping the future cuts the connection; the client leaves.
     pub fn serve<T, C>(
         &self,
         transport: T,
@@ -243,7 +243,7 @@ impl RouterRuntime {
         rpc_core::net::serve(handle, transport, handler, driver, std::future::pending())
     }
 
-    /// The machine of a new connection, and what gives its events to the hub.
+    /// Creates the machine of a new connection, and the handler that passes its events to the hub.
     pub(super) fn connection(&self, config: Arc<ServerConfig>) -> (Handle<ServerConn>, Handler) {
         let handle = Handle::new(ServerConn::new(config, clock()));
         let conn = self
@@ -258,7 +258,7 @@ impl RouterRuntime {
         (handle, handler)
     }
 
-    /// Takes no new texts, and waits until nothing is open any more, at most so long.
+    /// Accepts no new texts, and waits until nothing is open, for at most `timeout`.
     async fn drain(&self, timeout: Duration) {
         if !self.shared.drain(timeout).await {
             let open = self.in_flight();

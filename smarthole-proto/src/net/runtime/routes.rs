@@ -1,4 +1,4 @@
-//! The task of a [`RouterRuntime`]: asks the router, and keeps the time.
+//! The task of a [`RouterRuntime`]: asks the router and handles timeouts.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -19,8 +19,8 @@ rpc_core::config! {
     pub struct RouterOptions {
         /// How long the router may take for one decision. Default 30 s.
         pub timeout: Duration = ROUTER_TIMEOUT => with_timeout,
-        /// Most questions that it is asked at once; further ones wait in order. Default 16; 0 counts as
-        /// 1.
+        /// Most questions to the router at once; further ones wait in order. Default 16; 0 counts
+        /// as 1.
         pub max_at_once: usize = 16 => with_max_at_once,
     }
 }
@@ -48,7 +48,8 @@ pub(super) async fn run<R: Router>(
     }
 }
 
-/// Asks the router one question and passes on what it says. A panic of the router is its failure.
+/// Asks the router one question and passes on its answer. A panic of the router counts as a
+/// failure.
 async fn ask<R: Router>(runtime: RouterRuntime, router: Arc<R>, question: Open, timeout: Duration) {
     let deciding = async { router.route(&question.request).await };
     let deciding = AssertUnwindSafe(deciding).catch_unwind();

@@ -1,4 +1,5 @@
-//! What a [`RouterRuntime`](super::RouterRuntime) keeps under its lock: the hub, and where its output goes.
+//! The state of a [`RouterRuntime`](super::RouterRuntime) under its lock: the hub, and where its
+//! output goes.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Instant, SystemTime};
@@ -18,7 +19,7 @@ pub(super) struct Open {
     pub(super) request: RouteRequest,
 }
 
-/// Somebody who waits for the end of a message.
+/// A caller that waits for the end of a message.
 pub(super) struct Ask {
     sender: oneshot::Sender<Settled>,
     unroutable: Option<Unroutable>,
@@ -58,7 +59,7 @@ impl State {
         self.hub.submit(input, now, SystemTime::now())
     }
 
-    /// Passes a decision of the router on.
+    /// Passes a decision of the router to the hub.
     pub(super) fn answer(
         &mut self,
         route: RouteId,
@@ -152,7 +153,7 @@ impl HubState for State {
     }
 }
 
-/// About how many bytes an event holds.
+/// Returns about how many bytes an event holds.
 fn weight(event: &HubEvent) -> usize {
     let texts = match event {
         HubEvent::Route { request, .. } => {

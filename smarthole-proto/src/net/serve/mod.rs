@@ -70,10 +70,11 @@ struct Shared {
 }
 
 impl<R: Router> Server<R> {
-    /// Listens; the known server listens on 127.0.0.1 at [`DEFAULT_PORT`](crate::limits::DEFAULT_PORT).
+    /// Listens on an address; the known server listens on 127.0.0.1 at
+    /// [`DEFAULT_PORT`](crate::limits::DEFAULT_PORT).
     ///
     /// # Errors
-    /// The system's error, if the address cannot be had. Retrying helps once it is free.
+    /// The system's error, for example if the address is in use. Retrying helps once it is free.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -103,42 +104,41 @@ impl<R: Router> Server<R> {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.server.local_addr()
     }
 
-    /// Where clients connect to, such as `ws://127.0.0.1:9473`.
+    /// Returns the URL for clients, such as `ws://127.0.0.1:9473`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}", self.local_addr())
     }
 
-    /// How many connections there are, and what became of others; it goes on counting while the
-    /// server runs.
+    /// Returns the counters of connections, which the server updates while it runs.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         self.server.counters()
     }
 
-    /// A handle that ends the server. Give its drain no less than the
-    /// [`shutdown_timeout`](ServerOptions::with_shutdown_timeout): messages may still be answered, and
-    /// then connections are closed with 1001.
+    /// Returns a handle that ends the server. Give its drain no less than the
+    /// [`shutdown_timeout`](ServerOptions::with_shutdown_timeout): messages may still be answered,
+    /// and then connections are closed with 1001.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
         self.server.shutdown_handle()
     }
 
-    /// The runtime: texts go in there, and what happens comes out.
+    /// Returns the runtime, which accepts texts and reports events.
     #[must_use]
     pub fn runtime(&self) -> RouterRuntime {
         self.shared.runtime.clone()
     }
 
-    /// Serves until the [handle](Self::handle) drains it: then no text is taken any more, messages
-    /// that are open may still be answered, and connections are closed with 1001. What is open at
-    /// the end is told by [`RouterRuntime::in_flight`].
+    /// Serves until the [handle](Self::handle) drains it: then no text is accepted, open messages
+    /// may still be answered, and connections are closed with 1001. [`RouterRuntime::in_flight`]
+    /// returns what is open at the end.
     ///
     /// # Cancel safety
     /// Dropping the future cuts all connections and ends the runtime.
@@ -163,7 +163,7 @@ impl<R> fmt::Debug for Server<R> {
     }
 }
 
-/// One connection from its upgrade to its end.
+/// Serves one connection from its upgrade to its end.
 fn serve(shared: &Shared, accepted: Accepted) -> impl Future<Output = ()> + use<> {
     let (handle, mut handler) = shared.runtime.connection(Arc::clone(&shared.connection));
     let permit = accepted.permit;

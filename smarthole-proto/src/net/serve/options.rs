@@ -1,4 +1,4 @@
-//! [`ServerOptions`], and what is served before the upgrade.
+//! [`ServerOptions`], and the default HTTP configuration.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::limits::{MAX_CONNECTIONS, OBSIDIAN_ORIGIN, SHUTDOWN_TIMEOUT};
 use crate::net::{RouterOptions, RouterRuntime};
 use crate::server::ServerConfig;
 
-/// What is served before and beside the upgrade by default. Any path upgrades, for at most 100
-/// clients at once; a further one gets 503.
+/// Returns the default for everything before and beside the upgrade. Any path upgrades, for at most
+/// 100 clients at once; a further one gets 503.
 ///
-/// Peers at 127.0.0.1 and `::1` only, for which also the `Host` must be a name of this machine. Web
-/// pages are kept out: without an `Origin`, or with that of the Obsidian client, a request passes.
-/// Allow more with [`Guards::with_allowed_origin`]. Of the subprotocols that a client offers the
-/// first one is selected, as the known server does.
+/// Serves peers at 127.0.0.1 and `::1` only, and only if the `Host` is a name of this machine.
+/// Refuses web pages: a request passes without an `Origin`, or with that of the Obsidian client.
+/// Allow more with [`Guards::with_allowed_origin`]. Selects the first subprotocol that a client
+/// offers, as the known server does.
 #[must_use]
 pub fn http_config() -> HttpConfig {
     let guards = Guards::default()
@@ -48,7 +48,7 @@ fn select_first(parts: &mut Parts, _: SocketAddr) -> UpgradeDecision {
 }
 
 rpc_core::config! {
-    /// How a [`Server`](super::Server) behaves.
+    /// The configuration of a [`Server`](super::Server).
     ///
     /// ```
     /// use std::time::Duration;
@@ -61,22 +61,22 @@ rpc_core::config! {
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
-        /// The runtime that is served, and only here. Clone it for what needs it before there is a
-        /// server, such as an HTTP service that takes texts.
+        /// The runtime to serve, on this server only. Clone it for code that needs it before there
+        /// is a server, such as an HTTP service that accepts texts.
         pub runtime: RouterRuntime = RouterRuntime::default() => with_runtime(RouterRuntime),
-        /// How the router is asked.
+        /// The options for asking the router.
         pub router: RouterOptions = RouterOptions::default() => with_router(RouterOptions),
-        /// Limits and times of each connection.
+        /// Limits and timeouts of each connection.
         pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
         /// Limits, guards and TLS before the upgrade, and the HTTP service beside it. Default
         /// [`http_config`]; start from it.
         pub http: HttpConfig = http_config() => with_http(HttpConfig),
-        /// Transport treatment and observer of each connection.
+        /// Transport options and observer of each connection.
         pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
-        /// How long the server's end may take. In the first half clients may still answer what is open,
-        /// in the second their Close is awaited (also when a single client is disconnected), for the
-        /// [driver](Self::driver)'s `close_timeout` at most. Default 1 s; give the
-        /// [handle](super::ServerHandle)'s drain no less.
+        /// How long the shutdown may take. In the first half clients may still answer open
+        /// messages, in the second the server waits for their Close (also when a single client is
+        /// disconnected), for the [driver](Self::driver)'s `close_timeout` at most. Default 1 s;
+        /// give the [handle](super::ServerHandle)'s drain no less.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
     }
 }

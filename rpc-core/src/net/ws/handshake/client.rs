@@ -11,13 +11,13 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
 use super::{Handshake, switches};
 
-/// Why a client's upgrade came to nothing.
+/// Why a client's upgrade failed.
 #[derive(Debug)]
 pub(in crate::net::ws) enum UpgradeError {
     Io(io::Error),
     /// The server answered with another status than 101.
     Status(StatusCode),
-    /// The server's answer is none to a WebSocket upgrade.
+    /// The server's answer is not a valid answer to a WebSocket upgrade.
     Answer(&'static str),
 }
 
@@ -27,8 +27,8 @@ impl From<io::Error> for UpgradeError {
     }
 }
 
-/// Asks a server for the upgrade. Gives what was agreed on, and what the server has sent behind it:
-/// some speak first.
+/// Requests the upgrade from a server. Returns the result of the handshake, and the bytes that the
+/// server sent after it: some servers send first.
 pub(in crate::net::ws) async fn upgrade<S>(
     stream: &mut S,
     path: &str,
@@ -90,7 +90,7 @@ pub(super) fn write_headers(request: &mut Vec<u8>, headers: &HeaderMap, own: &[(
     request.extend_from_slice(b"\r\n");
 }
 
-/// Checks a server's answer (section 4.1) and gives the subprotocol that it selected, if any.
+/// Checks a server's answer (section 4.1) and returns the subprotocol that it selected, if any.
 fn check_response(
     answer: &Response<()>,
     key: &str,

@@ -1,4 +1,4 @@
-//! A plain GET, for the documents that servers have beside their WebSocket.
+//! A plain GET, for documents that servers offer beside their WebSocket.
 
 use http::header::{self, HeaderMap};
 use http::{HeaderValue, Response};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use super::client::{UpgradeError, parse_response, write_headers};
 use super::head::read_head;
 
-/// Gets a document. As HTTP/1.0, whose answers end with the line and never come in chunks.
+/// Fetches a document. Uses HTTP/1.0, whose answers end with the connection and are never chunked.
 pub(in crate::net::ws) async fn get<S>(
     stream: &mut S,
     path: &str,

@@ -13,10 +13,10 @@ pub(super) const MAX_HEADERS: usize = 100;
 const READ: usize = 1024;
 pub(super) const NOT_HTTP: &str = "the peer does not speak HTTP/1.1";
 
-/// A head and its length, `None` if it is not complete, or what is wrong with it.
+/// A head and its length, `None` if it is incomplete, or the error.
 pub(super) type Parsed<T> = Result<Option<(T, usize)>, &'static str>;
 
-/// Reads up to the end of a head. Gives it and what was read past it, or says what is wrong.
+/// Reads up to the end of a head. Returns the head and the bytes read past it, or the error.
 pub(super) async fn read_head<S, T>(
     stream: &mut S,
     parse: fn(&[u8]) -> Parsed<T>,

@@ -1,4 +1,4 @@
-//! The opening handshake (RFC 6455, section 4) and what it agrees on.
+//! The opening handshake (RFC 6455, section 4) and its result.
 
 mod client;
 mod get;
@@ -15,7 +15,7 @@ pub(super) use server::accept;
 #[cfg(feature = "server")]
 pub(crate) use server::{accept_key, is_upgrade, offers, select_subprotocol};
 
-/// What the opening handshake agreed on.
+/// The result of the opening handshake.
 #[derive(Clone)]
 pub struct Handshake {
     subprotocol: Option<String>,
@@ -30,13 +30,13 @@ impl Handshake {
         }
     }
 
-    /// The selected subprotocol.
+    /// Returns the selected subprotocol.
     #[must_use]
     pub fn subprotocol(&self) -> Option<&str> {
         self.subprotocol.as_deref()
     }
 
-    /// The headers of the server's answer; empty on the server's side.
+    /// Returns the headers of the server's answer; empty on the server's side.
     #[must_use]
     pub const fn headers(&self) -> &HeaderMap {
         &self.headers
@@ -53,7 +53,7 @@ impl fmt::Debug for Handshake {
     }
 }
 
-/// Whether both headers ask for a WebSocket, or agree to one.
+/// Returns whether both headers request a WebSocket, or agree to one.
 fn switches(headers: &HeaderMap) -> bool {
     has_token(headers, &header::CONNECTION, "upgrade")
         && has_token(headers, &header::UPGRADE, "websocket")

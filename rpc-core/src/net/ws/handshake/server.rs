@@ -12,7 +12,7 @@ use super::{Handshake, list, switches};
 use crate::net::transport::TransportError;
 
 /// Answers a client's upgrade request with 101, and selects the first of `ours` that it offers.
-/// Gives what was agreed on, and what the client has sent behind its request.
+/// Returns the result of the handshake, and the bytes that the client sent after its request.
 pub(in crate::net::ws) async fn accept<S>(
     stream: &mut S,
     ours: &[String],
@@ -40,13 +40,13 @@ where
     Ok((handshake, behind))
 }
 
-/// Whether a request asks for a WebSocket at all.
+/// Returns whether a request asks for a WebSocket at all.
 pub(crate) fn is_upgrade(parts: &Parts) -> bool {
     switches(&parts.headers)
 }
 
-/// Checks an upgrade request and computes the value of `Sec-WebSocket-Accept`; else the status and
-/// the reason of the refusal.
+/// Checks an upgrade request and returns the value of `Sec-WebSocket-Accept`, or the status and the
+/// reason of the refusal.
 pub(crate) fn accept_key(parts: &Parts) -> Result<HeaderValue, (StatusCode, &'static str)> {
     let bad = |why| (StatusCode::BAD_REQUEST, why);
     if parts.method != Method::GET {
@@ -77,17 +77,17 @@ pub(crate) fn accept_key(parts: &Parts) -> Result<HeaderValue, (StatusCode, &'st
         .map_err(|_| bad("the Sec-WebSocket-Key is not valid"))
 }
 
-/// The first of `ours` that the client offers.
+/// Returns the first of `ours` that the client offers.
 pub(crate) fn select_subprotocol(headers: &HeaderMap, ours: &[String]) -> Option<String> {
     ours.iter().find(|name| offers(headers, name)).cloned()
 }
 
-/// Whether the client offers this subprotocol.
+/// Returns whether the client offers this subprotocol.
 pub(crate) fn offers(headers: &HeaderMap, subprotocol: &str) -> bool {
     list(headers, &header::SEC_WEBSOCKET_PROTOCOL).any(|offer| offer == subprotocol)
 }
 
-/// Sixteen bytes in base 64.
+/// Returns whether `key` is sixteen bytes in base 64.
 fn is_key(key: &[u8]) -> bool {
     key.len() == 24
         && key.ends_with(b"==")
