@@ -1,5 +1,7 @@
 //! [`Handler`]: what a bot does, one method per kind of message.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use rpc_core::{CloseReason, Delivery};
 
@@ -7,6 +9,7 @@ use super::context::Context;
 use crate::client::Warning;
 use crate::error::BotError;
 use crate::frame::{Message, OtherEvent, Typing};
+use crate::id::ChannelUid;
 
 /// What a bot does. Every method has a default that does nothing, so implement what you need.
 ///
@@ -16,7 +19,7 @@ use crate::frame::{Message, OtherEvent, Typing};
 /// dropped at its next `await`.
 ///
 /// The routing is that of the Snek specification, section 9: the first of own message, ping, join,
-/// leave, mention, message that fits. Partial messages reach no handler.
+/// leave, mention, message that fits. Partial messages reach [`on_partial`](Self::on_partial) only.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -74,6 +77,14 @@ pub trait Handler: Send + Sync + 'static {
         Ok(())
     }
 
+    /// A message of somebody else is growing; it holds the whole text so far and replaces what came
+    /// before it from this sender in this channel. While this handler runs, a newer one replaces
+    /// the one that waits, so a slow display skips some. The complete message reaches its own
+    /// handler, maybe while this one still runs.
+    async fn on_partial(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
+        Ok(())
+    }
+
     /// Somebody types.
     async fn on_set_typing(&self, _cx: &Context, _typing: &Typing) -> Result<(), BotError> {
         Ok(())
@@ -90,9 +101,12 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// Something happened to the bot itself. Called on the bot's own task: do not block. By
-    /// default it is logged.
+    /// default it is logged, a [`Notice::Warning`] as a warning.
     fn on_notice(&self, notice: &Notice) {
-        tracing::debug!(?notice, "bot");
+        match notice {
+            Notice::Warning(warning) => tracing::warn!(%warning, "bot"),
+            notice => tracing::debug!(?notice, "bot"),
+        }
     }
 }
 
@@ -109,6 +123,10 @@ pub enum Notice {
     Lost {
         /// Why.
         cause: CloseReason,
+        /// Which attempt of its cycle comes next, from 1.
+        attempt: u32,
+        /// How long until then.
+        retry_in: Duration,
         /// Whether one cycle of attempts was used up; the next one begins.
         exhausted: bool,
     },
@@ -124,6 +142,12 @@ pub enum Notice {
     Lagged {
         /// How many.
         events: u64,
+    },
+    /// The bot was asked to join a channel and has not, because it has joined as many as it
+    /// [may](super::BotConfig::with_max_joined).
+    TooManyChannels {
+        /// The channel.
+        channel: ChannelUid,
     },
     /// A frame was skipped, or something else odd was survived.
     Warning(Warning),
