@@ -263,7 +263,9 @@ impl Handler for Talker {
             }
             Notice::TooManyChannels { channel } => {
                 let channel = printable(channel.as_str());
-                complain(format_args!("bot: too many channels, not joining {channel}"));
+                complain(format_args!(
+                    "bot: too many channels, not joining {channel}"
+                ));
             }
             Notice::Resent { attempt, delivery } => {
                 let note = match delivery {

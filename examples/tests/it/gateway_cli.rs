@@ -133,7 +133,78 @@ fn help_shows_examples_and_exit_codes() {
     );
     let (code, out, _) = outcome(folder.gateway(&["chat", "--help"]));
     assert_eq!(code, Some(0));
-    assert_holds(&out, &["<TEXT>", "--url", "--token", "--account"]);
+    let options = [
+        "[TEXT]",
+        "--url",
+        "--token",
+        "--account",
+        "--guild",
+        "--team",
+        "--history",
+        "--clear",
+        "--search",
+        "--budget",
+    ];
+    assert_holds(&out, &options);
+    // One thing at a time, but one.
+    for args in [
+        &["chat"][..],
+        &["chat", "--clear", "hi"],
+        &["chat", "--clear", "--budget"],
+    ] {
+        let (code, _, err) = outcome(folder.gateway(args));
+        assert_eq!(code, Some(2), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn a_chat_tells_what_the_gateway_remembers_and_who_asks() {
+    let folder = Folder::new();
+    let text = "[gateway]\ndata_dir = \":memory:\"\nextensions = true\n\
+                [budgets]\ndaily = 100000\n\
+                [[bindings]]\nagent_id = \"helper\"\nguild_id = \"acme\"\nteam_id = \"support\"\n";
+    let file = folder.file("config.toml", text);
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let acme = ["--guild", "acme", "--team", "support"];
+    let asks = |args: &[&str]| folder.hears(&url, &[&acme[..], args].concat());
+    asks(&["My name is Ann."]);
+    asks(&["count to 2"]);
+    let history = asks(&["--history"]);
+    assert_holds(
+        &history,
+        &["> My name is Ann.\n", "> count to 2\nI count: 1 2 - done\n"],
+    );
+    assert_eq!(
+        asks(&["--history=1"]),
+        "> count to 2\nI count: 1 2 - done\n"
+    );
+    // Without the guild it is another agent's conversation.
+    assert_eq!(folder.hears(&url, &["--history"]), "");
+    let budget = asks(&["--budget"]);
+    assert_holds(
+        &budget,
+        &[
+            "session: ",
+            "day: ",
+            " tokens of 100000\n",
+            " without a limit\n",
+        ],
+    );
+    assert_eq!(asks(&["--clear"]), "2 turns forgotten\n");
+    assert_eq!(asks(&["--history"]), "");
+    assert_eq!(asks(&["--search", "name"]), "the user's name is Ann\n");
+}
+
+#[test]
+fn a_gateway_without_extensions_says_so() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let (code, out, err) = folder.chat(&url, &["--budget"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_holds(
+        &err,
+        &["unknown method: budget.status", "extensions = true"],
+    );
 }
 
 #[test]

@@ -160,11 +160,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`] if they cannot be read.
     fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError>;
 
-    /// How many sessions there are.
+    /// How many sessions were heard of at this second, in seconds since 1970, or later.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be counted.
-    fn session_count(&self) -> Result<u64, StoreError>;
+    fn session_count(&self, since: u64) -> Result<u64, StoreError>;
 
     /// The last entries of the log of usage, newest first, so many at most.
     ///
@@ -178,7 +178,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`] if they cannot be read.
     fn totals(&self) -> Result<Totals, StoreError>;
 
-    /// Forgets the turns and facts of a session. Its tokens stay used. Returns whether it was known.
+    /// Forgets the turns of a session. Its facts stay known and its tokens used. Returns whether it
+    /// was known.
     ///
     /// # Errors
     /// [`StoreError`] if that cannot be written.
