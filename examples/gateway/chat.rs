@@ -63,13 +63,11 @@ pub(crate) struct Args {
 
 pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
     let mut config = ClientConfig::new()
-        .with_channel(args.channel)
-        .with_account(args.account)
-        .with_peer(args.peer);
-    config.token = args
-        .token
-        .filter(|token| !token.is_empty())
-        .map(Secret::from);
+        .with_channel(args.channel.as_str())
+        .with_account(args.account.as_str())
+        .with_peer(args.peer.as_str());
+    let token = args.token.as_deref();
+    config.token = token.filter(|token| !token.is_empty()).map(Secret::from);
     let dialer = dialer(&args.url, &config).map_err(Failure::usage)?;
     // A gateway that is not there is told at once, not waited for.
     let link = link_config().with_reconnect(ReconnectPolicy::off());
