@@ -178,14 +178,14 @@ async fn partial_messages_reach_no_handler_of_messages() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.send(json!({
-        "event": "message", "message": "ping", "username": "ann", "user_nick": "Ann",
+        "event": "message", "message": "ping so", "username": "ann", "user_nick": "Ann",
         "channel_uid": "ch1", "is_final": false,
     }))
     .await;
-    line.say("ch1", "ann", "ping").await;
-    assert_eq!(line.posted().await.1, "pong");
+    line.say("ch1", "ann", "ping so far").await;
+    assert_eq!(line.posted().await.1, "pong so far");
     settle().await;
-    assert_eq!(bot.diary.lines(), ["ping "]);
+    assert_eq!(bot.diary.lines(), ["ping so far"]);
 }
 
 #[tokio::test(start_paused = true)]
