@@ -17,6 +17,7 @@ use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend};
 use snek_proto::client::ClientConfig;
 use snek_proto::error::BotError;
 use snek_proto::frame::Message;
+use snek_proto::limits::RECONNECT_MAX_RETRIES;
 use snek_proto::net::link_config;
 use snek_proto::permission::Triggers;
 use tokio::sync::watch;
@@ -248,9 +249,23 @@ impl Handler for Talker {
                     "bot: logged in again (connection {generation})"
                 ));
             }
-            Notice::Lost { cause, .. } => {
+            Notice::Lost {
+                cause,
+                attempt,
+                retry_in,
+                ..
+            } => {
                 let cause = cause.to_string();
-                complain(format_args!("bot: {}; trying again", printable(&cause)));
+                complain(format_args!(
+                    "bot: {}; trying again in {retry_in:?} (attempt {attempt}/{RECONNECT_MAX_RETRIES})",
+                    printable(&cause)
+                ));
+            }
+            Notice::TooManyChannels { channel } => {
+                let channel = printable(channel.as_str());
+                complain(format_args!(
+                    "bot: too many channels, not joining {channel}"
+                ));
             }
             Notice::Resent { attempt, delivery } => {
                 let note = match delivery {

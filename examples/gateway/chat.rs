@@ -1,19 +1,38 @@
-//! `gateway chat`: says something to a gateway and prints the reply as it comes.
+//! `gateway chat`: says something to a gateway and prints the reply as it comes, or asks what it
+//! remembers.
 
 use std::io::Write as _;
 
-use examples::cli::{Failure, complain};
+use clap::ArgGroup;
+use examples::cli::{Failure, complain, say};
 use examples::screen::{printable, printable_lines};
 use exoclaw_proto::client::ClientConfig;
-use exoclaw_proto::frame::StreamEvent;
-use exoclaw_proto::net::{connect_with, dialer, link_config};
+use exoclaw_proto::error::{ErrorKind, RpcError};
+use exoclaw_proto::frame::{BudgetUse, ChatSend, SessionRef, StreamEvent};
+use exoclaw_proto::net::{Client, connect_with, dialer, link_config};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{CallError, CloseReason, Secret};
+use rpc_core::{CallError, CloseReason, Secret, Str};
 
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("what").required(true))]
 pub(crate) struct Args {
     /// What to say.
-    text: String,
+    #[arg(group = "what")]
+    text: Option<String>,
+    /// Print the last turns of the conversation, oldest first. This and what follows works with a
+    /// gateway that has 'extensions = true'.
+    #[arg(long, group = "what", value_name = "COUNT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "10")]
+    history: Option<u64>,
+    /// Forget the turns of the conversation. What the gateway knows of you stays.
+    #[arg(long, group = "what")]
+    clear: bool,
+    /// Print what the gateway knows of you about these words.
+    #[arg(long, group = "what", value_name = "WORDS")]
+    search: Option<String>,
+    /// Print how many tokens are used.
+    #[arg(long, group = "what")]
+    budget: bool,
     /// The gateway.
     #[arg(long, value_name = "URL", default_value = "ws://127.0.0.1:7200")]
     url: String,
@@ -34,21 +53,25 @@ pub(crate) struct Args {
     /// The peer.
     #[arg(long, value_name = "NAME", default_value = "main")]
     peer: String,
+    /// The guild or server, by which the gateway may choose the agent.
+    #[arg(long, value_name = "NAME")]
+    guild: Option<Str>,
+    /// The team within the guild.
+    #[arg(long, value_name = "NAME")]
+    team: Option<Str>,
 }
 
 pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
     let mut config = ClientConfig::new()
-        .with_channel(args.channel)
-        .with_account(args.account)
-        .with_peer(args.peer);
-    config.token = args
-        .token
-        .filter(|token| !token.is_empty())
-        .map(Secret::from);
+        .with_channel(args.channel.as_str())
+        .with_account(args.account.as_str())
+        .with_peer(args.peer.as_str());
+    let token = args.token.as_deref();
+    config.token = token.filter(|token| !token.is_empty()).map(Secret::from);
     let dialer = dialer(&args.url, &config).map_err(Failure::usage)?;
     // A gateway that is not there is told at once, not waited for.
     let link = link_config().with_reconnect(ReconnectPolicy::off());
-    let (client, _, connection) = connect_with(dialer, config, link);
+    let (client, _, connection) = connect_with(dialer, config.clone(), link);
     let connection = tokio::spawn(connection.run());
     client.ready().await.map_err(|reason| {
         let hint = match reason {
@@ -61,18 +84,74 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
         ))
     })?;
 
-    let mut chat = client.chat(&args.text).await;
+    let outcome = match &args.text {
+        Some(text) => {
+            let mut chat = config.chat(text);
+            (chat.guild, chat.team) = (args.guild.clone(), args.team.clone());
+            converse(&client, chat).await
+        }
+        None => ask(&client, &args).await.map_err(explain),
+    };
+    client.close();
+    connection.await.map_err(Failure::new)?;
+    outcome.map_err(Failure::new)
+}
+
+/// What has failed, in the gateway's own words if it has any.
+fn explain(error: CallError<RpcError>) -> String {
+    match error {
+        CallError::Remote(error) if error.kind() == ErrorKind::UnknownMethod => {
+            format!("{error} (the gateway needs 'extensions = true' for that)")
+        }
+        CallError::Remote(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Asks what the gateway remembers, and prints it.
+async fn ask(client: &Client, args: &Args) -> Result<(), CallError<RpcError>> {
+    let mut session: SessionRef = client.session();
+    (session.guild, session.team) = (args.guild.clone(), args.team.clone());
+    if let Some(limit) = args.history {
+        for turn in client.chat_history(session, Some(limit)).await? {
+            say(format_args!("> {}", printable_lines(&turn.user)));
+            say(printable_lines(&turn.assistant));
+        }
+    } else if let Some(words) = &args.search {
+        for fact in client.memory_search(session, words, None).await? {
+            say(printable(&fact.text));
+        }
+    } else if args.clear {
+        let cleared = client.session_clear(session).await?;
+        say(format_args!("{} turns forgotten", cleared.turns));
+    } else {
+        let budget = client.budget_status(Some(session)).await?;
+        let of = [
+            ("session", budget.session),
+            ("day", Some(budget.daily)),
+            ("month", Some(budget.monthly)),
+        ];
+        for (name, budget) in of {
+            let Some(BudgetUse { used, limit }) = budget else {
+                continue;
+            };
+            let limit = limit.map_or("without a limit".to_owned(), |limit| format!("of {limit}"));
+            say(format_args!("{name}: {used} tokens {limit}"));
+        }
+    }
+    Ok(())
+}
+
+/// Says something and prints the reply. The error is in words.
+async fn converse(client: &Client, chat: ChatSend) -> Result<(), String> {
+    let mut chat = client.chat_send(chat).await;
     let mut out = std::io::stdout();
     let (mut ended_line, mut failed) = (true, None);
     while let Some(event) = chat.next().await {
         let event = match event {
             Ok(event) => event,
             Err(error) => {
-                failed = Some(match error {
-                    // The gateway's own words.
-                    CallError::Remote(error) => error.to_string(),
-                    other => other.to_string(),
-                });
+                failed = Some(explain(error));
                 break;
             }
         };
@@ -98,7 +177,5 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
     if !ended_line {
         let _ = writeln!(out);
     }
-    client.close();
-    connection.await.map_err(Failure::new)?;
-    failed.map_or(Ok(()), |words| Err(Failure::new(words)))
+    failed.map_or(Ok(()), Err)
 }

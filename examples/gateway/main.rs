@@ -19,6 +19,9 @@ Examples ('gateway' stands for 'cargo run -p examples --bin gateway --'):
     gateway
   Talk to it from another terminal:
     gateway chat 'hello there'
+    gateway chat --guild acme --team support 'hello there'
+  With 'extensions = true' in its file it also tells what it remembers:
+    gateway chat --history; gateway chat --search name; gateway chat --budget; gateway chat --clear
   A real model (add '--features llm' before '--bin'), set in a file like
   examples/gateway/gateway.toml, which shows every key:
     ANTHROPIC_API_KEY=.. gateway --config gateway.toml
@@ -74,7 +77,7 @@ enum Command {
     /// uses the same data may run: then it is asked (not on Windows).
     Usage(usage::Args),
     /// Says something to a gateway and prints the reply as it comes: text to standard output, tools
-    /// to standard error.
+    /// to standard error. Or asks what the gateway remembers.
     Chat(chat::Args),
 }
 

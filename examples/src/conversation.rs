@@ -245,6 +245,16 @@ mod tests {
     }
 
     #[test]
+    fn two_hundred_messages_are_sent_at_most() {
+        let (system, limits) = (ChatMessage::system("s"), ConversationLimits::default());
+        let past: Vec<_> = (0..300).map(|number| Arc::new(user(number))).collect();
+        let turn = [user(300)];
+        let told = fit(&system, &past, &turn, limits);
+        assert_eq!(told.len(), 200);
+        assert_eq!(told[1], &user(102));
+    }
+
+    #[test]
     fn channels_are_forgotten_too() {
         let conversations = Conversations::default();
         for number in 0..=MAX_CHANNELS {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rpc_core::Secret;
-use subtle::ConstantTimeEq;
+use subtle::{Choice, ConstantTimeEq};
 
 /// The longest token in bytes that [`Auth::token`] accepts.
 pub const MAX_TOKEN_BYTES: usize = 1_024;
@@ -52,14 +52,27 @@ struct Token {
     len: usize,
 }
 
-type Padded = [u8; MAX_TOKEN_BYTES];
+type Padded = [Byte; MAX_TOKEN_BYTES];
+
+/// A byte that can only be compared in constant time: it has no `==`.
+#[derive(Clone, Copy)]
+struct Byte(u8);
+
+impl ConstantTimeEq for Byte {
+    fn ct_eq(&self, other: &Self) -> Choice {
+        #[cfg(test)]
+        tests::COMPARED.set(tests::COMPARED.get() + 1);
+        self.0.ct_eq(&other.0)
+    }
+}
 
 /// Copies a text into the fixed size. Returns `None` if it is longer.
 fn pad(text: &str) -> Option<Padded> {
-    let mut padded = [0; MAX_TOKEN_BYTES];
-    padded
-        .get_mut(..text.len())?
-        .copy_from_slice(text.as_bytes());
+    let mut padded = [Byte(0); MAX_TOKEN_BYTES];
+    let room = padded.get_mut(..text.len())?;
+    for (to, from) in room.iter_mut().zip(text.bytes()) {
+        *to = Byte(from);
+    }
     Some(padded)
 }
 
@@ -176,9 +189,31 @@ pub fn is_loopback(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    thread_local! {
+        /// How many bytes were compared.
+        pub(super) static COMPARED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn a_check_compares_every_byte_wherever_the_first_difference_is() {
+        let longest = "x".repeat(MAX_TOKEN_BYTES);
+        for token in ["s3cret", "t", &longest] {
+            let auth = Auth::token(token).unwrap();
+            for offered in [
+                "s3cret", "t3cret", "s3creT", "s3cre", "s3cret0", "", &longest,
+            ] {
+                COMPARED.set(0);
+                assert_eq!(auth.check(offered), token == offered);
+                assert_eq!(COMPARED.get(), MAX_TOKEN_BYTES, "{offered}");
+            }
+        }
+    }
 
     #[test]
     fn an_empty_token_is_refused() {

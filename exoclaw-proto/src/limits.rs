@@ -40,9 +40,9 @@ pub const CHAT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 pub const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long silence may follow a ping. Enforced; configurable.
 pub const PONG_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a model's provider may be silent. For applications; not used here.
+/// How long a model's provider may be silent. For applications; `examples/gateway` uses it.
 pub const PROVIDER_IDLE_TIMEOUT: Duration = Duration::from_secs(45);
-/// How long a tool may take. For applications; not used here.
+/// How long a tool may take. For applications; `examples/gateway` uses it.
 pub const TOOL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a graceful shutdown may take. Enforced on servers; configurable.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -54,9 +54,9 @@ pub const MAX_REQUESTS: usize = 1_024;
 /// Most bytes of a request's id, as JSON: every frame of its answer carries it. Enforced by
 /// servers.
 pub const MAX_ID_BYTES: usize = 1_024;
-/// Most rounds of tools in one chat. For applications; not used here.
+/// Rounds of tools in one chat. For applications; `examples/gateway` uses it.
 pub const MAX_TOOL_ROUNDS: usize = 10;
-/// Most turns of a session that a model gets. For applications; not used here.
+/// Turns of a session that a model is told. For applications; `examples/gateway` uses it.
 pub const EPISODIC_WINDOW: usize = 5;
-/// Most facts that a model gets. For applications; not used here.
+/// Facts that a model is told. For applications; `examples/gateway` uses it.
 pub const MAX_FACTS: usize = 10;

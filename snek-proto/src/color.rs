@@ -112,16 +112,55 @@ mod tests {
         assert!(colors.len() > 95);
     }
 
+    /// Hue, saturation and lightness, as exact as two digits for a channel are.
+    fn hsl(color: &str) -> [f64; 3] {
+        let channel = |at| f64::from(u8::from_str_radix(&color[at..at + 2], 16).unwrap()) / 255.0;
+        let (r, g, b) = (channel(1), channel(3), channel(5));
+        let (max, min) = (r.max(g).max(b), r.min(g).min(b));
+        let lightness = f64::midpoint(max, min);
+        let saturation = (max - min) / (1.0 - (2.0 * lightness - 1.0).abs());
+        let sixth = match () {
+            () if r >= max => (g - b) / (max - min),
+            () if g >= max => 2.0 + (b - r) / (max - min),
+            () => 4.0 + (r - g) / (max - min),
+        };
+        [sixth.rem_euclid(6.0) / 6.0, saturation, lightness]
+    }
+
+    #[test]
+    fn random_colours_fill_their_ranges() {
+        let colors: Vec<_> = (0..20_000).map(|n| hsl(&random_color(n))).collect();
+        let ranges = [0, 1, 2].map(|at| {
+            let values = colors.iter().map(|color| color[at]);
+            let (min, max) = values.fold((2.0, -1.0), |(min, max), it| (it.min(min), it.max(max)));
+            (
+                f64::round(min * 100.0) / 100.0,
+                f64::round(max * 100.0) / 100.0,
+            )
+        });
+        let [hue, saturation, lightness] = ranges;
+        assert_eq!(hue, (0.0, 1.0));
+        assert!((0.68..=0.71).contains(&saturation.0), "{saturation:?}");
+        assert!(saturation.1 >= 0.99, "{saturation:?}");
+        assert_eq!(lightness, (0.5, 0.7));
+        // Everywhere between, too.
+        for (at, width) in [(0, 1.0), (1, 0.3), (2, 0.2)] {
+            let start = [0.0, 0.7, 0.5][at];
+            for part in 0..10 {
+                let middle = start + width * (f64::from(part) + 0.5) / 10.0;
+                let near = |color: &[f64; 3]| (color[at] - middle).abs() < width / 20.0;
+                let share = colors.iter().filter(|color| near(color)).count();
+                assert!((1_000..3_000).contains(&share), "{at} {part}: {share}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn random_colours_are_bright(entropy: u64) {
             let color = random_color(entropy);
             prop_assert!(is_html_color(&color));
-            let channel = |at| f64::from(u8::from_str_radix(&color[at..at + 2], 16).unwrap()) / 255.0;
-            let (r, g, b) = (channel(1), channel(3), channel(5));
-            let (max, min) = (r.max(g).max(b), r.min(g).min(b));
-            let lightness = f64::midpoint(max, min);
-            let saturation = (max - min) / (1.0 - (2.0 * lightness - 1.0).abs());
+            let [_, saturation, lightness] = hsl(&color);
             prop_assert!((0.49..=0.71).contains(&lightness), "{color} {lightness}");
             prop_assert!((0.68..=1.01).contains(&saturation), "{color} {saturation}");
         }

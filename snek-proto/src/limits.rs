@@ -8,7 +8,7 @@ use rpc_core::keepalive::KeepAlive;
 
 /// The platform's public endpoint. This crate connects to it only if you pass it.
 pub const DEFAULT_WS_URL: &str = "wss://snek.molodetz.nl/rpc.ws";
-/// The default address of language models. For applications; not used here.
+/// Where language models are asked unless told otherwise. For applications; `examples/bot` uses it.
 pub const DEFAULT_OPENAI_URL: &str = "https://api.openai.com";
 /// The address of the search service. For applications; not used here.
 pub const DEFAULT_SEARCH_API_BASE: &str = "https://search.molodetz.nl";
@@ -16,7 +16,7 @@ pub const DEFAULT_SEARCH_API_BASE: &str = "https://search.molodetz.nl";
 pub const WS_HEARTBEAT: Duration = Duration::from_secs(30);
 /// How long a call waits for its answer. Enforced; configurable, also per call.
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(190);
-/// How long an HTTP connection may take to open. For applications; not used here.
+/// How long an HTTP connection may take to open. For applications; `examples/bot` uses it.
 pub const HTTP_CONNECT_TIMEOUT: Duration = Duration::from_secs(90);
 
 // Reconnection
@@ -47,11 +47,12 @@ pub const EXECUTOR_TIMEOUT: Duration = Duration::from_secs(30);
 
 // Message handling
 
-/// Most recent messages that a bot keeps in memory. For applications; not used here.
+/// Most recent messages that a bot keeps in memory. For applications; `examples/bot` uses it.
 pub const MAX_MESSAGE_HISTORY: usize = 50;
-/// Most messages that one session sends to a language model. For applications; not used here.
+/// Most messages that one session sends to a language model. For applications; `examples/bot` uses
+/// it.
 pub const DEFAULT_OPENAI_LIMIT: usize = 200;
-/// Most tokens of a language model's context. For applications; not used here.
+/// Most tokens of a language model's context. For applications; `examples/bot` uses it.
 pub const CONTEXT_WINDOW_TOKEN_LIMIT: usize = 120_000;
 /// The least time between two partial messages: none. The default of
 /// [`StreamConfig`](crate::stream::StreamConfig).

@@ -8,7 +8,7 @@ use std::time::Duration;
 use exoclaw_proto::auth::{Auth, AuthError, MAX_TOKEN_BYTES};
 use exoclaw_proto::binding::{Binding, BindingError, Router};
 use exoclaw_proto::budget::Budgets;
-use exoclaw_proto::limits::WS_PATH;
+use exoclaw_proto::limits::{PROVIDER_IDLE_TIMEOUT, WS_PATH};
 use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
@@ -23,11 +23,14 @@ use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
 use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
-use crate::model::http::HttpClient;
+use crate::model::http::{HttpClient, RequestPolicy};
 use crate::model::provider::{self, Provider, ProviderConfig};
 use crate::model::{ChatModel, ModelError};
 
-/// How long replies may run on when the gateway ends.
+#[cfg(all(test, feature = "llm"))]
+mod tests;
+
+/// How long replies may go on when the gateway ends.
 pub const DRAIN: Duration = Duration::from_secs(30);
 /// How long a webhook may take, including its answer: enough for a chat with a few rounds of tools.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(300);
@@ -281,7 +284,11 @@ async fn prepare(
         .provider
         .parse()
         .map_err(|error| SetupError::Model(format!("{error}")))?;
+    let policy = RequestPolicy::default()
+        .with_head_timeout(PROVIDER_IDLE_TIMEOUT)
+        .with_idle_timeout(PROVIDER_IDLE_TIMEOUT);
     let model = ProviderConfig::new(provider, agent.model.as_str())
+        .with_policy(policy)
         .with_key(agent.api_key.clone())
         .with_folder(overrides.folder.clone())
         .with_max_tokens(agent.max_tokens);

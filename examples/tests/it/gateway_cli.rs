@@ -1,5 +1,7 @@
 //! The gateway's command line: help, mistakes, chats, its end, and what it remembers.
 
+mod chat;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -133,7 +135,28 @@ fn help_shows_examples_and_exit_codes() {
     );
     let (code, out, _) = outcome(folder.gateway(&["chat", "--help"]));
     assert_eq!(code, Some(0));
-    assert_holds(&out, &["<TEXT>", "--url", "--token", "--account"]);
+    let options = [
+        "[TEXT]",
+        "--url",
+        "--token",
+        "--account",
+        "--guild",
+        "--team",
+        "--history",
+        "--clear",
+        "--search",
+        "--budget",
+    ];
+    assert_holds(&out, &options);
+    // One thing at a time, but one.
+    for args in [
+        &["chat"][..],
+        &["chat", "--clear", "hi"],
+        &["chat", "--clear", "--budget"],
+    ] {
+        let (code, _, err) = outcome(folder.gateway(args));
+        assert_eq!(code, Some(2), "{args:?}: {err}");
+    }
 }
 
 #[test]
@@ -150,39 +173,6 @@ fn a_gateway_without_a_file_serves_its_page_and_chats() {
     // The address of the page will do as well.
     let page = url.replace("ws://", "http://").replace("/ws", "/");
     assert_eq!(folder.hears(&page, &["count to 1"]), "I count: 1 - done\n");
-}
-
-#[test]
-fn a_chat_shows_tools_apart_from_the_text_and_cannot_control_the_terminal() {
-    let folder = Folder::new();
-    let file = root().join("examples/gateway/gateway.toml");
-    let file = folder.file("gateway.toml", &read(&file));
-    let (_gateway, url) = folder.start(&["--config", &file]);
-    let (code, out, err) = folder.chat(&url, &["echo hi \u{1b}[2Jthere"]);
-    assert_eq!((code, out.as_str()), (Some(0), "hi \\u{1b}[2Jthere\n"));
-    assert_holds(&err, &["[echo {", "[hi "]);
-    assert!(!err.contains('\u{1b}'), "{err}");
-}
-
-#[test]
-fn a_chat_that_fails_says_why_and_keeps_what_was_said() {
-    let folder = Folder::new();
-    let file = folder.file(
-        "config.toml",
-        "[gateway]\ndata_dir = \":memory:\"\n[budgets]\nsession = 100\n",
-    );
-    let (_gateway, url) = folder.start(&["--config", &file]);
-    let (code, out, err) = folder.chat(&url, &["!break"]);
-    assert_eq!((code, out.as_str()), (Some(1), "so far so good\n"));
-    assert_holds(&err, &["error: provider error: "]);
-    let (code, out, err) = folder.chat(&url, &[&"long ".repeat(100)]);
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert_holds(&err, &["error: token budget exceeded (session: ", "/100)"]);
-    let (code, _, err) = folder.chat("ftp://h", &["hi"]);
-    assert_eq!(code, Some(2), "{err}");
-    let (code, _, err) = folder.chat("ws://127.0.0.1:1", &["hi"]);
-    assert_eq!(code, Some(1), "{err}");
-    assert_holds(&err, &["no connection to ws://127.0.0.1:1"]);
 }
 
 #[cfg(unix)]
@@ -254,7 +244,7 @@ fn a_wrong_call_or_file_is_refused_with_the_reason() {
         (&["--config", missing], None, 1, &["missing.toml"]),
         (&["--port", "70000"], None, 2, &["--port"]),
         (&["--fast"], None, 2, &["--fast"]),
-        (&["chat"], None, 2, &["<TEXT>"]),
+        (&["chat"], None, 2, &["<TEXT|--history"]),
     ] {
         let mut command = folder.gateway(args);
         if let Some(token) = token {

@@ -35,6 +35,15 @@ async fn hung_calls_stall_nobody_else() {
     }
 }
 
+#[tokio::test]
+async fn a_plugin_has_30_seconds_unless_told_otherwise() {
+    let tools = load([entry("hang")]).await;
+    tokio::time::pause();
+    let before = tokio::time::Instant::now();
+    assert_eq!(tools.call("hang", FOR_EVER).await, failed("timeout"));
+    assert_eq!(before.elapsed().as_secs(), 30);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopping_one_call_does_not_stop_another_of_the_same_plugin() {
     // It never ends by itself, so that only a call's own deadline ends it.

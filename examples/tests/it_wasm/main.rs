@@ -11,6 +11,7 @@ mod calls;
 mod hanging;
 mod loading;
 mod network;
+mod wire;
 
 use std::path::Path;
 use std::time::Duration;

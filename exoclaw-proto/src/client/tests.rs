@@ -11,12 +11,15 @@ use switchboard_testing::play::Play;
 
 use super::*;
 use crate::frame::{Call, ChatSend, Method, SessionRef, Usage};
-use crate::limits::{
-    CALL_TIMEOUT, CHAT_IDLE_TIMEOUT, HELLO_TIMEOUT, PING_INTERVAL, PONG_TIMEOUT,
-    TOKENLESS_HELLO_TIMEOUT,
-};
 
 const SECOND: Duration = Duration::from_secs(1);
+// The defaults, written out: a test is not to agree with whatever they are.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+const TOKENLESS_HELLO_TIMEOUT: Duration = Duration::from_secs(3);
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+const CHAT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PONG_TIMEOUT: Duration = Duration::from_secs(30);
 const HELLO: &str = r#"{"ok":true,"version":"0.1.0"}"#;
 const ECHO: &str = r#"{"id":"0","error":"parse error: missing field `id` at line 1 column 17"}"#;
 
@@ -379,6 +382,36 @@ fn however_a_connection_ends_everything_on_it_ends_once_with_the_reason() {
     expected.sort_by_key(|(id, _)| id.to_string());
     assert_eq!(ended, expected);
     assert!(played.events().is_empty());
+}
+
+#[test]
+fn a_close_says_1000_behind_what_is_queued_and_ends_what_is_in_flight() {
+    let mut played = Played::ready();
+    let id = played.chat();
+    played.conn.close(played.now);
+    let sent = played.sent();
+    assert_eq!(sent.len(), 2);
+    assert_eq!(
+        (&sent[0]["method"], &sent[1]),
+        (&json!("chat.send"), &json!(1000))
+    );
+    let events = played.events();
+    let [
+        ClientEvent::ChatEnded { id: ended, result },
+        ClientEvent::Closed(reason),
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*ended, reason), (id, &CloseReason::Local));
+    let ended = result.as_ref().unwrap_err();
+    assert!(matches!(
+        ended,
+        CallError::Closed {
+            reason: CloseReason::Local,
+            ..
+        }
+    ));
 }
 
 #[test]

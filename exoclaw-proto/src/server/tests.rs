@@ -11,7 +11,12 @@ use switchboard_testing::play::Play;
 use super::*;
 use crate::auth::Auth;
 use crate::frame::{StreamEvent, ToolResult, ToolUse, Usage};
-use crate::limits::{AUTH_TIMEOUT, MAX_REQUESTS, PING_INTERVAL, PONG_TIMEOUT};
+
+// The defaults, written out: a test is not to agree with whatever they are.
+const AUTH_TIMEOUT: Duration = Duration::from_secs(10);
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PONG_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_REQUESTS: usize = 1_024;
 
 const HELLO: &str = r#"{"ok":true,"version":"0.1.0"}"#;
 const REFUSAL: &str = r#"{"error":"auth_failed","code":4001}"#;

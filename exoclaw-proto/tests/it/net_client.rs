@@ -111,7 +111,10 @@ async fn requests_give_typed_answers() {
     let client = served().await;
     client.ping().await.unwrap();
     let status = client.status().await.unwrap();
-    assert_eq!((status.plugins, status.sessions), (2, 5));
+    assert_eq!(
+        (&*status.version, status.plugins, status.sessions),
+        ("0.1.0", 2, 5)
+    );
     let plugins = client.plugin_list().await.unwrap();
     let names: Vec<_> = plugins.iter().map(|plugin| &*plugin.name).collect();
     assert_eq!(names, ["echo", "telegram"]);

@@ -134,7 +134,9 @@ async fn the_memory_backend_repeats_words_and_counts_sessions() {
     assert_eq!(wire.text().await, done("1"));
     assert_eq!(backend.sessions(), 1);
     wire.say(r#"{"id":"2","method":"status"}"#).await;
-    let status = r#"{"id":"2","result":{"version":"0.1.0","plugins":2,"sessions":1}}"#;
+    let version = env!("CARGO_PKG_VERSION");
+    let status =
+        format!(r#"{{"id":"2","result":{{"version":"{version}","plugins":2,"sessions":1}}}}"#);
     assert_eq!(wire.text().await, status);
     wire.say(r#"{"id":"3","method":"plugin.list"}"#).await;
     let list = r#"{"id":"3","result":[{"name":"echo"},{"name":"b"}]}"#;
@@ -378,6 +380,21 @@ async fn a_drain_cuts_chats_off_at_its_deadline() {
     assert_eq!(server.ended().await, "hang");
     wire.send(&frame(8, &1001_u16.to_be_bytes())).await;
     assert_eq!(drain.await.unwrap().finished, 1);
+}
+
+#[tokio::test]
+async fn a_drain_gives_chats_five_seconds_unless_told_otherwise() {
+    let mut server = start(ServerOptions::default()).await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "hang")).await;
+    assert_eq!(wire.text().await, piece("1", "..."));
+    tokio::time::pause();
+    let before = tokio::time::Instant::now();
+    let handle = server.handle.clone();
+    let drain = tokio::spawn(async move { handle.drain(Duration::from_secs(60)).await });
+    assert_eq!(server.hear.recv().await.unwrap(), "hang");
+    assert_eq!(before.elapsed().as_secs(), 5);
+    drain.abort();
 }
 
 #[tokio::test]

@@ -53,7 +53,10 @@ rpc_core::config! {
         pub typing_interval: Duration = THINKING_TASK_INTERVAL => with_typing_interval,
         /// Most handlers running at once; further events wait. Default 100; 0 counts as 1.
         pub max_handlers: usize = MAX_CONCURRENT_OPERATIONS => with_max_handlers,
-        /// How long handlers may run on after a shutdown request. Default 5 s.
+        /// Most channels that the bot joins; further ones are refused with a
+        /// [`Notice`](super::Notice::TooManyChannels). Default 1,000.
+        pub max_joined: usize = 1_000 => with_max_joined,
+        /// How long handlers may go on after the shutdown was asked for. Default 5 s.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
     }
     /// Creates a configuration with these credentials and the defaults.

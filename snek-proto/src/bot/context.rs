@@ -83,13 +83,18 @@ impl Shared {
         self.known().joined.contains(channel)
     }
 
-    pub(super) fn set_joined(&self, channel: &ChannelUid, joined: bool) {
+    /// Returns whether there is room for it.
+    pub(super) fn join(&self, channel: &ChannelUid) -> bool {
         let mut known = self.known();
-        if joined {
-            known.joined.insert(channel.clone());
-        } else {
-            known.joined.remove(channel);
+        if !known.joined.contains(channel) && known.joined.len() >= self.config.max_joined {
+            return false;
         }
+        known.joined.insert(channel.clone());
+        true
+    }
+
+    pub(super) fn leave(&self, channel: &ChannelUid) {
+        self.known().joined.remove(channel);
     }
 
     pub(super) fn notice(&self, notice: &Notice) {

@@ -1,5 +1,7 @@
 //! [`Handler`]: the behaviour of a bot, one method per kind of message.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use rpc_core::{CloseReason, Delivery};
 
@@ -7,6 +9,7 @@ use super::context::Context;
 use crate::client::Warning;
 use crate::error::BotError;
 use crate::frame::{Message, OtherEvent, Typing};
+use crate::id::ChannelUid;
 
 /// The behaviour of a bot. Every method has a default that does nothing, so implement what you
 /// need.
@@ -16,8 +19,8 @@ use crate::frame::{Message, OtherEvent, Typing};
 /// caught, reported as a [`Notice`], and the bot goes on. A handler that still runs when the
 /// shutdown deadline passes is dropped at its next `await`.
 ///
-/// The routing is that of the Snek specification, section 9: the first that applies of own message,
-/// ping, join, leave, mention, message. Partial messages reach no handler.
+/// The routing is that of the Snek specification, section 9: the first of own message, ping, join,
+/// leave, mention, message that fits. Partial messages reach [`on_partial`](Self::on_partial) only.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -75,7 +78,15 @@ pub trait Handler: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Handles a typing indicator.
+    /// A message of somebody else is growing; it holds the whole text so far and replaces what came
+    /// before it from this sender in this channel. While this handler runs, a newer one replaces
+    /// the one that waits, so a slow display skips some. The complete message reaches its own
+    /// handler, maybe while this one still runs.
+    async fn on_partial(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
+        Ok(())
+    }
+
+    /// Somebody types.
     async fn on_set_typing(&self, _cx: &Context, _typing: &Typing) -> Result<(), BotError> {
         Ok(())
     }
@@ -90,10 +101,13 @@ pub trait Handler: Send + Sync + 'static {
         tracing::warn!(%error, "a handler failed");
     }
 
-    /// Handles a notice about the bot itself. Runs on the bot's own task: do not block. By default
-    /// logs it.
+    /// Something happened to the bot itself. Called on the bot's own task: do not block. By
+    /// default it is logged, a [`Notice::Warning`] as a warning.
     fn on_notice(&self, notice: &Notice) {
-        tracing::debug!(?notice, "bot");
+        match notice {
+            Notice::Warning(warning) => tracing::warn!(%warning, "bot"),
+            notice => tracing::debug!(?notice, "bot"),
+        }
     }
 }
 
@@ -110,7 +124,11 @@ pub enum Notice {
     Lost {
         /// The reason.
         cause: CloseReason,
-        /// Whether a cycle of attempts is used up and the next one begins.
+        /// Which attempt of its cycle comes next, from 1.
+        attempt: u32,
+        /// How long until then.
+        retry_in: Duration,
+        /// Whether one cycle of attempts was used up; the next one begins.
         exhausted: bool,
     },
     /// A message is sent again, as the specification requires.
@@ -126,7 +144,13 @@ pub enum Notice {
         /// How many.
         events: u64,
     },
-    /// The connection survived something unusual, such as a frame that it skipped.
+    /// The bot was asked to join a channel and has not, because it has joined as many as it
+    /// [may](super::BotConfig::with_max_joined).
+    TooManyChannels {
+        /// The channel.
+        channel: ChannelUid,
+    },
+    /// A frame was skipped, or something else odd was survived.
     Warning(Warning),
     /// A handler panicked.
     HandlerPanicked,

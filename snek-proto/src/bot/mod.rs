@@ -10,6 +10,8 @@ mod context;
 #[cfg(feature = "tokio")]
 mod handler;
 #[cfg(feature = "tokio")]
+mod partial;
+#[cfg(feature = "tokio")]
 mod runner;
 #[cfg(feature = "tokio")]
 mod send;

@@ -14,6 +14,7 @@ use super::config::BotConfig;
 use super::context::{Context, Shared};
 use super::handler::{Handler, Notice};
 use super::lifecycle::{Lifecycle, State};
+use super::partial::Partials;
 use super::typing;
 use crate::client::ClientEvent;
 use crate::error::BotError;
@@ -108,7 +109,9 @@ impl<D: Dialer> Bot<D> {
         }
     }
 
-    /// Returns a receiver of the bot's state in the specification's lifecycle.
+    /// Where the bot stands in the specification's lifecycle, as it changes. The last state is
+    /// [`State::Shutdown`], or [`State::Error`] if the bot has failed; no sender is left once
+    /// everything is released.
     #[must_use]
     pub fn lifecycle(&self) -> watch::Receiver<State> {
         self.state.subscribe()
@@ -141,6 +144,8 @@ impl<D: Dialer> Bot<D> {
             state,
             lifecycle,
             dispatcher: EventDispatcher::new(max_handlers),
+            partials: Arc::default(),
+            attempt: 0,
         };
         runner.become_state(State::Initialized);
         let shared = Arc::clone(&runner.shared);
@@ -148,7 +153,10 @@ impl<D: Dialer> Bot<D> {
         let work = async {
             let outcome = runner.work(events, shutdown).await;
             canceller.cancel();
-            runner.become_state(State::ShuttingDown);
+            // A failure stays to be seen: handlers are drained in ERROR then.
+            if outcome.is_ok() {
+                runner.become_state(State::ShuttingDown);
+            }
             let deadline = runner.shared.config.shutdown_timeout;
             let report = runner.dispatcher.drain(deadline).await;
             // A close overtakes commands; handlers that were cut off may have left some.
@@ -174,6 +182,9 @@ struct Runner {
     state: watch::Sender<State>,
     lifecycle: Lifecycle,
     dispatcher: EventDispatcher,
+    partials: Arc<Partials>,
+    /// Attempts of this cycle that were announced.
+    attempt: u32,
 }
 
 impl Runner {
@@ -237,12 +248,23 @@ impl Runner {
             LinkState::Connecting { .. } => self.become_state(State::Connecting),
             LinkState::Ready { generation } => {
                 self.become_state(State::Connected);
+                self.attempt = 0;
                 self.shared.notice(&Notice::Connected { generation });
             }
             LinkState::Lost {
-                cause, exhausted, ..
+                cause,
+                retry_in,
+                exhausted,
             } => {
-                self.shared.notice(&Notice::Lost { cause, exhausted });
+                let before = if exhausted { 0 } else { self.attempt };
+                // A connection that is replaced at once takes no attempt of the cycle.
+                self.attempt = before + u32::from(!retry_in.is_zero());
+                self.shared.notice(&Notice::Lost {
+                    cause,
+                    attempt: self.attempt.max(1),
+                    retry_in,
+                    exhausted,
+                });
             }
             LinkState::GaveUp { cause } => return Some(cause),
             _ => {}
@@ -276,7 +298,11 @@ impl Runner {
     }
 
     fn membership(&mut self, channel: ChannelUid, joined: bool) {
-        self.shared.set_joined(&channel, joined);
+        if !joined {
+            self.shared.leave(&channel);
+        } else if !self.shared.join(&channel) {
+            return self.shared.notice(&Notice::TooManyChannels { channel });
+        }
         self.spawn(channel, move |handler, cx| async move {
             if joined {
                 handler.on_join(&cx).await
@@ -294,6 +320,9 @@ impl Runner {
             message.message = text.into();
         }
         let channel = ChannelUid::new(&message.channel_uid);
+        if message.is_final {
+            self.partials.complete(&message);
+        }
         match route(&me, &message) {
             Route::OwnMessage { .. } => self.spawn(channel, move |handler, cx| async move {
                 handler.on_own_message(&cx, &message).await
@@ -321,8 +350,21 @@ impl Runner {
                     handler.on_message(&cx, &message).await
                 });
             }
+            Route::Partial if message.username != me.username => self.partial(channel, message),
             Route::Partial | Route::Message { .. } => {}
         }
+    }
+
+    fn partial(&mut self, channel: ChannelUid, message: Message) {
+        let Some(mut growing) = self.partials.put(message) else {
+            return;
+        };
+        self.spawn(channel, move |handler, cx| async move {
+            while let Some(message) = growing.next() {
+                handler.on_partial(&cx, &message).await?;
+            }
+            Ok(())
+        });
     }
 
     fn should_respond(&self, me: &User, message: &Message) -> bool {

@@ -348,6 +348,7 @@ fn a_call_times_out_alone() {
     assert!(played.conn.set_timeout(patient, None, played.now));
     played.sent();
     for _ in 0..19 {
+        assert!(played.events().is_empty());
         played.wait(SECOND * 10);
         played.conn.handle_message(Incoming::Pong(b""), played.now);
     }

@@ -276,6 +276,16 @@ fn nothing_more_is_read_while_too_much_is_in_flight() {
 }
 
 #[test]
+fn a_hundred_requests_of_a_client_are_worked_on_at_once() {
+    let mut played = Played::ready();
+    for number in 0..100 {
+        assert!(played.conn.wants_input(), "{number}");
+        played.request(&format!(r#"{{"method":"ping","callId":{number}}}"#));
+    }
+    assert!(!played.conn.wants_input());
+}
+
+#[test]
 fn a_client_that_asks_and_never_reads_is_closed() {
     let limits = Limits::default().with_max_outbox_frames(2);
     let mut played = Played::with(ServerConfig::default().with_limits(limits));

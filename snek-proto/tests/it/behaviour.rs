@@ -376,7 +376,12 @@ impl Handler for Seen {
     fn on_notice(&self, notice: &Notice) {
         match notice {
             Notice::Warning(_) => self.note("warning"),
-            Notice::Lost { exhausted, .. } => self.note(format!("lost {exhausted}")),
+            Notice::Lost {
+                exhausted,
+                attempt,
+                retry_in,
+                ..
+            } => self.note(format!("lost {exhausted} {attempt} {retry_in:?}")),
             _ => {}
         }
     }
@@ -488,8 +493,15 @@ async fn three_failed_attempts_are_reported_and_another_cycle_begins() {
     // After 1, 2, 4 seconds, then again after 1 and 2.
     assert_eq!(waits, [1, 3, 7, 8, 10]);
     let lost: Vec<_> = std::mem::take(&mut *seen.0.lock().unwrap());
-    let exhausted = [false, false, false, true, false, false];
-    assert_eq!(lost, exhausted.map(|exhausted| format!("lost {exhausted}")));
+    let expected = [
+        "lost false 1 1s",
+        "lost false 2 2s",
+        "lost false 3 4s",
+        "lost true 1 1s",
+        "lost false 2 2s",
+        "lost false 3 4s",
+    ];
+    assert_eq!(lost, expected);
     Line::logged_in(&mut listener).await.cut();
     let before = Instant::now();
     Line::logged_in(&mut listener).await;

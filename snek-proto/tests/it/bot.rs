@@ -4,16 +4,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rpc_core::Delivery;
 use rpc_core::net::mem;
-use rpc_core::{CallError, Delivery};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend, State};
 use snek_proto::error::BotError;
 use snek_proto::frame::{Message, OtherEvent, Typing};
+use snek_proto::id::ChannelUid;
 use snek_proto::permission::Triggers;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::acting::Acting;
 use crate::scripted::Line;
 
 /// Answers everything with what it is, and writes down what it saw.
@@ -172,18 +174,18 @@ async fn each_message_goes_to_the_handler_of_its_priority() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn partial_messages_reach_no_handler() {
+async fn partial_messages_reach_no_handler_of_messages() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.send(json!({
-        "event": "message", "message": "ping", "username": "ann", "user_nick": "Ann",
+        "event": "message", "message": "ping so", "username": "ann", "user_nick": "Ann",
         "channel_uid": "ch1", "is_final": false,
     }))
     .await;
-    line.say("ch1", "ann", "ping").await;
-    assert_eq!(line.posted().await.1, "pong");
+    line.say("ch1", "ann", "ping so far").await;
+    assert_eq!(line.posted().await.1, "pong so far");
     settle().await;
-    assert_eq!(bot.diary.lines(), ["ping "]);
+    assert_eq!(bot.diary.lines(), ["ping so far"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -373,7 +375,7 @@ async fn a_refused_login_ends_the_bot_with_an_authentication_error() {
         message: "wrong password".into(),
     };
     assert_eq!(error, expected);
-    assert_eq!(*bot.states.borrow(), State::Shutdown);
+    assert_eq!(*bot.states.borrow(), State::Error);
     let another = tokio::time::timeout(Duration::from_secs(30), bot.listener.accept()).await;
     assert!(!matches!(another, Ok(Some(_))), "tried again");
 }
@@ -427,11 +429,15 @@ async fn a_shutdown_lets_handlers_finish_and_cuts_off_those_that_do_not() {
     line.say("ch1", "ann", "@MyBot wait").await;
     line.say("ch1", "ann", "@MyBot").await;
     let request = line.request().await;
+    let before = tokio::time::Instant::now();
     bot.stop.take().unwrap().send(()).unwrap();
     settle().await;
+    assert_eq!(*bot.states.borrow(), State::ShuttingDown);
     line.answer(&request, json!({})).await;
     let report = bot.task.await.unwrap().unwrap();
     assert_eq!((report.finished, report.aborted), (1, 1));
+    assert_eq!(before.elapsed().as_secs(), 5);
+    assert_eq!(*bot.states.borrow(), State::Shutdown);
     assert!(
         line.try_request().await.is_none(),
         "the line was not closed"
@@ -455,12 +461,32 @@ async fn handlers_run_side_by_side_up_to_the_bound() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hundred_handlers_run_side_by_side_unless_told_otherwise() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    for _ in 0..120 {
+        line.say("ch1", "ann", "@MyBot").await;
+    }
+    for _ in 0..100 {
+        line.request().await;
+    }
+    let more = tokio::time::timeout(Duration::from_secs(1), line.request()).await;
+    assert!(more.is_err(), "more than a hundred handlers ran");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_invalid_channel_is_a_validation_error_and_nothing_is_sent() {
-    let error: BotError = CallError::Refused(rpc_core::Refused::Invalid {
-        what: "channel_uid",
-        why: "x".into(),
-    })
-    .into();
-    assert_eq!(error.name(), "ValidationError");
-    assert_eq!(error.delivery(), Some(Delivery::NotSent));
+    let mut bot = Acting::start(config(), |cx| async move {
+        cx.send(&ChannelUid::new("no/channel"), "x").await?;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    let sent = tokio::time::timeout(Duration::from_secs(10), line.request()).await;
+    assert!(sent.is_err(), "{sent:?}");
+    let errors = bot.errors();
+    let [BotError::ValidationError { what, .. }] = &errors[..] else {
+        panic!("{errors:?}")
+    };
+    assert_eq!(what, "channel_uid");
+    assert_eq!(errors[0].delivery(), Some(Delivery::NotSent));
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use snek_proto::llm::image::fetch::{FetchConfig, FetchError, ImageFetcher, Resol
 use snek_proto::llm::image::to_openai;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\npixels";
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -414,6 +416,83 @@ async fn the_images_of_a_text_come_in_order_and_failures_stay_in_the_text() {
     let message = to_openai(&text, &images);
     assert!(message.content.text().contains("/b.png"));
     assert!(!message.content.text().contains("/a.png"));
+}
+
+/// Tells how many lookups wait, and lets them go with no address.
+#[derive(Clone)]
+struct Held {
+    waiting: Arc<AtomicUsize>,
+    gate: Arc<Semaphore>,
+}
+
+impl Held {
+    fn new() -> Self {
+        Self {
+            waiting: Arc::default(),
+            gate: Arc::new(Semaphore::new(0)),
+        }
+    }
+
+    /// The lookups that wait once everything has happened that happens without time.
+    async fn waiting(&self) -> usize {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        self.waiting.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Resolver for Held {
+    async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        self.gate.acquire().await.unwrap().forget();
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        Ok(Vec::new())
+    }
+}
+
+/// The addresses of so many images, each on a host of its own.
+fn elsewhere(count: usize) -> String {
+    (0..count)
+        .map(|n| format!("http://h{n}.test/a.png "))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn images_are_fetched_side_by_side_up_to_the_bound_that_clones_share() {
+    for (config, bound) in [
+        (FetchConfig::default(), 10),
+        (FetchConfig::default().with_max_concurrent(3), 3),
+    ] {
+        let held = Held::new();
+        let one = fetcher(config.with_head(false).with_resolver(held.clone()));
+        let other = one.clone();
+        let one = tokio::spawn(async move { one.prepare(&elsewhere(9)).await });
+        assert_eq!(held.waiting().await, bound.min(9));
+        let other = tokio::spawn(async move { other.prepare(&elsewhere(9)).await });
+        assert_eq!(held.waiting().await, bound);
+        // Who has ended makes room for the next.
+        held.gate.add_permits(2);
+        assert_eq!(held.waiting().await, bound);
+        held.gate.add_permits(16);
+        assert!(one.await.unwrap().is_empty() && other.await.unwrap().is_empty());
+        assert_eq!(
+            (held.waiting().await, held.gate.available_permits()),
+            (0, 0)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_given_up_after_5_seconds_for_head_and_30_for_get() {
+    for (with_head, seconds) in [(true, 35), (false, 30)] {
+        let config = FetchConfig::default().with_head(with_head);
+        let fetcher = fetcher(config.with_resolver(Held::new()));
+        let before = tokio::time::Instant::now();
+        let error = fetcher.fetch("http://h.test/a.png").await;
+        let after = Duration::from_secs(30);
+        assert_eq!(error, Err(FetchError::TimedOut { after }));
+        assert_eq!(before.elapsed().as_secs(), seconds);
+    }
 }
 
 #[tokio::test]

@@ -25,3 +25,4 @@ mod spec;
 mod stream;
 mod typing;
 mod vectors;
+mod watched;

@@ -11,7 +11,7 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use exoclaw_proto::limits::{DEFAULT_PORT, EPISODIC_WINDOW};
+use exoclaw_proto::limits::{DEFAULT_PORT, EPISODIC_WINDOW, MAX_TOOL_ROUNDS};
 use rpc_core::Secret;
 
 use super::usage::Price;
@@ -101,9 +101,9 @@ rpc_core::config! {
         /// `catch_all`: whether chats that match no binding go to this agent. Default yes.
         pub catch_all: bool = true,
         /// `max_tool_rounds`: how often in one answer the model may call tools. Default 10.
-        pub max_tool_rounds: u32 = 10,
-        /// `input_price` and `output_price`: US dollars for a million tokens. Without both, the log
-        /// of usage has no cost.
+        pub max_tool_rounds: usize = MAX_TOOL_ROUNDS,
+        /// `input_price` and `output_price`: US dollars for a million tokens. Without both, the log of
+        /// usage names no cost.
         pub price: Option<Price> = None,
     }
 }

@@ -42,7 +42,7 @@ impl Engine {
             }
             Call::SessionClear(session) => {
                 let key = self.named(session, method)?;
-                // Not while a turn runs, which would be written down afterwards.
+                // The episodic memory; facts stay. Not while a turn runs, which would be written down afterwards.
                 let _turn = self.turns.enter(&key).await.map_err(busy)?;
                 let agent = key.agent();
                 let before = self.store.recall(key.as_str(), &agent, usize::MAX).await;

@@ -32,7 +32,11 @@ use writing::Writing;
 /// them.
 pub const MAX_NAME: usize = 512;
 
-/// The error after a complete answer that could not be stored. Its usage is still counted.
+/// A session is active while it was heard of within this many seconds: a day.
+const ACTIVE_FOR: u64 = 86_400;
+
+/// What a client is told behind an answer that is complete, if it could not be stored. Its usage
+/// counts all the same.
 pub const NOT_STORED: &str =
     "the answer is complete, but it could not be stored, so it will not be remembered";
 
@@ -164,15 +168,21 @@ impl Engine {
         })
     }
 
-    /// Returns the answer to `status`.
+    /// What `status` answers: this program's version, its plugins, and the sessions that were heard
+    /// of within the last day.
     ///
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn status(&self) -> Status {
-        let sessions = self.store.session_count().await.unwrap_or_else(|error| {
-            tracing::error!(%error, "the sessions cannot be counted");
-            0
-        });
+        let since = self.now().saturating_sub(ACTIVE_FOR);
+        let sessions = self
+            .store
+            .session_count(since)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::error!(%error, "the sessions cannot be counted");
+                0
+            });
         let plugins = self.plugins.len() as u64;
         Status::new(env!("CARGO_PKG_VERSION"), plugins, sessions)
     }

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use redb::ReadableTable as _;
 use redb::backends::InMemoryBackend;
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
 use super::engine::{Engine, Trouble, make_file, make_folder};
 use super::row::{
@@ -179,8 +179,16 @@ impl Store for EmbeddedStore {
         })
     }
 
-    fn session_count(&self) -> Result<u64, StoreError> {
-        self.engine.read(|txn| Ok(txn.open_table(SESSIONS)?.len()?))
+    fn session_count(&self, since: u64) -> Result<u64, StoreError> {
+        self.engine.read(|txn| {
+            let active = txn.open_table(ACTIVE)?;
+            let mut count = 0;
+            for row in active.range((since, "")..)? {
+                row?;
+                count += 1;
+            }
+            Ok(count)
+        })
     }
 
     fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
@@ -218,7 +226,7 @@ impl Store for EmbeddedStore {
             let Some(mut row) = tables.row(session)? else {
                 return Ok(false);
             };
-            tables.clear(session)?;
+            tables.clear_turns(session)?;
             tables.release(&row);
             (row.first, row.bytes) = (row.next, 0);
             tables.put(session, &row)?;

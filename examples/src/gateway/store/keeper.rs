@@ -85,7 +85,7 @@ impl Keeper {
         written.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Forgets the turns and facts of a session. Returns whether it was known.
+    /// Forgets the turns of a session. Returns whether it was known.
     ///
     /// # Errors
     /// [`StoreError`] if nothing was forgotten. Trying again is safe.
@@ -136,15 +136,15 @@ impl Keeper {
         self.read(move |store| store.sessions(max)).await
     }
 
-    /// Returns how many sessions there are.
+    /// How many sessions were heard of at this second or later.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be counted.
     ///
     /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn session_count(&self) -> Result<u64, StoreError> {
-        self.read(|store| store.session_count()).await
+    /// Dropping the future gives the answer up; nothing changes.
+    pub async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
+        self.read(move |store| store.session_count(since)).await
     }
 
     /// Returns the last entries of the usage log, newest first, including those not yet written.

@@ -161,11 +161,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`] if they cannot be read.
     fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError>;
 
-    /// Returns the number of sessions.
+    /// How many sessions were heard of at this second, in seconds since 1970, or later.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be counted.
-    fn session_count(&self) -> Result<u64, StoreError>;
+    fn session_count(&self, since: u64) -> Result<u64, StoreError>;
 
     /// Returns the last entries of the usage log, newest first, at most `max`.
     ///
@@ -179,8 +179,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`] if they cannot be read.
     fn totals(&self) -> Result<Totals, StoreError>;
 
-    /// Forgets the turns and facts of a session. Its used tokens stay. Returns whether it was
-    /// known.
+    /// Forgets the turns of a session. Its facts stay known and its tokens used. Returns whether it
+    /// was known.
     ///
     /// # Errors
     /// [`StoreError`] if this cannot be written.

@@ -172,10 +172,15 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Forgets the turns and the facts of a session.
-    pub(super) fn clear(&mut self, session: &str) -> Result<(), Trouble> {
+    /// Forgets the turns of a session.
+    pub(super) fn clear_turns(&mut self, session: &str) -> Result<(), Trouble> {
         let all = (session, 0)..=(session, u64::MAX);
         self.turns.retain_in(all, |_, _| false)?;
+        Ok(())
+    }
+
+    /// Forgets the facts of a session.
+    fn clear_facts(&mut self, session: &str) -> Result<(), Trouble> {
         loop {
             let next = self.facts.range((session, "")..)?.next().transpose()?;
             let Some(agent) = next.and_then(|(key, _)| {
@@ -205,7 +210,8 @@ impl<'t> Tables<'t> {
             let Some(session) = silent.map(|(key, _)| key.value().1.to_owned()) else {
                 break;
             };
-            self.clear(&session)?;
+            self.clear_turns(&session)?;
+            self.clear_facts(&session)?;
             let row = self.row(&session)?.unwrap_or_default();
             self.release(&row);
             self.sessions.remove(session.as_str())?;

@@ -52,6 +52,27 @@ fn a_call_in_flight_holds_a_place_until_its_loop_is_cancelled() {
 }
 
 #[test]
+fn an_open_breaker_answers_a_call_at_once_with_the_error_of_the_specification() {
+    let now = Instant::now();
+    let mut breaker = CircuitBreaker::default();
+    for _ in 0..5 {
+        assert_eq!(breaker.state(), State::Closed);
+        let permit = breaker.try_acquire(now).unwrap();
+        breaker.failure(permit, now);
+    }
+    let mut tools = ToolLoop::new(ToolLoopConfig::default());
+    assert!(tools.on_answer(asks(&[("a", "t")])));
+    let later = now + std::time::Duration::from_secs(20);
+    let action = tools.next_action(&mut breaker, later);
+    assert_eq!(action, Action::Ask { with_tools: true });
+    let error = BotError::CircuitBreakerOpenError {
+        retry_after: std::time::Duration::from_secs(40),
+    };
+    let messages = tools.take_messages();
+    assert_eq!(messages[1].content.text(), format!("Error: {error}"));
+}
+
+#[test]
 fn the_last_result_of_a_round_makes_its_messages_ready() {
     let now = Instant::now();
     let mut breaker = CircuitBreaker::default();

@@ -7,6 +7,7 @@ use rpc_core::Limits;
 use serde_json::{Value, json};
 
 use super::harness::*;
+use crate::gateway::store::{Commit, Store as _};
 
 /// The answer to an extension, or the error in words.
 async fn ask(harness: &Harness, method: &str, params: Value) -> Result<Value, String> {
@@ -41,7 +42,7 @@ async fn a_history_is_the_last_turns_oldest_first() {
 }
 
 #[tokio::test]
-async fn a_cleared_session_is_as_new_but_its_tokens_stay_used() {
+async fn a_cleared_session_has_no_turns_but_its_facts_and_its_used_tokens() {
     let harness = Harness::new(["a", "b"].map(answer)).await;
     harness
         .chat(&from("ann", "My name is Ann."))
@@ -53,8 +54,26 @@ async fn a_cleared_session_is_as_new_but_its_tokens_stay_used() {
     let again = ask(&harness, "session.clear", ann()).await.unwrap();
     assert_eq!(again, json!({"turns": 0}));
     harness.chat(&from("ann", "hi")).await.1.unwrap();
-    assert_eq!(harness.model.asked()[1].messages, ["user: hi"]);
+    let known = "system: Known facts:\n- the user's name is Ann";
+    assert_eq!(harness.model.asked()[1].messages, [known, "user: hi"]);
     assert_eq!(harness.used(), 30);
+}
+
+#[tokio::test]
+async fn the_status_names_this_version_its_plugins_and_the_sessions_of_the_last_day() {
+    let harness = Harness::new([answer("a")]).await;
+    let seen = |session: &str, ago| Commit::new(session, "default", NOON - ago);
+    let day = 24 * 60 * 60;
+    let sessions = [
+        seen("old", day + 1),
+        seen("older", 9 * day),
+        seen("new", day),
+    ];
+    harness.store.commit(&sessions).unwrap();
+    harness.chat(&from("ann", "hi")).await.1.unwrap();
+    let status = harness.engine.status().await;
+    assert_eq!(status.version, env!("CARGO_PKG_VERSION"));
+    assert_eq!((status.plugins, status.sessions), (5, 2));
 }
 
 #[tokio::test]

@@ -245,8 +245,8 @@ impl Store for Shelf {
         self.inner.sessions(max)
     }
 
-    fn session_count(&self) -> Result<u64, StoreError> {
-        self.inner.session_count()
+    fn session_count(&self, since: u64) -> Result<u64, StoreError> {
+        self.inner.session_count(since)
     }
 
     fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {

@@ -79,6 +79,24 @@ async fn only_the_last_turns_are_told_and_no_facts_if_they_are_off() {
 }
 
 #[tokio::test]
+async fn five_turns_are_told_unless_told_otherwise() {
+    let harness = Harness::new((0..8).map(|_| answer("a"))).await;
+    for number in 0..8 {
+        harness
+            .chat(&from("ann", &number.to_string()))
+            .await
+            .1
+            .unwrap();
+    }
+    let questions = told(&harness, 7);
+    let questions: Vec<_> = questions
+        .iter()
+        .filter_map(|it| it.strip_prefix("user: "))
+        .collect();
+    assert_eq!(questions, ["2", "3", "4", "5", "6", "7"]);
+}
+
+#[tokio::test]
 async fn an_empty_answer_is_no_turn_but_is_paid_for() {
     let empty = Script::Answer(vec![bill(7, 0), stop()]);
     let harness = Harness::new([empty, answer("now")]).await;

@@ -156,6 +156,15 @@ async fn a_model_that_calls_tools_without_end_is_stopped_and_what_it_said_rememb
     assert_eq!(harness.store.sessions(1).unwrap()[0].turns, 1);
 }
 
+#[tokio::test]
+async fn a_model_has_ten_rounds_of_tools_unless_told_otherwise() {
+    let round = || Script::Answer(vec![call(0, "a", "echo", "{}"), stop()]);
+    let harness = Harness::new((0..11).map(|_| round())).await;
+    let (_, outcome) = harness.chat(&from("ann", "hi")).await;
+    assert_eq!(failure(outcome), "tool-use loop exceeded max iterations");
+    assert_eq!(harness.model.asked().len(), 10);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_that_blocks_holds_up_no_other_chat_of_the_task() {
     let first = Script::Answer(vec![call(0, "a", "block", "{}"), stop()]);

@@ -129,8 +129,8 @@ async fn usage_that_cannot_be_written_does_not_hold_up_others() {
         fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
             self.0.sessions(max)
         }
-        fn session_count(&self) -> Result<u64, StoreError> {
-            self.0.session_count()
+        fn session_count(&self, since: u64) -> Result<u64, StoreError> {
+            self.0.session_count(since)
         }
         fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
             self.0.usage(max)
@@ -159,7 +159,7 @@ fn sums_without_a_session_count_for_their_day_alone() {
     let totals = store.totals().unwrap();
     assert_eq!(totals.days, [(0, 11)]);
     assert_eq!(totals.sessions, [("s".to_owned(), 1)]);
-    assert_eq!(store.session_count(), Ok(1));
+    assert_eq!(store.session_count(0), Ok(1));
 }
 
 proptest! {

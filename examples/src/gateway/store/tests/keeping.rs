@@ -49,8 +49,8 @@ impl Store for Gated {
     fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
         self.inner.sessions(max)
     }
-    fn session_count(&self) -> Result<u64, StoreError> {
-        self.inner.session_count()
+    fn session_count(&self, since: u64) -> Result<u64, StoreError> {
+        self.inner.session_count(since)
     }
     fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
         self.inner.usage(max)
@@ -77,7 +77,7 @@ async fn what_was_committed_is_recalled() {
     keeper.commit(used("s", 2, 5)).await.unwrap();
     assert_eq!(keeper.totals().await.unwrap().days, [(0, 5)]);
     assert_eq!(keeper.usage(9).await.unwrap().len(), 1);
-    assert_eq!(keeper.session_count().await.unwrap(), 1);
+    assert_eq!(keeper.session_count(0).await.unwrap(), 1);
     assert_eq!(keeper.sessions(9).await.unwrap().len(), 1);
     assert!(keeper.forget("s").await.unwrap());
     assert!(kept(&keeper, "s").await.is_empty());

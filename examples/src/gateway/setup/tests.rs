@@ -1,0 +1,56 @@
+//! What a gateway is set up with, by its effect.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use futures_util::StreamExt as _;
+use snek_proto::llm::chat::ChatMessage;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::model::http::testing::{Does, Provider as Fake};
+use crate::model::{ChatRequest, Delta, Wait};
+
+const FIRST: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// The model of a gateway whose provider is here.
+async fn model(url: &str) -> Arc<dyn ChatModel> {
+    let mut config = Config::default();
+    config.agent.provider = "openai".to_owned();
+    config.agent.api_key = Some(Secret::from("sk-hunter2"));
+    let env = |name: &str| (name == "EXOCLAW_OPENAI_ENDPOINT").then(|| url.to_owned());
+    let prepared = prepare(&config, &Overrides::default(), &env).await;
+    prepared.unwrap().model.unwrap()
+}
+
+#[tokio::test]
+async fn a_provider_that_is_silent_for_45_seconds_is_given_up() {
+    let provider = Fake::start(&[Does::Hangs(FIRST)]).await;
+    let model = model(&provider.url).await;
+    let question = ChatMessage::user("hello");
+    let deltas = model.stream(ChatRequest::new(vec![&question])).await;
+    let mut deltas = deltas.unwrap();
+    let first = deltas.next().await.unwrap().unwrap();
+    assert_eq!(first, Delta::Text("hi".to_owned()));
+    tokio::time::pause();
+    let error = deltas.next().await.unwrap().unwrap_err();
+    let (wait, after) = (Wait::Piece, SILENCE);
+    assert_eq!(error, ModelError::TimedOut { wait, after });
+}
+
+#[tokio::test]
+async fn a_provider_that_does_not_begin_to_answer_within_45_seconds_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let model = model(&url).await;
+    let asked = tokio::spawn(async move {
+        let question = ChatMessage::user("hello");
+        let deltas = model.stream(ChatRequest::new(vec![&question])).await;
+        deltas.map(drop).unwrap_err()
+    });
+    let (mut socket, _) = listener.accept().await.unwrap();
+    assert!(socket.read(&mut [0; 4096]).await.unwrap() > 0);
+    tokio::time::pause();
+    let (wait, after) = (Wait::Head, SILENCE);
+    assert_eq!(asked.await.unwrap(), ModelError::TimedOut { wait, after });
+}

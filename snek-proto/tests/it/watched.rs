@@ -1,0 +1,250 @@
+//! What a bot lets others see: its states, the channels that it joins, messages that grow.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rpc_core::net::mem::{self, MemListener};
+use serde_json::json;
+use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, State};
+use snek_proto::client::reconnect_policy;
+use snek_proto::error::BotError;
+use snek_proto::frame::Message;
+use snek_proto::net::link_config;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::scripted::Line;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Writes down what it sees. A handler of partial messages waits for its turn.
+#[derive(Clone)]
+struct Display {
+    seen: Arc<Mutex<Vec<String>>>,
+    turns: Arc<Semaphore>,
+    states: Arc<OnceLock<watch::Receiver<State>>>,
+}
+
+impl Display {
+    fn write(&self, line: String) {
+        self.seen.lock().unwrap().push(line);
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.seen.lock().unwrap())
+    }
+
+    fn state(&self) -> State {
+        *self.states.get().unwrap().borrow()
+    }
+}
+
+#[async_trait]
+impl Handler for Display {
+    async fn on_partial(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
+        let Message {
+            username, message, ..
+        } = message;
+        self.write(format!("{} {username}: {message}", cx.channel()));
+        if message.contains("panic") {
+            panic!("as asked");
+        }
+        self.turns.acquire().await.unwrap().forget();
+        Ok(())
+    }
+
+    async fn on_mention(&self, _: &Context, message: &Message) -> Result<(), BotError> {
+        self.write(format!("all: {}", message.message));
+        Ok(())
+    }
+
+    async fn on_join(&self, cx: &Context) -> Result<(), BotError> {
+        self.write(format!("join {}", cx.channel()));
+        Ok(())
+    }
+
+    async fn on_message(&self, _: &Context, message: &Message) -> Result<(), BotError> {
+        self.write(format!("heard {}", message.message));
+        Ok(())
+    }
+
+    fn on_notice(&self, notice: &Notice) {
+        match notice {
+            Notice::Connected { .. } => self.write(format!("connected in {}", self.state())),
+            Notice::TooManyChannels { channel } => self.write(format!("too many: {channel}")),
+            _ => {}
+        }
+    }
+}
+
+type Run = JoinHandle<Result<rpc_core::net::DrainReport, BotError>>;
+
+fn start(config: BotConfig) -> (Display, MemListener, Run) {
+    let (dialer, listener) = mem::listen(64);
+    let display = Display {
+        seen: Arc::default(),
+        turns: Arc::new(Semaphore::new(0)),
+        states: Arc::default(),
+    };
+    let bot = Bot::with_dialer(dialer, config, display.clone());
+    display.states.set(bot.lifecycle()).unwrap();
+    let run = tokio::spawn(bot.run_until(std::future::pending()));
+    (display, listener, run)
+}
+
+fn config() -> BotConfig {
+    BotConfig::new("mybot", "mypassword")
+}
+
+async fn settle() {
+    sleep(Duration::from_millis(1)).await;
+}
+
+async fn grow(line: &mut Line, channel: &str, username: &str, text: &str) {
+    line.send(json!({
+        "event": "message", "message": text, "username": username,
+        "user_nick": username, "channel_uid": channel, "is_final": false,
+    }))
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_growing_message_is_shown_at_once_and_its_newest_text_when_there_is_time() {
+    let (display, mut listener, _run) = start(config());
+    let mut line = Line::logged_in(&mut listener).await;
+    settle().await;
+    display.take();
+    for text in ["a", "a b", "a b c"] {
+        grow(&mut line, "ch1", "ann", text).await;
+        settle().await;
+    }
+    grow(&mut line, "ch1", "bo", "x (/drive.bin/1)").await;
+    grow(&mut line, "ch2", "ann", "y").await;
+    // Its own answers come back too: they are no news.
+    grow(&mut line, "ch1", "mybot", "z").await;
+    settle().await;
+    let mut seen = display.take();
+    seen.sort();
+    let drive = "ch1 bo: x (https://snek.molodetz.nl/drive.bin/1)";
+    assert_eq!(seen, ["ch1 ann: a", drive, "ch2 ann: y"]);
+    display.turns.add_permits(3);
+    settle().await;
+    assert_eq!(display.take(), ["ch1 ann: a b c"]);
+    // The next one begins anew.
+    display.turns.add_permits(1);
+    settle().await;
+    grow(&mut line, "ch1", "ann", "a b c d").await;
+    settle().await;
+    assert_eq!(display.take(), ["ch1 ann: a b c d"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_complete_message_takes_the_place_of_the_growing_one_that_waits() {
+    let (display, mut listener, _run) = start(config());
+    let mut line = Line::logged_in(&mut listener).await;
+    settle().await;
+    display.take();
+    for text in ["hi", "hi @My"] {
+        grow(&mut line, "ch1", "ann", text).await;
+        settle().await;
+    }
+    line.say("ch1", "ann", "hi @MyBot").await;
+    settle().await;
+    assert_eq!(display.take(), ["ch1 ann: hi", "all: hi @MyBot"]);
+    display.turns.add_permits(2);
+    settle().await;
+    assert!(display.take().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_display_that_panics_sees_the_next_growing_message() {
+    let (display, mut listener, _run) = start(config());
+    let mut line = Line::logged_in(&mut listener).await;
+    settle().await;
+    display.take();
+    for text in ["panic", "go on"] {
+        grow(&mut line, "ch1", "ann", text).await;
+        settle().await;
+        assert_eq!(display.take(), [format!("ch1 ann: {text}")]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn connected_means_logged_in_with_the_channels_known() {
+    let (display, mut listener, _run) = start(config());
+    let mut line = Line::accept(&mut listener).await;
+    let answers = [
+        json!({"username": "mybot"}),
+        json!({"username": "mybot", "nick": "MyBot"}),
+        json!([]),
+    ];
+    for data in answers {
+        let request = line.request().await;
+        settle().await;
+        assert_eq!(display.state(), State::Connecting, "{request:?}");
+        assert!(display.take().is_empty());
+        line.answer(&request, data).await;
+    }
+    settle().await;
+    assert_eq!(display.take(), ["connected in CONNECTED"]);
+    assert_eq!(display.state(), State::Running);
+    line.cut();
+    settle().await;
+    let _line = Line::accept(&mut listener).await;
+    settle().await;
+    assert_eq!(display.state(), State::Connecting);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_sees_the_error_of_a_bot_that_has_failed() {
+    let link = link_config().with_reconnect(reconnect_policy().with_cycles(Some(1)));
+    let (display, mut listener, run) = start(config().with_link(link));
+    let mut states = display.states.get().unwrap().clone();
+    // A handler that is still at work is given its time.
+    let mut line = Line::logged_in(&mut listener).await;
+    grow(&mut line, "ch1", "ann", "a").await;
+    settle().await;
+    line.cut();
+    for _ in 0..3 {
+        Line::accept(&mut listener).await.cut();
+    }
+    let failed = states.wait_for(|state| *state == State::Error);
+    assert_eq!(
+        *timeout(SECOND, failed).await.unwrap().unwrap(),
+        State::Error
+    );
+    assert!(!run.is_finished());
+    assert!(run.await.unwrap().is_err());
+    assert_eq!(display.state(), State::Error);
+    assert!(states.changed().await.is_err(), "everything is released");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_set_of_joined_channels_is_bounded() {
+    for (config, room) in [(config().with_max_joined(2), 2), (config(), 1_000)] {
+        let (display, mut listener, _run) = start(config);
+        let mut line = Line::logged_in(&mut listener).await;
+        settle().await;
+        display.take();
+        for number in 0..room {
+            line.say(&format!("c{number}"), "ann", "@mybot join").await;
+            settle().await;
+        }
+        assert_eq!(display.take().len(), room);
+        line.say("more", "ann", "@mybot join").await;
+        line.say("c0", "ann", "@mybot join").await;
+        line.say("more", "ann", "one").await;
+        line.say("c0", "ann", "two").await;
+        settle().await;
+        let mut seen = display.take();
+        seen.sort();
+        assert_eq!(seen, ["heard two", "join c0", "too many: more"]);
+        let leave = json!({"event": "leave", "data": {"channel_uid": "c0"}});
+        line.send(leave).await;
+        line.say("more", "ann", "@mybot join").await;
+        settle().await;
+        assert_eq!(display.take(), ["join more"]);
+    }
+}
