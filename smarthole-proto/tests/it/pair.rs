@@ -171,6 +171,10 @@ fn both_ends_live_for_hours_on_pings_alone() {
     house.advance(4 * 3600 * SECOND);
     assert_eq!(house.events(), []);
     assert!(house.lines[notes].take_client_events().is_empty());
+    let lines = house.lines[notes].trace().lines();
+    let pings = lines.iter().map(ToString::to_string);
+    let pings = pings.filter(|line| line.ends_with("S> (ping)"));
+    assert_eq!(pings.count(), 4 * 3600 / 30);
 }
 
 #[test]
