@@ -1,18 +1,12 @@
 //! What the machine keeps of a request in flight: [`Pending`], and [`Run`] of a chat.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::{Duration, Instant};
 
 use rpc_core::FrameNumber;
 use rpc_core::timers::later;
 
-use super::{CallId, Warning};
-use crate::event::Event;
-
-/// So many calls of tools are remembered per chat; known servers allow 300. After more than that,
-/// what belongs to no call is not noticed any more.
-const REMEMBERED_CALLS: usize = 4_096;
+use super::CallId;
+use crate::tool_calls::ToolCalls;
 
 /// A request in flight.
 #[derive(Debug)]
@@ -69,35 +63,4 @@ impl Run {
     pub(super) fn deadline(&self, heard: Instant) -> Option<Instant> {
         self.end_by.or_else(|| Some(later(heard, self.idle?)))
     }
-}
-
-/// The calls of tools that a chat has seen, by a hash: a clash hides a warning at worst.
-#[derive(Debug, Default)]
-pub(super) struct ToolCalls {
-    seen: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
-}
-
-impl ToolCalls {
-    /// Takes note of a call, or says that this event belongs to none.
-    pub(super) fn check(&mut self, event: &Event) -> Option<Warning> {
-        let id = match event {
-            Event::ToolCall(call) => {
-                if self.seen.len() < REMEMBERED_CALLS {
-                    self.seen.insert(hash(&call.id));
-                }
-                return None;
-            }
-            Event::ToolOutput(output) => &output.id,
-            Event::ToolResult(result) => &result.id,
-            _ => return None,
-        };
-        let known = self.seen.contains(&hash(id)) || self.seen.len() >= REMEMBERED_CALLS;
-        (!known).then(|| Warning::ToolWithoutCall {
-            tool_call_id: id.clone(),
-        })
-    }
-}
-
-fn hash(id: &str) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
 }
