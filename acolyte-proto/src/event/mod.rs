@@ -37,8 +37,8 @@ tagged! {
         "tool-output" => ToolOutput(ToolOutput),
         /// A tool has run.
         "tool-result" => ToolResult(ToolResult),
-        /// What the chat costs, estimated while it runs. It goes up and down: keep the last, never
-        /// add them up, and trust the reply's.
+        /// What the current step of the model costs. Known servers send an estimate of it, again and
+        /// again: keep the last, never add them up, and trust the reply's.
         "usage" => Usage(Usage),
         /// A list of what is to be done, whole each time. Replace the one of the same group. The
         /// name of the specification, and of all releases.
@@ -89,7 +89,7 @@ words! {
     }
 }
 
-/// What a chat costs, in tokens: an estimate while it runs.
+/// What the current step of a chat costs, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]

@@ -461,6 +461,16 @@ fn a_look_before_the_deadline_changes_nothing() {
 }
 
 #[test]
+fn a_hundred_deliveries_are_remembered_unless_it_is_told_otherwise() {
+    let mut test = Test::new(&["a"]);
+    for _ in 0..101 {
+        let id = test.send(&["a"]);
+        test.answer(1, &id, Answer::Ack);
+    }
+    assert_eq!(test.hub.history().count(), 100);
+}
+
+#[test]
 fn ids_differ_and_look_like_ids() {
     let mut ids = std::collections::HashSet::new();
     for seed in [7, 8] {
