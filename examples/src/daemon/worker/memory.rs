@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acolyte_proto::frame::{ChatRequest, Reply};
-use acolyte_proto::id::SessionId;
+use acolyte_proto::id::{ResourceId, SessionId};
 
 /// Scopes that are kept; the one that was written to longest ago is forgotten first.
 const MAX_SCOPES: usize = 64;
@@ -81,7 +81,7 @@ impl Memory {
 
 /// What a chat's memory belongs to.
 fn scope(request: &ChatRequest) -> Option<&str> {
-    let resource = request.resource_id.as_ref().map(|id| id.as_str());
+    let resource = request.resource_id.as_ref().map(ResourceId::as_str);
     resource.or_else(|| Some(request.session_id.as_ref()?.as_str()))
 }
 
