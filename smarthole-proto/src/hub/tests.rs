@@ -471,6 +471,18 @@ fn a_hundred_deliveries_are_remembered_unless_it_is_told_otherwise() {
 }
 
 #[test]
+fn a_notification_may_come_before_an_acknowledgement_and_behind_it() {
+    let mut test = Test::new(&["a"]);
+    let id = test.send(&["a"]);
+    let shown = || Answer::Notification(Notification::new("x"));
+    for (answer, told) in [(shown(), 2), (Answer::Ack, 1), (shown(), 1)] {
+        let events = test.answer(1, &id, answer);
+        assert_eq!(whys(&events), [&Ignored::AlreadyAcked; 0]);
+        assert_eq!(events.len(), told, "{events:?}");
+    }
+}
+
+#[test]
 fn ids_differ_and_look_like_ids() {
     let mut ids = std::collections::HashSet::new();
     for seed in [7, 8] {
