@@ -23,6 +23,7 @@ pub mod server;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 pub mod task;
+mod tool_calls;
 
 // README.md, GUIDE.md and SPEC.md name these without their paths.
 #[cfg(doc)]

@@ -80,7 +80,8 @@ pub const PONG_TIMEOUT: Duration = Duration::from_secs(30);
 pub const ABORT_GRACE: Duration = Duration::from_millis(250);
 /// How often a stream over HTTP is kept alive by a comment. Enforced by servers; configurable.
 pub const STREAM_KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long a model may be silent. For applications; not used here.
+/// How long a model may be silent: less than [`CHAT_IDLE_TIMEOUT`], so that clients learn of it. For
+/// applications; not used here.
 pub const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a graceful shutdown may take. Enforced on servers; configurable.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,12 +1,13 @@
 //! [`Connection`]: the way to a server, over a WebSocket or over HTTP.
 
+use std::fs;
 use std::time::Duration;
 
 use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client::{ClientConfig, RpcError};
-use acolyte_proto::frame::{ChatRequest, Status};
+use acolyte_proto::frame::{ChatRequest, Skill, Status};
 use acolyte_proto::handshake::Capabilities;
-use acolyte_proto::id::ResourceId;
+use acolyte_proto::id::{ResourceId, SessionId};
 use acolyte_proto::net::{
     Chat, Client, ConnectError, SseClient, connect_with, dialer, link_config,
 };
@@ -58,6 +59,30 @@ pub(crate) struct Wishes {
     /// What the server's memory of this belongs to, as user_NAME or proj_NAME.
     #[arg(long, value_name = "ID")]
     resource: Option<ResourceId>,
+    /// The conversation that this belongs to, as sess_NAME; the server remembers nothing of a 'run' without it.
+    /// Default for 'chat': a new one.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<SessionId>,
+    /// A skill that is on: its name and instructions, or @ and a file that has them; may be given again.
+    #[arg(long = "skill", value_name = "NAME=TEXT", value_parser = skill)]
+    skills: Vec<Skill>,
+    /// A hint for the model; may be given again.
+    #[arg(long = "suggest", value_name = "TEXT")]
+    suggestions: Vec<String>,
+}
+
+fn skill(text: &str) -> Result<Skill, String> {
+    let (name, rest) = text
+        .split_once('=')
+        .ok_or("a skill is NAME=TEXT or NAME=@FILE")?;
+    let instructions = match rest.strip_prefix('@') {
+        Some(file) => fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?,
+        None => rest.to_owned(),
+    };
+    if name.is_empty() || instructions.is_empty() {
+        return Err("a skill has a name and instructions".to_owned());
+    }
+    Ok(Skill::new(name.to_owned(), instructions))
 }
 
 impl Wishes {
@@ -73,6 +98,10 @@ impl Wishes {
             request = request.with_workspace(workspace.clone());
         }
         request.resource_id.clone_from(&self.resource);
+        request.session_id.clone_from(&self.session);
+        request.active_skills.clone_from(&self.skills);
+        let suggestions = self.suggestions.iter();
+        request.suggestions = suggestions.map(|text| text.as_str().into()).collect();
         request
     }
 }

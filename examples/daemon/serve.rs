@@ -91,6 +91,9 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     if let Some(system) = &args.model.system {
         worker = worker.with_system(system);
     }
+    if let Some(timeout) = args.model.model_timeout {
+        worker = worker.with_model_timeout(timeout);
+    }
     if args.model.provider() != Provider::Scripted {
         worker = worker.with_provider(args.model.provider().as_str());
     }

@@ -86,6 +86,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         only: args.only.iter().map(|word| word.to_lowercase()).collect(),
         reject: args.reject,
         delay: args.delay,
+        attempts: args.attempts,
         standing: Arc::clone(&standing),
     };
     let plugin = Plugin::with_config(&args.url, config, keeper).map_err(|error| match error {
@@ -113,7 +114,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         }
         Ended::Refused(error) => Err(refused(&error)),
         Ended::GaveUp(reason) => Err(Failure::new(format_args!(
-            "no router at {}: {reason}",
+            "Max reconnection attempts reached; no router at {}: {reason}",
             args.url
         ))),
         other => Err(Failure::new(other)),
@@ -206,6 +207,8 @@ struct Keeper {
     only: Vec<String>,
     reject: Option<String>,
     delay: Duration,
+    /// How often it tries to come back.
+    attempts: u32,
     standing: Arc<Standing>,
 }
 
@@ -261,11 +264,13 @@ impl Handler for Keeper {
         }
     }
 
-    fn on_lost(&self, cause: &CloseReason, retry_in: Duration) {
+    fn on_lost(&self, cause: &CloseReason, retry_in: Duration, attempt: u32) {
         let cause = cause.to_string();
         complain(format_args!(
-            "client: {}; trying again in {retry_in:?}",
-            printable(&cause)
+            "client: {}. Reconnecting in {}ms (attempt {attempt}/{})...",
+            printable(&cause),
+            retry_in.as_millis(),
+            self.attempts
         ));
     }
 
@@ -340,6 +345,7 @@ mod tests {
             only: only.iter().map(|word| (*word).to_owned()).collect(),
             reject: reject.map(str::to_owned),
             delay: Duration::ZERO,
+            attempts: MAX_ATTEMPTS,
             standing: Arc::default(),
         }
     }

@@ -104,7 +104,7 @@ impl ClientConn {
             Answer::Event(event) => {
                 if let Some(call) = self.calls.get_mut(id)
                     && let Kind::Chat(run) = &mut call.kind
-                    && let Some(warning) = run.tools.check(&event)
+                    && let Some(warning) = Warning::of_stray(&mut run.tools, &event)
                 {
                     let update = ChatUpdate::Warning(warning);
                     self.push(ClientEvent::Chat { id, update });

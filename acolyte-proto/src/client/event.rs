@@ -10,6 +10,7 @@ use crate::event::Event;
 use crate::frame::{Reply, Status};
 use crate::id::TaskId;
 use crate::task::Task;
+use crate::tool_calls::{STRAY, ToolCalls};
 
 /// An event on a connection.
 ///
@@ -212,15 +213,22 @@ pub enum Warning {
     },
 }
 
+impl Warning {
+    /// Takes note of an event, or says that it belongs to no call of a tool.
+    pub(super) fn of_stray(calls: &mut ToolCalls, event: &Event) -> Option<Self> {
+        calls.note(event);
+        let tool_call_id = calls.stray(event)?.clone();
+        Some(Self::ToolWithoutCall { tool_call_id })
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadFrame(error) => write!(f, "a message cannot be read: {error}"),
-            Self::ToolWithoutCall { .. } => {
-                f.write_str("a tool's output or result comes without its call")
-            }
-            Self::NoPosition => f.write_str("a position in the queue is 0"),
-            Self::WrongAnswer { answer } => write!(f, "{answer} does not fit its request"),
+            Self::ToolWithoutCall { .. } => f.write_str(STRAY),
+            Self::NoPosition => f.write_str("a place in the queue is 0"),
+            Self::WrongAnswer { answer } => write!(f, "{answer} does not answer what was asked"),
         }
     }
 }

@@ -1,18 +1,12 @@
 //! The machine's record of a request in flight: [`Pending`], and [`Run`] for a chat.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::{Duration, Instant};
 
 use rpc_core::FrameNumber;
 use rpc_core::timers::later;
 
-use super::{CallId, Warning};
-use crate::event::Event;
-
-/// The number of tool calls remembered per chat; known servers allow 300. Beyond it, outputs and
-/// results without a call go unnoticed.
-const REMEMBERED_CALLS: usize = 4_096;
+use super::CallId;
+use crate::tool_calls::ToolCalls;
 
 /// A request in flight.
 #[derive(Debug)]
@@ -69,35 +63,4 @@ impl Run {
     pub(super) fn deadline(&self, heard: Instant) -> Option<Instant> {
         self.end_by.or_else(|| Some(later(heard, self.idle?)))
     }
-}
-
-/// The tool calls that a chat has made, by hash: a collision at worst hides a warning.
-#[derive(Debug, Default)]
-pub(super) struct ToolCalls {
-    seen: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
-}
-
-impl ToolCalls {
-    /// Remembers a call, or returns a warning for an event without its call.
-    pub(super) fn check(&mut self, event: &Event) -> Option<Warning> {
-        let id = match event {
-            Event::ToolCall(call) => {
-                if self.seen.len() < REMEMBERED_CALLS {
-                    self.seen.insert(hash(&call.id));
-                }
-                return None;
-            }
-            Event::ToolOutput(output) => &output.id,
-            Event::ToolResult(result) => &result.id,
-            _ => return None,
-        };
-        let known = self.seen.contains(&hash(id)) || self.seen.len() >= REMEMBERED_CALLS;
-        (!known).then(|| Warning::ToolWithoutCall {
-            tool_call_id: id.clone(),
-        })
-    }
-}
-
-fn hash(id: &str) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
 }

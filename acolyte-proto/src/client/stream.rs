@@ -8,10 +8,10 @@ use rpc_core::json::DecodeErrorKind;
 use rpc_core::timers::later;
 use rpc_core::{CloseReason, DecodeError, Delivery};
 
-use super::run::ToolCalls;
 use super::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError, Warning};
 use crate::event::Event;
 use crate::http::{StreamDecoder, StreamError, StreamFrame};
+use crate::tool_calls::ToolCalls;
 
 /// The number of bytes of a refusal that are read.
 const MAX_REFUSAL: usize = 4 * 1024;
@@ -188,7 +188,7 @@ impl StreamChat {
     }
 
     fn on_event(&mut self, event: Event) {
-        let warning = self.tools.check(&event);
+        let warning = Warning::of_stray(&mut self.tools, &event);
         self.updates.extend(warning.map(ChatUpdate::Warning));
         self.updates.push_back(ChatUpdate::Event(event));
     }

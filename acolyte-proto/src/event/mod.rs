@@ -37,8 +37,8 @@ tagged! {
         "tool-output" => ToolOutput(ToolOutput),
         /// A tool has run.
         "tool-result" => ToolResult(ToolResult),
-        /// The tokens used so far, an estimate that goes up and down: keep the last one, never add
-        /// them up, and trust the reply's.
+        /// What the current step of the model costs. Known servers send an estimate of it, again and
+        /// again: keep the last, never add them up, and trust the reply's.
         "usage" => Usage(Usage),
         /// A whole checklist, which replaces the one of its group. The name in the specification
         /// and in all releases.
@@ -89,7 +89,7 @@ words! {
     }
 }
 
-/// The tokens that a chat uses: an estimate while it runs.
+/// What the current step of a chat costs, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]

@@ -12,6 +12,7 @@ use crate::frame::{AbortResult, Answer, ChatRequest};
 use crate::id::{RpcId, TaskId};
 use crate::queue::{Aborted, Place, QueueError};
 use crate::task::TaskState;
+use crate::tool_calls::ToolCalls;
 
 /// A running or waiting chat.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(super) struct Chat {
     pub(super) request: Option<Box<ChatRequest>>,
     /// The size of its frame.
     pub(super) bytes: usize,
+    /// What its tools put out has to belong to one of these.
+    pub(super) tools: ToolCalls,
 }
 
 impl ServerConn {
@@ -54,6 +57,7 @@ impl ServerConn {
             task_id: task_id.clone(),
             request: Some(request),
             bytes,
+            tools: ToolCalls::default(),
         };
         let Ok(place) = self.queue.start(id.clone(), chat) else {
             // It was asked a moment ago.

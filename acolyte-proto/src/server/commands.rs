@@ -13,16 +13,17 @@ use crate::id::RpcId;
 #[cfg(feature = "server")]
 use crate::id::TaskId;
 use crate::task::{Task, TaskState};
+use crate::tool_calls::STRAY;
 
 impl ServerConn {
     /// Sends one step of the running chat. A checklist is sent under the
     /// [configured](super::ServerConfig::with_checklist) name.
     ///
     /// # Errors
-    /// [`Refused::UnknownId`] if the chat is not running or was aborted, [`Refused::Invalid`] for
-    /// the event `error`, which ends chats over HTTP only (use [`fail`](Self::fail) here),
-    /// [`Refused::QueueFull`] (retry after [`Writable`](super::ServerEvent::Writable); steps may
-    /// use a quarter of the room for waiting frames), [`Refused::TooLarge`], [`Refused::Encode`],
+    /// [`Refused::UnknownId`] if the chat does not run or was aborted, [`Refused::Invalid`] for the
+    /// event `error`, which ends chats over HTTP only ([`fail`](Self::fail) does it here), and for the
+    /// output or result of a tool without its call before it, [`Refused::QueueFull`] (retry after [`Writable`](super::ServerEvent::Writable); of the room
+    /// for frames that wait, steps get a quarter), [`Refused::TooLarge`], [`Refused::Encode`],
     /// [`Refused::Closed`]. Nothing is sent then.
     pub fn event(&mut self, id: &RpcId, event: &Event) -> Result<(), Refused> {
         if matches!(event, Event::Error(_)) {
@@ -34,18 +35,26 @@ impl ServerConn {
         if self.running() != Some(id) {
             return Err(Refused::UnknownId);
         }
+        let Some((_, chat)) = self.queue.running_mut() else {
+            return Err(Refused::UnknownId);
+        };
+        if chat.tools.stray(event).is_some() {
+            return Err(invalid(STRAY));
+        }
         let renamed = self.config.checklist.rename(event);
-        let event = renamed.as_ref().unwrap_or(event);
+        let written = renamed.as_ref().unwrap_or(event);
         let sent = self.core.send_stream(|buffer| {
             // An id has nothing to escape.
             buffer.push_str("{\"id\":\"");
             buffer.push_str(id.as_str());
             buffer.push_str("\",\"type\":\"chat.event\",\"event\":");
-            encode_into(event, buffer)?;
+            encode_into(written, buffer)?;
             buffer.push('}');
             Ok(())
         });
-        sent.map(drop)
+        sent?;
+        chat.tools.note(event);
+        Ok(())
     }
 
     /// Returns whether this chat, of all with the same id, is running and was not aborted.

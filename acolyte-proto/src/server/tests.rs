@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use switchboard_testing::play::Play;
 
 use super::*;
-use crate::event::{Checklist, ChecklistTag, Event};
+use crate::event::{Checklist, ChecklistTag, Event, Part, ToolCall, ToolOutput, ToolResult};
 use crate::frame::{Reply, Status};
 use crate::limits::ABORT_GRACE;
 use crate::task::Task;
@@ -148,6 +148,35 @@ fn a_chat_is_accepted_starts_says_its_steps_and_is_done() {
     assert_eq!(played.short(), ["a done"]);
     assert_eq!(played.states(), [TaskState::Completed]);
     assert_eq!(played.conn.done(&id, &reply()), Err(Refused::UnknownId));
+}
+
+#[test]
+fn what_tools_put_out_is_refused_without_their_call_before_it() {
+    let mut played = Played::new();
+    played.start(&["a", "b"]);
+    let call = Event::ToolCall(ToolCall::new("c", "t", rpc_core::Json::EMPTY_OBJECT));
+    let steps = [
+        Event::ToolOutput(ToolOutput::new("c", "t", Part::NoOutput)),
+        Event::ToolResult(ToolResult::ok("c", "t")),
+    ];
+    // Also the call of a chat before it is none.
+    for id in [rpc("a"), rpc("b")] {
+        for step in &steps {
+            let refused = played.conn.event(&id, step);
+            assert!(
+                matches!(refused, Err(Refused::Invalid { what: "event", .. })),
+                "{refused:?}"
+            );
+        }
+        assert!(played.sent().is_empty());
+        played.conn.event(&id, &call).unwrap();
+        for step in &steps {
+            played.conn.event(&id, step).unwrap();
+        }
+        assert_eq!(played.sent().len(), 3);
+        played.conn.done(&id, &reply()).unwrap();
+        played.sent();
+    }
 }
 
 #[test]

@@ -162,6 +162,42 @@ async fn the_next_chat_starts_when_the_grace_of_an_aborted_one_is_over() {
     assert_eq!(task.unwrap().unwrap().state, TaskState::Cancelled);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_thousand_tasks_are_remembered_unless_it_is_told_otherwise() {
+    let (client, _service) = in_memory(ServerOptions::default());
+    client.ready().await.unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..1_001 {
+        let mut chat = client.start_chat(ask("hello")).await;
+        assert!(matches!(chat.finish().await, Outcome::Done(_)));
+        ids.push(chat.task_id().unwrap().clone());
+    }
+    let known = async |id| client.task_status(id).await.unwrap().is_some();
+    assert!(!known(&ids[0]).await);
+    assert!(known(&ids[1]).await && known(&ids[1_000]).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_on_which_nothing_is_said_has_a_comment_every_15_seconds() {
+    let (agent, shared, _told) = puppet();
+    let service = Service::new(agent, ServerOptions::default());
+    let body = r#"{"message":"wait","history":[],"model":"m"}"#;
+    let mut request = Request::new(Bytes::from_static(body.as_bytes()));
+    *request.uri_mut() = "/v1/chat/stream".parse().unwrap();
+    *request.method_mut() = http::Method::POST;
+    let mut pieces = service.http(request, None).await.into_body();
+    let first = pieces.next().await.unwrap();
+    assert!(first.starts_with(b"data: {\"type\":\"status\""));
+    for _ in 0..3 {
+        let since = Instant::now();
+        assert_eq!(pieces.next().await.unwrap(), ":\n\n");
+        assert_eq!(since.elapsed(), Duration::from_secs(15));
+    }
+    shared.gate.notify_one();
+    let last = pieces.next().await.unwrap();
+    assert!(last.starts_with(b"data: {\"type\":\"done\""));
+}
+
 #[tokio::test]
 async fn pages_of_a_mounted_service_are_plain_answers() {
     let (agent, ..) = puppet();

@@ -11,7 +11,9 @@ use acolyte_proto::event::{
 };
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::handshake::capability;
-use acolyte_proto::net::{self, Agent, Chat, Client, Run, Server, ServerOptions, SseClient};
+use acolyte_proto::net::{
+    self, Agent, Chat, Client, EmitError, Run, Server, ServerOptions, SseClient,
+};
 use async_trait::async_trait;
 use rpc_core::Json;
 use rpc_core::net::ws::{WsConfig, WsStream};
@@ -45,7 +47,6 @@ fn steps() -> Vec<Event> {
             Part::text("data: no frame\n\n"),
         )),
         Event::ToolResult(ToolResult::ok("c1", "file-read")),
-        Event::ToolResult(ToolResult::ok("nobody", "file-read")),
         Event::Checklist(Checklist::new("g", "Plan").with_item(item)),
         Event::Notice(Notice::warn("careful")),
         Event::text("x".repeat(1_000)),
@@ -61,6 +62,26 @@ impl Agent for Scripted {
             "steps" => {
                 for event in steps() {
                     run.emit(&event).await.unwrap();
+                }
+                Ok(reply)
+            }
+            "strays" => {
+                let output = ToolOutput::new("c1", "t", Part::NoOutput);
+                let strays = [
+                    Event::ToolOutput(output),
+                    Event::ToolResult(ToolResult::ok("c1", "t")),
+                ];
+                for event in &strays {
+                    let refused = run.emit(event).await;
+                    assert!(
+                        matches!(refused, Err(EmitError::Invalid { .. })),
+                        "{refused:?}"
+                    );
+                }
+                let call = ToolCall::new("c1", "t", Json::EMPTY_OBJECT);
+                run.emit(&Event::ToolCall(call)).await.unwrap();
+                for event in &strays {
+                    run.emit(event).await.unwrap();
                 }
                 Ok(reply)
             }
@@ -174,13 +195,28 @@ async fn both_transports_tell_the_same() {
         );
         assert_eq!(ws.remove(0), ChatUpdate::Started);
         if message == "steps" {
-            let warnings = ws.extract_if(.., |it| matches!(it, ChatUpdate::Warning(_)));
-            assert_eq!(warnings.count(), 1);
             // The server begins every chat with its state.
             let events = std::iter::once(Event::Status(RunState::RUNNING)).chain(steps());
             let events: Vec<_> = events.map(ChatUpdate::Event).collect();
             assert_eq!(ws, events);
         }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_cannot_tell_of_a_tool_without_its_call() {
+    let served = served().await;
+    for chat in served.both("strays").await {
+        let tags = updates(chat)
+            .await
+            .into_iter()
+            .filter_map(|update| match update {
+                ChatUpdate::Event(event) => Some(event.tag().to_owned()),
+                ChatUpdate::Warning(warning) => Some(warning.to_string()),
+                _ => None,
+            });
+        let tags: Vec<_> = tags.collect();
+        assert_eq!(tags, ["status", "tool-call", "tool-output", "tool-result"]);
     }
 }
 

@@ -80,7 +80,10 @@ impl<'a> ChatLoop<'a> {
             show,
             input,
             output: Output::new(above),
-            session: SessionId::random(entropy()),
+            session: wishes
+                .session
+                .clone()
+                .unwrap_or_else(|| SessionId::random(entropy())),
             said: VecDeque::new(),
             running: VecDeque::new(),
             number: 0,

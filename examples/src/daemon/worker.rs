@@ -1,26 +1,30 @@
 //! [`Worker`]: a coding agent, which is a language model with tools for one folder.
 
 mod history;
+mod memory;
 #[cfg(test)]
 mod tests;
 mod wanted;
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use acolyte_proto::error::{ChatError, ErrorDetail, code};
 use acolyte_proto::event::{Event, ToolCall, ToolOutput, ToolResult, Usage};
 use acolyte_proto::frame::{ChatRequest, Reply, ReplyUsage};
-use acolyte_proto::limits::MAX_TOOL_CALLS;
+use acolyte_proto::limits::{MAX_TOOL_CALLS, MODEL_IDLE_TIMEOUT};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 use snek_proto::llm::chat::{ChatMessage, Role};
 
+use self::memory::Memory;
 use super::toolbox::Shown;
 use super::{Code, Problem, Toolbox, Workspace};
 use crate::conversation::{ConversationLimits, fit};
-use crate::model::{self, Assembler, ChatModel, Delta, Finish, ModelError};
+use crate::model::{self, Assembler, ChatModel, Delta, Finish, ModelError, Wait};
 
 /// The default instructions for the model.
 pub const SYSTEM: &str = "You are a coding agent that works in one folder, the workspace, with tools. \
@@ -54,6 +58,8 @@ pub struct Worker {
     toolbox: Toolbox,
     system: String,
     provider: &'static str,
+    model_timeout: Duration,
+    memory: Memory,
 }
 
 impl Worker {
@@ -72,6 +78,8 @@ impl Worker {
             toolbox,
             system: SYSTEM.to_owned(),
             provider: "",
+            model_timeout: MODEL_IDLE_TIMEOUT,
+            memory: Memory::default(),
         }
     }
 
@@ -89,7 +97,14 @@ impl Worker {
         self
     }
 
-    /// Returns the provider of the model.
+    /// Sets how long the model may be silent; then the chat fails with `E_TIMEOUT`. Default 120 s.
+    #[must_use]
+    pub const fn with_model_timeout(mut self, timeout: Duration) -> Self {
+        self.model_timeout = timeout;
+        self
+    }
+
+    /// Who has the model.
     #[must_use]
     pub const fn provider(&self) -> &'static str {
         self.provider
@@ -151,6 +166,9 @@ impl Worker {
         reply.active_skills.clone_from(&request.active_skills);
         let (read, written) = (chat.usage.input_tokens, chat.usage.output_tokens);
         reply.usage = Some(ReplyUsage::new(read, written));
+        if reply.error.is_none() {
+            self.memory.keep(request, &reply);
+        }
         Ok(reply)
     }
 
@@ -189,6 +207,10 @@ impl Worker {
         for hint in &request.suggestions {
             text.push_str("\n\nHint: ");
             text.push_str(hint);
+        }
+        if let Some(before) = self.memory.recall(request) {
+            text.push_str("\n\n");
+            text.push_str(&before);
         }
         text
     }
@@ -326,7 +348,14 @@ impl Chat<'_> {
         self.watch.tell(event).await;
     }
 
-    /// Asks the model once, and passes on its text as it arrives.
+    /// Waits for something of the model, which is not silent for ever.
+    async fn within<T>(&self, wait: Wait, next: impl Future<Output = T>) -> Result<T, ChatError> {
+        let after = self.worker.model_timeout;
+        let heard = tokio::time::timeout(after, next).await;
+        heard.map_err(|_| failed(&ModelError::TimedOut { wait, after }))
+    }
+
+    /// One question to the model. Its text is told as it comes.
     async fn ask(&mut self) -> Result<Answer, ChatError> {
         let limits = ConversationLimits::default().with_sent(MAX_SENT);
         let messages = fit(&self.system, &self.past, &self.since, limits);
@@ -345,10 +374,11 @@ impl Chat<'_> {
             .with_model(Some(self.model));
         let before = self.usage;
         self.asked += 1;
-        let deltas = self.worker.model.stream(request).await;
+        let deltas = self.worker.model.stream(request);
+        let deltas = self.within(Wait::Head, deltas).await?;
         let mut deltas = deltas.map_err(|error| failed(&error))?;
         let mut answer = Assembler::default();
-        while let Some(delta) = deltas.next().await {
+        while let Some(delta) = self.within(Wait::Piece, deltas.next()).await? {
             let delta = delta.map_err(|error| failed(&error))?;
             answer.push(&delta).map_err(|error| failed(&error))?;
             match delta {
@@ -359,7 +389,8 @@ impl Chat<'_> {
                         before.input_tokens.saturating_add(cost.prompt),
                         before.output_tokens.saturating_add(cost.completion),
                     );
-                    self.tell(Event::Usage(self.usage)).await;
+                    let step = Usage::new(cost.prompt, cost.completion);
+                    self.tell(Event::Usage(step)).await;
                 }
                 _ => {}
             }

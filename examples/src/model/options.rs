@@ -11,6 +11,9 @@ use super::provider::{Provider, ProviderConfig, build};
 use super::scripted::Scripted;
 use crate::cli::{self, Failure};
 
+/// How long a model may be silent, unless the user or the program says otherwise.
+const MODEL_TIMEOUT: Duration = Duration::from_secs(190);
+
 /// Which model, and where.
 #[allow(
     clippy::doc_markdown,
@@ -29,9 +32,9 @@ pub struct ModelArgs {
     /// The model's name, as its provider has it. The scripted one may have any. Default: scripted
     #[arg(long, value_name = "NAME")]
     model_name: Option<String>,
-    /// How long the model may be silent.
-    #[arg(long, value_name = "TIME", default_value = "190s", value_parser = cli::duration)]
-    model_timeout: Duration,
+    /// How long the model may be silent. Default: 120s for a coding agent, else 190s
+    #[arg(long, value_name = "TIME", value_parser = cli::duration)]
+    pub model_timeout: Option<Duration>,
     /// What the model is told of its part.
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
@@ -83,9 +86,10 @@ pub fn model(
             "no model: give --model-name NAME, as the provider calls it",
         ));
     };
+    let timeout = args.model_timeout.unwrap_or(MODEL_TIMEOUT);
     let policy = RequestPolicy::default()
-        .with_head_timeout(args.model_timeout)
-        .with_idle_timeout(args.model_timeout);
+        .with_head_timeout(timeout)
+        .with_idle_timeout(timeout);
     let config = ProviderConfig::new(provider, name).with_policy(policy);
     // The option stands for the variable that holds another address.
     let env = |name: &str| match &args.model_url {

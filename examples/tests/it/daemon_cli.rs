@@ -161,6 +161,9 @@ fn every_mistake_says_what_to_do() {
         (&["run", "x", "--url", "ftp://h"], "ws, wss, http and https"),
         (&["run", "x", "--quiet", "--json"], "--json"),
         (&["run", "x", "--resource", "me"], "--resource"),
+        (&["run", "x", "--session", "proj_a"], "--session"),
+        (&["run", "x", "--skill", "name"], "NAME=@FILE"),
+        (&["run", "x", "--skill", "name="], "instructions"),
         (
             &["run", "x", "--url", "http://192.0.2.1:9", "--api-key", "k"],
             "--insecure",
@@ -210,6 +213,35 @@ fn head(url: &str, path: &str, origin: &str) -> String {
     let mut head = [0; 12];
     socket.read_exact(&mut head).unwrap();
     String::from_utf8_lossy(&head).into_owned()
+}
+
+#[test]
+fn skills_hints_and_conversations_are_told_to_the_model() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let facts = place.0.join("facts.md");
+    fs::write(&facts, "Known facts:\n- tea is hot\n").unwrap();
+    let file = format!("facts=@{}", facts.display());
+    let question = "what do you know?";
+    for (args, known) in [
+        (&["--skill", &*file][..], "I know: tea is hot\n"),
+        (
+            &["--skill", "facts=Known facts: ice is cold"],
+            "I know: ice is cold\n",
+        ),
+        (
+            &["--suggest", "Known facts: rain is wet", "--sse"],
+            "I know: rain is wet\n",
+        ),
+    ] {
+        let (code, out, err) = server.run(question, args);
+        assert_eq!((code, &*out), (Some(0), known), "{args:?}: {err}");
+    }
+    let ids = ["--session", "sess_a", "--resource", "proj_a"];
+    let (code, _, err) = server.run("hello", &ids);
+    assert_eq!(code, Some(0), "{err}");
+    let (_, out, _) = server.run(question, &["--resource", "proj_a"]);
+    assert_eq!(out, "I know: asked: hello; done: hello\n");
 }
 
 #[test]

@@ -436,10 +436,27 @@ fn a_name_that_is_taken_is_refused_at_once() {
 #[test]
 fn a_client_without_a_router_gives_up() {
     let folder = Folder::new();
-    let args = ["client", "--url", "ws://127.0.0.1:1", "--attempts", "0"];
-    let (code, _, err) = outcome(folder.router(&args));
-    assert_eq!(code, Some(1), "{err}");
-    assert_holds(&err, &["no router at ws://127.0.0.1:1"]);
+    for (attempts, told) in [
+        ("0", &["no router at ws://127.0.0.1:1"][..]),
+        (
+            "1",
+            &[
+                "Reconnecting in 1000ms (attempt 1/1)...",
+                "Max reconnection attempts reached; no router at ws://127.0.0.1:1",
+            ],
+        ),
+    ] {
+        let args = [
+            "client",
+            "--url",
+            "ws://127.0.0.1:1",
+            "--attempts",
+            attempts,
+        ];
+        let (code, _, err) = outcome(folder.router(&args));
+        assert_eq!(code, Some(1), "{err}");
+        assert_holds(&err, told);
+    }
 }
 
 #[test]

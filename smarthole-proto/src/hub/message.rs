@@ -1,6 +1,7 @@
 //! [`MessageState`]: everything about one input, and [`Delivery`]: its state at one client.
 
 use std::collections::HashMap;
+use std::time::SystemTime;
 
 use rpc_core::CallId;
 use rpc_core::Str;
@@ -18,6 +19,8 @@ use crate::validate::trim;
 pub(super) struct MessageState {
     pub(super) id: MessageId,
     pub(super) input: Input,
+    /// The time for people at which the user said it.
+    pub(super) created: SystemTime,
     pub(super) direct: bool,
     /// In the order of delivery, at most one per name.
     deliveries: Vec<Delivery>,
@@ -58,10 +61,11 @@ pub(super) enum State {
 }
 
 impl MessageState {
-    pub(super) fn new(id: MessageId, input: Input, direct: bool) -> Self {
+    pub(super) fn new(id: MessageId, input: Input, created: SystemTime, direct: bool) -> Self {
         Self {
             id,
             input,
+            created,
             direct,
             deliveries: Vec::new(),
             by_client: HashMap::new(),

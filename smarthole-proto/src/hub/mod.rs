@@ -24,7 +24,7 @@
 //!         answer = Some(route); // ask a model, a rule, a person
 //!     }
 //! }
-//! hub.decide(answer.unwrap(), vec![Choice::new("notes")], now, wall)?;
+//! hub.decide(answer.unwrap(), vec![Choice::new("notes")], now)?;
 //! let (to, frame) = hub.poll_transmit().unwrap();
 //! assert_eq!(to, ConnId(1));
 //! assert!(frame.as_str().starts_with(r#"{"type":"message","payload":{"id":"msg-"#));
@@ -210,8 +210,9 @@ impl Hub {
         true
     }
 
-    /// Submits a text of a user: sends it to the client that it names, or asks the router with
-    /// [`HubEvent::Route`]. `wall` is the wall-clock time for timestamps.
+    /// Takes what a user said: sends it to the client that it names, or asks the router with
+    /// [`HubEvent::Route`]. `wall` is the timestamp that every client gets with
+    /// the message, however late it is routed.
     ///
     /// # Errors
     /// [`HubError::Blank`], [`HubError::NoClients`], [`HubError::TooLarge`], [`HubError::Busy`].
@@ -241,9 +242,8 @@ impl Hub {
         route: RouteId,
         choices: Vec<Choice>,
         now: Instant,
-        wall: SystemTime,
     ) -> Result<usize, HubError> {
-        self.take_decision(route, choices, now, wall)
+        self.take_decision(route, choices, now)
     }
 
     /// Answers a question to the router with a failure. No further client is asked.

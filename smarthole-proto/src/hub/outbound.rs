@@ -16,7 +16,7 @@ const ENVELOPE: usize = 1024;
 /// No byte of a text takes more as JSON: `\\u001f`.
 const LONGEST_ESCAPE: usize = 6;
 
-/// Creates the messages of an input at one moment.
+/// Writes the messages of an input.
 pub(super) struct Writer<'m> {
     id: &'m MessageId,
     input: &'m Input,
@@ -32,11 +32,16 @@ pub(super) struct OutboundMessage {
 }
 
 impl<'m> Writer<'m> {
-    pub(super) fn new(id: &'m MessageId, input: &'m Input, wall: SystemTime, max: usize) -> Self {
+    pub(super) fn new(
+        id: &'m MessageId,
+        input: &'m Input,
+        created: SystemTime,
+        max: usize,
+    ) -> Self {
         Self {
             id,
             input,
-            timestamp: timestamp::format(wall).into(),
+            timestamp: timestamp::format(created).into(),
             max,
         }
     }

@@ -49,7 +49,7 @@ impl Hub {
             }
             None => None,
         };
-        let message = MessageState::new(id.clone(), input, named.is_some());
+        let message = MessageState::new(id.clone(), input, wall, named.is_some());
         self.messages.insert(id.clone(), message);
         self.open += 1;
         self.open_bytes = bytes;
@@ -65,13 +65,12 @@ impl Hub {
         route: RouteId,
         choices: Vec<Choice>,
         now: Instant,
-        wall: SystemTime,
     ) -> Result<usize, HubError> {
         let question = self.routes.get(&route).ok_or(HubError::UnknownRoute)?;
         let message = self.messages.get(&question.message);
         let message = message.ok_or(HubError::UnknownRoute)?;
         let max = self.config.limits.max_message_bytes;
-        let writer = Writer::new(&message.id, &message.input, wall, max);
+        let writer = Writer::new(&message.id, &message.input, message.created, max);
         let mut outbounds = HashMap::new();
         let mut seen = HashSet::new();
         let mut recipients = Vec::new();

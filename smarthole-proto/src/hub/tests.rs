@@ -59,7 +59,7 @@ impl Test {
 
     fn choose(&mut self, choices: Vec<Choice>) -> Result<usize, HubError> {
         let question = self.question();
-        self.hub.decide(question, choices, self.now, WALL)
+        self.hub.decide(question, choices, self.now)
     }
 
     /// Says something and sends it to these clients.
@@ -278,7 +278,7 @@ fn waiting_frames_and_events_are_bounded() {
     test.say("a: x").unwrap();
     test.say("a: x").unwrap();
     let both = || vec![Choice::new("a"), Choice::new("b")];
-    let decided = test.hub.decide(question, both(), test.now, WALL);
+    let decided = test.hub.decide(question, both(), test.now);
     assert_eq!(decided, Err(HubError::Busy));
     test.say("a: x").unwrap();
     assert_eq!(test.say("a: x"), Err(HubError::Busy));
@@ -291,7 +291,7 @@ fn waiting_frames_and_events_are_bounded() {
     assert_eq!(test.events().len(), 3 + 1);
     assert_eq!(test.frames().len(), 3);
     // The question was still open.
-    let decided = test.hub.decide(question, both(), test.now, WALL);
+    let decided = test.hub.decide(question, both(), test.now);
     assert_eq!(decided, Ok(2));
 }
 
@@ -300,10 +300,7 @@ fn a_question_is_answered_once() {
     let mut test = Test::new(&["a", "b"]);
     test.say("x").unwrap();
     let question = test.question();
-    let decide = |test: &mut Test| {
-        test.hub
-            .decide(question, vec![Choice::new("a")], test.now, WALL)
-    };
+    let decide = |test: &mut Test| test.hub.decide(question, vec![Choice::new("a")], test.now);
     assert_eq!(decide(&mut test), Ok(1));
     assert_eq!(decide(&mut test), Err(HubError::UnknownRoute));
     let failed = test.hub.fail(question, RouterError::RateLimited);
@@ -464,15 +461,45 @@ fn a_look_before_the_deadline_changes_nothing() {
 }
 
 #[test]
+fn a_hundred_deliveries_are_remembered_unless_it_is_told_otherwise() {
+    let mut test = Test::new(&["a"]);
+    for _ in 0..101 {
+        let id = test.send(&["a"]);
+        test.answer(1, &id, Answer::Ack);
+    }
+    assert_eq!(test.hub.history().count(), 100);
+}
+
+#[test]
+fn a_notification_may_come_before_an_acknowledgement_and_behind_it() {
+    let mut test = Test::new(&["a"]);
+    let id = test.send(&["a"]);
+    let shown = || Answer::Notification(Notification::new("x"));
+    for (answer, told) in [(shown(), 2), (Answer::Ack, 1), (shown(), 1)] {
+        let events = test.answer(1, &id, answer);
+        assert_eq!(whys(&events), [&Ignored::AlreadyAcked; 0]);
+        assert_eq!(events.len(), told, "{events:?}");
+    }
+}
+
+#[test]
 fn ids_differ_and_look_like_ids() {
-    let mut random = UniqueBits::new(0);
-    let ids: std::collections::HashSet<_> = (0..1_000).map(|_| random.next_bits()).collect();
-    assert_eq!(ids.len(), 1_000);
-    let halves = ids
-        .iter()
-        .map(|id| id >> 64)
-        .collect::<std::collections::HashSet<_>>();
-    assert_eq!(halves.len(), 1_000);
+    let mut ids = std::collections::HashSet::new();
+    for seed in [7, 8] {
+        let now = Instant::now();
+        let mut hub = Hub::new(HubConfig::default(), seed, now);
+        for number in 0..500 {
+            let conn = ConnId(number);
+            let registration = Registration::new(format!("c{number}"), "d");
+            let client = hub.register(conn, &registration).unwrap().to_string();
+            let text = Input::text(format!("c{number}: x"));
+            let message = hub.submit(text, now, WALL).unwrap().to_string();
+            assert_eq!((client.len(), message.len()), (36, 40));
+            assert!(message.starts_with("msg-"), "{message}");
+            ids.extend([client, message]);
+        }
+    }
+    assert_eq!(ids.len(), 2_000);
 }
 
 #[test]

@@ -57,10 +57,11 @@ pub trait Handler: Send + Sync + 'static {
         tracing::warn!(%error, "a handler failed");
     }
 
-    /// Called when the connection was lost or could not be established; another attempt follows
-    /// after `retry_in`. Runs on the plugin's own task: do not block. Logs by default.
-    fn on_lost(&self, cause: &CloseReason, retry_in: Duration) {
-        tracing::info!(%cause, ?retry_in, "the connection was lost");
+    /// The connection was lost, or could not be made; another attempt follows in so long. `attempt`
+    /// counts those since the last registration, from 1. Called on the plugin's own task: do not
+    /// block. By default it is logged.
+    fn on_lost(&self, cause: &CloseReason, retry_in: Duration, attempt: u32) {
+        tracing::info!(%cause, ?retry_in, attempt, "the connection was lost");
     }
 
     /// Called for other events of the plugin. Runs on the plugin's own task: do not block. Logs by

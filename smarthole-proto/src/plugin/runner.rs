@@ -195,6 +195,7 @@ impl<D: Dialer> Plugin<D> {
             dispatcher: EventDispatcher::new(shared.config.max_handlers),
             shared,
             refused: None,
+            attempts: 0,
         };
         let work = async {
             runner.work(&mut events, shutdown).await;
@@ -217,6 +218,8 @@ struct Runner {
     dispatcher: EventDispatcher,
     /// The last refusal, until a registration succeeds.
     refused: Option<RegistrationError>,
+    /// The attempts to connect since the last registration; the very first one is none.
+    attempts: u32,
 }
 
 impl Runner {
@@ -281,9 +284,14 @@ impl Runner {
                 self.notice(&Notice::Unknown { tag, raw });
             }
             LinkEvent::Event(Event::Warning(warning)) => self.notice(&Notice::Warning(warning)),
+            LinkEvent::State(LinkState::Connecting { attempt }) => self.attempts = attempt,
+            LinkEvent::State(LinkState::Ready { .. }) => self.attempts = 0,
             LinkEvent::State(LinkState::Lost {
                 cause, retry_in, ..
-            }) => self.shared.handler.on_lost(&cause, retry_in),
+            }) => {
+                let attempt = self.attempts.saturating_add(1);
+                self.shared.handler.on_lost(&cause, retry_in, attempt);
+            }
             LinkEvent::Lagged(events) => self.notice(&Notice::Lagged { events }),
             _ => {}
         }

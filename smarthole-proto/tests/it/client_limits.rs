@@ -1,12 +1,14 @@
-//! The megabyte, on both ways of a client's real socket.
+//! A client's real socket: the megabyte on both ways, and pongs.
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt};
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::ws::{WsConfig, WsStream};
-use rpc_core::net::{LinkEvent, LinkState};
+use rpc_core::net::{LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{CloseReason, Refused};
+use rpc_core::{CloseReason, Outgoing, Refused};
 use serde_json::json;
 use smarthole_proto::net::{
     Client, Event, Events, InboundMessage, connect_with, dialer, link_config,
@@ -107,4 +109,18 @@ async fn a_response_of_a_megabyte_leaves_and_a_larger_one_is_refused() {
         json!([1000, "Client disconnect"])
     );
     assert_eq!(soon(client.closed()).await, CloseReason::Local);
+}
+
+#[tokio::test]
+async fn a_client_answers_every_ping_while_nothing_else_is_said() {
+    let (_client, _events, mut router, _listener) = connected().await;
+    for payload in ["", "anything"] {
+        let ping = Outgoing::Ping(Bytes::from_static(payload.as_bytes()));
+        router.0.send(ping).await.unwrap();
+        let answer = soon(router.0.next()).await.unwrap().unwrap();
+        assert!(
+            matches!(&answer, Message::Pong(pong) if *pong == payload),
+            "{answer:?}"
+        );
+    }
 }

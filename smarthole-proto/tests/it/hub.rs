@@ -51,6 +51,25 @@ fn a_rejection_is_routed_on_with_its_reason() {
 }
 
 #[test]
+fn every_copy_of_a_message_carries_the_time_at_which_it_was_said() {
+    let trace = play(
+        "wait 1.5
+         join notes
+         join lights
+         say milk
+         wait 7
+         choose lights
+         wait 30
+         choose notes",
+    );
+    let times = trace
+        .lines()
+        .filter_map(|line| line.split("\"timestamp\":\"").nth(1));
+    let times: Vec<_> = times.filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(times, ["1970-01-01T00:00:01.500Z"; 2], "{trace}");
+}
+
+#[test]
 fn silence_is_a_rejection_after_thirty_seconds() {
     assert_snapshot!(play(
         "join notes

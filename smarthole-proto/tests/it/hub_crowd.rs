@@ -60,8 +60,7 @@ impl Crowd {
                     if choices.is_empty() {
                         choices.push(Choice::new(request.candidates[0].name.clone()));
                     }
-                    let wall = SystemTime::UNIX_EPOCH;
-                    self.hub.decide(route, choices, self.now, wall).unwrap();
+                    self.hub.decide(route, choices, self.now).unwrap();
                 }
                 HubEvent::Delivered { client, message } => {
                     let sent = (message.id, client.to_string());
@@ -174,8 +173,8 @@ fn a_thousand_messages_to_a_hundred_clients_each_are_all_accounted_for() {
         crowd.say("x".to_owned());
         while let Some(event) = crowd.hub.poll_event() {
             if let HubEvent::Route { route, .. } = event {
-                let (choices, wall) = (everybody.clone(), SystemTime::UNIX_EPOCH);
-                let reached = crowd.hub.decide(route, choices, crowd.now, wall);
+                let choices = everybody.clone();
+                let reached = crowd.hub.decide(route, choices, crowd.now);
                 assert_eq!(reached, Ok(CLIENTS));
                 break;
             }

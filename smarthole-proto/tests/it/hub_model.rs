@@ -170,9 +170,7 @@ impl Both {
     fn decide(&mut self, number: usize, choices: &[&'static str]) {
         let now = self.now();
         let names = choices.iter().map(|name| Choice::new(*name)).collect();
-        let decided = self
-            .hub
-            .decide(self.routes[number], names, now, SystemTime::UNIX_EPOCH);
+        let decided = self.hub.decide(self.routes[number], names, now);
         match self.model.decide(number, choices) {
             Some(reached) => assert_eq!(decided, Ok(reached)),
             None => assert_eq!(decided, Err(HubError::UnknownRoute)),

@@ -237,8 +237,7 @@ impl Player {
                 let choices = rest.split(';').map(str::trim).filter(|one| !one.is_empty());
                 let choices = choices.map(choice).collect();
                 let question = self.question(of);
-                let (now, wall) = (self.now, self.wall());
-                let decided = self.hub.decide(question, choices, now, wall);
+                let decided = self.hub.decide(question, choices, self.now);
                 decided.map(drop).map_err(|error| error.to_string())
             }
             "fail" => {

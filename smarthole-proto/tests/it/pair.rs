@@ -134,7 +134,8 @@ fn one_message_for_two_ends_when_both_have_answered() {
     let (notes, lights) = (house.client("notes"), house.client("lights"));
     let id = house.say("everybody");
     house.choose(&["lights", "notes"]);
-    assert_eq!(house.got(notes), house.got(lights));
+    assert_eq!(house.got(notes), [id.as_str()]);
+    assert_eq!(house.got(lights), [id.as_str()]);
     house.lines[lights].client.ack(&id).unwrap();
     house.advance(29 * SECOND);
     let shown = Notification::new("seen");
@@ -171,6 +172,10 @@ fn both_ends_live_for_hours_on_pings_alone() {
     house.advance(4 * 3600 * SECOND);
     assert_eq!(house.events(), []);
     assert!(house.lines[notes].take_client_events().is_empty());
+    let lines = house.lines[notes].trace().lines();
+    let pings = lines.iter().map(ToString::to_string);
+    let pings = pings.filter(|line| line.ends_with("S> (ping)"));
+    assert_eq!(pings.count(), 4 * 3600 / 30);
 }
 
 #[test]

@@ -109,8 +109,8 @@ impl Handler for Obedient {
         self.note(format!("error: {error}"));
     }
 
-    fn on_lost(&self, cause: &CloseReason, retry_in: Duration) {
-        self.note(format!("{cause}, again in {retry_in:?}"));
+    fn on_lost(&self, cause: &CloseReason, retry_in: Duration, attempt: u32) {
+        self.note(format!("{cause}, again in {retry_in:?}, attempt {attempt}"));
     }
 
     fn on_notice(&self, notice: &Notice) {
@@ -273,7 +273,7 @@ async fn an_acknowledgement_waits_for_a_line_that_comes_back() {
     tokio::time::sleep(SECOND).await;
     let expected = [
         "notes is c-1",
-        "the connection was lost, again in 1s",
+        "the connection was lost, again in 1s, attempt 1",
         "notes is c-1",
     ];
     assert_eq!(handler.seen(), expected);
@@ -417,4 +417,34 @@ fn what_is_wrong_with_a_plugin_is_known_before_it_runs() {
         Some(SetupError::Url { .. })
     ));
     assert_eq!(plugin("ws://127.0.0.1:9473", "notes"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_attempt_is_told_with_its_delay_and_its_number() {
+    let handler = Obedient::default();
+    let (mut harness, router) = registered(config(), handler.clone()).await;
+    router.cut();
+    let router = Router::registered(&mut harness.listener).await;
+    tokio::time::sleep(SECOND).await;
+    router.cut();
+    drop(harness.listener);
+    harness.task.await.unwrap();
+    let seen = handler.seen();
+    let told = seen.iter().filter_map(|line| line.split_once("again in "));
+    let told: Vec<_> = told.map(|(_, what)| what).collect();
+    let expected = [
+        "1s, attempt 1",
+        // It was registered meanwhile.
+        "1s, attempt 1",
+        "2s, attempt 2",
+        "4s, attempt 3",
+        "8s, attempt 4",
+        "16s, attempt 5",
+        "30s, attempt 6",
+        "30s, attempt 7",
+        "30s, attempt 8",
+        "30s, attempt 9",
+        "30s, attempt 10",
+    ];
+    assert_eq!(told, expected, "{seen:?}");
 }

@@ -1,5 +1,6 @@
 //! The server over real sockets: who gets in, and what is answered.
 
+use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -8,10 +9,11 @@ use rpc_core::net::server::ServerLimits;
 use serde_json::json;
 use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HubError, HubEvent, Ignored, Input, Outcome, Unroutable};
-use smarthole_proto::limits::{MAX_CONNECTIONS, MAX_PAYLOAD};
-use smarthole_proto::net::{ServerOptions, http_config};
+use smarthole_proto::limits::{DEFAULT_PORT, DEFAULT_URL, MAX_PAYLOAD};
+use smarthole_proto::net::{Server, ServerOptions, dialer, http_config};
 
-use crate::harness::{Running, start, until};
+use crate::harness::{Obedient, Running, start, until};
+use crate::played::config;
 use crate::wire::{
     Frame, Wire, ack, ask, ask_from, frame, registration, reject, response, upgrade_request,
 };
@@ -220,7 +222,7 @@ async fn the_101st_client_gets_503_and_plain_requests_are_served_meanwhile() {
     });
     let server = start(ServerOptions::default().with_http(http)).await;
     let mut wires = Vec::new();
-    for _ in 0..MAX_CONNECTIONS {
+    for _ in 0..100 {
         wires.push(Wire::open(server.address).await);
     }
     let answer = ask(server.address, &upgrade_request("")).await;
@@ -251,6 +253,17 @@ async fn whoever_learns_that_a_client_has_left_may_send_another_one() {
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn a_server_at_the_specified_port_has_the_specified_url() {
+    let address = ("127.0.0.1", DEFAULT_PORT);
+    match Server::bind(address, Obedient::default(), ServerOptions::default()).await {
+        Ok(server) => assert_eq!(server.url(), DEFAULT_URL),
+        // Another router of this machine has it.
+        Err(error) => assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}"),
+    }
+    assert!(dialer(DEFAULT_URL, &config()).is_ok());
 }
 
 #[tokio::test]

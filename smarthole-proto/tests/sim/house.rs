@@ -152,8 +152,7 @@ impl House {
         if !self.calm && self.rng.chance(10) {
             choices.push(Choice::new("nobody"));
         }
-        let (now, wall) = (self.now, self.wall());
-        let decided = self.hub.decide(route, choices, now, wall);
+        let decided = self.hub.decide(route, choices, self.now);
         decided.map(drop).map_err(|error| error.to_string())
     }
 

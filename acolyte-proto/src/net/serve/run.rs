@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rpc_core::Refused;
 use rpc_core::net::{Cancellation, Handle};
@@ -13,6 +13,7 @@ use crate::error::ChatError;
 use crate::event::{ChecklistTag, Event};
 use crate::id::{RpcId, TaskId};
 use crate::server::ServerConn;
+use crate::tool_calls::{STRAY, ToolCalls};
 
 /// The error of a chat that sends no more: it was aborted, it has ended, or the client has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,8 +27,9 @@ pub enum EmitError {
     /// The chat sends no more. Stop working.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The event cannot be sent: it is `error`, which is only sent as the end of a chat, or it is
-    /// not JSON. The same event is refused again.
+    /// The event cannot be sent: it is `error`, which only the end of a chat is, the output or
+    /// result of a tool without its call before it, or no JSON. The same event would be refused
+    /// again.
     #[error("the event cannot be sent: {why}")]
     Invalid {
         /// What is wrong with it.
@@ -58,8 +60,12 @@ pub(super) enum Output {
         id: RpcId,
         task_id: TaskId,
     },
-    /// Into the body of an HTTP response.
-    Body(Arc<ResponseQueue>),
+    /// Into the body of an HTTP answer.
+    Body {
+        queue: Arc<ResponseQueue>,
+        /// What tools put out has to belong to one of these.
+        tools: Mutex<ToolCalls>,
+    },
 }
 
 impl Run {
@@ -68,7 +74,7 @@ impl Run {
     pub fn id(&self) -> Option<&RpcId> {
         match &self.origin.output {
             Output::Connection { id, .. } => Some(id),
-            Output::Body(_) => None,
+            Output::Body { .. } => None,
         }
     }
 
@@ -78,7 +84,7 @@ impl Run {
     pub fn task_id(&self) -> Option<&TaskId> {
         match &self.origin.output {
             Output::Connection { task_id, .. } => Some(task_id),
-            Output::Body(_) => None,
+            Output::Body { .. } => None,
         }
     }
 
@@ -108,12 +114,20 @@ impl Run {
                 id,
                 task_id,
             } => write(handle, id, task_id, event).await,
-            Output::Body(queue) => {
+            Output::Body { queue, tools } => {
+                let tools = || tools.lock().unwrap_or_else(PoisonError::into_inner);
+                if tools().stray(event).is_some() {
+                    let why = STRAY.to_owned();
+                    return Err(EmitError::Invalid { why });
+                }
                 let renamed = self.origin.checklist.rename(event);
-                let event = renamed.as_ref().unwrap_or(event);
+                let written = renamed.as_ref().unwrap_or(event);
                 loop {
-                    match queue.add(|buffer| encode_into(event, buffer)) {
-                        Ok(()) => return Ok(()),
+                    match queue.add(|buffer| encode_into(written, buffer)) {
+                        Ok(()) => {
+                            tools().note(event);
+                            return Ok(());
+                        }
                         Err(NotAdded::Full) => queue.room().await,
                         Err(NotAdded::Stopped) => return Err(Stopped.into()),
                         Err(NotAdded::Refused(refused)) => return Err(invalid(&refused)),
@@ -164,7 +178,7 @@ impl Run {
     pub fn has_waiting(&self) -> bool {
         match &self.origin.output {
             Output::Connection { handle, .. } => handle.read(|conn| conn.waiting() > 0),
-            Output::Body(_) => false,
+            Output::Body { .. } => false,
         }
     }
 }

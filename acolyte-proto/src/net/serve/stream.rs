@@ -1,7 +1,7 @@
 //! A chat over HTTP: `POST /v1/chat/stream`, answered with server-sent events.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -59,7 +59,10 @@ pub(super) fn stream<A: Agent>(
     let origin = Origin {
         address,
         checklist: shared.connection.checklist,
-        output: Output::Body(Arc::clone(&queue)),
+        output: Output::Body {
+            queue: Arc::clone(&queue),
+            tools: Mutex::default(),
+        },
     };
     let run = Run {
         origin: Arc::new(origin),

@@ -140,6 +140,7 @@ fn every_event_is_written_as_the_known_server_writes_it() {
             Event::Reasoning("Hm".into()),
             r#"{"type":"reasoning","text":"Hm"}"#,
         ),
+        (Event::text("Hi"), r#"{"type":"text-delta","text":"Hi"}"#),
         (
             Event::ToolCall(ToolCall::new("c", "t", serde_json::json!({"a": 1}))),
             r#"{"type":"tool-call","toolCallId":"c","toolName":"t","args":{"a":1}}"#,

@@ -2,7 +2,7 @@
 
 use acolyte_proto::error::RefusalKind;
 use acolyte_proto::event::{Event, Part, ToolCall, ToolOutput, ToolResult, Usage};
-use acolyte_proto::frame::{Answer, ServerFrame};
+use acolyte_proto::frame::{Answer, Extra, ServerFrame};
 use acolyte_proto::limits;
 use rpc_core::Json;
 
@@ -171,6 +171,56 @@ fn what_a_client_can_live_with_is_accepted() {
         ),
     ] {
         assert_eq!(answer(text).answer, read, "{text}");
+    }
+}
+
+/// Every known event; `@` stands where an object may have more members.
+const EVENTS: [&str; 16] = [
+    r#"{"type":"status","state":{"kind":"running","toolCalls":1@}@}"#,
+    r#"{"type":"reasoning","text":"Hm"@}"#,
+    r#"{"type":"text-delta","text":"Hi"@}"#,
+    r#"{"type":"tool-call","toolCallId":"c","toolName":"t","args":{"a":1}@}"#,
+    r#"{"type":"tool-output","toolCallId":"c","toolName":"t","content":{"kind":"text","text":"x"@}@}"#,
+    r#"{"type":"tool-output","toolCallId":"c","toolName":"t","content":{"kind":"shell-output","stream":"stdout","text":"x"@}@}"#,
+    r#"{"type":"tool-result","toolCallId":"c","toolName":"t"@}"#,
+    r#"{"type":"tool-result","toolCallId":"c","toolName":"t","isError":true,"error":{"code":"E"@}@}"#,
+    r#"{"type":"usage","inputTokens":1,"outputTokens":2@}"#,
+    r#"{"type":"checklist","groupId":"g","groupTitle":"P","items":[{"id":"s","label":"l","status":"done","order":0@}]@}"#,
+    r#"{"type":"tasklist","groupId":"g","groupTitle":"P","items":[]@}"#,
+    r#"{"type":"error","errorMessage":"no","error":{"code":"E"@}@}"#,
+    r#"{"type":"notice","level":"warn","message":"w"@}"#,
+    r#"{"type":"notice","level":"error","message":"w","source":"s"@}"#,
+    r#"{"type":"skill-activated","skill":{"name":"n","instructions":"i"@}@}"#,
+    r#"{"type":"skill-deactivated","name":"n"@}"#,
+];
+
+#[test]
+fn members_that_nobody_knows_change_nothing_in_any_event() {
+    for text in EVENTS {
+        let usual = event(&text.replace('@', ""));
+        let mut more = event(&text.replace('@', r#","later":{"type":[null]}"#));
+        // These two keep them, to pass them on.
+        if let Event::ToolResult(result) = &mut more {
+            assert!(result.extra.get("later").is_some(), "{text}");
+            result.extra = Extra::default();
+            if let Some(detail) = &mut result.detail {
+                detail.extra = Extra::default();
+            }
+        }
+        if let Event::Error(error) = &mut more
+            && let Some(detail) = &mut error.detail
+        {
+            detail.extra = Extra::default();
+        }
+        let is_known = match &usual {
+            Event::ToolOutput(output) => !matches!(output.content, Part::Unknown { .. }),
+            event => !matches!(event, Event::Unknown { .. }),
+        };
+        assert!(is_known, "{text}");
+        assert_eq!(more, usual, "{text}");
+        let frame = text.replace('@', "");
+        let frame = format!(r#"{{"id":"rpc_a","type":"chat.event","later":7,"event":{frame}}}"#);
+        assert_eq!(answer(&frame).answer, Answer::Event(usual), "{text}");
     }
 }
 

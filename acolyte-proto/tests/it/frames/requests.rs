@@ -227,6 +227,13 @@ fn a_message_that_is_too_large_is_not_read() {
     };
     assert_eq!(error.decode_error().kind(), kind);
     assert_eq!(error.id(), None);
+    let start = r#"{"id":"rpc_a","type":"status.get","x":""#;
+    let most = 16 * 1024 * 1024;
+    let mut text = format!("{start}{}\"}}", "x".repeat(most - start.len() - 2));
+    assert_eq!(text.len(), most);
+    assert!(request(&text).is_ok());
+    text.push(' ');
+    assert!(request(&text).is_err());
 }
 
 #[test]

@@ -267,10 +267,10 @@ async fn a_chat_without_end_comes_to_one() {
         .iter()
         .filter(|event| event.tag() == "tool-call")
         .count();
-    assert_eq!(calls, MAX_TOOL_CALLS);
+    assert_eq!(calls, 300);
     let reply = reply.unwrap();
     assert!(reply.error.unwrap().contains("more tools"));
-    assert_eq!(reply.tool_calls.len(), MAX_TOOL_CALLS);
+    assert_eq!(reply.tool_calls.len(), 300);
 }
 
 #[tokio::test]
@@ -398,6 +398,118 @@ async fn history_and_skills_reach_the_model() {
         (&*reply.output, reply.active_skills),
         ("I know: tea is hot", vec![skill])
     );
+}
+
+/// Asks in this conversation, about this resource, what is known.
+async fn known(place: &Place, session: Option<&str>, resource: Option<&str>) -> String {
+    let mut request = ChatRequest::new("what do you know?", "scripted");
+    request.session_id = session.map(|id| id.parse().unwrap());
+    request.resource_id = resource.map(|id| id.parse().unwrap());
+    let (_, reply) = place.ask(&request, &Seen::new()).await;
+    reply.unwrap().output.to_string()
+}
+
+#[tokio::test]
+async fn a_conversation_is_remembered_and_found_by_all_of_its_resource() {
+    let mut request = ChatRequest::new("create n.txt:\n x", "scripted");
+    for (session, resource, knows) in [
+        // Without a conversation nothing is kept.
+        (None, Some("user_a"), &[][..]),
+        (
+            Some("sess_a"),
+            Some("user_a"),
+            &[(Some("sess_b"), Some("user_a")), (None, Some("user_a"))],
+        ),
+        (Some("sess_c"), None, &[(Some("sess_c"), None)]),
+    ] {
+        let place = Place::new("memory");
+        let nothing = known(&place, None, None).await;
+        request.session_id = session.map(|id: &str| id.parse().unwrap());
+        request.resource_id = resource.map(|id: &str| id.parse().unwrap());
+        let (_, reply) = place.ask(&request, &Seen::new()).await;
+        reply.unwrap();
+        for (session, resource) in knows {
+            let told = known(&place, *session, *resource).await;
+            let fact = "asked: create n.txt: x; done: ";
+            assert!(told.contains(fact), "{session:?} {resource:?}: {told}");
+        }
+        for (session, resource) in [
+            (None, None),
+            (Some("sess_a"), None),
+            (Some("sess_a"), Some("proj_other")),
+        ] {
+            assert_eq!(known(&place, session, resource).await, nothing);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_history_tells_is_not_recalled_as_well() {
+    let place = Place::new("recall");
+    let mut request = ChatRequest::new("hello", "scripted");
+    request.session_id = "sess_a".parse().ok();
+    let (_, reply) = place.ask(&request, &Seen::new()).await;
+    let reply = reply.unwrap();
+    assert!(place.1.memory.recall(&request).is_some());
+    request.history = vec![rpc_core::Json::EMPTY_OBJECT];
+    assert_eq!(place.1.memory.recall(&request), None);
+    for number in 0..1_000 {
+        request.message = format!("question {number}").into();
+        place.1.memory.keep(&request, &reply);
+    }
+    request.history.clear();
+    let told = place.1.memory.recall(&request).unwrap();
+    assert_eq!(told.lines().count(), 1 + 20);
+    assert!(told.contains("question 999;") && told.contains("question 980;"));
+    for number in 0..64 {
+        request.session_id = format!("sess_x{number}").parse().ok();
+        place.1.memory.keep(&request, &reply);
+    }
+    request.session_id = "sess_a".parse().ok();
+    assert_eq!(place.1.memory.recall(&request), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_is_silent_for_120_seconds_is_given_up() {
+    let mut place = Place::new("silent");
+    for (pace, ends) in [(119, true), (121, false)] {
+        let model = Scripted::default().with_echo(true);
+        place.1.model = Arc::new(model.with_pace(Duration::from_secs(pace)));
+        let since = tokio::time::Instant::now();
+        let (_, outcome) = place.chat("one two three").await;
+        match outcome {
+            Ok(reply) => assert!(ends && reply.output == "one two three", "{reply:?}"),
+            Err(error) => {
+                assert!(!ends, "{error:?}");
+                assert_eq!(error.code.as_deref(), Some("E_TIMEOUT"));
+                assert_eq!(since.elapsed(), Duration::from_secs(120));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn usage_is_told_of_each_step_and_summed_up_in_the_reply() {
+    let place = Place::new("usage");
+    let (events, reply) = place.chat("read a.txt").await;
+    let mut steps = vec![Usage::default()];
+    for event in events {
+        match event {
+            Event::Usage(usage) => *steps.last_mut().unwrap() = usage,
+            Event::ToolResult(_) => steps.push(Usage::default()),
+            _ => {}
+        }
+    }
+    let sum = |part: fn(&Usage) -> u64| steps.iter().map(part).sum::<u64>();
+    let usage = reply.unwrap().usage.unwrap();
+    assert_eq!(steps.len(), 2);
+    assert!(
+        steps
+            .iter()
+            .all(|step| step.input_tokens > 0 && step.output_tokens > 0)
+    );
+    assert_eq!(sum(|step| step.input_tokens), usage.input_tokens);
+    assert_eq!(sum(|step| step.output_tokens), usage.output_tokens);
 }
 
 #[tokio::test]

@@ -296,8 +296,8 @@ impl Server {
             1 => Event::Usage(Usage::new(1, 2)),
             2 => Event::Checklist(Checklist::new("g", "t")),
             3 => Event::ToolCall(ToolCall::new("c", "t", args)),
-            4 if work.called => Event::ToolOutput(ToolOutput::new("c", "t", Part::NoOutput)),
-            5 if work.called => Event::ToolResult(ToolResult::ok("c", "t")),
+            4 => Event::ToolOutput(ToolOutput::new("c", "t", Part::NoOutput)),
+            5 => Event::ToolResult(ToolResult::ok("c", "t")),
             6 => Event::Error(ChatError::new("x")),
             _ => Event::text(run.script.text()),
         };
@@ -305,6 +305,8 @@ impl Server {
         let is_error = matches!(event, Event::Error(_));
         assert!(!is_error || result.is_err(), "`error` is no step");
         assert!(!work.aborted || result.is_err(), "a step after an abort");
+        let is_stray = !work.called && matches!(event, Event::ToolOutput(_) | Event::ToolResult(_));
+        assert!(!is_stray || result.is_err(), "a result without its call");
         work.called |= result.is_ok() && matches!(event, Event::ToolCall(_));
         self.blocked |= result == Err(Refused::QueueFull);
     }

@@ -227,9 +227,7 @@ impl World {
         let fit = names.iter().filter(|name| has(name));
         let fit = fit.filter(|name| !told.clients.contains_key(**name));
         let fit = fit.count();
-        let found = self
-            .hub
-            .decide(question.route, choices, self.now, self.wall);
+        let found = self.hub.decide(question.route, choices, self.now);
         assert_eq!(found, Ok(fit), "how many get it");
         self.answered(&question);
     }

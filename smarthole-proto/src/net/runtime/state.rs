@@ -67,7 +67,7 @@ impl State {
         now: Instant,
     ) {
         let failure = match decision {
-            Ok(choices) => match self.hub.decide(route, choices, now, SystemTime::now()) {
+            Ok(choices) => match self.hub.decide(route, choices, now) {
                 // More recipients than the hub's queue ever takes.
                 Err(HubError::Busy) => RouterError::failed("too many clients were chosen"),
                 _ => return,

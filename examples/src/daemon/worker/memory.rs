@@ -1,0 +1,92 @@
+//! [`Memory`]: what was done in conversations before.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use acolyte_proto::frame::{ChatRequest, Reply};
+use acolyte_proto::id::{ResourceId, SessionId};
+
+/// Scopes that are kept; the one that was written to longest ago is forgotten first.
+const MAX_SCOPES: usize = 64;
+/// Chats that are kept of each.
+const MAX_CHATS: usize = 20;
+/// Characters that are kept of a question, and of its answer.
+const MAX_CHARS: usize = 300;
+
+/// What was done in conversations before, as long as the program runs. A chat with a `sessionId` is kept under
+/// its `resourceId`, where other conversations find it; without one it is kept for its own conversation.
+#[derive(Default)]
+pub(super) struct Memory(Mutex<VecDeque<Scope>>);
+
+struct Scope {
+    name: String,
+    chats: VecDeque<Chat>,
+}
+
+struct Chat {
+    session: SessionId,
+    question: String,
+    answer: String,
+}
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Scope>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a chat that is done.
+    pub(super) fn keep(&self, request: &ChatRequest, reply: &Reply) {
+        let (Some(session), Some(name)) = (&request.session_id, scope(request)) else {
+            return;
+        };
+        let mut scopes = self.lock();
+        let place = scopes.iter().position(|scope| scope.name == name);
+        let mut scope = place
+            .and_then(|place| scopes.remove(place))
+            .unwrap_or_else(|| Scope {
+                name: name.to_owned(),
+                chats: VecDeque::new(),
+            });
+        scope.chats.push_back(Chat {
+            session: session.clone(),
+            question: brief(&request.message),
+            answer: brief(&reply.output),
+        });
+        if scope.chats.len() > MAX_CHATS {
+            scope.chats.pop_front();
+        }
+        scopes.push_back(scope);
+        if scopes.len() > MAX_SCOPES {
+            scopes.pop_front();
+        }
+    }
+
+    /// What a chat's model is told of those before, if there is anything. What the request's own history tells
+    /// is left out.
+    pub(super) fn recall(&self, request: &ChatRequest) -> Option<String> {
+        let name = scope(request)?;
+        let scopes = self.lock();
+        let scope = scopes.iter().find(|scope| scope.name == name)?;
+        let is_told = |chat: &&Chat| {
+            !request.history.is_empty() && request.session_id.as_ref() == Some(&chat.session)
+        };
+        let mut text = String::new();
+        for chat in scope.chats.iter().filter(|chat| !is_told(chat)) {
+            let _ = write!(text, "\n- asked: {}; done: {}", chat.question, chat.answer);
+        }
+        (!text.is_empty()).then(|| format!("Known facts:{text}"))
+    }
+}
+
+/// What a chat's memory belongs to.
+fn scope(request: &ChatRequest) -> Option<&str> {
+    let resource = request.resource_id.as_ref().map(ResourceId::as_str);
+    resource.or_else(|| Some(request.session_id.as_ref()?.as_str()))
+}
+
+/// The beginning of a text, in one line.
+fn brief(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ").chars().take(MAX_CHARS).collect()
+}
