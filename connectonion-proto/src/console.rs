@@ -9,6 +9,9 @@ use crate::session::Owner;
 /// The target of these lines in `tracing`.
 pub const TARGET: &str = "connectonion::console";
 
+/// Why a prompt that comes before CONNECT is refused.
+pub(crate) const NOT_AUTHENTICATED: &str = "not authenticated (send CONNECT first)";
+
 /// So many characters of a session's id are shown.
 const ID: usize = 8;
 /// So many characters of a prompt are shown.

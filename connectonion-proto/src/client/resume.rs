@@ -25,7 +25,8 @@ pub struct Resume {
     /// The session; `None` for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Str>,
-    /// The id of the last event that was shown. The host sends again what came after it.
+    /// The id of the last event that was shown. The host sends again what came after it. A question
+    /// counts as shown when the agent has gone on after it: whoever goes on here is asked again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_msg_id: Option<Str>,
     /// The conversation: a [`Session`], as the host has sent it last.

@@ -42,6 +42,8 @@ pub struct ConnectRequest {
     pub connect: Connect,
     /// 128 random bits, which nobody can guess: who did not sign is known by its session's id alone.
     pub random: u128,
+    /// Whether the client is told that a signature is recommended. Default no.
+    pub recommend_signature: bool,
 }
 
 impl ConnectRequest {
@@ -52,7 +54,15 @@ impl ConnectRequest {
             owner,
             connect,
             random,
+            recommend_signature: false,
         }
+    }
+
+    /// Sets [`recommend_signature`](Self::recommend_signature).
+    #[must_use]
+    pub const fn with_recommend_signature(mut self, recommend: bool) -> Self {
+        self.recommend_signature = recommend;
+        self
     }
 }
 

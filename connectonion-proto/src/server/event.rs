@@ -4,10 +4,12 @@ use rpc_core::CloseReason;
 use rpc_core::{DecodeError, Str};
 
 use crate::auth::{Address, AuthError};
+use crate::console::NOT_AUTHENTICATED;
 use crate::frame::{
     AdminRequest, Connect, Input, ModeChange, OnboardSubmit, PromptUpdate, Response, SessionQuery,
     Signed,
 };
+use crate::limits::PROMPT_REQUIRED;
 
 /// What happened on a connection. Every one of them, also those that the machine answers by itself,
 /// says that the client is alive.
@@ -108,13 +110,13 @@ pub enum Warning {
     #[error("a binary message")]
     Binary,
     /// It may only be sent after CONNECT.
-    #[error("not authenticated (send CONNECT first)")]
+    #[error("{NOT_AUTHENTICATED}")]
     NotConnected {
         /// The type.
         tag: Str,
     },
     /// An INPUT without a prompt.
-    #[error("an INPUT without a prompt")]
+    #[error("{PROMPT_REQUIRED}")]
     NoPrompt,
     /// The INPUT without a prompt that npm's `connectonion` 0.1.4 sends when it is through the gate.
     /// It got no answer: that client would close on one.
@@ -125,8 +127,13 @@ pub enum Warning {
     NotGated,
     /// A command that does not prove whose it is, of a client that
     /// [signs](Connect::signs_commands) its commands.
-    #[error(transparent)]
-    Unsigned(AuthError),
+    #[error("{why}")]
+    Unsigned {
+        /// The type.
+        tag: Str,
+        /// What it lacks.
+        why: AuthError,
+    },
     /// Its type is none that a server takes.
     #[error("a frame of the type {tag:?}")]
     UnknownType {
