@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use connectonion_proto::net::{Server, ServerOptions};
 use connectonion_proto::trust::TrustLevel;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::scratch::Scratch;
 use crate::staff::{Client, Scripted, host_key, input};
@@ -81,6 +81,9 @@ async fn sessions_and_uploads_are_kept_in_the_project_of_the_agent() {
     assert_eq!(client.output().await["result"], "hi");
     let results = fs::read_to_string(scratch.file(".co/session_results.jsonl")).unwrap();
     assert!(results.contains("echo: hello"), "{results}");
+    let last: Value = results.lines().last().unwrap().parse().unwrap();
+    let lifetime = last["expires"].as_f64().unwrap() - last["created"].as_f64().unwrap();
+    assert!((lifetime - 86_400.0).abs() < 0.01, "{lifetime}");
     let uploads: Vec<_> = fs::read_dir(scratch.file(".co/uploads"))
         .unwrap()
         .map(|file| file.unwrap().path())

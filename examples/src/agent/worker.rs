@@ -336,7 +336,9 @@ impl<'a> Work<'a> {
         end.context_before = Some(percent(&all).into());
         end.context_after = Some(percent(&kept).into());
         end.message = Some(format!("the model is not told the {left_out} oldest messages").into());
-        self.turn.emit_as(&id, EventKind::Compact(end)).map_err(told)?;
+        self.turn
+            .emit_as(&id, EventKind::Compact(end))
+            .map_err(told)?;
         self.left_out = left_out;
         Ok(())
     }

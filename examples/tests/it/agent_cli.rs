@@ -432,29 +432,6 @@ fn a_conversation_is_resumed_also_in_the_middle() {
 }
 
 #[test]
-fn sessions_are_kept_at_home_unless_another_place_is_given() {
-    let home = Home::new();
-    let host = home.host(&["--fsync"]);
-    assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
-    drop(host);
-    let host = home.host(&[]);
-    let (_, out, err) = home.chat(&host, &["--resume", "search for count"], "");
-    assert_holds(&out, &["I found", "count to 2"]);
-    assert_eq!(err, "");
-    let kept = fs::read_to_string(home.0.join("session_results.jsonl")).unwrap();
-    assert!(kept.contains("count to 2"), "{kept}");
-}
-
-#[test]
-fn what_the_model_thinks_is_shown() {
-    let home = Home::new();
-    let host = home.host(&[]);
-    let (code, out, err) = home.chat(&host, &["--json", "!think yes"], "");
-    assert_eq!(code, Some(0), "{err}");
-    assert_holds(&out, &[r#""type":"thinking""#, "shall I say"]);
-}
-
-#[test]
 fn an_agent_is_known_by_its_address() {
     let home = Home::new();
     let host = home.host(&[]);
