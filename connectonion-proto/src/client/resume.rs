@@ -265,12 +265,17 @@ mod tests {
 
     #[test]
     fn the_connect_names_what_is_known() {
-        let resume = Resume {
+        let mut resume = Resume {
             session_id: Some("s".into()),
             ..Resume::default()
         };
         let connect = resume.connect(Signed::none());
         assert_eq!(connect.session_id.as_deref(), Some("s"));
         assert_eq!((connect.last_msg_id, connect.session), (None, None));
+        resume.last_msg_id = Some("ev-1".into());
+        resume.session = Some(codec::to_json(&json!({"turn": 3})).unwrap());
+        let connect = resume.connect(Signed::none());
+        assert_eq!(connect.last_msg_id.as_deref(), Some("ev-1"));
+        assert_eq!(connect.session, resume.session);
     }
 }

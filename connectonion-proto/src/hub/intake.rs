@@ -163,7 +163,7 @@ impl Hub {
                     input,
                 });
             }
-            Err(error) => self.refuse_intake(intake.conn, error),
+            Err(error) => self.refuse_intake(intake.conn, *error),
         }
         self.next_intake(session_id, now);
     }
@@ -235,7 +235,7 @@ impl Hub {
                 self.emit_files(run, &intake.input, turn, now);
                 self.events.push_back(HubEvent::Interjected { run });
             }
-            Err(error) => self.refuse_intake(intake.conn, error),
+            Err(error) => self.refuse_intake(intake.conn, *error),
         }
         self.next_intake(session_id, now);
     }
@@ -277,9 +277,9 @@ impl Hub {
     }
 
     /// A prompt that was acknowledged has nobody to be refused to; its session is gone.
-    fn refuse_intake(&mut self, conn: Option<ConnId>, error: Box<ErrorFrame>) {
+    fn refuse_intake(&mut self, conn: Option<ConnId>, error: ErrorFrame) {
         if let Some(conn) = conn {
-            self.refuse_input(conn, *error);
+            self.refuse_input(conn, error);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use connectonion_proto::auth::{Draft, Signer, UsedSignatures};
 use connectonion_proto::console;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 use crate::scratch::Scratch;
 use crate::staff::{
@@ -29,6 +29,10 @@ struct Console(Arc<Mutex<Vec<String>>>);
 impl Console {
     /// Listens on this thread while the guard lives.
     fn listen() -> (Self, DefaultGuard) {
+        // While there is one listener only, a thread without one decides for all whether a line that
+        // it writes first is wanted.
+        static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Console::default()));
+        LazyLock::force(&ANOTHER);
         let console = Self::default();
         let guard = tracing::subscriber::set_default(console.clone());
         (console, guard)

@@ -248,8 +248,7 @@ const SERVICE_RESTART: u16 = 1012;
 fn refused(warning: &Warning) -> Option<Line> {
     let tag = match warning {
         Warning::BadFrame(error) => error.frame()?,
-        Warning::NotConnected { tag } => tag,
-        Warning::Unsigned { tag, .. } => tag,
+        Warning::NotConnected { tag } | Warning::Unsigned { tag, .. } => tag,
         Warning::NoPrompt => "INPUT",
         _ => return None,
     };
