@@ -262,12 +262,12 @@ async def images_and_files_go_along(chrome, path):
         )
         await page.until("document.querySelectorAll('#along button').length === 3")
         await page.click("#along li:nth-child(2) button")
-        await ask(page, "read the file", "milk and bread")
+        await ask(page, "read the file", "an image of type image/png with 2 bytes")
         expect(await page.run("document.getElementById('along').hidden"), "they go along once")
         shown = await page.run("[...document.querySelectorAll('#log .user .small')].map(it => it.textContent)")
         expect(shown == ["note.txt", "dot.png"], f"the message names them: {shown}")
         saved = [file.read_text() for file in (folder / "files" / "uploads").iterdir()]
-        expect(saved == ["milk and bread"], f"the file was saved, the image is the model's: {saved}")
+        expect(saved == ["milk and bread"], f"the file was saved, the image was shown to the model: {saved}")
         await page.until("(localStorage.getItem('agent-chat') ?? '').includes('data:image/png;base64,iVA=')")
         await clean(page)
 
