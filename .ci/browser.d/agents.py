@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import re
 import tempfile
 from pathlib import Path
@@ -41,7 +42,8 @@ async def loads_and_answers(chrome, path):
     async with agent(path) as (real, _), chrome.page(real) as page:
         await page.until(READY)
         loaded = {address.removeprefix(real) for address, status in page.statuses if status == 200}
-        files = {"/", "/app.css", "/agent.css", "/app.js", "/items.js", "/key.js", "/line.js", "/memory.js", "/info"}
+        scripts = {"/along.js", "/app.js", "/items.js", "/key.js", "/line.js", "/memory.js"}
+        files = {"/", "/app.css", "/agent.css", "/info"} | scripts
         expect(loaded - {"/icon.svg"} == files, f"it loads its own files: {loaded}")
         await ask(page, "What is 6 * 7?", "42")
         shown = await page.run(
@@ -248,6 +250,39 @@ async def two_pages_see_the_same(chrome, path):
         await clean(page)
 
 
+async def images_and_files_go_along(chrome, path):
+    async with agent(path) as (real, folder), chrome.page(real) as page:
+        await page.until(READY)
+        await page.run(
+            "const data = new DataTransfer(); const picker = document.getElementById('files');"
+            " data.items.add(new File(['milk and bread'], 'note.txt', { type: 'text/plain' }));"
+            " data.items.add(new File(['no'], 'other.txt', { type: 'text/plain' }));"
+            " data.items.add(new File([new Uint8Array([137, 80])], 'dot.png', { type: 'image/png' }));"
+            " picker.files = data.files; picker.dispatchEvent(new Event('change'))"
+        )
+        await page.until("document.querySelectorAll('#along button').length === 3")
+        await page.click("#along li:nth-child(2) button")
+        await ask(page, "read the file", "an image of type image/png with 2 bytes")
+        expect(await page.run("document.getElementById('along').hidden"), "they go along once")
+        shown = await page.run("[...document.querySelectorAll('#log .user .small')].map(it => it.textContent)")
+        expect(shown == ["note.txt", "dot.png"], f"the message names them: {shown}")
+        saved = [file.read_text() for file in (folder / "files" / "uploads").iterdir()]
+        expect(saved == ["milk and bread"], f"the file was saved, the image was shown to the model: {saved}")
+        await page.until("(localStorage.getItem('agent-chat') ?? '').includes('data:image/png;base64,iVA=')")
+        await clean(page)
+
+
+async def a_long_conversation_is_made_shorter(chrome, path):
+    said = [{"role": role, "content": "hi"} for _ in range(150) for role in ("user", "assistant")]
+    kept = json.dumps({"session": {"messages": said, "turn": 150}, "items": []})
+    before = f"if (location.origin !== 'null') localStorage.setItem('agent-chat', {json.dumps(kept)});"
+    async with agent(path) as (real, _), chrome.page(real, before=before) as page:
+        await ask(page, "count to 2", "1 2")
+        notices = await page.run("[...document.querySelectorAll('#log .notice')].map(it => it.textContent)")
+        expect(len(notices) == 1 and "made shorter" in notices[0], f"it says so once: {notices}")
+        await clean(page)
+
+
 async def markup_is_text(chrome, path):
     async with agent(path) as (real, folder), chrome.page(real) as page:
         (folder / "files" / "a.txt").write_text(MARKUP)
@@ -281,6 +316,8 @@ CHECKS = {
     "strangers need an invite code": strangers_need_a_code,
     "another chat is empty": another_chat_is_empty,
     "two pages see the same conversation": two_pages_see_the_same,
+    "images and files go along": images_and_files_go_along,
+    "a long conversation is made shorter": a_long_conversation_is_made_shorter,
     "markup of the agent stays text": markup_is_text,
     "the agent's page under a foreign name": foreign_pages,
 }

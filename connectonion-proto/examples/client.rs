@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
@@ -14,6 +15,7 @@ use connectonion_proto::frame::{AskUser, EventKind, Thinking};
 use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
+use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 
 struct Barista;
@@ -30,7 +32,8 @@ impl Agent for Barista {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?;
-    let options = ServerOptions::new(&key, TrustLevel::Open);
+    let memory = Arc::new(MemoryStorage::new(16)); // by default, sessions are kept in a file
+    let options = ServerOptions::new(&key, TrustLevel::Open).with_storage(memory);
     let host = Server::bind("127.0.0.1:0", Barista, options).await?;
     let endpoint = format!("http://{}", host.local_addr());
     tokio::spawn(host.run());

@@ -6,8 +6,7 @@
 //! ```
 #![allow(clippy::print_stdout)]
 
-use std::error::Error;
-use std::time::Duration;
+use std::{error::Error, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
@@ -15,7 +14,7 @@ use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
-use connectonion_proto::trust::TrustLevel;
+use connectonion_proto::{storage::MemoryStorage, trust::TrustLevel};
 use rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
 
 struct Counter;
@@ -34,7 +33,8 @@ impl Agent for Counter {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?;
-    let options = ServerOptions::new(&key, TrustLevel::Open);
+    let memory = Arc::new(MemoryStorage::new(16)); // by default, sessions are kept in a file
+    let options = ServerOptions::new(&key, TrustLevel::Open).with_storage(memory);
     let host = Server::bind("127.0.0.1:0", Counter, options).await?;
     let url = host.url();
     tokio::spawn(host.run());

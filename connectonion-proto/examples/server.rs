@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,6 +15,7 @@ use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, Prompt, Reply, Server, ServerOptions, Turn,
 };
+use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 
 struct Echo;
@@ -28,7 +30,9 @@ impl Agent for Echo {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?; // Signer::load_or_generate keeps it in a file
-    let options = ServerOptions::new(&key, TrustLevel::Open).with_name("echo");
+    let options = ServerOptions::new(&key, TrustLevel::Open)
+        .with_name("echo")
+        .with_storage(Arc::new(MemoryStorage::new(16))); // by default, sessions are kept in a file
     let host = Server::bind("127.0.0.1:0", Echo, options).await?;
     let (url, handle) = (host.url(), host.handle());
     println!("the agent's address is {}", key.address());

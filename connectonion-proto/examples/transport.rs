@@ -6,7 +6,7 @@
 //! ```
 #![allow(clippy::print_stdout)]
 
-use std::error::Error;
+use std::{error::Error, sync::Arc};
 
 use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
@@ -14,6 +14,7 @@ use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
 };
 use connectonion_proto::server::ServerConfig;
+use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::net::{DialError, Dialer, DriverConfig, mem};
 
@@ -43,7 +44,9 @@ impl Dialer for InProcess {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?;
-    let runtime = HostRuntime::new(Echo, RuntimeOptions::new(&key, TrustLevel::Open));
+    let options = RuntimeOptions::new(&key, TrustLevel::Open);
+    let options = options.with_storage(Arc::new(MemoryStorage::new(16)));
+    let runtime = HostRuntime::new(Echo, options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
 

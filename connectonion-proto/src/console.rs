@@ -9,7 +9,10 @@ use crate::session::Owner;
 /// The `tracing` target of these lines.
 pub const TARGET: &str = "connectonion::console";
 
-/// The number of characters shown of a session's id.
+/// Why a prompt that comes before CONNECT is refused.
+pub(crate) const NOT_AUTHENTICATED: &str = "not authenticated (send CONNECT first)";
+
+/// So many characters of a session's id are shown.
 const ID: usize = 8;
 /// The number of characters shown of a prompt.
 const PROMPT: usize = 50;

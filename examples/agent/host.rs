@@ -47,11 +47,12 @@ pub(crate) struct Args {
     /// Where files go that come with a prompt. Default: uploads among the agent's files
     #[arg(long, value_name = "FOLDER")]
     uploads: Option<PathBuf>,
-    /// Keep sessions in this file, so that they outlive the host.
+    /// The file in which sessions are kept, so that they outlive the host; one host at a time may write it.
+    /// Default: session_results.jsonl at home
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     /// Wait for the disk with each session that is kept.
-    #[arg(long, requires = "store")]
+    #[arg(long)]
     fsync: bool,
     #[command(flatten)]
     trust: TrustArgs,
@@ -209,15 +210,14 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     let level = args.trust.level();
     let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
     let access = door(&args.trust, is_signed, *key.address(), &lists)?;
-    let mut runtime = RuntimeOptions::with_access(access)
+    let store = args.store.clone();
+    let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
+    let kept = JsonlStorage::open(&store, JsonlOptions::default().with_sync(args.fsync))
+        .map_err(|error| Failure::new(format_args!("--store {}: {error}", store.display())))?;
+    let runtime = RuntimeOptions::with_access(access)
         .with_uploads(uploads, UploadLimits::default())
-        .with_on_trust(move |book| lists.keep(book));
-    if let Some(file) = &args.store {
-        let kept = JsonlStorage::open(file, JsonlOptions::default().with_sync(args.fsync));
-        let kept = kept
-            .map_err(|error| Failure::new(format_args!("--store {}: {error}", file.display())))?;
-        runtime = runtime.with_storage(Arc::new(kept));
-    }
+        .with_on_trust(move |book| lists.keep(book))
+        .with_storage(Arc::new(kept));
     let http = http_config();
     let mut guards = http.guards.clone();
     for origin in &args.trust.origins {

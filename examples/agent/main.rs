@@ -26,7 +26,7 @@ Examples ('agent' stands for 'cargo run -p examples --bin agent --'):
     List your files           Write buy milk to notes.txt
     Read notes.txt            !slow 20 500
   Only for those who know a code, and remembered for the next time:
-    agent host --trust careful --invite 'red onion' --store sessions.jsonl
+    agent host --trust careful --invite 'red onion'
     agent chat http://127.0.0.1:8000 --invite 'red onion'
   For a network, behind a proxy that adds TLS; callers have to sign there:
     agent host --public --listen 0.0.0.0:8000 --trust careful --allow-host agent.example.com

@@ -172,10 +172,6 @@ impl ClientConn {
             ErrorTarget::Input => self
                 .pending
                 .prompt_answered(Kind::Interjection, Kind::Prompt),
-            // A prompt is older than the interjections behind it.
-            ErrorTarget::OldestInput => self
-                .pending
-                .prompt_answered(Kind::Prompt, Kind::Interjection),
             ErrorTarget::Status => {
                 self.answers_queries = false;
                 self.status_answered()
@@ -194,8 +190,8 @@ impl ClientConn {
                 let failed = CallError::Remote(error);
                 return self.push(ClientEvent::RunEnded(Err(failed)), bytes);
             }
-            // It failed before it showed a step.
-            ErrorTarget::Signed | ErrorTarget::Run => self
+            // A prompt is older than the interjections behind it. Or it failed before it showed a step.
+            ErrorTarget::OldestInput | ErrorTarget::Signed | ErrorTarget::Run => self
                 .pending
                 .prompt_answered(Kind::Prompt, Kind::Interjection),
         };

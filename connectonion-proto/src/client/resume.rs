@@ -25,7 +25,8 @@ pub struct Resume {
     /// The session; `None` for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Str>,
-    /// The id of the last event shown. The host replays the events after it.
+    /// The id of the last event that was shown. The host sends again what came after it. A question
+    /// counts as shown when the agent has gone on after it: whoever goes on here is asked again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_msg_id: Option<Str>,
     /// The conversation: a [`Session`], as the host last sent it.
@@ -265,12 +266,17 @@ mod tests {
 
     #[test]
     fn the_connect_names_what_is_known() {
-        let resume = Resume {
+        let mut resume = Resume {
             session_id: Some("s".into()),
             ..Resume::default()
         };
         let connect = resume.connect(Signed::none());
         assert_eq!(connect.session_id.as_deref(), Some("s"));
         assert_eq!((connect.last_msg_id, connect.session), (None, None));
+        resume.last_msg_id = Some("ev-1".into());
+        resume.session = Some(codec::to_json(&json!({"turn": 3})).unwrap());
+        let connect = resume.connect(Signed::none());
+        assert_eq!(connect.last_msg_id.as_deref(), Some("ev-1"));
+        assert_eq!(connect.session, resume.session);
     }
 }

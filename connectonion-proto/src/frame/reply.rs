@@ -91,6 +91,14 @@ pub struct Connected {
         skip_serializing_if = "is_false"
     )]
     pub bound_answers: bool,
+    /// Whether the host recommends to sign, because it let the client in without a signature. Not
+    /// on the wire of the specification, which says that a host at `careful` recommends it.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "is_false"
+    )]
+    pub signature_recommended: bool,
 }
 
 impl Connected {
@@ -105,6 +113,7 @@ impl Connected {
             protocol: None,
             session_modes: None,
             bound_answers: false,
+            signature_recommended: false,
         }
     }
 

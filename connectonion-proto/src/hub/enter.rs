@@ -56,11 +56,8 @@ impl Hub {
         let entered = match entered {
             Ok(entered) => entered,
             Err(error) => {
-                self.line(Line::ConnectRefused {
-                    why: error.to_string(),
-                });
                 let frame = ErrorFrame::new(error.to_string());
-                return self.refuse(conn, frame.with_retryable(error.is_retryable()));
+                return self.refuse_connect(conn, frame.with_retryable(error.is_retryable()));
             }
         };
         // Making room may have removed an old session.
@@ -102,6 +99,7 @@ impl Hub {
         let is_resumed = entered.status == SessionState::Running;
         let mut connected = Connected::new(session_id.as_str(), entered.status);
         connected.bound_answers = is_resumed;
+        connected.signature_recommended = connecting.recommend_signature;
         if let Some(copy) = copy {
             let items = chat_items(copy.get());
             connected = connected.with_newer(Some((copy, items)));

@@ -43,6 +43,8 @@ pub struct ConnectRequest {
     /// 128 random bits that no one can guess: unsigned callers are known by their session's id
     /// alone.
     pub random: u128,
+    /// Whether the client is told that a signature is recommended. Default no.
+    pub recommend_signature: bool,
 }
 
 impl ConnectRequest {
@@ -53,7 +55,15 @@ impl ConnectRequest {
             owner,
             connect,
             random,
+            recommend_signature: false,
         }
+    }
+
+    /// Sets [`recommend_signature`](Self::recommend_signature).
+    #[must_use]
+    pub const fn with_recommend_signature(mut self, recommend: bool) -> Self {
+        self.recommend_signature = recommend;
+        self
     }
 }
 

@@ -24,14 +24,11 @@ impl Hub {
         let max = self.config.max_intake;
         let found = session_id.and_then(|id| Some((self.entries.get_mut(&id)?, id)));
         let Some((entry, session_id)) = found else {
-            self.line(Line::InputRefused {
-                why: "not authenticated (send CONNECT first)".to_owned(),
-            });
-            return self.refuse(conn, ErrorFrame::new(AUTHENTICATE_FIRST));
+            return self.refuse_input(conn, ErrorFrame::new(AUTHENTICATE_FIRST));
         };
         if entry.intake.len() >= max {
             let error = refusal(&session_id, InputError::Running(RunRefused::Full));
-            return self.refuse(conn, *error);
+            return self.refuse_input(conn, *error);
         }
         let id = runtime_input_id(self.ids.next_bits());
         entry.intake.push_back(Intake {
@@ -87,7 +84,7 @@ impl Hub {
                         return self.starved.push_back(session_id.clone());
                     };
                     entry.intake.pop_front();
-                    self.refuse_with(conn, refusal(session_id, InputError::TooManyRuns));
+                    self.refuse_input(conn, *refusal(session_id, InputError::TooManyRuns));
                 }
                 None => {
                     let input = intake.input.clone();
@@ -166,7 +163,7 @@ impl Hub {
                     input,
                 });
             }
-            Err(error) => self.refuse_intake(intake.conn, error),
+            Err(error) => self.refuse_intake(intake.conn, *error),
         }
         self.next_intake(session_id, now);
     }
@@ -238,7 +235,7 @@ impl Hub {
                 self.emit_files(run, &intake.input, turn, now);
                 self.events.push_back(HubEvent::Interjected { run });
             }
-            Err(error) => self.refuse_intake(intake.conn, error),
+            Err(error) => self.refuse_intake(intake.conn, *error),
         }
         self.next_intake(session_id, now);
     }
@@ -279,19 +276,11 @@ impl Hub {
         }
     }
 
-    /// Refuses a prompt; an acknowledged one has no connection to reply to, and its session is
-    /// gone.
-    fn refuse_intake(&mut self, conn: Option<ConnId>, error: Box<ErrorFrame>) {
+    /// A prompt that was acknowledged has nobody to be refused to; its session is gone.
+    fn refuse_intake(&mut self, conn: Option<ConnId>, error: ErrorFrame) {
         if let Some(conn) = conn {
-            self.refuse_with(conn, error);
+            self.refuse_input(conn, error);
         }
-    }
-
-    fn refuse_with(&mut self, conn: ConnId, error: Box<ErrorFrame>) {
-        self.line(Line::InputRefused {
-            why: error.message.to_string(),
-        });
-        self.reply(conn, Reply::Refuse(error));
     }
 }
 

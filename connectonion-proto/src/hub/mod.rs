@@ -40,9 +40,10 @@ use rpc_core::encode::encode;
 use rpc_core::{Refused, Str, Text, UniqueBits};
 use serde::Serialize;
 
-use crate::console::Line;
+use crate::console::{Line, NOT_AUTHENTICATED};
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
 use crate::id::{EventId, SessionId};
+use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::Next;
 use crate::session::{ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry};
 use crate::storage::{Record, StorageError};
@@ -189,7 +190,7 @@ impl Hub {
             Ok(record) => self.enter(conn, &connecting, record, now),
             Err(error) => {
                 let error = ErrorFrame::new(format!("the session is not available: {error}"));
-                self.refuse(conn, error.with_retryable(true));
+                self.refuse_connect(conn, error.with_retryable(true));
             }
         }
     }
@@ -289,7 +290,22 @@ impl Hub {
         self.replies.push_back((conn, reply));
     }
 
-    pub(crate) fn refuse(&mut self, conn: ConnId, error: ErrorFrame) {
+    /// Refuses a CONNECT.
+    pub(crate) fn refuse_connect(&mut self, conn: ConnId, error: ErrorFrame) {
+        self.line(Line::ConnectRefused {
+            why: error.message.to_string(),
+        });
+        self.reply(conn, Reply::Refuse(Box::new(error)));
+    }
+
+    /// Refuses an INPUT.
+    pub(crate) fn refuse_input(&mut self, conn: ConnId, error: ErrorFrame) {
+        self.line(Line::InputRefused {
+            why: match &*error.message {
+                AUTHENTICATE_FIRST => NOT_AUTHENTICATED.to_owned(),
+                message => message.to_owned(),
+            },
+        });
         self.reply(conn, Reply::Refuse(Box::new(error)));
     }
 
@@ -337,7 +353,7 @@ impl Hub {
         let gone = || ErrorFrame::new("the session is over: send CONNECT again");
         let storing = entry.storing.iter();
         for conn in storing.chain(&entry.intake).filter_map(|it| it.conn) {
-            self.refuse(conn, gone().with_retryable(true));
+            self.refuse_input(conn, gone().with_retryable(true));
         }
         if entry.work.as_ref().is_some_and(|work| work.run.is_none()) {
             self.beginning -= 1;

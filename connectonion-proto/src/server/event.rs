@@ -4,10 +4,12 @@ use rpc_core::CloseReason;
 use rpc_core::{DecodeError, Str};
 
 use crate::auth::{Address, AuthError};
+use crate::console::NOT_AUTHENTICATED;
 use crate::frame::{
     AdminRequest, Connect, Input, ModeChange, OnboardSubmit, PromptUpdate, Response, SessionQuery,
     Signed,
 };
+use crate::limits::PROMPT_REQUIRED;
 
 /// An event on a connection. Each one, also one that the machine answers itself, shows that the
 /// client is alive.
@@ -108,13 +110,13 @@ pub enum Warning {
     #[error("a binary message")]
     Binary,
     /// It may only be sent after CONNECT.
-    #[error("not authenticated (send CONNECT first)")]
+    #[error("{NOT_AUTHENTICATED}")]
     NotConnected {
         /// The type.
         tag: Str,
     },
     /// An INPUT without a prompt.
-    #[error("an INPUT without a prompt")]
+    #[error("{PROMPT_REQUIRED}")]
     NoPrompt,
     /// The INPUT without a prompt that npm's `connectonion` 0.1.4 sends right after onboarding. It
     /// got no reply: that client would close on one.
@@ -123,11 +125,16 @@ pub enum Warning {
     /// An `ONBOARD_SUBMIT` of a client that is not in onboarding.
     #[error("an ONBOARD_SUBMIT of a client that is not in onboarding")]
     NotGated,
-    /// A command without a valid proof, of a client that [signs](Connect::signs_commands) its
-    /// commands.
-    #[error(transparent)]
-    Unsigned(AuthError),
-    /// Its type is not one that a server accepts.
+    /// A command that does not prove whose it is, of a client that
+    /// [signs](Connect::signs_commands) its commands.
+    #[error("{why}")]
+    Unsigned {
+        /// The type.
+        tag: Str,
+        /// What it lacks.
+        why: AuthError,
+    },
+    /// Its type is none that a server takes.
     #[error("a frame of the type {tag:?}")]
     UnknownType {
         /// The type.

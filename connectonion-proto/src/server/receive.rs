@@ -115,7 +115,13 @@ impl ServerConn {
             if is_input {
                 error = error.with_code(INPUT_REFUSED);
             }
-            return self.object(&error, Warning::Unsigned(wrong));
+            return self.object(
+                &error,
+                Warning::Unsigned {
+                    tag: frame.name().into(),
+                    why: wrong,
+                },
+            );
         }
         let size = text.len();
         if let ClientFrame::Admin(request) = frame {

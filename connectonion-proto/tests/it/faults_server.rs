@@ -20,7 +20,7 @@ use serde_json::json;
 use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
-use crate::staff::{Scripted, client_key, connect, host_key, input};
+use crate::staff::{Scripted, client_key, connect, host_key, input, memory};
 
 /// Says more than anybody reads, or more than fits, if it is told to; else it does as the other one.
 struct Talkative;
@@ -71,7 +71,7 @@ impl ServerUnderTest for Subject {
             AccessControl::new(*host_key().address(), TrustPolicy::new(TrustLevel::Careful))
                 .with_invites(InviteCodes::new(["red-onion"]).unwrap())
                 .with_book(book);
-        let runtime = RuntimeOptions::with_access(access);
+        let runtime = RuntimeOptions::with_access(access).with_storage(memory());
         let options = ServerOptions::with_runtime(runtime, TrustLevel::Careful);
         let connection = ServerConfig::default()
             .with_connect_timeout(Some(terms.opening))

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::scratch::Scratch;
-use crate::staff::{Client, Scripted, client_key, connect, host_key, input, types};
+use crate::staff::{Client, Scripted, client_key, connect, host_key, input, memory, types};
 
 struct Running {
     address: SocketAddr,
@@ -43,7 +43,7 @@ async fn start(options: ServerOptions) -> Running {
 }
 
 fn options() -> ServerOptions {
-    ServerOptions::new(&host_key(), TrustLevel::Open)
+    ServerOptions::new(&host_key(), TrustLevel::Open).with_storage(memory())
 }
 
 /// The answer to a request on a connection of its own.

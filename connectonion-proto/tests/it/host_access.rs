@@ -334,3 +334,22 @@ async fn of_two_prompts_the_signed_one_counts() {
     assert_eq!(client.hear_a("ERROR").await["message"], invalid);
     assert_eq!(client.ask("plain").await, "echo: plain");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_without_a_signature_is_told_at_careful_that_one_is_recommended() {
+    for (level, recommended) in [
+        (TrustLevel::Careful, json!(true)),
+        (TrustLevel::Open, json!(null)),
+    ] {
+        let runtime = runtime_with(RuntimeOptions::new(&host_key(), level));
+        let mut unsigned = Client::open(&runtime);
+        unsigned.say(&json!({"type": "CONNECT"})).await;
+        let connected = unsigned.hear_a("CONNECTED").await;
+        assert_eq!(connected["signature_recommended"], recommended);
+        let (_, connected) = Client::inside(&runtime, json!({})).await;
+        assert!(
+            connected.get("signature_recommended").is_none(),
+            "{connected}"
+        );
+    }
+}

@@ -15,7 +15,10 @@ mod gate;
 mod host;
 mod host_access;
 mod host_commands;
+mod host_console;
+mod host_defaults;
 mod host_killed;
+mod host_life;
 mod host_runtime;
 mod hub;
 #[allow(dead_code, reason = "the simulation of the hub needs more of it")]

@@ -1,10 +1,14 @@
 //! The remote agent before a gate that wants an invite code: one connection over a line in memory.
 
+use std::time::Duration;
+
 use connectonion_proto::net::Event;
+use rpc_core::{CallError, Refused};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::net_client::{next, open, options};
-use crate::scripted::{Host, connected, error, signed_by};
+use crate::scripted::{Host, connected, error, output, signed_by, user_input};
 
 fn gate() -> Value {
     json!({"type": "ONBOARD_REQUIRED", "identity": "0x1", "methods": ["invite_code"]})
@@ -33,6 +37,9 @@ async fn a_stranger_tries_until_a_code_is_right() {
         let (offered, ()) = tokio::join!(offer, hear);
         assert_eq!(offered.is_ok(), code == "right", "{offered:?}");
     }
+    // The host has the CONNECT: it gets no other.
+    let more = timeout(Duration::from_secs(2), host.hear()).await;
+    assert!(more.is_err(), "{more:?}");
     host.say(&connected("new")).await;
     assert_eq!(agent.ready().await, Ok(1));
 }
@@ -68,4 +75,32 @@ async fn an_old_host_gets_a_freshly_signed_connect_after_its_gate() {
     assert_ne!(first["signature"], second["signature"]);
     host.say(&connected("new")).await;
     agent.ready().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_of_a_stranger_is_sent_once_and_not_before_the_gate_is_passed() {
+    let (agent, _events, mut listener) = open(options());
+    let (mut host, _) = Host::answered(&mut listener, &gate()).await;
+    let early = agent.input("hello").await.output().await;
+    assert!(
+        matches!(early, Err(CallError::Refused(Refused::NotReady))),
+        "{early:?}"
+    );
+    let ask = async {
+        agent.onboard("right").await.unwrap();
+        agent.ready().await.unwrap();
+        agent.input("hello").await.output().await
+    };
+    let let_in = async {
+        host.hear_type("ONBOARD_SUBMIT").await;
+        host.say_all(&[success(), connected("new")]).await;
+        let input = host.hear_type("INPUT").await;
+        assert_eq!(input["prompt"], "hello");
+        host.say_all(&[user_input("hello", "u"), output("hi")])
+            .await;
+    };
+    let (answer, ()) = tokio::join!(ask, let_in);
+    assert_eq!(answer.unwrap().result, "hi");
+    let more = timeout(Duration::from_secs(59), host.hear()).await;
+    assert!(more.is_err(), "{more:?}");
 }

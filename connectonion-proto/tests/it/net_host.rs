@@ -15,13 +15,13 @@ use rpc_core::Str;
 use rpc_core::backoff::BackoffPolicy;
 use tokio::time::timeout;
 
-use crate::staff::{Scripted, client_key, host_key};
+use crate::staff::{Scripted, client_key, host_key, memory};
 
 const MOMENT: Duration = Duration::from_millis(300);
 
 /// A host with a scripted agent; its place.
 async fn host() -> String {
-    let options = ServerOptions::new(&host_key(), TrustLevel::Open);
+    let options = ServerOptions::new(&host_key(), TrustLevel::Open).with_storage(memory());
     let host = Server::bind("127.0.0.1:0", Scripted, options)
         .await
         .unwrap();
@@ -210,7 +210,8 @@ async fn a_known_code_opens_the_gate() {
     let policy = TrustPolicy::new(TrustLevel::Careful);
     let access = AccessControl::new(*host_key().address(), policy).with_invites(codes);
     let careful =
-        ServerOptions::with_runtime(RuntimeOptions::with_access(access), TrustLevel::Careful);
+        ServerOptions::with_runtime(RuntimeOptions::with_access(access), TrustLevel::Careful)
+            .with_storage(memory());
     let host = Server::bind("127.0.0.1:0", Scripted, careful)
         .await
         .unwrap();

@@ -477,3 +477,50 @@ async fn the_conversation_of_the_last_run_opens_the_next_connection() {
     let session = &connect["session"];
     assert_eq!(session["result"], "hi");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_was_not_taken_is_told_again_to_the_next_program() {
+    let (agent, _, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[user_input("hello", "u"), thinking("t1"), thinking("t2")])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    assert_eq!(step(&mut run).await, "thinking");
+    host.cut();
+    // The last step has come, and waits here: the next line begins behind it.
+    let (_host, connect) = Host::answered(&mut listener, &connected("running")).await;
+    assert_eq!(connect["last_msg_id"], "t2");
+    let kept = agent.session();
+    assert_eq!(kept.last_msg_id.as_deref(), Some("t1"));
+
+    let (other, _events, mut listener) = open(options().with_resume(kept));
+    let mut rest = other.attach();
+    let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
+    assert_eq!(connect["last_msg_id"], "t1");
+    host.say_all(&[thinking("t2"), output("hi")]).await;
+    assert_eq!(step(&mut rest).await, "thinking");
+    assert_eq!(other.session().last_msg_id.as_deref(), Some("t2"));
+    assert_eq!(rest.output().await.unwrap().result, "hi");
+    assert_eq!(step(&mut run).await, "thinking");
+    assert_eq!(agent.session().last_msg_id.as_deref(), Some("t2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_of_the_session_before_says_nothing_about_the_new_one() {
+    let (agent, _, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[user_input("hello", "u"), thinking("t1")])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    let renew = agent.new_session(false);
+    let back = async {
+        assert_eq!(host.hear().await, json!({"close": 1000}));
+        Host::answered(&mut listener, &connected("new")).await
+    };
+    let (renewed, _) = tokio::join!(renew, back);
+    assert_eq!(renewed, Ok(()));
+    assert_eq!(step(&mut run).await, "thinking");
+    assert_eq!(agent.session().last_msg_id, None);
+}

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use connectonion_proto::frame::{Scope, SessionState};
-use connectonion_proto::upload::UploadLimits;
-use connectonion_proto::{client, hub, limits, server, session};
+use connectonion_proto::limits;
 
 #[test]
 fn every_word_of_a_status_is_the_specified_one() {
@@ -73,20 +72,4 @@ fn the_numbers_and_names_of_the_specification_are_these() {
     ] {
         assert_eq!(time, Duration::from_secs(seconds));
     }
-}
-
-#[test]
-fn the_numbers_of_the_specification_are_the_defaults() {
-    let uploads = UploadLimits::default();
-    assert_eq!(uploads.max_files, limits::MAX_FILES);
-    assert_eq!(uploads.max_file_bytes, limits::MAX_FILE_BYTES);
-    let registry = session::RegistryConfig::default();
-    assert_eq!(registry.idle_timeout, limits::IDLE_TIMEOUT);
-    assert_eq!(registry.grace, limits::GRACE);
-    assert_eq!(registry.stuck_timeout, limits::STUCK_TIMEOUT);
-    let server = server::ServerConfig::default();
-    assert_eq!(server.ping_interval, Some(limits::PING_INTERVAL));
-    let client = client::ClientConfig::default();
-    assert_eq!(client.silence_timeout, Some(limits::SILENCE_TIMEOUT));
-    assert_eq!(hub::HubConfig::default().result_ttl, limits::RESULT_TTL);
 }

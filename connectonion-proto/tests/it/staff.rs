@@ -1,5 +1,7 @@
 //! What the tests of runtime and host share: a scripted agent, and a client that says what it is told.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,11 +15,12 @@ use connectonion_proto::net::{
     Agent, AgentError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
 };
 use connectonion_proto::server::ServerConfig;
+use connectonion_proto::storage::{MemoryStorage, Storage};
 use connectonion_proto::trust::TrustLevel;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
-use rpc_core::net::ws::{WsDialer, WsStream};
+use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{Dialer, DriverConfig, Message, Transport};
 use rpc_core::{CloseFrame, Outgoing, Text};
 use serde_json::{Value, json};
@@ -65,6 +68,14 @@ impl Agent for Scripted {
                     "5",
                 )))?;
                 "sum is 5".to_owned()
+            }
+            // Says something so many times, and goes on.
+            "babble" => {
+                for number in 0..rest.parse().unwrap_or(1) {
+                    turn.emit(EventKind::Thinking(Thinking::new(format!("{number}"))))?;
+                }
+                turn.interrupted().await;
+                return Ok(Reply::interrupted());
             }
             // Waits until somebody says something, and repeats it.
             "listen" => {
@@ -133,13 +144,19 @@ impl Agent for Scripted {
     }
 }
 
+/// What a host of a test keeps its sessions in: the default would be a file among the sources.
+pub fn memory() -> Arc<dyn Storage> {
+    Arc::new(MemoryStorage::new(1000))
+}
+
 /// A runtime with a scripted agent, open to everybody, in this runtime.
 pub fn runtime() -> HostRuntime {
     runtime_with(RuntimeOptions::new(&host_key(), TrustLevel::Open))
 }
 
+/// A runtime that forgets its sessions.
 pub fn runtime_with(options: RuntimeOptions) -> HostRuntime {
-    let runtime = HostRuntime::new(Scripted, options);
+    let runtime = HostRuntime::new(Scripted, options.with_storage(memory()));
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
     runtime
@@ -192,8 +209,13 @@ impl Client {
     }
 
     pub fn open_with(runtime: &HostRuntime, config: ServerConfig) -> Self {
+        Self::open_from(runtime, None, config)
+    }
+
+    /// A client that comes from this address.
+    pub fn open_from(runtime: &HostRuntime, peer: Option<IpAddr>, config: ServerConfig) -> Self {
         let (line, theirs) = mem::duplex(64);
-        let serving = runtime.serve(theirs, None, config, DriverConfig::default());
+        let serving = runtime.serve(theirs, peer, config, DriverConfig::default());
         tokio::spawn(serving);
         Self { line }
     }
@@ -210,7 +232,8 @@ impl Client {
 impl Client<WsStream> {
     /// A client on a real socket.
     pub async fn dial(url: &str) -> Self {
-        let dialer = WsDialer::new(url).unwrap();
+        let config = WsConfig::default().with_max_outgoing(usize::MAX);
+        let dialer = WsDialer::new(url).unwrap().with_config(config);
         let line = dialer.dial().await.unwrap();
         Self { line }
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
-    ApprovalNeeded, AskUser, EventKind, LlmCall, LlmResult, Mode, PlanReview, Rejection, Scope,
-    ToolCall, ToolResult, ToolStatus, UlwAction, UlwTurnsReached,
+    ApprovalNeeded, AskUser, Compact, EventKind, LlmCall, LlmResult, Mode, Phase, PlanReview,
+    Rejection, Scope, Thinking, ToolCall, ToolResult, ToolStatus, UlwAction, UlwTurnsReached,
 };
 use connectonion_proto::hub::{AskError, EmitError};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
@@ -23,15 +23,17 @@ use snek_proto::llm::tool::ToolDefinition;
 use snek_proto::llm::toolloop::{Action, Call, ToolLoop, ToolLoopConfig};
 
 use super::tools::{ASK_USER, needs_approval};
-use crate::conversation::{ConversationLimits, fit};
-use crate::model::{Assembler, ChatModel, ChatRequest, Finish, ModelError};
+use crate::conversation::{ConversationLimits, estimate, fit};
+use crate::model::{Assembler, ChatModel, ChatRequest, Delta, Finish, ModelError};
 use crate::tools::{ToolContext, ToolFailure, Tools};
 
 /// The default instructions for the model.
 pub const SYSTEM: &str = "You are an agent with tools. Use them where they help, answer briefly, \
     and in the language of the question. If you cannot go on without the user, ask with ask_user.";
 
-/// The part of a session that stores the user's permissions.
+/// So much of what a model thinks before an answer is shown, in bytes.
+const MAX_THOUGHT: usize = 64 * 1024;
+/// What a session remembers of what the user has allowed.
 const PERMISSIONS: &str = "permissions";
 const REFUSED: &str = "the user does not allow it";
 const STOPPED: &str = "I have not done it, as you wish. What would you like me to do?";
@@ -191,7 +193,9 @@ struct Work<'a> {
     calls: usize,
     rounds: ToolLoop,
     iteration: u64,
-    /// Why the model's last answer is incomplete.
+    /// How many messages the model is not told, because there are too many.
+    left_out: usize,
+    /// What the last answer of the model lacks.
     shortfall: Option<&'static str>,
 }
 
@@ -212,6 +216,7 @@ impl<'a> Work<'a> {
             calls,
             rounds: ToolLoop::new(ToolLoopConfig::default()),
             iteration: 0,
+            left_out: 0,
             shortfall: None,
         })
     }
@@ -275,6 +280,7 @@ impl<'a> Work<'a> {
     async fn ask(&mut self, with_tools: bool) -> Result<ChatMessage, Stop> {
         let inputs = self.turn.next_inputs()?;
         self.since.extend(inputs.iter().map(message));
+        self.compact()?;
         self.iteration += 1;
         let (worker, turn, iteration) = (self.worker, self.turn, self.iteration);
         let call = LlmCall::new(worker.name.as_str(), iteration);
@@ -284,6 +290,9 @@ impl<'a> Work<'a> {
             answer = self.answer(with_tools) => answer.map_err(|error| failed(&error))?,
             () = turn.interrupted() => return Err(Stop::Interrupted),
         };
+        if !answer.thought.trim().is_empty() {
+            self.tell(EventKind::Thinking(Thinking::new(answer.thought)))?;
+        }
         let count = answer.message.tool_calls.len();
         let wanted = u64::try_from(count).unwrap_or(u64::MAX);
         let mut result = LlmResult::new(worker.name.as_str(), iteration, wanted);
@@ -303,21 +312,52 @@ impl<'a> Work<'a> {
         Ok(answer.message)
     }
 
-    async fn answer(&self, with_tools: bool) -> Result<Answer, ModelError> {
-        let Worker {
-            model,
-            system,
-            tools,
-            ..
-        } = self.worker;
+    /// What the model is told of the conversation.
+    fn told(&self) -> Vec<&ChatMessage> {
         let limits = ConversationLimits::default();
-        let messages = fit(system, &self.past, &self.since, limits);
+        fit(&self.worker.system, &self.past, &self.since, limits)
+    }
+
+    /// Tells who watches when the model is told less of the conversation than before, because it has
+    /// become too long.
+    fn compact(&mut self) -> Result<(), Stop> {
+        let past = self.past.iter().map(AsRef::as_ref);
+        let all = std::iter::once(&self.worker.system).chain(past);
+        let all: Vec<&ChatMessage> = all.chain(&self.since).collect();
+        let kept = self.told();
+        let left_out = all.len() - kept.len();
+        if left_out <= self.left_out {
+            return Ok(());
+        }
+        let mut start = Compact::new(Phase::Compacting);
+        start.context_percent = Some(percent(&all).into());
+        let id = self.turn.emit(EventKind::Compact(start)).map_err(told)?;
+        let mut end = Compact::new(Phase::Done);
+        end.context_before = Some(percent(&all).into());
+        end.context_after = Some(percent(&kept).into());
+        end.message = Some(format!("the model is not told the {left_out} oldest messages").into());
+        self.turn
+            .emit_as(&id, EventKind::Compact(end))
+            .map_err(told)?;
+        self.left_out = left_out;
+        Ok(())
+    }
+
+    async fn answer(&self, with_tools: bool) -> Result<Answer, ModelError> {
+        let Worker { model, tools, .. } = self.worker;
+        let messages = self.told();
         let offered = if with_tools { tools.definitions() } else { &[] };
         let request = ChatRequest::new(messages).with_tools(offered);
         let mut deltas = model.stream(request).await?;
-        let mut answer = Assembler::default();
+        let (mut answer, mut thought) = (Assembler::default(), String::new());
         while let Some(delta) = deltas.next().await {
-            answer.push(&delta?)?;
+            let delta = delta?;
+            if let Delta::Thought(more) = &delta
+                && thought.len() + more.len() <= MAX_THOUGHT
+            {
+                thought.push_str(more);
+            }
+            answer.push(&delta)?;
         }
         let shortfall = answer.finish().and_then(Finish::shortfall);
         let usage = answer.usage().map(
@@ -326,6 +366,7 @@ impl<'a> Work<'a> {
         Ok(Answer {
             usage: usage.and_then(|usage| to_json(&usage).ok()),
             shortfall,
+            thought,
             message: answer.into_message(),
         })
     }
@@ -480,6 +521,8 @@ impl<'a> Work<'a> {
 /// The model's answer and its usage.
 struct Answer {
     message: ChatMessage,
+    /// What it thought before.
+    thought: String,
     usage: Option<Json>,
     /// Why it is incomplete, if it is.
     shortfall: Option<&'static str>,
@@ -504,6 +547,13 @@ fn message(prompt: &Prompt) -> ChatMessage {
         .map(|url| Block::ImageUrl(url.to_string()));
     let text = Block::Text(prompt.text.to_string());
     ChatMessage::user_blocks(std::iter::once(text).chain(images).collect())
+}
+
+/// How much of the model's window these messages use, in percent.
+fn percent(messages: &[&ChatMessage]) -> u64 {
+    let tokens: usize = messages.iter().map(|message| estimate(message)).sum();
+    let window = ConversationLimits::default().tokens;
+    u64::try_from(tokens.saturating_mul(100) / window.max(1)).unwrap_or(u64::MAX)
 }
 
 fn millis(time: Duration) -> u64 {

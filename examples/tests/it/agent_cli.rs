@@ -153,7 +153,6 @@ fn every_mistake_says_what_to_do() {
     for (args, expected) in [
         (&[][..], "Usage"),
         (&["host", "--trust", "some"], "careful"),
-        (&["host", "--fsync"], "--store"),
         (&["host", "--invite", ""], "AGENT_INVITE"),
         (&["host", "--allow", "0x12"], "--allow"),
         (&["host", "--allow-origin", "*"], "scheme://host"),

@@ -159,7 +159,9 @@ async fn the_client_of_acolyte_has_its_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_client_of_connectonion_has_its_answer() {
     let key = Signer::from_seed(&[7; 32]);
-    let options = connectonion_proto::net::ServerOptions::new(&key, TrustLevel::Open);
+    let options = connectonion_proto::net::ServerOptions::new(&key, TrustLevel::Open).with_storage(
+        std::sync::Arc::new(connectonion_proto::storage::MemoryStorage::new(16)),
+    );
     let host = connectonion_proto::net::Server::bind("127.0.0.1:0", Echo, options);
     let host = host.await.unwrap();
     let url = format!("http://{}", host.local_addr());

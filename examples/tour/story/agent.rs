@@ -10,6 +10,7 @@ use connectonion_proto::frame::{Approval, ApprovalNeeded, Scope};
 use connectonion_proto::net::{
     AgentOptions, Client, Human, Server, ServerHandle, ServerOptions, connect_with, dialer,
 };
+use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 use examples::agent::tools::{WRITE_FILE, tools};
 use examples::agent::{Folder, Worker};
@@ -104,7 +105,8 @@ pub(super) async fn open(hop: &Hop, gateway: Gateway) -> Result<Agent, Failure> 
     };
     let key = Signer::from_seed(&[5; 32]);
     let worker = Worker::new(Arc::new(script), "script", tools);
-    let options = ServerOptions::new(&key, TrustLevel::Open);
+    let memory = Arc::new(MemoryStorage::new(1));
+    let options = ServerOptions::new(&key, TrustLevel::Open).with_storage(memory);
     let host = Server::bind("127.0.0.1:0", worker, options)
         .await
         .map_err(Failure::new)?;

@@ -327,9 +327,11 @@ impl Client {
         self.signer.address()
     }
 
-    /// Returns the session, the conversation as of the last run that ended, and the last event
-    /// received: everything that another program needs to resume
-    /// ([`AgentOptions::resume`](super::AgentOptions)).
+    /// What another program needs to go on ([`AgentOptions::resume`](super::AgentOptions)): the
+    /// session, the conversation as of the last run that ended, and the last step that was taken from
+    /// a [`Run`]. Keep it after you have shown that step: what comes after it is told again to the
+    /// other program, and so is a question that is open. Steps that came as
+    /// [`Event::Step`](super::Event::Step) do not count.
     #[must_use]
     pub fn session(&self) -> Resume {
         self.session.resume()

@@ -18,9 +18,10 @@ pub enum Event {
     OnboardRequired(OnboardRequired),
     /// The CONNECT was refused.
     Refused(ErrorFrame),
-    /// A step of a run that no [`Run`](super::Run) listens to: another device has started it, it
-    /// was already running at CONNECTED, or its `Run` was dropped. Or a change between two runs.
-    /// [`follow`](super::Client::follow) returns the rest of the run as a `Run`.
+    /// A step of a run that no [`Run`](super::Run) listens to: another device has started it, or it was
+    /// found going on, or its `Run` was dropped. Or a change between two runs. With
+    /// [`follow`](super::Client::follow) the rest of the run comes as a `Run`. It does not count as taken in
+    /// [`Client::session`](super::Client::session).
     Step(Step),
     /// The end of a run that no [`Run`](super::Run) listens to.
     RunEnded(Result<Output, CallError<ErrorFrame>>),

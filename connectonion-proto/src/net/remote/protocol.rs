@@ -94,9 +94,9 @@ impl ClientProtocol {
             };
         }
         let heard = match &result {
-            Ok(Reply::Input(taken)) => self.session.taken(id, &Ok(taken.clone())),
+            Ok(Reply::Input(taken)) => self.session.answered(id, &Ok(taken.clone())),
             Ok(_) => false,
-            Err(error) => self.session.taken(id, &Err(error.clone())),
+            Err(error) => self.session.answered(id, &Err(error.clone())),
         };
         if heard {
             LinkAction::Ignore

@@ -26,7 +26,11 @@ pub(super) type End = Result<Output, CallError<ErrorFrame>>;
 /// An item that the connection's task passes to a run.
 #[derive(Debug)]
 pub(super) enum Item {
-    Step(Step),
+    Step {
+        step: Step,
+        /// Which of the session's events it is.
+        number: u64,
+    },
     /// A question that was answered before it came here.
     Past(Step),
     Queued {
@@ -205,7 +209,8 @@ impl Run {
             return Poll::Ready(None);
         };
         let end = match ready!(items.poll_queued(cx)) {
-            Some(Queued::Item(Item::Step(step))) => {
+            Some(Queued::Item(Item::Step { step, number })) => {
+                self.session.taken(&step, number);
                 return Poll::Ready(Some(Ok(self.event(step))));
             }
             Some(Queued::Item(Item::Past(step))) => {

@@ -25,8 +25,14 @@ pub(super) struct ClientSession {
 
 #[derive(Default)]
 struct State {
+    /// What another program needs to go on: its last event is the last that was taken from a run.
     resume: Resume,
-    /// The conversation during a run, as the host last sent it.
+    /// The last event that came. What waits to be taken waits here, so the next line begins behind it.
+    received: Option<Str>,
+    /// How many events came, and which of them was taken last.
+    came: u64,
+    taken: u64,
+    /// The conversation in mid-run, as the host has sent it last.
     live: Option<Json>,
     seen: Seen,
     /// The host may repeat events that were shown before.
@@ -78,6 +84,7 @@ impl Listener {
 impl ClientSession {
     pub(super) fn new(resume: Resume, run: QueueConfig, limits: Limits) -> Self {
         let state = State {
+            received: resume.last_msg_id.clone(),
             resume,
             ..State::default()
         };
@@ -118,6 +125,7 @@ impl ClientSession {
     pub(super) fn connect(&self, signed: Signed) -> Connect {
         let state = self.lock();
         let mut connect = state.resume.connect(signed);
+        connect.last_msg_id.clone_from(&state.received);
         if state.open.is_some() || !state.listeners.is_empty() {
             // The host's conversation is the newer one if it has the run.
             connect.session = state.resume.session_before_a_run(&self.limits);
@@ -133,7 +141,7 @@ impl ClientSession {
             session,
             ..Resume::default()
         };
-        state.forget_run();
+        state.forget_events();
     }
 
     pub(super) fn live(&self) -> Option<Json> {
@@ -180,8 +188,12 @@ impl ClientSession {
         state.listeners.push(Listener { items, waits });
     }
 
-    /// Handles the host's reply to a prompt. Returns `false` if no run waits for it.
-    pub(super) fn taken(&self, id: CallId, result: &Result<Taken, CallError<ErrorFrame>>) -> bool {
+    /// The host has said what became of a prompt; `false` if no run waits for that.
+    pub(super) fn answered(
+        &self,
+        id: CallId,
+        result: &Result<Taken, CallError<ErrorFrame>>,
+    ) -> bool {
         let mut state = self.lock();
         let is_its = |listener: &Listener| listener.waits.as_ref().is_some_and(|(of, _)| *of == id);
         let Some(at) = state.listeners.iter().position(is_its) else {
@@ -251,13 +263,29 @@ impl ClientSession {
         if let Some(id) = &step.event.id
             && !asks
         {
-            state.resume.last_msg_id = Some(id.clone().into());
+            state.received = Some(id.clone().into());
         }
+        state.came += 1;
         if let EventKind::SessionSync(session) = &step.event.kind {
             state.live = Some(session.clone());
             return None;
         }
-        (!state.show(&step, Item::Step)).then_some(step)
+        let number = state.came;
+        let shown = state.show(&step, |step| Item::Step { step, number });
+        (!shown).then_some(step)
+    }
+
+    /// A step was taken from a run. Another program need not be told it again, unless it asks
+    /// something: a question is done with when it is answered.
+    pub(super) fn taken(&self, step: &Step, number: u64) {
+        let mut state = self.lock();
+        if number > state.taken
+            && step.event.kind.awaits().is_none()
+            && let Some(id) = &step.event.id
+        {
+            state.taken = number;
+            state.resume.last_msg_id = Some(id.clone().into());
+        }
     }
 
     /// Ends the replay.
@@ -267,7 +295,7 @@ impl ClientSession {
         state.unsent.extend(answer);
         if let Some(question) = question {
             state.seen.is_new(&question.event);
-            state.show(&question, Item::Step);
+            state.show(&question, |step| Item::Step { step, number: 0 });
         }
     }
 
@@ -304,7 +332,7 @@ impl ClientSession {
             .is_some_and(|id| *id == frame.session_id);
         if !same {
             state.resume.last_msg_id = None;
-            state.forget_run();
+            state.forget_events();
             state.resume.session_id = Some(frame.session_id.clone());
         }
         state.live = None;
@@ -425,7 +453,14 @@ impl State {
         self.unsent.clear();
     }
 
-    /// Notes that the agent has gone on since the last question of the replay.
+    /// Another session has other events. Those that wait to be taken say nothing about it.
+    fn forget_events(&mut self) {
+        self.received = None;
+        self.taken = self.came;
+        self.forget_run();
+    }
+
+    /// The agent has gone on since the last question of the replay.
     fn pass(&mut self) {
         if let Some(question) = self.questions.pass() {
             self.seen.is_new(&question.event);
@@ -439,8 +474,8 @@ impl State {
         self.listeners.iter().any(hears)
     }
 
-    /// Passes a step to the listeners. Returns `false` if there are none.
-    fn show(&mut self, step: &Step, item: fn(Step) -> Item) -> bool {
+    /// Gives a step to who listens; `false` if nobody does.
+    fn show(&mut self, step: &Step, item: impl Fn(Step) -> Item) -> bool {
         self.listeners
             .retain(|it| !it.items.is_abandoned() || it.waits.is_some());
         let mut heard = false;

@@ -10,7 +10,7 @@ use super::HostRuntime;
 use super::state::Job;
 use crate::auth::AuthError;
 use crate::codec::redact;
-use crate::console::Line;
+use crate::console::{self, Line};
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
 use crate::hub::{ConnectRequest, NewInput};
 use crate::limits::{
@@ -42,8 +42,8 @@ impl Handler {
                     .access()
                     .complete(&connect, self.runtime.unix_now());
                 match completed {
-                    Ok(()) => self.enter(Owner::Key(identity), connect),
-                    Err(error) => self.refuse(ErrorFrame::new(error.to_string())),
+                    Ok(()) => self.enter(Owner::Key(identity), connect, false),
+                    Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
                 }
             }
             ServerEvent::Signed { signed, command } => {
@@ -83,9 +83,8 @@ impl Handler {
                     .with(|state, now| state.send_frames(self.conn, now));
             }
             ServerEvent::Warning(warning) => {
-                if matches!(&warning, Warning::NotConnected { tag } if tag == "INPUT") {
-                    let why = warning.to_string();
-                    tracing::info!(target: crate::console::TARGET, "{}", Line::InputRefused { why });
+                if let Some(line) = refused(&warning) {
+                    tracing::info!(target: console::TARGET, "{line}");
                 }
                 tracing::debug!(conn = self.conn.0, %warning, "a frame was refused");
                 self.alive(|_, _, _| {});
@@ -122,34 +121,36 @@ impl Handler {
                     tracing::warn!(conn = self.conn.0, "a client without a signature");
                 }
                 if self.owner.is_some_and(|before| before != owner) {
-                    return self.refuse(ErrorFrame::new(ALREADY_AUTHENTICATED));
+                    return self.refuse_connect(ErrorFrame::new(ALREADY_AUTHENTICATED));
                 }
-                self.enter(owner, connect);
+                self.enter(owner, connect, recommend_signature);
             }
             // It is in already, as somebody else.
             Admission::Gate { .. } if self.owner.is_some() => {
-                self.refuse(ErrorFrame::new(ALREADY_AUTHENTICATED));
+                self.refuse_connect(ErrorFrame::new(ALREADY_AUTHENTICATED));
             }
             Admission::Gate { identity, required } => {
+                let mut fits = true;
                 self.write(|machine| match machine.gate(identity, &required) {
                     Err(Refused::TooLarge { .. }) => {
-                        let words = "the conversation is too long: come in without it first";
-                        machine.refuse(&ErrorFrame::new(words))
+                        fits = false;
+                        Ok(())
                     }
                     told => told,
                 });
+                if !fits {
+                    let words = "the conversation is too long: come in without it first";
+                    self.refuse_connect(ErrorFrame::new(words));
+                }
             }
-            Admission::Refuse(error) => {
-                let why = error.to_string();
-                tracing::info!(target: crate::console::TARGET, "{}", Line::ConnectRefused { why });
-                self.refuse(ErrorFrame::new(error.to_string()));
-            }
+            Admission::Refuse(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
         }
     }
 
-    fn enter(&mut self, owner: Owner, connect: Connect) {
+    fn enter(&mut self, owner: Owner, connect: Connect, recommend_signature: bool) {
         self.owner = Some(owner);
-        let request = ConnectRequest::new(owner, connect, super::random());
+        let request = ConnectRequest::new(owner, connect, super::random())
+            .with_recommend_signature(recommend_signature);
         self.alive(|hub, conn, now| hub.connect(conn, request, now));
     }
 
@@ -173,26 +174,26 @@ impl Handler {
             Onboarding::Welcome(success) => {
                 self.write(|machine| machine.welcome(&success));
             }
-            Onboarding::Refuse(error) => self.refuse(ErrorFrame::new(error.to_string())),
+            Onboarding::Refuse(error) => self.refuse_offer(&error),
             Onboarding::Payment { .. } => {
-                let error = AuthError::InsufficientPayment;
-                self.refuse(ErrorFrame::new(error.to_string()));
+                self.refuse_offer(&AuthError::InsufficientPayment);
             }
         }
     }
 
     fn input(&self, input: Input) {
         let Some(owner) = self.owner else {
-            return self.refuse(ErrorFrame::new(AUTHENTICATE_FIRST));
+            return self.refuse_input(ErrorFrame::new(AUTHENTICATE_FIRST));
         };
         if self.runtime.is_closing() {
-            return self.refuse(rejected("the host is shutting down").with_retryable(true));
+            let error = rejected("the host is shutting down");
+            return self.refuse_input(error.with_retryable(true));
         }
         let now = self.runtime.unix_now();
         let prompt = match prompt_of(self.runtime.verifier(), &owner, &input, now) {
             Ok(Some(prompt)) => prompt,
-            Ok(None) => return self.refuse(ErrorFrame::new(PROMPT_REQUIRED)),
-            Err(error) => return self.refuse(rejected(error.to_string())),
+            Ok(None) => return self.refuse_input(ErrorFrame::new(PROMPT_REQUIRED)),
+            Err(error) => return self.refuse_input(rejected(error.to_string())),
         };
         if input.files.is_some() {
             let (conn, input) = (self.conn, Box::new(input));
@@ -209,13 +210,13 @@ impl Handler {
                     .with_session(input.session);
                 self.alive(|hub, conn, now| hub.input(conn, input, now));
             }
-            Err(error) => self.refuse(rejected(format!("Invalid INPUT: {error}"))),
+            Err(error) => self.refuse_input(rejected(format!("Invalid INPUT: {error}"))),
         }
     }
 
     fn refuse_command(&self, command: &ServerEvent, error: &AuthError) {
         match command {
-            ServerEvent::Input { .. } => self.refuse(rejected(error.to_string())),
+            ServerEvent::Input { .. } => self.refuse_input(rejected(error.to_string())),
             _ => {
                 let error = ErrorFrame::new(error.to_string());
                 self.alive(|hub, conn, _| hub.tell(conn, &error));
@@ -223,8 +224,16 @@ impl Handler {
         }
     }
 
-    fn refuse(&self, error: ErrorFrame) {
-        self.alive(|hub, conn, _| hub.refuse(conn, error));
+    fn refuse_connect(&self, error: ErrorFrame) {
+        self.alive(|hub, conn, _| hub.refuse_connect(conn, error));
+    }
+
+    fn refuse_input(&self, error: ErrorFrame) {
+        self.alive(|hub, conn, _| hub.refuse_input(conn, error));
+    }
+
+    fn refuse_offer(&self, error: &AuthError) {
+        self.write(|machine| machine.refuse(&ErrorFrame::new(error.to_string())));
     }
 
     fn write(&self, write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>) {
@@ -235,8 +244,24 @@ impl Handler {
 /// 1012: a host that shuts down usually comes back (RFC 6455's registry of codes).
 const SERVICE_RESTART: u16 = 1012;
 
-/// Returns the refusal of a prompt. Without the code, clients would take it for the end of the
-/// current run.
+/// The line for a CONNECT or an INPUT that the machine has refused by itself.
+fn refused(warning: &Warning) -> Option<Line> {
+    let tag = match warning {
+        Warning::BadFrame(error) => error.frame()?,
+        Warning::NotConnected { tag } | Warning::Unsigned { tag, .. } => tag,
+        Warning::NoPrompt => "INPUT",
+        _ => return None,
+    };
+    let why = warning.to_string();
+    match tag {
+        "CONNECT" => Some(Line::ConnectRefused { why }),
+        "INPUT" => Some(Line::InputRefused { why }),
+        _ => None,
+    }
+}
+
+/// The refusal of a prompt. Without the code, clients would take it for the end of a run that goes
+/// on.
 pub(super) fn rejected(words: impl Into<Str>) -> ErrorFrame {
     ErrorFrame::new(words).with_code(INPUT_REFUSED)
 }

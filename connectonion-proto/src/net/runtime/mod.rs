@@ -3,6 +3,7 @@
 mod agent;
 mod handler;
 mod options;
+mod results;
 mod state;
 mod tasks;
 mod turn;
@@ -57,7 +58,8 @@ pub use turn::Turn;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let key = Signer::from_seed(&[1; 32]);
-/// let runtime = HostRuntime::new(Echo, RuntimeOptions::new(&key, TrustLevel::Open));
+/// let options = RuntimeOptions::new(&key, TrustLevel::Open);
+/// let runtime = HostRuntime::new(Echo, options);
 /// let (client, server) = mem::duplex(64);
 /// tokio::spawn(runtime.serve(server, None, ServerConfig::default(), DriverConfig::default()));
 /// let running = runtime.clone();

@@ -6,16 +6,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::results::ResultsFile;
 use crate::auth::{Address, Signer};
 use crate::hub::HubConfig;
-use crate::storage::{MemoryStorage, Storage};
+use crate::storage::Storage;
 use crate::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
 use crate::upload::UploadLimits;
 
-/// The number of sessions that a host without a storage of its own remembers.
-const REMEMBERED: usize = 16_384;
-
-/// A service that checks whether strangers have paid. Their own claims prove nothing.
+/// Finds out whether strangers have paid. What they say themselves proves nothing.
 #[async_trait]
 pub trait Payments: Send + Sync + 'static {
     /// Returns whether this address has paid this amount.
@@ -34,8 +32,11 @@ rpc_core::config! {
         pub access: AccessControl = access,
         /// The lifetimes and limits of sessions.
         pub hub: HubConfig = HubConfig::default() => with_hub(HubConfig),
-        /// The storage of sessions. Default: in memory; sessions are lost with the process.
-        pub storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new(REMEMBERED))
+        /// Where sessions are kept, so that they outlive the host. Default: the file
+        /// [`RESULTS_FILE`](crate::limits::RESULTS_FILE) in the working directory, made with the first
+        /// record; one host at a time may write it. A [`MemoryStorage`](crate::storage::MemoryStorage)
+        /// forgets them with the process.
+        pub storage: Arc<dyn Storage> = Arc::new(ResultsFile::new())
             => with_storage(Arc<dyn Storage>),
         /// The folder for files of prompts, created with the first file. Default
         /// [`UPLOADS_FOLDER`](crate::limits::UPLOADS_FOLDER) in the working directory.

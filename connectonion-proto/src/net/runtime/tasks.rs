@@ -206,7 +206,7 @@ async fn save(runtime: HostRuntime, conn: ConnId, prompt: Str, input: Input) -> 
         .unwrap_or_else(|_| Err("internal error".to_owned()));
     runtime.with(|state, now| match saved {
         Ok(input) => state.hub.input(conn, input, now),
-        Err(message) => state.hub.refuse(conn, rejected(message)),
+        Err(message) => state.hub.refuse_input(conn, rejected(message)),
     });
     None
 }

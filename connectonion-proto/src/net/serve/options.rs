@@ -17,6 +17,7 @@ use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::net::RuntimeOptions;
 use crate::server::ServerConfig;
 use crate::session::RegistryConfig;
+use crate::storage::Storage;
 use crate::trust::TrustLevel;
 
 /// Returns the default settings for HTTP: only web pages of this machine may connect, and a foreign
@@ -75,11 +76,17 @@ rpc_core::config! {
 }
 
 impl ServerOptions {
-    /// Creates options for the host with this key, at this level of trust, with empty lists and
-    /// without a storage.
+    /// For the host with this key, at this level of trust, with nobody in its lists.
     #[must_use]
     pub fn new(host: &Signer, level: TrustLevel) -> Self {
         Self::with_runtime(RuntimeOptions::new(host, level), level)
+    }
+
+    /// Sets the [storage](RuntimeOptions::storage) of the runtime.
+    #[must_use]
+    pub fn with_storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.runtime = self.runtime.with_storage(storage);
+        self
     }
 
     /// Sets [`tools`](Self::tools).

@@ -14,6 +14,7 @@ use crate::frame::{EventKind, Thinking};
 use crate::hub::Hub;
 use crate::limits::server_limits;
 use crate::net::{AgentError, Prompt, Reply, RuntimeOptions, Turn};
+use crate::storage::MemoryStorage;
 use crate::trust::TrustLevel;
 
 /// Says more than there is room for, and is done.
@@ -46,7 +47,8 @@ async fn hear(line: &mut MemTransport) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
-    let options = RuntimeOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open);
+    let options = RuntimeOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
+        .with_storage(Arc::new(MemoryStorage::new(16)));
     let limits = server_limits().with_max_outbox_frames(16);
     let shared = Arc::new(Shared {
         runtime: HostRuntime::new(Chatter, options),

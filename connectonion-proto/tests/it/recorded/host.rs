@@ -17,7 +17,7 @@ use super::deviations::{Deviation, Instead, MEMBERS, deviations};
 use super::script::{Recorded, Runs, is_end, is_event, is_hosts, key, runs};
 use super::{Line, Recording, VERSIONS, recordings};
 use crate::scratch::Scratch;
-use crate::staff::{Client, SECOND, host_key, now};
+use crate::staff::{Client, SECOND, host_key, memory, now};
 
 /// Members that have to be the same.
 const SAME: [&str; 17] = [
@@ -146,7 +146,9 @@ impl<'r> Player<'r> {
             let limits = UploadLimits::default()
                 .with_max_files(3)
                 .with_max_file_bytes(1024 * 1024);
-            let options = RuntimeOptions::with_access(access).with_uploads(path, limits);
+            let options = RuntimeOptions::with_access(access)
+                .with_uploads(path, limits)
+                .with_storage(memory());
             let runtime = HostRuntime::new(
                 Recorded::new(Arc::clone(runs), Arc::clone(permits)),
                 options,

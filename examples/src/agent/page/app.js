@@ -1,6 +1,7 @@
 // The agent's chat page. The frames are those of ConnectOnion: CONNECT starts a session or resumes
 // it, INPUT says something, events tell what the agent does.
 
+import { along } from "./along.js";
 import { element, reply, show } from "./items.js";
 import { line } from "./line.js";
 import { forget, memory, save } from "./memory.js";
@@ -8,8 +9,8 @@ import { forget, memory, save } from "./memory.js";
 const get = (id) => document.getElementById(id);
 const [statusLine, statusText, retry, fresh, scroller, log, busy, hint] =
   ["status", "status-text", "retry", "fresh", "scroller", "log", "busy", "hint"].map(get);
-const [gate, invite, gateError, composer, input, send, stop, mode] =
-  ["gate", "invite", "gate-error", "composer", "input", "send", "stop", "mode"].map(get);
+const [gate, invite, gateError, composer, input, send, stop, mode, attach, picker] =
+  ["gate", "invite", "gate-error", "composer", "input", "send", "stop", "mode", "attach", "files"].map(get);
 
 // --- what is shown ------------------------------------------------------------------------------
 
@@ -122,11 +123,12 @@ const answers = {
     if (queued) return put(Object.assign(queued, { queued: false }));
     // What was typed here is shown already.
     const typed = memory.items.findLast((item) => item.kind === "user");
-    if (typed?.text === frame.content && (typed.id ?? frame.id) === frame.id) {
+    const said = spoken(show(frame.content ?? ""));
+    if (typed?.text === said && (typed.id ?? frame.id) === frame.id) {
       return put(Object.assign(typed, { id: frame.id, queued: false }));
     }
     memory.running = true;
-    put({ kind: "user", id: frame.id, text: show(frame.content ?? "") });
+    put({ kind: "user", id: frame.id, text: said });
   },
   assistant(frame) {
     if (!known("agent", frame.id)) put({ kind: "agent", id: frame.id, text: show(frame.content ?? "") });
@@ -159,6 +161,14 @@ const answers = {
   },
   plan_review(frame) {
     ask(frame, "The agent's plan:", frame.plan_content, ["Go ahead.", "No."]);
+  },
+  compact(frame) {
+    const words = {
+      compacting: "The conversation is made shorter.",
+      error: `The conversation was not made shorter: ${show(frame.error ?? "")}`,
+    };
+    const text = words[frame.status] ?? `The conversation was made shorter: ${show(frame.message ?? "done")}`;
+    put(Object.assign(known("compact", frame.id) ?? { kind: "compact", id: frame.id }, { text }));
   },
   mode_changed(frame) {
     if ([...mode.options].some((option) => option.value === frame.mode)) mode.value = frame.mode;
@@ -197,12 +207,15 @@ function end(kind, text) {
   if (kind !== undefined) put({ kind, text });
 }
 
+/** What the user has said, without what a host adds for the agent. */
+const spoken = (text) => text.split("\n\n<system-reminder>")[0];
+
 /** An item as the agent remembers it. */
 function shownBefore(item) {
   const text = typeof item?.content === "string" ? item.content : show(item?.content?.[0]?.text ?? "");
   switch (item?.type) {
     case "user":
-      return { kind: "user", text: text.split("\n\n<system-reminder>")[0] };
+      return { kind: "user", text: spoken(text) };
     case "agent":
       return { kind: "agent", text };
     case "thinking":
@@ -246,10 +259,11 @@ async function info() {
 function say(text) {
   const asked = question();
   if (asked) return answer(asked, reply(asked, text), text);
-  if (!agent.send({ type: "INPUT", prompt: text, input_id: crypto.randomUUID?.() })) return false;
+  const frame = { type: "INPUT", prompt: text, input_id: crypto.randomUUID?.(), ...goesAlong.members() };
+  if (!agent.send(frame)) return false;
   const queued = memory.running;
   memory.running = true;
-  put({ kind: "user", text, queued });
+  put({ kind: "user", text, queued, files: goesAlong.take() });
   update();
   follow(true);
   return true;
@@ -277,6 +291,14 @@ composer.addEventListener("submit", (event) => {
   input.focus();
 });
 
+const goesAlong = along(get("along"), (why) => put({ kind: "notice", text: why }));
+attach.addEventListener("click", () => picker.click());
+picker.addEventListener("change", async () => {
+  await goesAlong.add([...picker.files]);
+  picker.value = "";
+  input.focus();
+});
+input.addEventListener("paste", (event) => goesAlong.add([...event.clipboardData.files]));
 input.addEventListener("input", update);
 input.addEventListener("keydown", (event) => {
   // Enter also ends the composition of a character.

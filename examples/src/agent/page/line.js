@@ -94,7 +94,7 @@ export function line({ heard, state, info }) {
         isIn = true;
         isGated = false;
         delay = FIRST_DELAY_MS;
-        state("ready", "Connected");
+        state("ready", frame.signature_recommended ? "Connected without a signature" : "Connected");
       }
       heard(frame);
     }

@@ -8,8 +8,9 @@ use crate::web::{Asset, STYLE, not_allowed, reads, text};
 #[cfg(test)]
 mod tests;
 
-const FILES: [(&str, Asset); 9] = [
+const FILES: [(&str, Asset); 10] = [
     ("/", Asset::page(include_bytes!("page.html"))),
+    ("/along.js", Asset::script(include_bytes!("along.js"))),
     ("/app.js", Asset::script(include_bytes!("app.js"))),
     ("/items.js", Asset::script(include_bytes!("items.js"))),
     ("/key.js", Asset::script(include_bytes!("key.js"))),

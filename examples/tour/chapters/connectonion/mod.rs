@@ -11,6 +11,7 @@ use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::client::Taken;
 use connectonion_proto::frame::{EventKind, OnboardMethod, Rejection, Scope};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions};
+use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
@@ -47,6 +48,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let codes = InviteCodes::new([CODE]).map_err(Failure::new)?;
     let access = AccessControl::new(*key.address(), policy).with_invites(codes);
     let runtime = RuntimeOptions::with_access(access)
+        .with_storage(Arc::new(MemoryStorage::new(16)))
         .with_uploads(place.path().join("uploads"), UploadLimits::default());
     let options = ServerOptions::with_runtime(runtime, TrustLevel::Careful);
     let host = Server::bind("127.0.0.1:0", worker, options)

@@ -324,7 +324,7 @@ impl Model for Server {
             ServerEvent::Warning(Warning::NoPrompt) => "NoPrompt",
             ServerEvent::Warning(Warning::EmptyInput) => "EmptyInput",
             ServerEvent::Warning(Warning::NotGated) => "NotGated",
-            ServerEvent::Warning(Warning::Unsigned(_)) => "Unsigned",
+            ServerEvent::Warning(Warning::Unsigned { .. }) => "Unsigned",
             ServerEvent::Warning(Warning::UnknownType { .. }) => "UnknownType",
             other => panic!("no rule for {other:?}"),
         };

@@ -1,0 +1,66 @@
+//! [`ResultsFile`]: where a host keeps sessions that was told no other place.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::limits::RESULTS_FILE;
+use crate::storage::{JsonlOptions, JsonlStorage, Record, Storage, StorageError};
+
+/// The file of the specification. It is opened when it is needed, and made with the first record, so
+/// that a host which nobody talks to leaves nothing behind.
+pub(super) struct ResultsFile {
+    path: PathBuf,
+    opened: Mutex<Option<Arc<JsonlStorage>>>,
+}
+
+impl ResultsFile {
+    /// In the working directory, as it is now.
+    pub(super) fn new() -> Self {
+        let path = Path::new(RESULTS_FILE);
+        Self {
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+            opened: Mutex::default(),
+        }
+    }
+
+    /// The file; `None` if there is none and `makes` does not say to make it.
+    fn file(&self, makes: bool) -> Result<Option<Arc<JsonlStorage>>, StorageError> {
+        // A panic elsewhere leaves nothing half done.
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.is_none() && (makes || self.path.exists()) {
+            let file = JsonlStorage::open(&self.path, JsonlOptions::default())?;
+            *opened = Some(Arc::new(file));
+        }
+        Ok(opened.clone())
+    }
+}
+
+impl Storage for ResultsFile {
+    fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
+        match self.file(false)? {
+            Some(file) => file.load(session_id, now),
+            None => Ok(None),
+        }
+    }
+
+    fn append(&self, record: &Record) -> Result<(), StorageError> {
+        match self.file(true)? {
+            Some(file) => file.append(record),
+            None => Ok(()),
+        }
+    }
+
+    fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
+        match self.file(false)? {
+            Some(file) => file.recover(now),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn compact(&self, now: f64) -> Result<(), StorageError> {
+        match self.file(false)? {
+            Some(file) => file.compact(now),
+            None => Ok(()),
+        }
+    }
+}

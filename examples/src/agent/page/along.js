@@ -1,0 +1,83 @@
+// The images and files that go along with the next message: images to the model, files to the agent's disk.
+
+import { make } from "./items.js";
+
+/** What hosts take with one message. */
+const MAX_FILES = 10;
+const MAX_FILE_BYTES = 10 * 1024 * 1024;
+/** A message of 16 MiB has room for so much, as base64. */
+const MAX_BYTES = 11 * 1024 * 1024;
+
+const read = (file) =>
+  new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => done(reader.result));
+    reader.addEventListener("error", () => failed(reader.error));
+    reader.readAsDataURL(file);
+  });
+
+/** Shows what goes along in `list`. `complain` gets the reason why something does not. */
+export function along(list, complain) {
+  let items = [];
+
+  function update() {
+    const entries = items.map((item) => {
+      const remove = make("button", "quiet", `${item.name} ×`);
+      remove.type = "button";
+      remove.setAttribute("aria-label", `Leave out ${item.name}`);
+      remove.addEventListener("click", () => {
+        items = items.filter((other) => other !== item);
+        update();
+      });
+      const entry = make("li");
+      entry.append(remove);
+      return entry;
+    });
+    list.replaceChildren(...entries);
+    list.hidden = items.length === 0;
+  }
+
+  function refusal(file) {
+    const files = items.filter((item) => !item.isImage).length;
+    const bytes = items.reduce((sum, item) => sum + item.bytes, file.size);
+    if (files >= MAX_FILES) return `There is no room for ${file.name}: ${MAX_FILES} files go along with a message.`;
+    if (file.size > MAX_FILE_BYTES) return `${file.name} is too large: a file may have 10 MiB.`;
+    if (bytes > MAX_BYTES) return `There is no room for ${file.name}: 11 MiB go along with a message.`;
+    return null;
+  }
+
+  return {
+    async add(files) {
+      for (const file of files) {
+        const why = refusal(file);
+        if (why !== null) {
+          complain(why);
+          continue;
+        }
+        const item = { name: file.name || "image", bytes: file.size, isImage: file.type.startsWith("image/") };
+        items.push(item);
+        try {
+          item.data = await read(file);
+        } catch {
+          items = items.filter((other) => other !== item);
+          complain(`${item.name} cannot be read.`);
+        }
+        update();
+      }
+    },
+    /** The members of an INPUT. */
+    members() {
+      const ready = items.filter((item) => item.data !== undefined);
+      const images = ready.filter((item) => item.isImage).map((item) => item.data);
+      const files = ready.filter((item) => !item.isImage).map(({ name, data }) => ({ name, data }));
+      return { ...(images.length > 0 && { images }), ...(files.length > 0 && { files }) };
+    },
+    /** Their names; the next message goes without them. */
+    take() {
+      const names = items.filter((item) => item.data !== undefined).map((item) => item.name);
+      items = items.filter((item) => item.data === undefined);
+      update();
+      return names;
+    },
+  };
+}
