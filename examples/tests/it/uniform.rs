@@ -1,9 +1,8 @@
 //! The protocol crates look alike: features, names, faults.
 
 use std::collections::HashSet;
-use std::path::Path;
 
-use crate::tree::{list, read, root, rust_files};
+use crate::tree::{read, root, rust_files};
 
 /// A protocol crate that is finished, and what it has beyond the common part.
 struct Finished {
