@@ -324,6 +324,7 @@ mod tests {
             Event::ToolCall(ToolCall::new("a", "read", args.clone())),
             Event::ToolCall(ToolCall::new("b", "run", args)),
             Event::ToolOutput(ToolOutput::new("a", "read", part("1"))),
+            Event::ToolOutput(ToolOutput::new("a", "read", part("more"))),
             Event::ToolResult(ToolResult::ok("a", "read")),
             Event::ToolOutput(ToolOutput::new("b", "run", part("2"))),
             Event::ToolResult(ToolResult::failed("b", "run")),
@@ -334,7 +335,10 @@ mod tests {
         };
         assert_eq!(
             (&read.output[..], &read.result),
-            (&[part("1")][..], &Some(ToolResult::ok("a", "read")))
+            (
+                &[part("1"), part("more")][..],
+                &Some(ToolResult::ok("a", "read"))
+            )
         );
         assert_eq!(run.result, Some(ToolResult::failed("b", "run")));
         assert!(stray.call.is_none() && stray.name == "stray");
