@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
-    Agent, AgentError, Server, ServerOptions, Prompt, Reply, Turn, http_config,
+    Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn, http_config,
 };
 use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
