@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -166,14 +167,13 @@ pub fn now() -> f64 {
     connectonion_proto::auth::unix_seconds(std::time::SystemTime::now())
 }
 
-/// A CONNECT of this key, with these members.
+/// A CONNECT of this key, with these members, signed as no other one is.
 pub fn connect(key: &Signer, members: Value) -> Value {
-    signed(
-        "CONNECT",
-        key,
-        &Draft::exact(now()).with_to(host_key().address()),
-        members,
-    )
+    static NONCE: AtomicU64 = AtomicU64::new(0);
+    let draft = Draft::exact(now())
+        .with_to(host_key().address())
+        .with_nonce(NONCE.fetch_add(1, Ordering::Relaxed).into());
+    signed("CONNECT", key, &draft, members)
 }
 
 pub fn signed(kind: &str, key: &Signer, draft: &Draft, members: Value) -> Value {
