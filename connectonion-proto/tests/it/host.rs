@@ -197,6 +197,10 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
         output["chat_items"][3]["content"][1]["image_url"]["url"],
         picture["images"][0]
     );
+    let mut both = picture;
+    both["files"] = json!([text]);
+    client.say(&both).await;
+    assert_eq!(client.output().await["result"], "1 images, 1 files");
 }
 
 #[tokio::test]
