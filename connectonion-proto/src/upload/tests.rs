@@ -128,7 +128,7 @@ fn a_limit_with_a_fraction_is_shown_with_it() {
 
 #[test]
 fn ten_files_of_ten_mebibytes_pass() {
-    let data = BASE64.encode(vec![0; MAX_FILE_BYTES]);
+    let data = BASE64.encode(vec![0; 10 * 1024 * 1024]);
     let files: Vec<_> = (0..10)
         .map(|_| Attachment::new("a", data.as_str()))
         .collect();
