@@ -219,6 +219,18 @@ fn sessions_without_a_budget_are_counted_while_there_is_room() {
 }
 
 #[test]
+fn a_hundred_thousand_sessions_are_counted_unless_told_otherwise() {
+    let mut ledger = Ledger::new(Budgets::default().with_session(Some(100)));
+    for number in 0..100_000 {
+        used(&mut ledger, &number.to_string(), 1, 0).unwrap();
+    }
+    let max = 100_000;
+    let refused = ledger.reserve(&key("one more"), 1, 0);
+    assert_eq!(refused, Err(BudgetError::TooManySessions { max }));
+    assert!(ledger.reserve(&key("7"), 1, 0).is_ok());
+}
+
+#[test]
 fn a_run_that_used_nothing_leaves_nothing_behind() {
     let mut ledger = Ledger::new(Budgets::default());
     used(&mut ledger, "a", 0, 0).unwrap();
