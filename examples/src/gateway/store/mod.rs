@@ -111,6 +111,8 @@ pub struct SessionInfo {
     pub active: u64,
     /// How many turns it had. Some may be forgotten already.
     pub turns: u64,
+    /// How many of its turns are stored.
+    pub kept: u64,
     /// How many tokens it used.
     pub tokens: u64,
 }
