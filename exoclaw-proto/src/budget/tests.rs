@@ -171,6 +171,7 @@ fn a_clock_that_goes_back_changes_nothing() {
     used(&mut ledger, "a", 4, FEBRUARY_1).unwrap();
     used(&mut ledger, "a", 4, JANUARY_31).unwrap();
     assert_eq!((ledger.daily_used(), ledger.monthly_used()), (8, 8));
+    assert_eq!(ledger.sessions().next().unwrap().last_used, FEBRUARY_1);
     assert_eq!(
         ledger.reserve(&key("a"), 3, FEBRUARY_1),
         Err(exceeded(Scope::Daily, 8, 10))
@@ -300,6 +301,7 @@ fn a_restored_ledger_adds_up_what_is_named_twice() {
     let ledger = Ledger::restore(Budgets::default(), snapshot);
     assert_eq!(ledger.session_used(&key("a")), 7);
     assert_eq!(ledger.sessions().len(), 1);
+    assert_eq!(ledger.sessions().next().unwrap().last_used, 9);
     assert_eq!(ledger.date().to_string(), "9999-12-31");
 }
 

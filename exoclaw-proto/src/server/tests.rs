@@ -334,6 +334,22 @@ fn a_chat_fails_before_its_first_event_or_with_error_and_done() {
 }
 
 #[test]
+fn an_error_waits_until_there_is_room_for_its_done_too() {
+    let limits = Limits::default().with_max_outbox_frames(4);
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let id = played.ask(&chat_text("1"));
+    for _ in 0..3 {
+        played.take(r#"{"id":"p","method":"ping"}"#);
+    }
+    assert_eq!(played.conn.error(id, "no"), Err(Refused::QueueFull));
+    assert_eq!(played.sent().len(), 3);
+    assert_eq!(played.events(), [ServerEvent::Writable]);
+    played.conn.error(id, "no").unwrap();
+    let error = r#"{"id":"1","event":"error","data":"no"}"#;
+    assert_eq!(played.sent(), [error, r#"{"id":"1","event":"done"}"#]);
+}
+
+#[test]
 fn only_chats_have_streams() {
     let mut played = Played::ready(ServerConfig::default());
     let id = played.ask(r#"{"id":"1","method":"status"}"#);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::Request;
+use futures_util::poll;
 use rpc_core::Limits;
 use serde_json::{Value, json};
 
@@ -60,6 +61,25 @@ async fn a_cleared_session_has_no_turns_but_its_facts_and_its_used_tokens() {
     let known = "system: Known facts:\n- the user's name is Ann";
     assert_eq!(harness.model.asked()[1].messages, [known, "user: hi"]);
     assert_eq!(harness.used(), 30);
+}
+
+#[tokio::test]
+async fn a_session_is_cleared_behind_the_turn_that_runs() {
+    let gated = Script::Answer(vec![Step::Gate, say("x"), stop()]);
+    let mut harness = Harness::new([gated]).await;
+    let chat = from("ann", "hi");
+    let mut heard = Heard::default();
+    let mut first = std::pin::pin!(harness.engine.chat(&chat, &mut heard));
+    tokio::select! {
+        _ = &mut first => panic!("it waits"),
+        point = harness.heard.recv() => assert_eq!(point, Some("gate")),
+    }
+    let mut cleared = std::pin::pin!(ask(&harness, "session.clear", ann()));
+    assert!(poll!(&mut cleared).is_pending());
+    assert_eq!(harness.engine.turns.waiting(), 1);
+    harness.model.open_gate();
+    assert_eq!(first.await, Ok(()));
+    assert_eq!(cleared.await, Ok(json!({"turns": 1})));
 }
 
 #[tokio::test]
