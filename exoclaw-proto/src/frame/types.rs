@@ -11,7 +11,7 @@ pub struct Status {
     pub version: Str,
     /// The number of loaded plugins.
     pub plugins: u64,
-    /// The number of sessions.
+    /// The number of active sessions.
     pub sessions: u64,
 }
 
