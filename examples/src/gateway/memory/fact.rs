@@ -156,9 +156,9 @@ mod tests {
             Fact::new("name", "Anna", 3),
             Fact::new("cat", "Tom", 4),
         ];
-        let kinds = |query: &str, max: usize| -> Vec<&str> {
+        let kinds = |query: &str, max: usize| -> Vec<String> {
             let found = search(&facts, query, max).into_iter();
-            found.map(|fact| fact.kind.as_str()).collect()
+            found.map(|fact| fact.kind.clone()).collect()
         };
         assert_eq!(kinds("my DOG", 9), ["dog", "favourite dog"]);
         assert_eq!(kinds("tom's poodle", 9), ["dog", "cat"]);
