@@ -163,7 +163,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`] if they cannot be read.
     fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError>;
 
-    /// How many sessions were heard of at this second, in seconds since 1970, or later.
+    /// Returns the number of sessions used at or after `since`, in seconds since 1970.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be counted.
