@@ -411,14 +411,25 @@ async fn extensions_answer_if_they_are_switched_on() {
 
 #[tokio::test]
 async fn what_is_refused_is_told_in_the_words_of_the_protocol() {
-    let gateway = start(|config| config.budgets.daily = Some(1), None).await;
+    for scope in ["session", "daily", "monthly"] {
+        let budget = |config: &mut Config| match scope {
+            "session" => config.budgets.session = Some(1),
+            "daily" => config.budgets.daily = Some(1),
+            _ => config.budgets.monthly = Some(1),
+        };
+        let gateway = start(budget, None).await;
+        let client = client(gateway.address, None);
+        client.ready().await.unwrap();
+        let error = client.chat("hello there").await.text().await.unwrap_err();
+        let CallError::Remote(error) = error else {
+            panic!("{error}");
+        };
+        let expected = format!("token budget exceeded ({scope}: 0/1)");
+        assert_eq!(error.message(), expected);
+    }
+    let gateway = start(|_| (), None).await;
     let client = client(gateway.address, None);
     client.ready().await.unwrap();
-    let error = client.chat("hello there").await.text().await.unwrap_err();
-    let CallError::Remote(error) = error else {
-        panic!("{error}");
-    };
-    assert_eq!(error.message(), "token budget exceeded (daily: 0/1)");
     let long = ChatSend::new("x".repeat(513), "a", "b");
     let error = client.chat_send(long).await.text().await.unwrap_err();
     let CallError::Remote(error) = error else {

@@ -13,6 +13,7 @@ use examples::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
 use examples::gateway::tool::{ChannelAdapter, Incoming, PostError, Tool, ToolOutput, Tools};
 use examples::model::provider::{Provider, ProviderConfig, build};
 use exoclaw_proto::auth::Auth;
+use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use serde_json::{Value, json};
@@ -111,6 +112,11 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
     let model = build(&scripted, &|_| None, &Default::default()).unwrap();
     let mut parts = EngineParts::new(AgentConfig::default(), model, tools.clone(), keeper);
     parts.budgets = Budgets::default().with_daily(daily);
+    let bindings = vec![
+        Binding::new("guilds").with_guild_id("g"),
+        Binding::new("teams").with_team_id("t"),
+    ];
+    parts.router = Router::new(bindings, Some("default".to_owned())).unwrap();
     let engine = Arc::new(Engine::start(parts).await.unwrap());
     let auth = token.map_or(Auth::open(), |token| Auth::token(token).unwrap());
     let secret = secret.map(|secret| Auth::token(secret).unwrap());
@@ -193,6 +199,22 @@ async fn a_webhook_goes_through_its_adapter_and_the_engine() {
     let keys: Vec<_> = gateway.engine.usage(9).await.unwrap();
     assert!(keys.iter().any(|it| it.session == "default:json:ann:p"));
     assert!(keys.iter().all(|it| it.tokens() > 0));
+    // Guild and team choose the agent; account and peer have defaults.
+    for (body, session) in [
+        (json!({"content": "hi"}), "default:json:webhook:main"),
+        (
+            json!({"content": "hi", "guild": "g"}),
+            "guilds:json:webhook:main",
+        ),
+        (
+            json!({"content": "hi", "team": "t"}),
+            "teams:json:webhook:main",
+        ),
+    ] {
+        let (status, _) = gateway.post("json", SECRET, &body.to_string()).await;
+        let newest = gateway.engine.usage(1).await.unwrap();
+        assert_eq!((&*status, &*newest[0].session), ("200", session));
+    }
 }
 
 #[tokio::test]

@@ -171,6 +171,7 @@ fn a_clock_that_goes_back_changes_nothing() {
     used(&mut ledger, "a", 4, FEBRUARY_1).unwrap();
     used(&mut ledger, "a", 4, JANUARY_31).unwrap();
     assert_eq!((ledger.daily_used(), ledger.monthly_used()), (8, 8));
+    assert_eq!(ledger.sessions().next().unwrap().last_used, FEBRUARY_1);
     assert_eq!(
         ledger.reserve(&key("a"), 3, FEBRUARY_1),
         Err(exceeded(Scope::Daily, 8, 10))
@@ -216,6 +217,18 @@ fn sessions_without_a_budget_are_counted_while_there_is_room() {
     used(&mut ledger, "b", 7, 0).unwrap();
     assert_eq!(ledger.session_used(&key("b")), 0);
     assert_eq!((ledger.daily_used(), ledger.sessions().len()), (14, 1));
+}
+
+#[test]
+fn a_hundred_thousand_sessions_are_counted_unless_told_otherwise() {
+    let mut ledger = Ledger::new(Budgets::default().with_session(Some(100)));
+    for number in 0..100_000 {
+        used(&mut ledger, &number.to_string(), 1, 0).unwrap();
+    }
+    let max = 100_000;
+    let refused = ledger.reserve(&key("one more"), 1, 0);
+    assert_eq!(refused, Err(BudgetError::TooManySessions { max }));
+    assert!(ledger.reserve(&key("7"), 1, 0).is_ok());
 }
 
 #[test]
@@ -288,6 +301,7 @@ fn a_restored_ledger_adds_up_what_is_named_twice() {
     let ledger = Ledger::restore(Budgets::default(), snapshot);
     assert_eq!(ledger.session_used(&key("a")), 7);
     assert_eq!(ledger.sessions().len(), 1);
+    assert_eq!(ledger.sessions().next().unwrap().last_used, 9);
     assert_eq!(ledger.date().to_string(), "9999-12-31");
 }
 

@@ -158,5 +158,10 @@ mod tests {
             r#"{"channel":"websocket","account":"ann","content":"hi","peer":"p"}"#
         );
         assert_eq!(config.session().peer(), "p");
+        let json = serde_json::to_string(&ClientConfig::new().chat("hi")).unwrap();
+        assert_eq!(
+            json,
+            r#"{"channel":"websocket","account":"user","content":"hi"}"#
+        );
     }
 }

@@ -234,6 +234,39 @@ fn after_the_hello_only_4001_is_a_refusal() {
 }
 
 #[test]
+fn a_gateway_that_has_let_the_client_in_before_refuses_it_only_in_words_or_with_4001() {
+    let again = |config: &ClientConfig| {
+        let now = Instant::now();
+        let conn = ClientConn::again(config.clone(), 7, now);
+        Played { conn, now }
+    };
+    let closed = |code: u16| Disconnect::PeerClosed(Some(CloseFrame::new(code, "")));
+    let open = ClientConfig::new();
+    let with_token = ClientConfig::new().with_token("t");
+    for config in [&open, &with_token] {
+        let lost = again(config).disconnect(Disconnect::PeerClosed(None));
+        assert_eq!(lost, CloseReason::Lost);
+        for code in [1000, 1008] {
+            let reason = again(config).disconnect(closed(code));
+            assert!(matches!(reason, CloseReason::Peer(_)), "{reason:?}");
+        }
+        assert!(is_authentication(&again(config).disconnect(closed(4001))));
+        let mut refused = again(config);
+        refused.take(r#"{"error":"auth_failed","code":4001}"#);
+        assert!(is_authentication(&reason(&refused.events())));
+    }
+    for (config, after) in [
+        (&open, TOKENLESS_HELLO_TIMEOUT),
+        (&with_token, HELLO_TIMEOUT),
+    ] {
+        let mut silent = again(config);
+        silent.wait(after);
+        let expected = CloseReason::HandshakeTimeout { after };
+        assert_eq!(reason(&silent.events()), expected);
+    }
+}
+
+#[test]
 fn silence_without_a_token_is_the_wish_for_one() {
     let mut played = Played::with(ClientConfig::new());
     assert_eq!(
@@ -274,8 +307,14 @@ fn nothing_is_pinged_before_the_hello() {
 #[test]
 fn an_idle_gateway_that_answers_no_ping_is_gone() {
     let mut played = Played::ready();
-    played.wait(PING_INTERVAL + PONG_TIMEOUT);
-    assert_eq!(played.sent(), [json!("ping"), json!(1001)]);
+    let moment = Duration::from_millis(1);
+    played.wait(PING_INTERVAL - moment);
+    assert!(played.sent().is_empty());
+    played.wait(PONG_TIMEOUT);
+    assert_eq!(played.sent(), [json!("ping")]);
+    assert!(!played.conn.is_closed());
+    played.wait(moment);
+    assert_eq!(played.sent(), [json!(1001)]);
     let after = PONG_TIMEOUT;
     assert_eq!(reason(&played.events()), CloseReason::KeepAlive { after });
 }

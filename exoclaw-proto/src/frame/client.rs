@@ -164,6 +164,17 @@ mod tests {
     }
 
     #[test]
+    fn what_has_an_id_or_a_method_is_no_token() {
+        for text in [
+            r#"{"id":"1","token":"t"}"#,
+            r#"{"method":"ping","token":"t"}"#,
+            r#"{"method":7,"token":"t"}"#,
+        ] {
+            assert!(ClientFrame::decode(text, &limits()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn an_array_passes_for_a_request() {
         let text = r#"["1","ping"]"#;
         assert_eq!(written(text), r#"{"id":"1","method":"ping","params":{}}"#);

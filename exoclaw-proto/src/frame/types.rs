@@ -11,7 +11,7 @@ pub struct Status {
     pub version: Str,
     /// The number of loaded plugins.
     pub plugins: u64,
-    /// The number of sessions.
+    /// The number of active sessions.
     pub sessions: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct Session {
     pub key: Str,
     /// The number of remembered turns.
     pub turns: u64,
-    /// When the last turn ended, in seconds since 1970; 0 if there was none.
+    /// When it was last used, in seconds since 1970.
     pub last_active: u64,
 }
 

@@ -195,6 +195,8 @@ mod tests {
         assert_eq!(turns.waiting(), 1);
         drop(first);
         assert!(poll(last.as_mut()).is_ready());
+        drop(last);
+        assert!(lock(&turns.shared).waiting.is_empty());
     }
 
     #[test]

@@ -84,6 +84,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_url_without_a_path_gets_that_of_the_specification() {
+        for (url, end) in [
+            ("ws://127.0.0.1:7200", "/ws\""),
+            ("ws://127.0.0.1:7200/", "/ws\""),
+            ("http://localhost:7200/other", "/other\""),
+        ] {
+            let dialer = dialer(url, &ClientConfig::new()).unwrap();
+            let shown = format!("{dialer:?}");
+            assert!(shown.contains(end), "{url}: {shown}");
+        }
+    }
+
+    #[test]
     fn a_token_goes_in_the_clear_to_this_machine_only() {
         let config = ClientConfig::new().with_token("t");
         for url in [

@@ -314,6 +314,25 @@ mod tests {
     }
 
     #[test]
+    fn sixty_four_turns_of_a_key_and_65536_in_all_wait_unless_told_otherwise() {
+        let mut turns = Turns::default();
+        for key in 0..1_024 {
+            assert_eq!(turns.begin(key, (key, 0)), Ok(Turn::Now));
+            for number in 1..=64 {
+                let waits = Turn::Waiting { ahead: number };
+                assert_eq!(turns.begin(key, (key, number)), Ok(waits));
+            }
+            if key == 0 {
+                let refused = turns.begin(key, (key, 65));
+                assert_eq!(refused, Err(TurnError::Full { waiting: 64 }));
+            }
+        }
+        assert_eq!(turns.begin(1_024, (1_024, 0)), Ok(Turn::Now));
+        let refused = turns.begin(1_024, (1_024, 1));
+        assert_eq!(refused, Err(TurnError::Full { waiting: 65_536 }));
+    }
+
+    #[test]
     fn memory_is_given_back_after_a_rush() {
         let mut turns = Turns::default();
         for ticket in 0..10_000 {

@@ -73,6 +73,7 @@ impl Backend for Harness {
                 }
             }
             "long" => reply.text(&"é".repeat(1024 * 1024)).await?,
+            "long escapes" => reply.text(&"\u{1}".repeat(256 * 1024)).await?,
             "refuse" => return Err(ChatError::Refused(RpcError::new("no"))),
             "refuse late" => {
                 reply.text("x").await?;

@@ -37,6 +37,17 @@ async fn a_message_that_is_too_large_closes_with_1009() {
 }
 
 #[tokio::test]
+async fn a_message_may_have_four_mebibytes_unless_told_otherwise() {
+    const MOST: usize = 4 * 1024 * 1024;
+    let server = start(ServerOptions::default()).await;
+    let mut wire = server.client().await;
+    wire.say(&" ".repeat(MOST)).await;
+    assert!(wire.text().await.contains("parse error"));
+    wire.send(&header(1, MOST as u64 + 1)).await;
+    assert!(matches!(wire.next().await, Frame::Close(1009, _)));
+}
+
+#[tokio::test]
 async fn a_text_that_is_not_utf8_closes_with_1007() {
     let server = with_limits(Limits::default()).await;
     let mut wire = server.client().await;

@@ -122,9 +122,27 @@ async fn requests_give_typed_answers() {
     assert!(matches!(error, CallError::Remote(error) if error.kind() == ErrorKind::UnknownMethod));
     let answer = client.call("ping", &json!({"any": 1})).await.unwrap();
     assert_eq!(answer.get(), r#""pong""#);
-    // An answer of the wrong shape is an error of the gateway.
     let error = client.call("nope", &json!(null)).await.unwrap_err();
     assert_eq!(error.delivery(), Delivery::Delivered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_the_wrong_shape_is_an_error_of_the_gateway() {
+    for status in [
+        json!("pong"),
+        json!({"version": "0.1.0", "plugins": 1}),
+        json!({"version": "0.1.0", "plugins": -1, "sessions": 0}),
+    ] {
+        let (client, mut gateway) = played().await;
+        let asked = tokio::spawn(async move { client.status().await });
+        let id = gateway.hear().await.unwrap()["id"].clone();
+        gateway.say(json!({"id": id, "result": status})).await;
+        let Err(CallError::Remote(error)) = asked.await.unwrap() else {
+            panic!("no error")
+        };
+        let start = "an unexpected answer: ";
+        assert!(error.message().starts_with(start), "{error}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,6 +246,18 @@ async fn a_chat_or_a_call_may_be_bounded_as_a_whole() {
     assert_eq!(first.text().await.unwrap(), "first");
     let mut patient = client.chat_within(None, place()).await;
     assert_eq!(patient.text().await.unwrap(), "second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_configuration_may_bound_every_chat_as_a_whole() {
+    let config = ClientConfig::new().with_chat_total_timeout(Some(CHAT_TIME));
+    let (client, _, mut listener) = open(config, link_config());
+    let _silent = accept(&mut listener).await;
+    client.ready().await.unwrap();
+    let before = tokio::time::Instant::now();
+    let ended = client.chat("hi").await.text().await;
+    assert!(matches!(ended, Err(CallError::TimedOut { .. })));
+    assert_eq!(before.elapsed().as_secs(), CHAT_TIME.as_secs());
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use exoclaw_proto::auth::{Auth, AuthError};
 use exoclaw_proto::net::{BindError, MemoryBackend, Server, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use http::{Response, StatusCode};
+use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
 use crate::harness::{Running, chat, start};
@@ -144,6 +145,33 @@ async fn the_memory_backend_repeats_words_and_counts_sessions() {
 }
 
 #[tokio::test]
+async fn the_memory_backend_counts_a_session_once_and_none_with_endless_names() {
+    let options = ServerOptions::default();
+    let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), options).await;
+    let server = server.unwrap();
+    let (address, backend) = (server.local_addr(), server.backend());
+    tokio::spawn(server.run());
+    let mut wire = Wire::open(address).await;
+    wire.text().await;
+    let longest = "p".repeat(1_022);
+    for (channel, account, peer, sessions) in [
+        ("c", "a", "main", 1),
+        ("c", "a", "main", 1),
+        ("d", "a", "main", 2),
+        ("c", "b", "main", 3),
+        ("c", "a", "p", 4),
+        ("c", "a", &*longest, 5),
+        ("cc", "a", &*longest, 5),
+    ] {
+        let params = json!({"channel": channel, "account": account, "peer": peer, "content": ""});
+        let request = json!({"id": "1", "method": "chat.send", "params": params});
+        wire.say(&request.to_string()).await;
+        while wire.text().await != done("1") {}
+        assert_eq!(backend.sessions(), sessions, "{channel} {account} {peer}");
+    }
+}
+
+#[tokio::test]
 async fn pings_are_answered_while_a_reply_streams() {
     let server = open().await;
     let mut wire = server.client().await;
@@ -212,16 +240,22 @@ async fn a_text_that_is_too_long_for_one_message_is_sent_in_several() {
     let limits = rpc_core::Limits::default().with_max_message_bytes(64 * 1024);
     let server = start(connection(ServerConfig::default().with_limits(limits))).await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "long")).await;
-    let mut whole = 0;
-    loop {
-        let frame: serde_json::Value = serde_json::from_str(&wire.text().await).unwrap();
-        match frame["data"].as_str() {
-            Some(text) => whole += text.chars().filter(|c| *c == 'é').count(),
-            None => break assert_eq!(frame["event"], "done"),
+    for (content, letter, count) in [
+        ("long", 'é', 1024 * 1024),
+        // Six bytes each in a frame.
+        ("long escapes", '\u{1}', 256 * 1024),
+    ] {
+        wire.say(&chat("1", content)).await;
+        let mut whole = 0;
+        loop {
+            let frame: serde_json::Value = serde_json::from_str(&wire.text().await).unwrap();
+            match frame["data"].as_str() {
+                Some(text) => whole += text.chars().filter(|c| *c == letter).count(),
+                None => break assert_eq!(frame["event"], "done"),
+            }
         }
+        assert_eq!(whole, count, "{content}");
     }
-    assert_eq!(whole, 1024 * 1024);
 }
 
 #[tokio::test]

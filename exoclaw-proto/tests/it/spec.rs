@@ -52,6 +52,8 @@ fn the_numbers_and_names_of_the_specification_are_these() {
         (limits::MAX_TOOL_ROUNDS, 10),
         (limits::EPISODIC_WINDOW, 5),
         (limits::MAX_FACTS, 10),
+        (limits::MAX_REQUESTS, 1_024),
+        (limits::MAX_ID_BYTES, 1_024),
     ] {
         assert_eq!(number, known);
     }
@@ -59,6 +61,13 @@ fn the_numbers_and_names_of_the_specification_are_these() {
         (limits::CHAT_IDLE_TIMEOUT, 60),
         (limits::PROVIDER_IDLE_TIMEOUT, 45),
         (limits::TOOL_TIMEOUT, 30),
+        (limits::AUTH_TIMEOUT, 10),
+        (limits::HELLO_TIMEOUT, 10),
+        (limits::TOKENLESS_HELLO_TIMEOUT, 3),
+        (limits::CALL_TIMEOUT, 30),
+        (limits::PING_INTERVAL, 30),
+        (limits::PONG_TIMEOUT, 30),
+        (limits::SHUTDOWN_TIMEOUT, 5),
     ] {
         assert_eq!(time, Duration::from_secs(seconds));
     }

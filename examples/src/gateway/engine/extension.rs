@@ -11,7 +11,7 @@ use rpc_core::Json;
 use serde::Serialize;
 
 use super::{Engine, busy};
-use crate::gateway::memory::select;
+use crate::gateway::memory::search;
 
 /// Most items of a list, and the default number.
 const MAX_ITEMS: usize = 1000;
@@ -35,7 +35,7 @@ impl Engine {
                 let sessions = sessions.into_iter();
                 let sessions = sessions.map(|it| Session {
                     key: it.session.into(),
-                    turns: it.turns,
+                    turns: it.kept,
                     last_active: it.active,
                 });
                 answer(&sessions.collect::<Vec<_>>())
@@ -62,7 +62,7 @@ impl Engine {
                 let agent = key.agent();
                 let recalled = self.store.recall(key.as_str(), &agent, 0).await;
                 let facts = recalled.map_err(unreadable)?.facts;
-                let found = select(&facts, &it.query, bound(it.limit)).into_iter();
+                let found = search(&facts, &it.query, bound(it.limit)).into_iter();
                 let found = found.map(|fact| Fact {
                     text: fact.sentence().into(),
                     at: fact.at,

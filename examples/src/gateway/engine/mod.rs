@@ -32,11 +32,10 @@ use writing::Writing;
 /// them.
 pub const MAX_NAME: usize = 512;
 
-/// A session is active while it was heard of within this many seconds: a day.
+/// How long a session counts as active after its last use, in seconds: a day.
 const ACTIVE_FOR: u64 = 86_400;
 
-/// What a client is told behind an answer that is complete, if it could not be stored. Its usage
-/// counts all the same.
+/// The error after a complete answer that could not be stored. Its usage is counted.
 pub const NOT_STORED: &str =
     "the answer is complete, but it could not be stored, so it will not be remembered";
 
@@ -168,8 +167,8 @@ impl Engine {
         })
     }
 
-    /// What `status` answers: this program's version, its plugins, and the sessions that were heard
-    /// of within the last day.
+    /// Returns the answer to `status`: the version of this program, and the numbers of its plugins
+    /// and of the sessions used within the last day.
     ///
     /// # Cancel safety
     /// Cancel-safe.

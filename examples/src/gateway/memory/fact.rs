@@ -62,7 +62,21 @@ pub fn select<'f>(facts: &'f [Fact], message: &str, max: usize) -> Vec<&'f Fact>
     if facts.len() <= max {
         return facts.iter().collect();
     }
-    let asked: HashSet<String> = words(message).collect();
+    best(facts, &words(message).collect(), 0, max)
+}
+
+/// Returns the facts that share a word with the query, oldest first: of more than `max`, those that
+/// share most words, then the newest. A query without significant words finds every fact.
+#[must_use]
+pub fn search<'f>(facts: &'f [Fact], query: &str, max: usize) -> Vec<&'f Fact> {
+    let asked: HashSet<String> = words(query).collect();
+    let least = usize::from(!asked.is_empty());
+    best(facts, &asked, least, max)
+}
+
+/// Returns the facts that share at least `least` of the words, oldest first: of more than `max`,
+/// those that share most, then the newest.
+fn best<'f>(facts: &'f [Fact], asked: &HashSet<String>, least: usize, max: usize) -> Vec<&'f Fact> {
     let shared = |fact: &Fact| {
         let said = words(&fact.kind).chain(words(&fact.text));
         said.filter(|word| asked.contains(word)).count()
@@ -71,6 +85,7 @@ pub fn select<'f>(facts: &'f [Fact], message: &str, max: usize) -> Vec<&'f Fact>
         .iter()
         .enumerate()
         .map(|(at, fact)| (shared(fact), at))
+        .filter(|(shared, _)| *shared >= least)
         .collect();
     ranked.sort_unstable_by(|a, b| b.cmp(a));
     ranked.truncate(max);
@@ -131,6 +146,27 @@ mod tests {
         let told = select(&facts, "is it so", 2);
         let kinds: Vec<_> = told.iter().map(|fact| fact.kind.as_str()).collect();
         assert_eq!(kinds, ["k18", "k19"]);
+    }
+
+    #[test]
+    fn a_search_finds_the_facts_that_share_a_word_with_it() {
+        let facts = [
+            Fact::new("dog", "a poodle", 1),
+            Fact::new("favourite dog", "Rex", 2),
+            Fact::new("name", "Anna", 3),
+            Fact::new("cat", "Tom", 4),
+        ];
+        let kinds = |query: &str, max: usize| -> Vec<String> {
+            let found = search(&facts, query, max).into_iter();
+            found.map(|fact| fact.kind.clone()).collect()
+        };
+        assert_eq!(kinds("my DOG", 9), ["dog", "favourite dog"]);
+        assert_eq!(kinds("tom's poodle", 9), ["dog", "cat"]);
+        assert_eq!(kinds("the favourite dog", 1), ["favourite dog"]);
+        assert_eq!(kinds("dog or cat", 2), ["favourite dog", "cat"]);
+        assert!(kinds("zebra", 9).is_empty());
+        assert_eq!(kinds("is it", 9).len(), 4);
+        assert!(kinds("dog", 0).is_empty());
     }
 
     #[test]

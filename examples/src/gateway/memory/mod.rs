@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use snek_proto::llm::chat::ChatMessage;
 
 pub use extract::extract;
-pub use fact::{Fact, learn, select};
+pub use fact::{Fact, learn, search, select};
 pub use soul::{MAX_SOUL, Soul, SoulText};
 
 /// Most bytes of turns in the context. A longer past would not fit into the model's window, and
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(facts.len(), 30);
         let messages = Context::default().with_facts(&facts).messages("hi");
         let told = messages.first().unwrap().content.text().into_owned();
-        assert_eq!(told.lines().count(), 1 + MAX_FACTS);
+        assert_eq!(told.lines().count(), 1 + 10);
     }
 
     #[test]

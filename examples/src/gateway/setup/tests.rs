@@ -1,12 +1,14 @@
 //! What a gateway is set up with, by its effect.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use exoclaw_proto::binding::Route;
 use futures_util::StreamExt as _;
 use snek_proto::llm::chat::ChatMessage;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::gateway::config::Origin;
 use crate::model::http::testing::{Does, Provider as Fake};
 use crate::model::{ChatRequest, Delta, Wait};
 
@@ -53,4 +55,29 @@ async fn a_provider_that_does_not_begin_to_answer_within_45_seconds_is_given_up(
     tokio::time::pause();
     let (wait, after) = (Wait::Head, SILENCE);
     assert_eq!(asked.await.unwrap(), ModelError::TimedOut { wait, after });
+}
+
+#[test]
+fn every_member_of_a_binding_counts_and_other_chats_go_to_the_agent_or_to_nobody() {
+    let members = ["channel", "account_id", "peer_id", "guild_id", "team_id"];
+    let bindings =
+        members.map(|member| format!("[[bindings]]\nagent_id = {member:?}\n{member} = \"x\"\n"));
+    let routed = |agent: &str| {
+        let text = format!("[agent]\n{agent}\n{}", bindings.concat());
+        let read = Config::parse(&text, &Origin::new("config.toml"));
+        router(&read.unwrap().config).unwrap()
+    };
+    let caught = routed("id = \"else\"");
+    let nowhere = Route::new("", "", "");
+    for (route, agent) in [
+        (Route::new("x", "", ""), "channel"),
+        (Route::new("", "x", ""), "account_id"),
+        (Route::new("", "", "x"), "peer_id"),
+        (nowhere.with_guild(Some("x")), "guild_id"),
+        (nowhere.with_team(Some("x")), "team_id"),
+        (nowhere, "else"),
+    ] {
+        assert_eq!(caught.resolve(&route), Ok(agent));
+    }
+    assert!(routed("catch_all = false").resolve(&nowhere).is_err());
 }

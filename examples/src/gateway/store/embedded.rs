@@ -172,6 +172,7 @@ impl Store for EmbeddedStore {
                     created: row.created,
                     active: row.active,
                     turns: row.next,
+                    kept: row.next.saturating_sub(row.first),
                     tokens: row.tokens,
                 });
             }

@@ -136,13 +136,13 @@ impl Keeper {
         self.read(move |store| store.sessions(max)).await
     }
 
-    /// How many sessions were heard of at this second or later.
+    /// Returns the number of sessions used at or after `since`, in seconds since 1970.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be counted.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up; nothing changes.
+    /// Cancel-safe.
     pub async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
         self.read(move |store| store.session_count(since)).await
     }

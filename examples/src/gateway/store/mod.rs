@@ -111,6 +111,8 @@ pub struct SessionInfo {
     pub active: u64,
     /// How many turns it had. Some may be forgotten already.
     pub turns: u64,
+    /// How many of its turns are stored.
+    pub kept: u64,
     /// How many tokens it used.
     pub tokens: u64,
 }
@@ -161,7 +163,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`] if they cannot be read.
     fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError>;
 
-    /// How many sessions were heard of at this second, in seconds since 1970, or later.
+    /// Returns the number of sessions used at or after `since`, in seconds since 1970.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be counted.

@@ -32,13 +32,17 @@ pub(super) const DAYS: TableDefinition<'_, u64, u64> = TableDefinition::new("day
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct SessionRow {
+    /// When it began, in seconds since 1970.
     pub(super) created: u64,
+    /// When it was last used, in seconds since 1970.
     pub(super) active: u64,
     /// The number of the oldest stored turn.
     pub(super) first: u64,
+    /// The number of the next turn, which is how many turns there were.
     pub(super) next: u64,
     /// Bytes of the stored turns.
     pub(super) bytes: u64,
+    /// All tokens used.
     pub(super) tokens: u64,
 }
 

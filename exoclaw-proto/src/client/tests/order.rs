@@ -117,16 +117,20 @@ fn a_request_behind_a_cancelled_chat_waits_as_long_as_the_gateway_works_on_it() 
 
 #[test]
 fn a_cancelled_chat_of_which_nothing_is_heard_delays_nothing() {
-    let mut played = Played::without_pings();
-    let cancelled = played.chat();
-    assert!(played.conn.cancel(cancelled));
-    played.wait(CHAT_IDLE_TIMEOUT);
-    let lost = played.ping();
-    // The gateway comes back to it, but it is known no more.
-    played.wait(CALL_TIMEOUT - SECOND);
-    played.step(cancelled, "text", &json!("x"));
-    played.wait(SECOND);
-    assert_eq!(played.ends(), [(lost, false)]);
+    // Also where a chat that nobody cancels waits for ever.
+    for timeout in [Some(CHAT_IDLE_TIMEOUT), None] {
+        let config = ClientConfig::new().with_keep_alive(KeepAlive::off());
+        let mut played = Played::ready_with(config.with_chat_idle_timeout(timeout));
+        let cancelled = played.chat();
+        assert!(played.conn.cancel(cancelled));
+        played.wait(CHAT_IDLE_TIMEOUT);
+        let lost = played.ping();
+        // The gateway comes back to it, but it is known no more.
+        played.wait(CALL_TIMEOUT - SECOND);
+        played.step(cancelled, "text", &json!("x"));
+        played.wait(SECOND);
+        assert_eq!(played.ends(), [(lost, false)]);
+    }
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! The methods beside the chat.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::Request;
+use futures_util::poll;
 use rpc_core::Limits;
 use serde_json::{Value, json};
 
 use super::harness::*;
+use crate::gateway::memory::Turn;
 use crate::gateway::store::{Commit, Store as _};
 
 /// The answer to an extension, or the error in words.
@@ -60,6 +64,25 @@ async fn a_cleared_session_has_no_turns_but_its_facts_and_its_used_tokens() {
 }
 
 #[tokio::test]
+async fn a_session_is_cleared_behind_the_turn_that_runs() {
+    let gated = Script::Answer(vec![Step::Gate, say("x"), stop()]);
+    let mut harness = Harness::new([gated]).await;
+    let chat = from("ann", "hi");
+    let mut heard = Heard::default();
+    let mut first = std::pin::pin!(harness.engine.chat(&chat, &mut heard));
+    tokio::select! {
+        _ = &mut first => panic!("it waits"),
+        point = harness.heard.recv() => assert_eq!(point, Some("gate")),
+    }
+    let mut cleared = std::pin::pin!(ask(&harness, "session.clear", ann()));
+    assert!(poll!(&mut cleared).is_pending());
+    assert_eq!(harness.engine.turns.waiting(), 1);
+    harness.model.open_gate();
+    assert_eq!(first.await, Ok(()));
+    assert_eq!(cleared.await, Ok(json!({"turns": 1})));
+}
+
+#[tokio::test]
 async fn the_status_names_this_version_its_plugins_and_the_sessions_of_the_last_day() {
     let harness = Harness::new([answer("a")]).await;
     let seen = |session: &str, ago| Commit::new(session, "default", NOON - ago);
@@ -92,6 +115,12 @@ async fn sessions_are_listed() {
     keys.sort_unstable_by_key(ToString::to_string);
     assert_eq!(keys, ["default:ws:ann:main", "default:ws:bob:main"]);
     assert_eq!(list[0]["turns"], 1);
+    assert_eq!(list[0]["last_active"], NOON);
+    ask(&harness, "session.clear", ann()).await.unwrap();
+    let list = ask(&harness, "session.list", Value::Null).await.unwrap();
+    let of_ann = |it: &&Value| it["key"] == "default:ws:ann:main";
+    let cleared = list.as_array().unwrap().iter().find(of_ann).unwrap();
+    assert_eq!(cleared["turns"], 0);
 }
 
 #[tokio::test]
@@ -104,9 +133,25 @@ async fn budgets_tell_what_is_used() {
     let status = ask(&harness, "budget.status", ann()).await.unwrap();
     assert_eq!(status["session"], json!({"used": 15, "limit": 50}));
     assert_eq!(status["daily"], json!({"used": 15, "limit": 60}));
-    assert_eq!(status["monthly"]["used"], 15);
+    assert_eq!(status["monthly"], json!({"used": 15}));
     let status = ask(&harness, "budget.status", Value::Null).await.unwrap();
     assert_eq!(status["session"], Value::Null);
+}
+
+#[tokio::test]
+async fn on_a_new_day_nothing_of_it_is_used() {
+    static NOW: AtomicU64 = AtomicU64::new(NOON);
+    let harness = Harness::with([answer("a")], |parts| {
+        parts.clock = || NOW.load(Ordering::Relaxed);
+    })
+    .await;
+    harness.chat(&from("ann", "1")).await.1.unwrap();
+    NOW.store(NOON + 24 * 60 * 60, Ordering::Relaxed);
+    let status = ask(&harness, "budget.status", ann()).await.unwrap();
+    assert_eq!(status["daily"], json!({"used": 0}));
+    // The day is not the last one of its month.
+    assert_eq!(status["monthly"], json!({"used": 15}));
+    assert_eq!(status["session"], json!({"used": 15}));
 }
 
 #[tokio::test]
@@ -117,12 +162,45 @@ async fn facts_of_one_session_are_found() {
         .await
         .1
         .unwrap();
-    let search = |account: &str| json!({"channel": "ws", "account": account, "query": "name"});
-    let found = ask(&harness, "memory.search", search("ann")).await.unwrap();
-    let expected = json!([{"text": "the user's name is Ann", "at": NOON}]);
-    assert_eq!(found, expected);
-    let found = ask(&harness, "memory.search", search("bob")).await.unwrap();
-    assert_eq!(found, json!([]));
+    let name = json!([{"text": "the user's name is Ann", "at": NOON}]);
+    for (account, query, expected) in [
+        ("ann", "name", name),
+        ("ann", "zebra", json!([])),
+        ("bob", "name", json!([])),
+    ] {
+        let search = json!({"channel": "ws", "account": account, "query": query});
+        let found = ask(&harness, "memory.search", search).await.unwrap();
+        assert_eq!(found, expected, "{account} {query}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_has_fifty_items_unless_told_otherwise_and_a_thousand_at_most() {
+    let harness = Harness::new([]).await;
+    let commits: Vec<_> = (0..60)
+        .map(|at| {
+            let turn = Turn::new(at.to_string(), "a", at);
+            Commit::new("default:ws:ann:main", "default", at).with_turn(turn)
+        })
+        .collect();
+    harness.store.commit(&commits).unwrap();
+    for (limit, expected) in [
+        (None, 50),
+        (Some(60), 60),
+        (Some(9), 9),
+        (Some(u64::MAX), 60),
+    ] {
+        let mut asked = ann();
+        asked["limit"] = json!(limit);
+        let history = ask(&harness, "chat.history", asked).await.unwrap();
+        assert_eq!(history.as_array().unwrap().len(), expected, "{limit:?}");
+    }
+    let sessions: Vec<_> = (0..1_001)
+        .map(|number| Commit::new(format!("default:ws:{number}:main"), "default", NOON))
+        .collect();
+    harness.store.commit(&sessions).unwrap();
+    let list = ask(&harness, "session.list", Value::Null).await.unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 1_000);
 }
 
 #[tokio::test]

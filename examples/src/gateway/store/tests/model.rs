@@ -148,8 +148,9 @@ proptest! {
             prop_assert!(infos.is_sorted_by_key(|info| std::cmp::Reverse(info.active)));
             for info in infos {
                 let known = &model.sessions[&info.session];
-                let found = (info.active, info.turns, info.tokens);
-                prop_assert_eq!(found, (known.active, known.had, known.tokens));
+                let found = (info.active, info.turns, info.kept, info.tokens);
+                let kept = known.turns.len() as u64;
+                prop_assert_eq!(found, (known.active, known.had, kept, known.tokens));
             }
             let usage: Vec<_> = store.usage(10).unwrap().iter().map(UsageEntry::tokens).collect();
             prop_assert_eq!(usage, model.usage.iter().rev().copied().collect::<Vec<_>>());
