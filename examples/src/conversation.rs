@@ -240,7 +240,10 @@ mod tests {
             conversations.add("c", vec![user(number)]);
         }
         assert_eq!(kept(&conversations).len(), 50);
-        conversations.add("c", vec![ChatMessage::user("x".repeat(400_000))]);
+        let costs = |tokens: usize| ChatMessage::user("x".repeat(3 * (tokens - 4)));
+        conversations.add("c", vec![costs(120_000)]);
+        assert_eq!(kept(&conversations).len(), 1);
+        conversations.add("c", vec![costs(120_001)]);
         assert_eq!(kept(&conversations).len(), 0);
     }
 

@@ -168,6 +168,24 @@ fn the_opening_as_a_whole_has_its_own_deadline() {
 }
 
 #[test]
+fn without_a_deadline_of_its_own_the_opening_ends_with_one_of_its_calls() {
+    let config = ClientConfig::new("mybot", "x")
+        .with_handshake_timeout(None)
+        .with_call_timeout(SECOND * 3);
+    let mut played = Played::with(config);
+    played.wait(SECOND * 2);
+    played.answer(&json!({}));
+    played.wait(SECOND * 2);
+    assert!(!played.conn.is_closed());
+    played.wait(SECOND * 2);
+    let after = SECOND * 3;
+    assert_eq!(
+        reason(&played.events()),
+        CloseReason::HandshakeTimeout { after }
+    );
+}
+
+#[test]
 fn events_before_ready_come_after_it_in_order() {
     let limits = rpc_core::Limits::default().with_max_events(2);
     let mut played = Played::with(ClientConfig::new("mybot", "x").with_limits(limits));

@@ -95,10 +95,11 @@ impl Line {
         let _ = self.transport.send(Outgoing::Text(text.into())).await;
     }
 
-    /// Answers the next request, which has to be this message, and returns its text.
+    /// Answers the next request, which has to be a complete message. Returns its channel and text.
     pub async fn posted(&mut self) -> (String, String) {
         let request = self.request().await;
         assert_eq!(request.method, "send_message", "{request:?}");
+        assert_eq!(request.args[2], true, "{request:?}");
         self.answer(&request, json!({})).await;
         let part = |index: usize| request.args[index].as_str().unwrap_or_default().to_owned();
         (part(0), part(1))
