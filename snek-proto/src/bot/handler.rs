@@ -155,3 +155,57 @@ pub enum Notice {
     /// A handler panicked.
     HandlerPanicked,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use rpc_core::DecodeError;
+    use rpc_core::json::DecodeErrorKind;
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Notes the level of each event.
+    #[derive(Clone, Default)]
+    struct Levels(Arc<Mutex<Vec<Level>>>);
+
+    impl Subscriber for Levels {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            self.0.lock().unwrap().push(*event.metadata().level());
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// Leaves everything at its default.
+    struct Plain;
+
+    impl Handler for Plain {}
+
+    #[test]
+    fn a_notice_is_logged_and_a_warning_as_a_warning() {
+        let levels = Levels::default();
+        tracing::subscriber::with_default(levels.clone(), || {
+            let error = DecodeError::new(DecodeErrorKind::Binary);
+            Plain.on_notice(&Notice::Warning(Warning::BadFrame(error)));
+            Plain.on_notice(&Notice::HandlerPanicked);
+        });
+        assert_eq!(*levels.0.lock().unwrap(), [Level::WARN, Level::DEBUG]);
+    }
+}
