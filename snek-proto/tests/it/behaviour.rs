@@ -322,6 +322,18 @@ async fn a_caller_that_gives_up_leaves_no_entry_behind() {
     assert_eq!(strays.await, Ok(1));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_another_type_fails_its_call() {
+    let (client, mut listener) = client();
+    let mut line = Line::logged_in(&mut listener).await;
+    client.ready().await.unwrap();
+    let call = tokio::spawn(async move { client.get_channels().await });
+    let request = line.request().await;
+    line.answer(&request, json!({"uid": "ch1"})).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert!(matches!(error, CallError::Remote(_)), "{error:?}");
+}
+
 // The bot
 
 #[derive(Clone, Default)]
