@@ -78,15 +78,15 @@ pub trait Handler: Send + Sync + 'static {
         Ok(())
     }
 
-    /// A message of somebody else is growing; it holds the whole text so far and replaces what came
-    /// before it from this sender in this channel. While this handler runs, a newer one replaces
-    /// the one that waits, so a slow display skips some. The complete message reaches its own
-    /// handler, maybe while this one still runs.
+    /// Handles a message of somebody else that is still growing. It holds the whole text so far, and
+    /// replaces the sender's previous text in this channel. While this handler runs, only the newest
+    /// text waits, so a slow display skips some. The complete message reaches its own handler,
+    /// perhaps while this one still runs.
     async fn on_partial(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
         Ok(())
     }
 
-    /// Somebody types.
+    /// Handles a typing indicator.
     async fn on_set_typing(&self, _cx: &Context, _typing: &Typing) -> Result<(), BotError> {
         Ok(())
     }
@@ -101,8 +101,8 @@ pub trait Handler: Send + Sync + 'static {
         tracing::warn!(%error, "a handler failed");
     }
 
-    /// Something happened to the bot itself. Called on the bot's own task: do not block. By
-    /// default it is logged, a [`Notice::Warning`] as a warning.
+    /// Handles something that happened to the bot itself. Runs on the bot's own task: do not block.
+    /// By default logs it, a [`Notice::Warning`] as a warning.
     fn on_notice(&self, notice: &Notice) {
         match notice {
             Notice::Warning(warning) => tracing::warn!(%warning, "bot"),

@@ -109,8 +109,8 @@ impl<D: Dialer> Bot<D> {
         }
     }
 
-    /// Where the bot stands in the specification's lifecycle, as it changes. The last state is
-    /// [`State::Shutdown`], or [`State::Error`] if the bot has failed; no sender is left once
+    /// Returns the bot's state in the specification's lifecycle, as it changes. The last state is
+    /// [`State::Shutdown`], or [`State::Error`] if the bot has failed. The channel closes once
     /// everything is released.
     #[must_use]
     pub fn lifecycle(&self) -> watch::Receiver<State> {
