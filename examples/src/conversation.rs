@@ -308,6 +308,12 @@ mod tests {
         let told = fit(&system, &past, &turn, limits(50, 6, 1000));
         assert_eq!(told.len(), 5);
         assert_eq!(told.last(), turn.iter().collect::<Vec<_>>().last());
+        // Instructions, question and an earlier message cost five tokens each.
+        let past = [Arc::new(user(1))];
+        for (tokens, count) in [(14, 2), (15, 3)] {
+            let told = fit(&system, &past, &turn[..1], limits(50, 200, tokens));
+            assert_eq!(told.len(), count, "{tokens}");
+        }
     }
 
     #[test]
