@@ -526,6 +526,27 @@ async fn a_hundred_handlers_run_side_by_side_unless_told_otherwise() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_bot_that_falls_behind_learns_how_many_events_it_has_missed() {
+    let mut bot = start(config().with_max_handlers(1));
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "@MyBot").await;
+    let request = line.request().await;
+    for number in 0..1_200 {
+        line.send(json!({"event": "n", "data": number})).await;
+    }
+    settle().await;
+    line.answer(&request, json!({})).await;
+    settle().await;
+    let missed = bot.diary.notices().into_iter().map(|notice| match notice {
+        Notice::Lagged { events } => events,
+        _ => 0,
+    });
+    let missed = missed.sum::<u64>();
+    assert!((100..=200).contains(&missed), "{missed}");
+    assert_eq!(bot.diary.lines().len() as u64, 1_200 - missed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_handler_posts_in_any_channel() {
     let mut bot = Acting::start(config(), |cx| async move {
         cx.send(&ChannelUid::new("dm1"), "snek").await?;
