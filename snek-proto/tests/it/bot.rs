@@ -352,6 +352,23 @@ async fn only_if_unsent_never_posts_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_if_unsent_repeats_what_never_left() {
+    let config = config().with_retry_send(RetrySend::OnlyIfUnsent);
+    let mut bot = Acting::start(config, |cx| async move {
+        // By then the line is down.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        cx.reply("hi").await?;
+        Ok(())
+    });
+    let line = bot.mentioned().await;
+    settle().await;
+    line.cut();
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    assert_eq!(line.posted().await.1, "hi");
+    assert_eq!(bot.errors(), []);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_message_is_not_sent_again() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;

@@ -1,9 +1,9 @@
 //! A scripted server on an in-memory line: tests read its requests and decide about the answers.
 
 use futures_util::{SinkExt, StreamExt};
-use rpc_core::Outgoing;
 use rpc_core::net::Message;
 use rpc_core::net::mem::{self, MemTransport};
+use rpc_core::{CloseFrame, Outgoing};
 use serde_json::{Value, json};
 
 /// One accepted connection.
@@ -103,6 +103,11 @@ impl Line {
         self.answer(&request, json!({})).await;
         let part = |index: usize| request.args[index].as_str().unwrap_or_default().to_owned();
         (part(0), part(1))
+    }
+
+    pub async fn close(&mut self, code: u16) {
+        let frame = CloseFrame::new(code, "");
+        let _ = self.transport.send(Outgoing::Close(frame)).await;
     }
 
     pub fn cut(self) {
