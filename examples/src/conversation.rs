@@ -240,7 +240,10 @@ mod tests {
             conversations.add("c", vec![user(number)]);
         }
         assert_eq!(kept(&conversations).len(), 50);
-        conversations.add("c", vec![ChatMessage::user("x".repeat(400_000))]);
+        let costs = |tokens: usize| ChatMessage::user("x".repeat(3 * (tokens - 4)));
+        conversations.add("c", vec![costs(120_000)]);
+        assert_eq!(kept(&conversations).len(), 1);
+        conversations.add("c", vec![costs(120_001)]);
         assert_eq!(kept(&conversations).len(), 0);
     }
 
@@ -305,6 +308,12 @@ mod tests {
         let told = fit(&system, &past, &turn, limits(50, 6, 1000));
         assert_eq!(told.len(), 5);
         assert_eq!(told.last(), turn.iter().collect::<Vec<_>>().last());
+        // Instructions, question and an earlier message cost five tokens each.
+        let past = [Arc::new(user(1))];
+        for (tokens, count) in [(14, 2), (15, 3)] {
+            let told = fit(&system, &past, &turn[..1], limits(50, 200, tokens));
+            assert_eq!(told.len(), count, "{tokens}");
+        }
     }
 
     #[test]

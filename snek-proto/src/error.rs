@@ -215,6 +215,22 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_keeps_the_data_or_else_the_error() {
+        for (rest, data) in [
+            (
+                r#""error":"top","data":{"error":"inner"}"#,
+                r#"{"error":"inner"}"#,
+            ),
+            (r#""error":"top","data":null"#, r#""top""#),
+            (r#""data":"plain""#, r#""plain""#),
+            (r#""error":null"#, "null"),
+        ] {
+            let text = format!(r#"{{"callId":"1","success":false,{rest}}}"#);
+            assert_eq!(outcome(&text).unwrap_err().data().get(), data, "{rest}");
+        }
+    }
+
+    #[test]
     fn an_error_key_inside_a_value_is_no_failure() {
         for rest in [
             r#""data":{"error":"x"}"#,

@@ -122,6 +122,8 @@ mod tests {
             "[x](https://snek.molodetz.nl/drive.bin)",
             "[x](/drive.bin?user=snek)",
             "ftp://ira:snek@thomas/",
+            "snek+x://h snek-x://h snek.x://h",
+            "[x](/drive.bin?snek=https://h",
         ] {
             assert!(
                 matches!(sanitize_names(text), Cow::Borrowed(same) if same == text),

@@ -78,15 +78,15 @@ pub trait Handler: Send + Sync + 'static {
         Ok(())
     }
 
-    /// A message of somebody else is growing; it holds the whole text so far and replaces what came
-    /// before it from this sender in this channel. While this handler runs, a newer one replaces
-    /// the one that waits, so a slow display skips some. The complete message reaches its own
-    /// handler, maybe while this one still runs.
+    /// Handles a message of somebody else that is still growing. It holds the whole text so far, and
+    /// replaces the sender's previous text in this channel. While this handler runs, only the newest
+    /// text waits, so a slow display skips some. The complete message reaches its own handler,
+    /// perhaps while this one still runs.
     async fn on_partial(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
         Ok(())
     }
 
-    /// Somebody types.
+    /// Handles a typing indicator.
     async fn on_set_typing(&self, _cx: &Context, _typing: &Typing) -> Result<(), BotError> {
         Ok(())
     }
@@ -101,8 +101,8 @@ pub trait Handler: Send + Sync + 'static {
         tracing::warn!(%error, "a handler failed");
     }
 
-    /// Something happened to the bot itself. Called on the bot's own task: do not block. By
-    /// default it is logged, a [`Notice::Warning`] as a warning.
+    /// Handles something that happened to the bot itself. Runs on the bot's own task: do not block.
+    /// By default logs it, a [`Notice::Warning`] as a warning.
     fn on_notice(&self, notice: &Notice) {
         match notice {
             Notice::Warning(warning) => tracing::warn!(%warning, "bot"),
@@ -154,4 +154,58 @@ pub enum Notice {
     Warning(Warning),
     /// A handler panicked.
     HandlerPanicked,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use rpc_core::DecodeError;
+    use rpc_core::json::DecodeErrorKind;
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Notes the level of each event.
+    #[derive(Clone, Default)]
+    struct Levels(Arc<Mutex<Vec<Level>>>);
+
+    impl Subscriber for Levels {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            self.0.lock().unwrap().push(*event.metadata().level());
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// Leaves everything at its default.
+    struct Plain;
+
+    impl Handler for Plain {}
+
+    #[test]
+    fn a_notice_is_logged_and_a_warning_as_a_warning() {
+        let levels = Levels::default();
+        tracing::subscriber::with_default(levels.clone(), || {
+            let error = DecodeError::new(DecodeErrorKind::Binary);
+            Plain.on_notice(&Notice::Warning(Warning::BadFrame(error)));
+            Plain.on_notice(&Notice::HandlerPanicked);
+        });
+        assert_eq!(*levels.0.lock().unwrap(), [Level::WARN, Level::DEBUG]);
+    }
 }

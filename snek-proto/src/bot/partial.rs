@@ -41,7 +41,7 @@ impl Partials {
         }
     }
 
-    /// The message is complete, so the partial one that waits is out of date.
+    /// Drops the partial message that waits, because the complete one has arrived.
     pub(super) fn complete(&self, message: &Message) {
         let key = (message.channel_uid.clone(), message.username.clone());
         if let Some(waiting) = self.lock().get_mut(&key) {
@@ -50,7 +50,7 @@ impl Partials {
     }
 }
 
-/// What a handler of partial messages works off.
+/// The growing message that one handler shows.
 pub(super) struct Growing {
     partials: Arc<Partials>,
     key: Key,

@@ -109,8 +109,8 @@ impl<D: Dialer> Bot<D> {
         }
     }
 
-    /// Where the bot stands in the specification's lifecycle, as it changes. The last state is
-    /// [`State::Shutdown`], or [`State::Error`] if the bot has failed; no sender is left once
+    /// Returns the bot's state in the specification's lifecycle, as it changes. The last state is
+    /// [`State::Shutdown`], or [`State::Error`] if the bot has failed. The channel closes once
     /// everything is released.
     #[must_use]
     pub fn lifecycle(&self) -> watch::Receiver<State> {
@@ -146,6 +146,7 @@ impl<D: Dialer> Bot<D> {
             dispatcher: EventDispatcher::new(max_handlers),
             partials: Arc::default(),
             attempt: 0,
+            dials: 0,
         };
         runner.become_state(State::Initialized);
         let shared = Arc::clone(&runner.shared);
@@ -185,6 +186,8 @@ struct Runner {
     partials: Arc<Partials>,
     /// Attempts of this cycle that were announced.
     attempt: u32,
+    /// Attempts to connect since a connection was last ready.
+    dials: u32,
 }
 
 impl Runner {
@@ -237,7 +240,8 @@ impl Runner {
             reason => {
                 let delivery = rpc_core::Delivery::NotSent;
                 let cause = Box::new(rpc_core::CallError::Closed { reason, delivery });
-                BotError::ConnectionError { attempts: 1, cause }
+                let attempts = self.dials.max(1);
+                BotError::ConnectionError { attempts, cause }
             }
         })
     }
@@ -245,10 +249,14 @@ impl Runner {
     /// Handles a state change of the link. Returns the reason if the link gave up.
     fn link_changed(&mut self, state: LinkState) -> Option<CloseReason> {
         match state {
-            LinkState::Connecting { .. } => self.become_state(State::Connecting),
+            LinkState::Connecting { .. } => {
+                self.dials = self.dials.saturating_add(1);
+                self.become_state(State::Connecting);
+            }
             LinkState::Ready { generation } => {
                 self.become_state(State::Connected);
                 self.attempt = 0;
+                self.dials = 0;
                 self.shared.notice(&Notice::Connected { generation });
             }
             LinkState::Lost {

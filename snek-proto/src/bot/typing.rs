@@ -176,7 +176,7 @@ pub(super) async fn refresh(shared: &Shared) -> Infallible {
     }
 }
 
-/// Shows one indicator. If it cannot be sent now, the next one will tell.
+/// Shows one indicator. Failures are ignored: the next one follows.
 fn show(shared: &Shared, channel: ChannelUid) {
     let color = random_color((shared.config.link.entropy)());
     let _ = shared.client.link().try_command(move |conn, _| {

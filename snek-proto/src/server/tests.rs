@@ -9,7 +9,7 @@ use switchboard_testing::play::Play;
 
 use super::*;
 use crate::frame::Final;
-use crate::limits::{LOGIN_TIMEOUT, PONG_TIMEOUT, WS_HEARTBEAT};
+use crate::limits::{PONG_TIMEOUT, WS_HEARTBEAT};
 
 struct Played {
     conn: ServerConn,
@@ -131,25 +131,62 @@ fn one_login_at_a_time_and_only_one_in_all() {
 
 #[test]
 fn too_many_failed_logins_close_the_connection() {
-    let mut played = Played::with(ServerConfig::default().with_max_failed_logins(2));
-    for _ in 0..2 {
-        let id = played.try_login();
-        played.conn.refuse_login(id, "no").unwrap();
+    for (config, allowed) in [
+        (ServerConfig::default(), 5),
+        (ServerConfig::default().with_max_failed_logins(2), 2),
+        (ServerConfig::default().with_max_failed_logins(0), 1),
+    ] {
+        let mut played = Played::with(config);
+        for attempt in 0..allowed {
+            assert!(!played.conn.is_closed(), "{attempt} of {allowed}");
+            let id = played.try_login();
+            played.conn.fail(id, "no").unwrap();
+        }
+        let sent = played.sent();
+        assert_eq!(sent.len(), allowed + 1);
+        assert_eq!(sent.last(), Some(&json!(1008)));
+        assert!(matches!(
+            played.events()[..],
+            [ServerEvent::Closed(CloseReason::Violation { .. })]
+        ));
     }
-    let sent = played.sent();
-    assert_eq!((sent.len(), &sent[2]), (3, &json!(1008)));
-    assert!(matches!(
-        played.events()[..],
-        [ServerEvent::Closed(CloseReason::Violation { .. })]
-    ));
+}
+
+#[test]
+fn a_forgotten_login_makes_room_for_another() {
+    let mut played = Played::new();
+    let id = played.try_login();
+    assert!(played.conn.forget(id));
+    played.log_in();
+}
+
+#[test]
+fn a_login_is_not_answered_like_a_request_nor_a_request_like_a_login() {
+    let mut played = Played::new();
+    let user = User::new("ann", "Ann");
+    let login = played.try_login();
+    let mut refused = vec![played.conn.reply(login, &1)];
+    played.conn.accept_login(login, user.clone()).unwrap();
+    let (id, _) = played.request(r#"{"method":"ping","callId":"A"}"#);
+    refused.push(played.conn.accept_login(id, user));
+    refused.push(played.conn.refuse_login(id, "no"));
+    for refused in refused {
+        assert!(
+            matches!(refused, Err(Refused::Invalid { what: "id", .. })),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(played.conn.in_flight(), 1);
 }
 
 #[test]
 fn a_client_that_never_logs_in_is_closed() {
     let mut played = Played::new();
-    played.wait(LOGIN_TIMEOUT);
+    played.wait(Duration::from_millis(29_999));
+    assert!(!played.conn.is_closed());
+    played.wait(Duration::from_millis(1));
     assert_eq!(played.sent().last(), Some(&json!(1008)));
-    let after = LOGIN_TIMEOUT;
+    let after = Duration::from_secs(30);
     let closed = ServerEvent::Closed(CloseReason::HandshakeTimeout { after });
     assert_eq!(played.events(), [closed]);
     assert_eq!(played.conn.poll_timeout(), None);

@@ -1,6 +1,7 @@
 //! What a client, a bot and a server do about the less usual: early events, odd events, calls
 //! without a connection, callers that give up, cycles of reconnects.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -60,10 +61,12 @@ fn events_between_the_calls_of_the_opening_come_after_ready_in_order() {
 #[test]
 fn any_number_of_notifications_leaves_no_entry_behind() {
     let mut hand = Hand::ready(config());
+    let mut ids = HashSet::new();
     for _ in 0..10_000 {
         hand.conn.set_typing("ch1", "#FF6B35").unwrap();
         let id = hand.sent().unwrap()["callId"].clone();
         hand.take(&json!({"callId": id, "data": null}).to_string());
+        assert!(ids.insert(id.to_string()), "{id} came twice");
     }
     assert_eq!(hand.conn.in_flight(), 0);
     assert_eq!(hand.conn.stray_frames(), 10_000);
@@ -319,6 +322,18 @@ async fn a_caller_that_gives_up_leaves_no_entry_behind() {
     assert_eq!(strays.await, Ok(1));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_another_type_fails_its_call() {
+    let (client, mut listener) = client();
+    let mut line = Line::logged_in(&mut listener).await;
+    client.ready().await.unwrap();
+    let call = tokio::spawn(async move { client.get_channels().await });
+    let request = line.request().await;
+    line.answer(&request, json!({"uid": "ch1"})).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert!(matches!(error, CallError::Remote(_)), "{error:?}");
+}
+
 // The bot
 
 #[derive(Clone, Default)]
@@ -517,6 +532,10 @@ async fn a_limit_of_cycles_ends_the_bot_with_a_connection_error() {
     }
     let error = run.await.unwrap().unwrap_err();
     assert_eq!(error.name(), "ConnectionError");
+    assert!(
+        matches!(error, BotError::ConnectionError { attempts: 4, .. }),
+        "{error:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

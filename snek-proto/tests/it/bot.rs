@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rpc_core::Delivery;
 use rpc_core::net::mem;
+use rpc_core::{Delivery, Limits};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend, State};
+use snek_proto::client::ClientConfig;
 use snek_proto::error::BotError;
 use snek_proto::frame::{Message, OtherEvent, Typing};
 use snek_proto::id::ChannelUid;
@@ -204,6 +205,22 @@ async fn outgoing_names_are_broken_up_and_incoming_drive_links_completed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pongs_and_changes_to_texts_can_be_switched_off() {
+    let config = config()
+        .with_auto_pong(false)
+        .with_sanitize(false)
+        .with_drive_base(None);
+    let mut bot = start(config);
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "ping").await;
+    settle().await;
+    assert_eq!(bot.diary.lines(), ["ping "]);
+    line.say("dm1", "ann", "see [x](/drive.bin/1) of Snek")
+        .await;
+    assert_eq!(line.posted().await.1, "heard see [x](/drive.bin/1) of Snek");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_line_is_healed_by_a_full_login_and_the_joined_set_is_kept() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
@@ -335,6 +352,23 @@ async fn only_if_unsent_never_posts_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_if_unsent_repeats_what_never_left() {
+    let config = config().with_retry_send(RetrySend::OnlyIfUnsent);
+    let mut bot = Acting::start(config, |cx| async move {
+        // By then the line is down.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        cx.reply("hi").await?;
+        Ok(())
+    });
+    let line = bot.mentioned().await;
+    settle().await;
+    line.cut();
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    assert_eq!(line.posted().await.1, "hi");
+    assert_eq!(bot.errors(), []);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_message_is_not_sent_again() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
@@ -343,6 +377,40 @@ async fn a_refused_message_is_not_sent_again() {
     line.refuse(&request, "no such channel").await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(bot.diary.lines(), ["error RPCError"]);
+}
+
+/// A bot whose connection has these limits.
+fn limited(limits: Limits) -> BotConfig {
+    config().with_client(ClientConfig::new("mybot", "mypassword").with_limits(limits))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_finds_no_room_is_sent_again_over_the_same_line() {
+    let mut bot = start(limited(Limits::default().with_max_pending(1)));
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    let before = tokio::time::Instant::now();
+    line.say("ch1", "ann", "@MyBot").await;
+    line.say("ch1", "ann", "@MyBot").await;
+    let first = line.request().await;
+    settle().await;
+    line.answer(&first, json!({})).await;
+    assert_eq!(line.posted().await.1, "hi ann");
+    assert_eq!(before.elapsed().as_secs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_over_the_limit_is_not_sent_again() {
+    let config = limited(Limits::default().with_max_message_bytes(1024));
+    let mut bot = Acting::start(config, |cx| async move {
+        let before = tokio::time::Instant::now();
+        let error = cx.reply("x".repeat(1024)).await.unwrap_err();
+        assert_eq!(before.elapsed(), Duration::ZERO);
+        Err(error)
+    });
+    let mut line = bot.mentioned().await;
+    let sent = tokio::time::timeout(Duration::from_secs(10), line.request()).await;
+    assert!(sent.is_err(), "{sent:?}");
+    assert_eq!(bot.errors()[0].name(), "RPCError");
 }
 
 #[tokio::test(start_paused = true)]
@@ -472,6 +540,37 @@ async fn a_hundred_handlers_run_side_by_side_unless_told_otherwise() {
     }
     let more = tokio::time::timeout(Duration::from_secs(1), line.request()).await;
     assert!(more.is_err(), "more than a hundred handlers ran");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bot_that_falls_behind_learns_how_many_events_it_has_missed() {
+    let mut bot = start(config().with_max_handlers(1));
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "@MyBot").await;
+    let request = line.request().await;
+    for number in 0..1_200 {
+        line.send(json!({"event": "n", "data": number})).await;
+    }
+    settle().await;
+    line.answer(&request, json!({})).await;
+    settle().await;
+    let missed = bot.diary.notices().into_iter().map(|notice| match notice {
+        Notice::Lagged { events } => events,
+        _ => 0,
+    });
+    let missed = missed.sum::<u64>();
+    assert!((100..=200).contains(&missed), "{missed}");
+    assert_eq!(bot.diary.lines().len() as u64, 1_200 - missed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_posts_in_any_channel() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        cx.send(&ChannelUid::new("dm1"), "snek").await?;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    assert_eq!(line.posted().await, ("dm1".into(), "s-nek".into()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -171,7 +171,7 @@ async fn a_server_without_head_requests_is_asked_all_the_same() {
     let get = Reply::Body(200, PNG.to_vec());
     for head in [
         Reply::Body(405, Vec::new()),
-        Reply::Body(404, Vec::new()),
+        Reply::Body(404, vec![0; 101]),
         Reply::Silent,
         Reply::To("ftp://h/".into()),
     ] {
@@ -179,7 +179,9 @@ async fn a_server_without_head_requests_is_asked_all_the_same() {
             .on("HEAD /a.png", head)
             .on("GET /a.png", get.clone());
         let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-        let config = config().with_head_timeout(Duration::from_millis(50));
+        let config = config()
+            .with_head_timeout(Duration::from_millis(50))
+            .with_max_bytes(100);
         assert_eq!(&fetcher(config).fetch(&url).await.unwrap().bytes[..], PNG);
     }
 }
@@ -206,6 +208,20 @@ async fn an_image_that_says_it_is_too_large_is_not_begun() {
     let stub = Stub::default().on("GET /a.png", Reply::Body(200, vec![0; 11]));
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
     assert_eq!(fetcher(small.with_head(false)).fetch(&url).await, too_large);
+}
+
+#[tokio::test]
+async fn ten_mebibytes_are_the_limit_unless_told_otherwise() {
+    let max = 10 * 1024 * 1024;
+    let stub = Stub::default()
+        .on("HEAD /a.png", Reply::Length(max))
+        .on("HEAD /b.png", Reply::Length(max + 1));
+    let base = format!("http://127.0.0.1:{}", stub.start(None).await);
+    let fetcher = fetcher(config());
+    let begun = fetcher.fetch(&format!("{base}/a.png")).await;
+    assert_eq!(begun, Err(FetchError::Status { code: 404 }));
+    let refused = fetcher.fetch(&format!("{base}/b.png")).await;
+    assert_eq!(refused, Err(FetchError::TooLarge { max }));
 }
 
 #[tokio::test]
@@ -237,16 +253,19 @@ async fn a_server_that_is_too_slow_is_given_up() {
 
 #[tokio::test]
 async fn redirects_are_followed_up_to_the_limit() {
-    let mut stub = Stub::default().image("/5.png");
-    for hop in 0..5 {
+    let mut stub = Stub::default().image("/6.png");
+    for hop in 0..6 {
         for method in ["HEAD", "GET"] {
             let next = Reply::To(format!("/{}.png", hop + 1));
             stub = stub.on(&format!("{method} /{hop}.png"), next);
         }
     }
-    let url = format!("http://127.0.0.1:{}/0.png", stub.start(None).await);
+    let base = format!("http://127.0.0.1:{}", stub.start(None).await);
+    let url = format!("{base}/1.png");
     let image = fetcher(config()).fetch(&url).await.unwrap();
     assert_eq!(&*image.url, url, "the address that stands in the text");
+    let error = fetcher(config()).fetch(&format!("{base}/0.png")).await;
+    assert_eq!(error, Err(FetchError::TooManyRedirects { max: 5 }));
     let error = fetcher(config().with_max_redirects(4)).fetch(&url).await;
     assert_eq!(error, Err(FetchError::TooManyRedirects { max: 4 }));
 }
@@ -497,13 +516,13 @@ async fn a_silent_server_is_given_up_after_5_seconds_for_head_and_30_for_get() {
 
 #[tokio::test]
 async fn a_text_full_of_addresses_leads_to_a_bounded_number_of_requests() {
-    let stub = Stub::default().image("/a.png");
-    let base = format!("http://127.0.0.1:{}", stub.start(None).await);
-    let text: String = (0..50).map(|n| format!("{base}/{n}.png ")).collect();
-    let config = config()
-        .with_max_images(3)
-        .with_max_concurrent(1)
-        .with_head(false);
-    assert!(fetcher(config).prepare(&text).await.is_empty());
-    assert_eq!(stub.seen(), ["GET /0.png", "GET /1.png", "GET /2.png"]);
+    for (config, count) in [(config().with_max_images(3), 3), (config(), 10)] {
+        let stub = Stub::default().image("/a.png");
+        let base = format!("http://127.0.0.1:{}", stub.start(None).await);
+        let text: String = (0..50).map(|n| format!("{base}/{n}.png ")).collect();
+        let config = config.with_max_concurrent(1).with_head(false);
+        assert!(fetcher(config).prepare(&text).await.is_empty());
+        let asked: Vec<_> = (0..count).map(|n| format!("GET /{n}.png")).collect();
+        assert_eq!(stub.seen(), asked);
+    }
 }

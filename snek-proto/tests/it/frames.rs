@@ -55,7 +55,9 @@ const FRAMES: [&str; 7] = [
 #[test]
 fn every_request_of_the_specification_is_written_as_it_stands() {
     for text in REQUESTS {
-        assert_eq!(encoded(&client(text)), text);
+        let frame = client(text);
+        assert_eq!(encoded(&frame), text);
+        assert_eq!(frame.method, frame.call().unwrap().method());
     }
     insta::assert_debug_snapshot!(
         REQUESTS
@@ -191,6 +193,11 @@ fn events_are_written_in_the_specifications_form() {
         encoded(&Event::Unknown(other)),
         r#"{"event":"stars","data":[1]}"#
     );
+    for text in FRAMES.iter().skip(3).chain(&[r#"{"event":"stars"}"#]) {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        let event = server(text).into_event().unwrap().unwrap();
+        assert_eq!(value["event"], event.name());
+    }
 }
 
 #[test]

@@ -94,6 +94,28 @@ async fn every_method_of_the_specification_is_answered() {
 }
 
 #[tokio::test]
+async fn messages_sent_without_waiting_arrive_and_leave_no_call_open() {
+    let (url, _handle) = serve(backend(), ServerOptions::default()).await;
+    let (ann, mut events) = login(&url, "ann", "a").await;
+    let sent = ann.notify_message("general", "so far", Final::No).await;
+    sent.unwrap();
+    let whole = ("general", "so far so good", true);
+    let sent = ann.notify("send_message", &whole, &NoKwargs {}).await;
+    sent.unwrap();
+    for (text, is_final) in [("so far", false), ("so far so good", true)] {
+        let heard = loop {
+            let event = events.next().await.expect("an event");
+            if let LinkEvent::Event(ClientEvent::Message(message)) = event {
+                break message;
+            }
+        };
+        assert_eq!((&*heard.message, heard.is_final), (text, is_final));
+    }
+    let open = ann.link().command(|conn, _| conn.in_flight()).await;
+    assert_eq!(open, Ok(0));
+}
+
+#[tokio::test]
 async fn a_wrong_password_ends_the_client_with_the_servers_words() {
     let (url, _handle) = serve(backend(), ServerOptions::default()).await;
     let (client, _events) = client(&url, ClientConfig::new("ann", "wrong"));

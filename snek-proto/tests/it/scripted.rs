@@ -1,9 +1,9 @@
 //! A scripted server on an in-memory line: tests read its requests and decide about the answers.
 
 use futures_util::{SinkExt, StreamExt};
-use rpc_core::Outgoing;
 use rpc_core::net::Message;
 use rpc_core::net::mem::{self, MemTransport};
+use rpc_core::{CloseFrame, Outgoing};
 use serde_json::{Value, json};
 
 /// One accepted connection.
@@ -95,13 +95,19 @@ impl Line {
         let _ = self.transport.send(Outgoing::Text(text.into())).await;
     }
 
-    /// Answers the next request, which has to be this message, and returns its text.
+    /// Answers the next request, which has to be a complete message. Returns its channel and text.
     pub async fn posted(&mut self) -> (String, String) {
         let request = self.request().await;
         assert_eq!(request.method, "send_message", "{request:?}");
+        assert_eq!(request.args[2], true, "{request:?}");
         self.answer(&request, json!({})).await;
         let part = |index: usize| request.args[index].as_str().unwrap_or_default().to_owned();
         (part(0), part(1))
+    }
+
+    pub async fn close(&mut self, code: u16) {
+        let frame = CloseFrame::new(code, "");
+        let _ = self.transport.send(Outgoing::Close(frame)).await;
     }
 
     pub fn cut(self) {

@@ -7,6 +7,7 @@ use snek_proto::bot::BotConfig;
 use snek_proto::error::BotError;
 use snek_proto::llm::image::fetch::FetchConfig;
 use snek_proto::llm::toolloop::ToolLoopConfig;
+use snek_proto::net::ServerOptions;
 use snek_proto::stream::StreamConfig;
 use snek_proto::{client, limits, server};
 
@@ -62,6 +63,8 @@ fn the_numbers_of_the_specification_are_the_defaults() {
     let server = server::ServerConfig::default();
     assert_eq!(server.keep_alive, client.keep_alive);
     assert_eq!(server, server.clone().with_max_requests(100));
+    let options = ServerOptions::default();
+    assert_eq!(options.shutdown_timeout, seconds(5));
 
     let bot = BotConfig::new("bot", "password");
     assert_eq!(bot.max_handlers, 100);

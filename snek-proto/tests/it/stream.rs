@@ -142,6 +142,36 @@ async fn refused_partial_messages_do_not_cost_the_final_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_refused_partial_message_the_next_one_waits_a_second() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let deltas = pieces(&["a", "b", "c", "d"], Duration::from_millis(400));
+        pumped(cx.stream().pump(deltas).await);
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    let (request, _, _) = message(&mut line).await;
+    let before = tokio::time::Instant::now();
+    line.refuse(&request, "not now").await;
+    expect(&mut line, "abc", false).await;
+    assert_eq!(before.elapsed().as_millis(), 1_000);
+    expect(&mut line, "abcd", false).await;
+    expect(&mut line, "abcd", true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_stay_where_the_bot_or_the_stream_is_told_to_leave_them() {
+    let stream = StreamConfig::default().with_sanitize(false);
+    for config in [config().with_sanitize(false), config().with_stream(stream)] {
+        let mut bot = Acting::start(config, |cx| async move {
+            cx.stream().fail("ask snek").await?;
+            Ok(())
+        });
+        let mut line = bot.mentioned().await;
+        expect(&mut line, "ask snek", true).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn unanswered_partial_messages_do_not_hold_up_the_final_one_for_long() {
     let mut bot = Acting::start(config(), |cx| async move {
         pumped(cx.stream().pump(pieces(&["a", "b"], Duration::ZERO)).await);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use snek_proto::color::is_html_color;
+use snek_proto::error::BotError;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::acting::{Acting, config};
@@ -43,6 +44,24 @@ async fn an_indicator_comes_at_once_and_every_second_in_another_bright_colour() 
     assert!(colors.iter().all(|color| is_html_color(color)));
     let different: HashSet<_> = colors.iter().collect();
     assert!(different.len() > 5, "{colors:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_indicator_is_shown_once_in_the_colour_asked_for_or_in_a_bright_one() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        cx.set_typing(Some("#010203")).await?;
+        cx.set_typing(None).await?;
+        cx.set_typing(Some("red")).await
+    });
+    let mut line = bot.mentioned().await;
+    let colors = colors(&mut line, SECOND * 5).await;
+    assert_eq!((colors.len(), &*colors[0]), (2, "#010203"));
+    assert!(is_html_color(&colors[1]) && colors[1] != "#010203");
+    let errors = bot.errors();
+    assert!(
+        matches!(&errors[..], [BotError::ValidationError { what, .. }] if what == "color"),
+        "{errors:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

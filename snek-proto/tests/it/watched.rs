@@ -216,7 +216,11 @@ async fn a_watcher_sees_the_error_of_a_bot_that_has_failed() {
         State::Error
     );
     assert!(!run.is_finished());
-    assert!(run.await.unwrap().is_err());
+    let error = run.await.unwrap().unwrap_err();
+    assert!(
+        matches!(error, BotError::ConnectionError { attempts: 3, .. }),
+        "{error:?}"
+    );
     assert_eq!(display.state(), State::Error);
     assert!(states.changed().await.is_err(), "everything is released");
 }

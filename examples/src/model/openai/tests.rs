@@ -286,6 +286,9 @@ fn an_address_is_completed_to_that_of_the_interface() {
         let model = OpenAi::new(OpenAiConfig::new("toy").with_base_url(given)).unwrap();
         assert_eq!(model.url().as_str(), meant);
     }
+    let model = OpenAi::new(OpenAiConfig::new("toy")).unwrap();
+    let default = "https://api.openai.com/v1/chat/completions";
+    assert_eq!(model.url().as_str(), default);
     for (url, warned) in [
         ("http://127.0.0.1:1", false),
         ("http://[::1]:1", false),

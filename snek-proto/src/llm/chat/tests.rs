@@ -77,6 +77,9 @@ fn answers_are_read_leniently() {
     let read: ChatMessage =
         serde_json::from_str(r#"{"role":"developer","content":"x","tool_calls":null}"#).unwrap();
     assert_eq!(read, ChatMessage::system("x"));
+    let read: ChatMessage =
+        serde_json::from_str(r#"{"role":"tool","tool_call_id":7,"content":"x"}"#).unwrap();
+    assert_eq!(read, ChatMessage::tool("7", "x"));
 }
 
 #[test]

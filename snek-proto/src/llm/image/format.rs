@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn fetched_addresses_leave_the_text_and_others_stay() {
         let text = " a http://x/1.gif  b http://x/2.gif, ![](http://x/1.gif) ";
-        let message = to_openai(text, &[image("http://x/1.gif")]);
+        let message = ImageFormat::default().message(text, &[image("http://x/1.gif")]);
         let data = "data:image/gif;base64,R0lG".to_owned();
         let expected = [
             Block::Text("a   b http://x/2.gif, ![]()".into()),

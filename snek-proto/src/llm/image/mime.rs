@@ -7,7 +7,7 @@ const FALLBACK: &str = "image/png";
 
 /// Returns the image type from Python's `mimetypes`, including the non-strict ones.
 fn by_extension(extension: &str) -> Option<&'static str> {
-    const TABLE: [(&str, &str); 26] = [
+    const TABLE: [(&str, &str); 27] = [
         ("png", "image/png"),
         ("jpg", "image/jpeg"),
         ("jpeg", "image/jpeg"),
@@ -34,6 +34,7 @@ fn by_extension(extension: &str) -> Option<&'static str> {
         ("xwd", "image/x-xwindowdump"),
         ("pict", "image/pict"),
         ("pct", "image/pict"),
+        ("pic", "image/pict"),
     ];
     TABLE
         .iter()

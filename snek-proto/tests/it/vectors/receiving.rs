@@ -93,7 +93,11 @@ fn login(vector: &Vector) {
 
 fn event(vector: &Vector) {
     let name = vector.name();
-    let config = config().with_accept_new_message(!vector.is("strict"));
+    let config = if vector.is("strict") {
+        config().with_accept_new_message(false)
+    } else {
+        config()
+    };
     let mut hand = Hand::ready(config);
     hand.take(vector.str("text"));
     let events = hand.events();

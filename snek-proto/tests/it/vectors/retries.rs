@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rpc_core::CloseFrame;
 use rpc_core::net::mem;
 use serde_json::{Value, json};
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend};
@@ -105,6 +106,7 @@ async fn play(vector: Arc<Vector>) {
                 line.cut();
                 continue;
             }
+            "too large" => line.close(CloseFrame::TOO_BIG).await,
             "silent" => {}
             other => panic!("{other}"),
         }
