@@ -139,6 +139,16 @@ fn a_name_is_free_as_soon_as_its_connection_is_gone() {
 }
 
 #[test]
+fn a_hub_counts_a_description_in_characters() {
+    let mut test = Test::new(&[]);
+    for (number, faces, fits) in [(1, 1_024, true), (2, 1_025, false)] {
+        let registration = Registration::new(format!("c{number}"), "😀".repeat(faces));
+        let registered = test.hub.register(ConnId(number), &registration);
+        assert_eq!(registered.is_ok(), fits, "{faces}");
+    }
+}
+
+#[test]
 fn what_cannot_be_sent_to_anybody_is_refused_at_once() {
     let mut test = Test::new(&[]);
     assert_eq!(test.say(""), Err(HubError::Blank));
