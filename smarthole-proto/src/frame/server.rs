@@ -141,14 +141,16 @@ mod tests {
 
     #[test]
     fn a_confidence_that_is_no_number_is_left_out() {
-        let metadata = Metadata {
-            input_method: InputMethod::Voice,
-            confidence: Some(f64::NAN),
-            ..Metadata::default()
-        };
-        assert_eq!(
-            serde_json::to_string(&metadata).unwrap(),
-            r#"{"inputMethod":"voice","directRouted":false}"#
-        );
+        for confidence in [f64::NAN, f64::INFINITY] {
+            let metadata = Metadata {
+                input_method: InputMethod::Voice,
+                confidence: Some(confidence),
+                ..Metadata::default()
+            };
+            assert_eq!(
+                serde_json::to_string(&metadata).unwrap(),
+                r#"{"inputMethod":"voice","directRouted":false}"#
+            );
+        }
     }
 }

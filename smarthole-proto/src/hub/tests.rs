@@ -139,6 +139,16 @@ fn a_name_is_free_as_soon_as_its_connection_is_gone() {
 }
 
 #[test]
+fn a_hub_counts_a_description_in_characters() {
+    let mut test = Test::new(&[]);
+    for (number, faces, fits) in [(1, 1_024, true), (2, 1_025, false)] {
+        let registration = Registration::new(format!("c{number}"), "😀".repeat(faces));
+        let registered = test.hub.register(ConnId(number), &registration);
+        assert_eq!(registered.is_ok(), fits, "{faces}");
+    }
+}
+
+#[test]
 fn what_cannot_be_sent_to_anybody_is_refused_at_once() {
     let mut test = Test::new(&[]);
     assert_eq!(test.say(""), Err(HubError::Blank));
@@ -186,7 +196,7 @@ fn a_text_of_the_router_that_is_blank_or_too_large_is_replaced_by_the_users() {
     test.say("mine").unwrap();
     let large = "x".repeat(MAX_PAYLOAD);
     let choices = vec![
-        Choice::new("a").with_text(" ").with_reason(""),
+        Choice::new("a").with_text(" ").with_reason("\n"),
         Choice::new("b").with_text(large).with_reason("r"),
         Choice::new("c").with_text("yours").with_reason("r"),
     ];
@@ -238,6 +248,8 @@ fn confidence_is_told_for_voice_and_within_bounds_only() {
         (voice(Some(0.95)), "voice", Some(0.95)),
         (voice(Some(1.0)), "voice", Some(1.0)),
         (voice(Some(1.01)), "voice", None),
+        (voice(Some(0.0)), "voice", Some(0.0)),
+        (voice(Some(-0.01)), "voice", None),
         (voice(Some(f64::NAN)), "voice", None),
         (voice(None), "voice", None),
         (typed, "text", None),
@@ -468,6 +480,62 @@ fn a_hundred_deliveries_are_remembered_unless_it_is_told_otherwise() {
         test.answer(1, &id, Answer::Ack);
     }
     assert_eq!(test.hub.history().count(), 100);
+    // A timeout takes the place of the oldest one, too.
+    test.send(&["a"]);
+    test.wait(Duration::from_secs(30));
+    assert_eq!(test.hub.history().count(), 100);
+    let last = test.hub.history().last().unwrap();
+    assert_eq!(*last.outcome, Outcome::TimedOut);
+}
+
+#[test]
+fn a_title_that_is_absent_or_empty_is_the_name_of_the_client() {
+    let mut test = Test::new(&["notes"]);
+    let id = test.send(&["notes"]);
+    let untitled = Notification::new("x");
+    for (shown, expected) in [
+        (untitled.clone(), "notes"),
+        (untitled.clone().with_title(""), "notes"),
+        (untitled.with_title("Saved"), "Saved"),
+    ] {
+        let events = test.answer(1, &id, Answer::Notification(shown));
+        let HubEvent::Notification { title, .. } = &events[0] else {
+            panic!("{events:?}");
+        };
+        assert_eq!(title, expected);
+    }
+}
+
+#[test]
+fn of_names_that_differ_in_case_the_exact_one_gets_the_text_and_else_the_first() {
+    let mut test = Test::new(&["nOTES", "NOTES", "notes"]);
+    for (text, conn) in [("notes: x", 3_u64), ("NOTES, x", 2), ("Notes: x", 1)] {
+        test.say(text).unwrap();
+        let to: Vec<_> = test.frames().iter().map(|(conn, _)| *conn).collect();
+        assert_eq!(to, [conn], "{text}");
+    }
+}
+
+#[test]
+fn a_routing_limit_of_zero_counts_as_one() {
+    let config = HubConfig::default().with_routing_limit(0);
+    let mut test = Test::with(config, &["a", "b"]);
+    let id = test.send(&["a"]);
+    let events = test.answer(1, &id, reject("no"));
+    assert!(
+        matches!(
+            &events[..],
+            [
+                HubEvent::Rejected { .. },
+                HubEvent::Unroutable {
+                    why: Unroutable::Exhausted,
+                    ..
+                },
+                HubEvent::Settled { .. },
+            ]
+        ),
+        "{events:?}"
+    );
 }
 
 #[test]

@@ -490,6 +490,22 @@ fn a_client_above_the_rate_limit_is_disconnected() {
 }
 
 #[test]
+fn by_default_5_000_frames_may_come_at_once_and_one_more_each_millisecond() {
+    let mut played = Played::ready(ServerConfig::default());
+    // The registration was the first one.
+    for _ in 1..5_000 {
+        played.take(ACK);
+        played.events();
+    }
+    played.wait(Duration::from_millis(1));
+    played.take(ACK);
+    assert!(!played.conn.is_closed());
+    played.take(ACK);
+    let closed = ServerEvent::Closed(CloseReason::RateLimited);
+    assert_eq!(played.events(), [ack("msg-1"), closed]);
+}
+
+#[test]
 fn a_shutdown_is_told_behind_what_is_queued() {
     let mut played = Played::ready(ServerConfig::default());
     played.conn.send("last".into()).unwrap();

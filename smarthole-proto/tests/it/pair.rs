@@ -1,13 +1,14 @@
 //! Clients, connections and the hub together, under virtual time.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rpc_core::CloseReason;
 use rpc_core::testing::Side;
-use smarthole_proto::client::ClientEvent;
+use smarthole_proto::client::{ClientConfig, ClientEvent};
 use smarthole_proto::error::ErrorCode;
-use smarthole_proto::frame::{Notification, Priority};
-use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Outcome, Unroutable};
+use smarthole_proto::frame::{InputMethod, Notification, Priority, Registration};
+use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Input, Outcome, Unroutable};
+use smarthole_proto::router::{Candidate, RouteRequest};
 
 use crate::house::{House, config};
 
@@ -93,6 +94,30 @@ fn a_rejection_reaches_the_router_with_its_reason() {
         ("lights".to_owned(), Outcome::Acked),
     ];
     assert_eq!(outcomes(&house.events()), expected);
+}
+
+#[test]
+fn the_router_is_told_what_a_client_can_do_and_how_the_text_was_entered() {
+    let mut house = House::new();
+    let registration = Registration::new("notes", "I keep notes.")
+        .with_version("1.0.0")
+        .with_capability("tasks")
+        .with_capability("reminders");
+    house.open(ClientConfig::new(registration).unwrap());
+    let notes = Candidate::new("notes", "I keep notes.")
+        .with_capability("tasks")
+        .with_capability("reminders");
+    // A confidence above 1 is none.
+    for (confidence, told) in [(0.5, Some(0.5)), (1.5, None)] {
+        let input = Input::voice("buy milk", Some(confidence));
+        let wall = SystemTime::UNIX_EPOCH;
+        house.hub.submit(input, house.now, wall).unwrap();
+        house.settle();
+        let expected = RouteRequest::new("buy milk")
+            .with_input_method(InputMethod::Voice, told)
+            .with_candidates([notes.clone()]);
+        assert_eq!(house.question().request, expected);
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HubError, HubEvent, Ignored, Input, Outcome, Unroutable};
 use smarthole_proto::limits::{DEFAULT_PORT, DEFAULT_URL, MAX_PAYLOAD};
 use smarthole_proto::net::{Server, ServerOptions, dialer, http_config};
+use smarthole_proto::timestamp;
 
 use crate::harness::{Obedient, Running, start, until};
 use crate::played::config;
@@ -86,7 +87,10 @@ async fn a_message_is_acknowledged_and_its_notification_shown() {
     assert_eq!(message["text"], "buy milk");
     let metadata = json!({"inputMethod": "voice", "directRouted": false, "confidence": 0.95, "routingReason": "as told"});
     assert_eq!(message["metadata"], metadata);
-    assert!(message["timestamp"].as_str().unwrap().ends_with('Z'));
+    let said = message["timestamp"].as_str().unwrap();
+    assert!(said.ends_with('Z'), "{said}");
+    let age = timestamp::parse(said).unwrap().elapsed().unwrap();
+    assert!(age < Duration::from_secs(60), "{age:?}");
     notes.say(&ack(&id)).await;
     let settled = asked.await.unwrap().unwrap();
     assert_eq!(settled.message.as_str(), id);

@@ -219,6 +219,24 @@ async fn what_nobody_answers_before_the_end_is_reported() {
 }
 
 #[tokio::test]
+async fn a_shutdown_waits_a_second_for_a_client_that_says_nothing() {
+    let server = open().await;
+    let mut silent = Wire::client(server.address, "silent").await;
+    server.runtime.submit(Input::text("a")).unwrap();
+    silent.id().await;
+    // From here on the clock moves only while everything waits for it.
+    tokio::time::pause();
+    let start = tokio::time::Instant::now();
+    let report = server.handle.drain(Duration::from_secs(5)).await;
+    assert_eq!((report.finished, report.aborted), (1, 0));
+    let taken = start.elapsed();
+    assert!((1_000..1_100).contains(&taken.as_millis()), "{taken:?}");
+    tokio::time::resume();
+    let close = Frame::Close(1001, "Server shutting down".to_owned());
+    assert_eq!(silent.next().await, close);
+}
+
+#[tokio::test]
 async fn a_listener_that_is_slow_loses_the_oldest_events_and_is_told_how_many() {
     let server = open().await;
     let mut slow = server

@@ -12,6 +12,7 @@ fn the_numbers_of_the_specification_are_these() {
         (limits::MAX_PAYLOAD, 1_048_576),
         (limits::MAX_NAME, 64),
         (limits::MAX_DESCRIPTION, 1_024),
+        (limits::MAX_REASON, 4_096),
         (limits::MAX_CONNECTIONS, 100),
         (limits::HISTORY, 100),
     ] {
@@ -23,6 +24,8 @@ fn the_numbers_of_the_specification_are_these() {
         (limits::PING_INTERVAL, 30_000),
         (limits::PONG_TIMEOUT, 10_000),
         (limits::RESPONSE_TIMEOUT, 30_000),
+        (limits::REGISTRATION_TIMEOUT, 10_000),
+        (limits::ROUTER_TIMEOUT, 30_000),
         (limits::BASE_DELAY, 1_000),
         (limits::MAX_DELAY, 30_000),
         (limits::SHUTDOWN_TIMEOUT, 1_000),

@@ -18,10 +18,10 @@ use crate::server::ServerConfig;
 /// Returns the default for everything before and beside the upgrade. Any path upgrades, for at most
 /// 100 clients at once; a further one gets 503.
 ///
-/// Serves peers at 127.0.0.1 and `::1` only, and only if the `Host` is a name of this machine.
-/// Refuses web pages: a request passes without an `Origin`, or with that of the Obsidian client.
-/// Allow more with [`Guards::with_allowed_origin`]. Selects the first subprotocol that a client
-/// offers, as the known server does.
+/// Serves peers at 127.0.0.1, `::1` and `::ffff:127.0.0.1` only, and only if the `Host` is a name
+/// of this machine. Refuses web pages: a request is accepted without an `Origin`, or with that of
+/// the Obsidian client. Allow more with [`Guards::with_allowed_origin`]. Selects the first
+/// subprotocol that a client offers, as the known server does.
 #[must_use]
 pub fn http_config() -> HttpConfig {
     let guards = Guards::default()
