@@ -132,9 +132,11 @@ fn help_shows_examples_and_exit_codes() {
         ),
         (
             &["serve", "--help"],
-            &["--listen", "--workspace", "--commands", "--model"],
+            &["--workspace", "--commands", "--model"],
         ),
+        (&["serve", "--help"], &["--listen", "127.0.0.1:6767]"]),
         (&["run", "--help"], &["<PROMPT>", "--json", "--sse"]),
+        (&["run", "--help"], &["--url", "http://127.0.0.1:6767]"]),
         (&["chat", "--help"], &["--history", "--url"]),
     ] {
         let mut command = daemon(args);
