@@ -370,6 +370,7 @@ fn requests_are_strict_unless_told_otherwise() {
         format!("{text} more"),
         r#"{"id":"rpc_b","type":"chat.start","payload":{"request":{"history":[]}}}"#.to_owned(),
         r#"{"id":"rpc_b","type":"nope"}"#.to_owned(),
+        start("b").replace("chat.start", "chat.begin"),
     ] {
         let answers = played.answer(&bad);
         assert!(answers[0].ends_with("refused"), "{answers:?}");

@@ -204,6 +204,12 @@ async fn every_endpoint_but_health_wants_the_key() {
             assert_eq!(status, allowed, "{line}");
         }
     }
+    let (status, ..) = parts(
+        &server
+            .ask(&request("POST /v1/admin/shutdown", "", ""))
+            .await,
+    );
+    assert_eq!(status, 401);
     // An upgrade is refused in the same words.
     let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
          sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";

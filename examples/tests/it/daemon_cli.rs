@@ -132,11 +132,9 @@ fn help_shows_examples_and_exit_codes() {
         ),
         (
             &["serve", "--help"],
-            &["--workspace", "--commands", "--model"],
+            &["--listen", "--workspace", "--commands", "--model"],
         ),
-        (&["serve", "--help"], &["--listen", "127.0.0.1:6767]"]),
         (&["run", "--help"], &["<PROMPT>", "--json", "--sse"]),
-        (&["run", "--help"], &["--url", "http://127.0.0.1:6767]"]),
         (&["chat", "--help"], &["--history", "--url"]),
     ] {
         let mut command = daemon(args);
@@ -147,6 +145,20 @@ fn help_shows_examples_and_exit_codes() {
             assert!(out.contains(expected), "no {expected:?} in\n{out}");
         }
         assert!(!out.contains("red-handed"), "no secret of the environment");
+    }
+}
+
+#[test]
+fn a_server_and_its_clients_agree_on_port_6767() {
+    for (command, default) in [
+        ("serve", "127.0.0.1:6767]"),
+        ("run", "http://127.0.0.1:6767]"),
+        ("chat", "http://127.0.0.1:6767]"),
+        ("status", "http://127.0.0.1:6767]"),
+    ] {
+        let (code, out, _) = outcome(daemon(&[command, "--help"]));
+        assert_eq!(code, Some(0));
+        assert!(out.contains(default), "no {default:?} in\n{out}");
     }
 }
 

@@ -182,6 +182,18 @@ fn chats_that_hold_too_many_bytes_are_refused_unless_there_is_only_one() {
 }
 
 #[test]
+fn an_aborted_chat_that_waited_makes_room_for_another() {
+    let limits = defaults().with_max_event_bytes(2 * start("a").len());
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    played.start(&["a", "b"]);
+    assert_eq!(played.conn.waiting(), 1);
+    assert_eq!(played.answer(&start("c")), ["c refused"]);
+    played.take(&abort("x", "b"));
+    played.sent();
+    assert_eq!(played.answer(&start("c")), ["c accepted", "c queued 1"]);
+}
+
+#[test]
 fn nothing_is_read_while_too_many_answers_are_owed() {
     let mut played = Played::new();
     for _ in 0..MAX_UNANSWERED {

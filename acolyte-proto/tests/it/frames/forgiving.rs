@@ -40,6 +40,11 @@ fn an_answer_that_ends_a_chat_is_read_whatever_it_can_do_without() {
         ),
         (r#""error":"boom""#, "boom"),
         (r#""error":{"message":"boom"}"#, "boom"),
+        (r#""errorMessage":"boom","error":"other""#, "boom"),
+        (
+            r#""errorMessage":"boom","error":{"message":"other"}"#,
+            "boom",
+        ),
         (r#""errorMessage":null"#, "unknown error"),
         (r#""payload":{"errorMessage":"boom"}"#, "unknown error"),
     ] {
