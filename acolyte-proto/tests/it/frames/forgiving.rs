@@ -178,6 +178,14 @@ fn what_a_client_can_live_with_is_accepted() {
             Answer::Event(Event::Usage(Usage::new(1, 0))),
         ),
         (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"usage"}}"#,
+            Answer::Event(Event::Usage(Usage::new(0, 0))),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-call","toolCallId":7,"toolName":"t"}}"#,
+            Answer::Event(Event::ToolCall(ToolCall::new("7", "t", Json::EMPTY_OBJECT))),
+        ),
+        (
             r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-call","toolCallId":"c","toolName":"t","args":null}}"#,
             Answer::Event(Event::ToolCall(ToolCall::new(
                 "c",
