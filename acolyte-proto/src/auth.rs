@@ -363,7 +363,12 @@ mod tests {
         for wrong in ["bearer k", "Bearer  k", "Bearer", "Bearer ", "k", "Basic k"] {
             assert!(!header(wrong), "{wrong:?}");
         }
-        for right in ["bearer.k", "acolyte.v1,bearer.k", "bearer.x , bearer.k"] {
+        for right in [
+            "bearer.k",
+            "acolyte.v1,bearer.k",
+            "bearer.x , bearer.k",
+            "bearer.k, bearer.x",
+        ] {
             assert!(protocols(right), "{right:?}");
         }
         for wrong in ["", "Bearer.k", "bearer.", "bearer.kk", "k", "acolyte.v1"] {

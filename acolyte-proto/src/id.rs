@@ -221,10 +221,11 @@ mod tests {
             "rpc_0",
             "rpc_unknown",
             &format!("rpc_{}", "z".repeat(500)),
+            &format!("rpc_{}", "z".repeat(1_020)),
         ] {
             assert_eq!(RpcId::parse(text).unwrap().as_str(), text);
         }
-        let long = format!("rpc_{}", "a".repeat(MAX_ID_BYTES - 3));
+        let long = format!("rpc_{}", "a".repeat(1_021));
         for text in [
             "", "rpc_", "rpc", "rpc_A", "rpc_a-b", "rpc_a_b", "task_a", " rpc_a", "rpc_é", &long,
         ] {

@@ -1,4 +1,4 @@
-//! [`ToolCalls`]: which calls of tools a chat has seen, so that what belongs to none is noticed.
+//! [`ToolCalls`]: the tool calls that a chat has seen, to find outputs and results without a call.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -7,21 +7,21 @@ use rpc_core::Str;
 
 use crate::event::Event;
 
-/// So many calls of tools are remembered per chat; known servers allow 300. After more than that,
-/// what belongs to no call is not noticed any more.
+/// The number of calls that a chat remembers; known servers allow 300 calls. After that many, an
+/// output or result without its call is not noticed.
 const REMEMBERED_CALLS: usize = 4_096;
 
-/// Why a step is refused that belongs to no call.
+/// The reason for refusing a step that belongs to no call.
 pub(crate) const STRAY: &str = "a tool's output or result comes without its call";
 
-/// The calls of tools that a chat has seen, by a hash: a clash hides a stray at worst.
+/// The tool calls that a chat has seen, as hashes: at worst, a collision hides a missing call.
 #[derive(Debug, Default)]
 pub(crate) struct ToolCalls {
     seen: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
 }
 
 impl ToolCalls {
-    /// The id of a call that this event refers to and that has not been told before.
+    /// Returns the id of the call that this event refers to, if the chat has not seen that call.
     pub(crate) fn stray<'e>(&self, event: &'e Event) -> Option<&'e Str> {
         let id = match event {
             Event::ToolOutput(output) => &output.id,
@@ -32,7 +32,7 @@ impl ToolCalls {
         (!known).then_some(id)
     }
 
-    /// Takes note of an event that was told: later ones may refer to its call.
+    /// Remembers the call of an event: later events may refer to it.
     pub(crate) fn note(&mut self, event: &Event) {
         if let Event::ToolCall(call) = event
             && self.seen.len() < REMEMBERED_CALLS
@@ -44,4 +44,24 @@ impl ToolCalls {
 
 fn hash(id: &str) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use rpc_core::Json;
+
+    use super::*;
+    use crate::event::{ToolCall, ToolResult};
+
+    #[test]
+    fn after_4096_calls_a_missing_call_is_not_noticed() {
+        let mut calls = ToolCalls::default();
+        let stray = Event::ToolResult(ToolResult::ok("none", "t"));
+        for number in 0..4_096 {
+            assert!(calls.stray(&stray).is_some(), "{number}");
+            let call = ToolCall::new(number.to_string(), "t", Json::EMPTY_OBJECT);
+            calls.note(&Event::ToolCall(call));
+        }
+        assert!(calls.stray(&stray).is_none());
+    }
 }

@@ -346,7 +346,8 @@ mod tests {
         ] {
             let now = Instant::now();
             let mut chat = StreamChat::new(&ClientConfig::new(), now);
-            chat.handle_head(status, false, now);
+            // A status that is not 200 is a refusal, even of the type of a stream.
+            chat.handle_head(status, status != 200, now);
             chat.handle_end(None);
             assert_eq!(only(&mut chat).may_have_run(), may_have_run, "{status}");
         }

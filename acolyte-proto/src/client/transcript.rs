@@ -345,6 +345,25 @@ mod tests {
     }
 
     #[test]
+    fn an_output_is_unseen_if_the_server_says_so_or_if_nothing_was_streamed() {
+        for (said, output, streamed, unseen) in [
+            ("", "o", Some(true), None),
+            ("o", "o", Some(false), Some("o")),
+            ("o", "o", None, None),
+            ("", "o", None, Some("o")),
+            ("", "", Some(false), None),
+        ] {
+            let mut transcript = after([Event::text(said)]);
+            assert_eq!(transcript.unseen_output(), None);
+            let mut reply = Reply::new(output, "m");
+            reply.output_streamed = streamed;
+            let outcome = Outcome::Done(Box::new(reply));
+            transcript.apply(&ChatUpdate::Ended(outcome));
+            assert_eq!(transcript.unseen_output(), unseen, "{said:?} {streamed:?}");
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_left_out_and_said_so() {
         let mut transcript = Transcript::new().with_max_bytes(4);
         for text in ["abc", "def", "g"] {

@@ -22,7 +22,7 @@ pub(super) struct Chat {
     pub(super) request: Option<Box<ChatRequest>>,
     /// The size of its frame.
     pub(super) bytes: usize,
-    /// What its tools put out has to belong to one of these.
+    /// The calls that outputs and results of tools must refer to.
     pub(super) tools: ToolCalls,
 }
 

@@ -20,11 +20,12 @@ impl ServerConn {
     /// [configured](super::ServerConfig::with_checklist) name.
     ///
     /// # Errors
-    /// [`Refused::UnknownId`] if the chat does not run or was aborted, [`Refused::Invalid`] for the
-    /// event `error`, which ends chats over HTTP only ([`fail`](Self::fail) does it here), and for the
-    /// output or result of a tool without its call before it, [`Refused::QueueFull`] (retry after [`Writable`](super::ServerEvent::Writable); of the room
-    /// for frames that wait, steps get a quarter), [`Refused::TooLarge`], [`Refused::Encode`],
-    /// [`Refused::Closed`]. Nothing is sent then.
+    /// [`Refused::UnknownId`] if the chat does not run or was aborted; [`Refused::Invalid`] for the
+    /// event `error`, which ends chats over HTTP only ([`fail`](Self::fail) does it here), and for
+    /// the output or result of a tool that was not called before; [`Refused::QueueFull`] if steps
+    /// fill their part of the outbox, at most a quarter (retry after
+    /// [`Writable`](super::ServerEvent::Writable));
+    /// [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`]. Nothing is sent then.
     pub fn event(&mut self, id: &RpcId, event: &Event) -> Result<(), Refused> {
         if matches!(event, Event::Error(_)) {
             return Err(invalid("`error` is no step of a chat on a WebSocket"));

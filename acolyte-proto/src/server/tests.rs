@@ -274,7 +274,7 @@ fn work_that_does_not_stop_in_time_is_given_up_and_the_next_chat_starts() {
     played.take(&abort("x", "a"));
     assert_eq!(played.states(), [TaskState::Cancelled]);
     played.sent();
-    played.wait(ABORT_GRACE - Duration::from_millis(1));
+    played.wait(Duration::from_millis(249));
     assert!(played.sent().is_empty());
     played.wait(Duration::from_millis(1));
     assert_eq!(played.short(), ["b started"]);
@@ -370,6 +370,7 @@ fn requests_are_strict_unless_told_otherwise() {
         format!("{text} more"),
         r#"{"id":"rpc_b","type":"chat.start","payload":{"request":{"history":[]}}}"#.to_owned(),
         r#"{"id":"rpc_b","type":"nope"}"#.to_owned(),
+        start("b").replace("chat.start", "chat.begin"),
     ] {
         let answers = played.answer(&bad);
         assert!(answers[0].ends_with("refused"), "{answers:?}");
@@ -468,7 +469,18 @@ fn an_error_is_told_with_all_that_known_servers_tell() {
     let frame: Value = serde_json::from_str(&played.sent()[0]).unwrap();
     assert_eq!(frame["errorMessage"], "no");
     assert_eq!(frame["errorCode"], "E_X");
-    assert_eq!(frame["error"]["code"], "E_X");
+    let detail = json!({"code": "E_X", "category": "other", "kind": "unknown", "source": "server"});
+    assert_eq!(frame["error"], detail);
     let id = frame["errorId"].as_str().unwrap();
     assert!(ErrorId::parse(id).is_ok(), "{id}");
+    // What the application says stays as it is.
+    played.start(&["b"]);
+    let error = ChatError::new("no")
+        .with_id(ErrorId::random(1))
+        .with_detail(ErrorDetail::new().with_kind("timeout"));
+    played.conn.fail(&rpc("b"), &error).unwrap();
+    let frame: Value = serde_json::from_str(&played.sent()[0]).unwrap();
+    assert_eq!(frame["errorId"], "err_10000000");
+    assert_eq!(frame["errorCode"], "E_UNKNOWN");
+    assert_eq!(frame["error"], json!({"kind": "timeout"}));
 }

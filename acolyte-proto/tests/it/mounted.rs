@@ -164,17 +164,22 @@ async fn the_next_chat_starts_when_the_grace_of_an_aborted_one_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_tasks_are_remembered_unless_it_is_told_otherwise() {
-    let (client, _service) = in_memory(ServerOptions::default());
-    client.ready().await.unwrap();
-    let mut ids = Vec::new();
-    for _ in 0..1_001 {
-        let mut chat = client.start_chat(ask("hello")).await;
-        assert!(matches!(chat.finish().await, Outcome::Done(_)));
-        ids.push(chat.task_id().unwrap().clone());
+    for (options, kept) in [
+        (ServerOptions::default(), 1_000),
+        (ServerOptions::default().with_max_tasks(2), 2),
+    ] {
+        let (client, _service) = in_memory(options);
+        client.ready().await.unwrap();
+        let mut ids = Vec::new();
+        for _ in 0..=kept {
+            let mut chat = client.start_chat(ask("hello")).await;
+            assert!(matches!(chat.finish().await, Outcome::Done(_)));
+            ids.push(chat.task_id().unwrap().clone());
+        }
+        let known = async |id| client.task_status(id).await.unwrap().is_some();
+        assert!(!known(&ids[0]).await);
+        assert!(known(&ids[1]).await && known(&ids[kept]).await);
     }
-    let known = async |id| client.task_status(id).await.unwrap().is_some();
-    assert!(!known(&ids[0]).await);
-    assert!(known(&ids[1]).await && known(&ids[1_000]).await);
 }
 
 #[tokio::test(start_paused = true)]

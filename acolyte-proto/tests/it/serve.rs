@@ -88,6 +88,17 @@ async fn the_status_counts_over_all_connections() {
 }
 
 #[tokio::test]
+async fn a_message_of_16_mib_is_read() {
+    let server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    let mut ask = json!({"id": "rpc_s", "type": "status.get", "more": ""});
+    let pad = 16 * 1024 * 1024 - ask.to_string().len();
+    ask["more"] = json!("x".repeat(pad));
+    peer.say(&ask).await;
+    assert_eq!(peer.short().await, "s status.result");
+}
+
+#[tokio::test]
 async fn chats_run_one_after_the_other_and_positions_are_told() {
     let server = serve(ServerOptions::default()).await;
     let mut peer = server.client().await;

@@ -204,6 +204,12 @@ async fn every_endpoint_but_health_wants_the_key() {
             assert_eq!(status, allowed, "{line}");
         }
     }
+    let (status, ..) = parts(
+        &server
+            .ask(&request("POST /v1/admin/shutdown", "", ""))
+            .await,
+    );
+    assert_eq!(status, 401);
     // An upgrade is refused in the same words.
     let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
          sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
@@ -304,4 +310,8 @@ async fn a_body_over_16_mib_is_refused() {
     let head = format!("{line} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 16777217\r\n\r\n");
     let answer = server.ask(&head).await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    let mut body = json!({"message": "hello", "history": [], "model": "m"}).to_string();
+    body.push_str(&" ".repeat(16 * 1024 * 1024 - body.len()));
+    let (status, ..) = parts(&server.ask(&request(line, "", &body)).await);
+    assert_eq!(status, 200);
 }

@@ -26,6 +26,8 @@ use tokio::time::timeout;
 /// More than any queue on the way holds.
 const MANY: usize = 80_000;
 const SOON: Duration = Duration::from_millis(300);
+/// Almost the largest message.
+const LARGE: usize = 15 * 1024 * 1024;
 
 /// Does what the message says.
 struct Scripted {
@@ -95,6 +97,7 @@ impl Agent for Scripted {
                 reply.error = Some("the model failed".into());
                 Ok(reply)
             }
+            "large" => Ok(Reply::new("x".repeat(LARGE), "m")),
             "fail" => Err(ChatError::new("no").with_code("E_X")),
             "wait" => {
                 let _ = run.text("waiting").await;
@@ -250,6 +253,17 @@ async fn a_long_chat_that_is_read_late_loses_nothing() {
         }
         assert_eq!(next, MANY);
         assert!(chat.outcome().unwrap().is_done());
+    }
+}
+
+#[tokio::test]
+async fn a_reply_of_15_mib_comes_over_both() {
+    let served = served().await;
+    for mut chat in served.both("large").await {
+        let outcome = timeout(Duration::from_secs(20), chat.finish()).await;
+        let outcome = outcome.unwrap();
+        let output = outcome.reply().map(|reply| reply.output.len());
+        assert_eq!(output, Some(LARGE), "{:?}", outcome.delivery());
     }
 }
 

@@ -149,6 +149,20 @@ fn help_shows_examples_and_exit_codes() {
 }
 
 #[test]
+fn a_server_and_its_clients_agree_on_port_6767() {
+    for (command, default) in [
+        ("serve", "127.0.0.1:6767]"),
+        ("run", "http://127.0.0.1:6767]"),
+        ("chat", "http://127.0.0.1:6767]"),
+        ("status", "http://127.0.0.1:6767]"),
+    ] {
+        let (code, out, _) = outcome(daemon(&[command, "--help"]));
+        assert_eq!(code, Some(0));
+        assert!(out.contains(default), "no {default:?} in\n{out}");
+    }
+}
+
+#[test]
 fn every_mistake_says_what_to_do() {
     for (args, expected) in [
         (&[][..], "Usage"),

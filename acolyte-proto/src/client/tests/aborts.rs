@@ -110,6 +110,21 @@ fn a_chat_that_the_server_does_not_know_ends_soon() {
 }
 
 #[test]
+fn a_chat_that_goes_on_after_a_vain_abort_has_its_own_time_again() {
+    let (mut played, chat, abort) = started();
+    answer(&mut played, abort, chat, false);
+    played.event(chat, &json!({"type": "text-delta", "text": "still here"}));
+    assert_eq!(played.events().len(), 2);
+    played.wait(179 * SECOND);
+    assert_eq!(played.events(), []);
+    played.wait(SECOND);
+    assert!(matches!(
+        ended(played.updates().last()),
+        Outcome::TimedOut { .. }
+    ));
+}
+
+#[test]
 fn an_abort_without_an_answer_ends_the_chat_too() {
     let (mut played, chat, _) = started();
     assert!(played.conn.set_idle_timeout(chat, None, played.now));

@@ -42,14 +42,25 @@ fn an_interactive_chat_waits_for_ever() {
 #[test]
 fn questions_wait_ten_seconds() {
     let mut played = Played::new();
-    let id = played.conn.status(played.now).unwrap();
+    let task_id = TaskId::parse("task_a").unwrap();
+    let status = played.conn.status(played.now).unwrap();
+    let task = played.conn.task_status(&task_id, played.now).unwrap();
     played.wait(9 * SECOND);
     assert_eq!(played.events(), []);
     played.wait(SECOND);
-    let result = Err(CallError::TimedOut {
+    let timed_out: CallError<RpcError> = CallError::TimedOut {
         delivery: Delivery::Unknown,
-    });
-    assert_eq!(played.events(), [ClientEvent::Status { id, result }]);
+    };
+    let events = played.events();
+    assert_eq!(events.len(), 2);
+    assert!(events.contains(&ClientEvent::Status {
+        id: status,
+        result: Err(timed_out.clone()),
+    }));
+    assert!(events.contains(&ClientEvent::TaskStatus {
+        id: task,
+        result: Err(timed_out),
+    }));
 }
 
 #[test]

@@ -27,9 +27,8 @@ pub enum EmitError {
     /// The chat sends no more. Stop working.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The event cannot be sent: it is `error`, which only the end of a chat is, the output or
-    /// result of a tool without its call before it, or no JSON. The same event would be refused
-    /// again.
+    /// The event cannot be sent: it is `error`, which ends a chat; it is the output or result of a
+    /// tool that was not called before; or it is not JSON. The same event would be refused again.
     #[error("the event cannot be sent: {why}")]
     Invalid {
         /// What is wrong with it.
@@ -63,7 +62,7 @@ pub(super) enum Output {
     /// Into the body of an HTTP answer.
     Body {
         queue: Arc<ResponseQueue>,
-        /// What tools put out has to belong to one of these.
+        /// The calls that outputs and results of tools must refer to.
         tools: Mutex<ToolCalls>,
     },
 }

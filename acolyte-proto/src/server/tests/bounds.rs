@@ -115,13 +115,36 @@ fn a_close_ends_every_chat_before_it() {
 }
 
 #[test]
+fn a_close_does_not_end_an_aborted_chat_again() {
+    let mut played = Played::new();
+    played.start(&["a", "b"]);
+    played.take(&abort("x", "a"));
+    played.sent();
+    assert_eq!(played.states(), [TaskState::Cancelled]);
+    played.conn.close(played.now);
+    let sent = played.sent();
+    assert_eq!(short(&sent[0]), "b error E_UNKNOWN");
+    assert_eq!(sent[1..], ["close 1000 "]);
+    assert_eq!(played.states(), [TaskState::Cancelled]);
+}
+
+#[test]
 fn a_server_that_ends_lets_the_running_chat_end_and_takes_no_other() {
     let mut played = Played::new();
     played.start(&["a", "b"]);
     played.conn.stop_taking();
     assert_eq!(played.short(), ["b error E_UNKNOWN"]);
     assert_eq!(played.states(), [TaskState::Cancelled]);
-    assert_eq!(played.answer(&start("c")), ["c refused"]);
+    played.take(&start("c"));
+    // An id in use is refused as before.
+    played.take(&start("a"));
+    assert_eq!(
+        played.sent(),
+        [
+            r#"{"id":"rpc_c","type":"error","error":"The server is shutting down."}"#,
+            r#"{"id":"rpc_a","type":"error","error":"Chat request already running for id: rpc_a"}"#,
+        ]
+    );
     played.conn.done(&rpc("a"), &reply()).unwrap();
     assert_eq!(played.short(), ["a done"]);
     assert_eq!(played.conn.in_flight(), 0);
@@ -156,6 +179,18 @@ fn chats_that_hold_too_many_bytes_are_refused_unless_there_is_only_one() {
     played.conn.done(&id, &reply()).unwrap();
     played.sent();
     assert_eq!(played.answer(&start("b")), ["b accepted", "b started"]);
+}
+
+#[test]
+fn an_aborted_chat_that_waited_makes_room_for_another() {
+    let limits = defaults().with_max_event_bytes(2 * start("a").len());
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    played.start(&["a", "b"]);
+    assert_eq!(played.conn.waiting(), 1);
+    assert_eq!(played.answer(&start("c")), ["c refused"]);
+    played.take(&abort("x", "b"));
+    played.sent();
+    assert_eq!(played.answer(&start("c")), ["c accepted", "c queued 1"]);
 }
 
 #[test]

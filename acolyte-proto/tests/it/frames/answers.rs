@@ -318,6 +318,18 @@ fn open_objects_keep_members_that_are_not_known() {
 }
 
 #[test]
+fn a_server_is_well_unless_it_says_otherwise() {
+    for (text, ok) in [
+        ("{}", true),
+        (r#"{"ok":null}"#, true),
+        (r#"{"ok":false}"#, false),
+    ] {
+        let status = Status::decode(text, &limits::defaults()).unwrap();
+        assert_eq!(status.ok, ok, "{text}");
+    }
+}
+
+#[test]
 fn capabilities_are_words_between_commas() {
     let mut status = Status::new("m", "s");
     let words: Vec<_> = status.capability_words().collect();

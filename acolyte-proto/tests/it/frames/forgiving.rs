@@ -1,8 +1,10 @@
 //! Answers are read forgivingly, so that nobody waits for ever.
 
-use acolyte_proto::error::RefusalKind;
-use acolyte_proto::event::{Event, Part, ToolCall, ToolOutput, ToolResult, Usage};
-use acolyte_proto::frame::{Answer, Extra, ServerFrame};
+use acolyte_proto::error::{ErrorDetail, RefusalKind};
+use acolyte_proto::event::{
+    Checklist, ChecklistItem, Event, Part, ToolCall, ToolOutput, ToolResult, Usage,
+};
+use acolyte_proto::frame::{Answer, Extra, ReplyUsage, ServerFrame};
 use acolyte_proto::limits;
 use rpc_core::Json;
 
@@ -38,6 +40,11 @@ fn an_answer_that_ends_a_chat_is_read_whatever_it_can_do_without() {
         ),
         (r#""error":"boom""#, "boom"),
         (r#""error":{"message":"boom"}"#, "boom"),
+        (r#""errorMessage":"boom","error":"other""#, "boom"),
+        (
+            r#""errorMessage":"boom","error":{"message":"other"}"#,
+            "boom",
+        ),
         (r#""errorMessage":null"#, "unknown error"),
         (r#""payload":{"errorMessage":"boom"}"#, "unknown error"),
     ] {
@@ -59,6 +66,25 @@ fn an_answer_that_ends_a_chat_is_read_whatever_it_can_do_without() {
         };
         assert_eq!(refusal.error, words);
         assert_eq!(RefusalKind::of(&refusal.error), RefusalKind::Other);
+    }
+}
+
+#[test]
+fn a_usage_without_its_total_is_summed_up() {
+    for (total, expected) in [
+        ("", 3),
+        (r#","totalTokens":null"#, 3),
+        (r#","totalTokens":7"#, 7),
+    ] {
+        let text = format!(
+            r#"{{"id":"rpc_a","type":"chat.done","reply":{{"output":"","model":"m","usage":{{"inputTokens":1,"outputTokens":2{total}}}}}}}"#
+        );
+        let Answer::Done(reply) = answer(&text).answer else {
+            panic!("{text}");
+        };
+        let mut usage = ReplyUsage::new(1, 2);
+        usage.total_tokens = expected;
+        assert_eq!(reply.usage, Some(usage), "{text}");
     }
 }
 
@@ -140,12 +166,24 @@ fn what_a_client_can_live_with_is_accepted() {
             Answer::Queued(0),
         ),
         (
+            r#"{"id":"rpc_a","type":"chat.queued","position":4294967296}"#,
+            Answer::Queued(u32::MAX),
+        ),
+        (
             r#"{"id":"rpc_a","type":"task.status.result"}"#,
             Answer::TaskStatus(None),
         ),
         (
             r#"{"id":"rpc_a","type":"chat.event","event":{"type":"usage","inputTokens":1.5,"outputTokens":-2}}"#,
             Answer::Event(Event::Usage(Usage::new(1, 0))),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"usage"}}"#,
+            Answer::Event(Event::Usage(Usage::new(0, 0))),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-call","toolCallId":7,"toolName":"t"}}"#,
+            Answer::Event(Event::ToolCall(ToolCall::new("7", "t", Json::EMPTY_OBJECT))),
         ),
         (
             r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-call","toolCallId":"c","toolName":"t","args":null}}"#,
@@ -167,6 +205,22 @@ fn what_a_client_can_live_with_is_accepted() {
             r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"t","errorCode":"E"}}"#,
             Answer::Event(Event::ToolResult(
                 ToolResult::failed("c", "t").with_code("E"),
+            )),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"t","isError":null,"error":{"code":"E"}}}"#,
+            Answer::Event(Event::ToolResult(
+                ToolResult::failed("c", "t").with_detail(ErrorDetail::new().with_code("E")),
+            )),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"t","isError":false,"errorCode":"E","error":{"code":"E"}}}"#,
+            Answer::Event(Event::ToolResult(ToolResult::ok("c", "t"))),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"checklist","groupId":1,"items":[null,{"id":7,"label":"l"}]}}"#,
+            Answer::Event(Event::Checklist(
+                Checklist::new("1", "").with_item(ChecklistItem::new("7", "l", 0)),
             )),
         ),
     ] {

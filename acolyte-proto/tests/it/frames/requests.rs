@@ -136,10 +136,11 @@ fn a_chat_over_http_is_read_less_strictly() {
     let limits = limits::defaults();
     let long = "x".repeat(limits::MAX_MODEL_UNITS + 1);
     let body = format!(
-        r#"{{"message":"x","history":[],"model":"{long}","sessionId":"sess_a-b","workspace":null,"y":1}}"#
+        r#"{{"message":"x","history":[],"model":"{long}","sessionId":"sess_a-b","workspace":null,"activeSkills":null,"suggestions":null,"y":1}}"#
     );
     let chat = ChatRequest::decode_lax(&body, &limits).unwrap();
     assert_eq!((&*chat.message, chat.session_id), ("x", None));
+    assert!(chat.active_skills.is_empty() && chat.suggestions.is_empty());
     assert!(ChatRequest::decode(&body, &limits).is_err());
     for wrong in [
         "[]",

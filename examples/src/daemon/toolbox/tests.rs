@@ -224,4 +224,7 @@ async fn a_checklist_is_shown_and_a_long_result_is_cut() {
     let length = result.chars().count();
     assert!((29_900..=30_000).contains(&length), "{length}");
     assert!(result.contains("characters left out"));
+    let most = "é".repeat(30_000);
+    assert_eq!(cut(most.clone()), most);
+    assert!(cut(most + "é").contains("characters left out"));
 }
