@@ -483,10 +483,13 @@ async fn a_step_that_was_not_taken_is_told_again_to_the_next_program() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
-    host.say_all(&[user_input("hello", "u"), thinking("t1"), thinking("t2")])
+    host.say_all(&[user_input("hello", "u"), thinking("t1")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert_eq!(step(&mut run).await, "thinking");
+    host.say_all(&[thinking("t2"), json!({"type": "PING"})])
+        .await;
+    host.hear_type("PONG").await;
     host.cut();
     // The last step has come, and waits here: the next line begins behind it.
     let (_host, connect) = Host::answered(&mut listener, &connected("running")).await;
