@@ -91,8 +91,7 @@ pub struct Merged<'a> {
 }
 
 /// Chooses between the server's copy of a session and the client's. ConnectOnion specification,
-/// *CONNECT*; a server calls it before it answers CONNECT, and again with its stored copy before it
-/// runs an INPUT.
+/// *CONNECT*; a server calls it before it answers CONNECT.
 ///
 /// A text that is not a JSON object counts as no copy, and loses against any copy.
 #[must_use]

@@ -128,7 +128,7 @@ fn a_limit_with_a_fraction_is_shown_with_it() {
 
 #[test]
 fn ten_files_of_ten_mebibytes_pass() {
-    let data = BASE64.encode(vec![0; 10 * 1024 * 1024]);
+    let data = BASE64.encode(vec![0; 10 * MIB]);
     let files: Vec<_> = (0..10)
         .map(|_| Attachment::new("a", data.as_str()))
         .collect();
@@ -136,6 +136,8 @@ fn ten_files_of_ten_mebibytes_pass() {
     assert_eq!(plan(&files, 0, &limits).unwrap().len(), 10);
     let more = vec![Attachment::new("a", ""); 11];
     assert!(plan(&more, 0, &limits).is_err());
+    let larger = Attachment::new("a", BASE64.encode(vec![0; 10 * MIB + 1]));
+    assert!(plan(&[larger], 0, &limits).is_err());
 }
 
 #[test]

@@ -168,15 +168,16 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
     let ask =
         |prompt: &str, files: Vec<Value>| json!({"type":"INPUT","prompt":prompt,"files":files});
     let text = file("../a.txt", "data:text/plain;base64,aGVsbG8gZmlsZQ==");
-    client.say(&ask("read", vec![text.clone()])).await;
+    client.say(&ask("read it", vec![text.clone()])).await;
     let frames = client.hear_until("OUTPUT").await;
     assert_eq!(types(&frames), ["user_input", "files_received", "OUTPUT"]);
     assert!(
         frames[0]["content"]
             .as_str()
             .unwrap()
-            .starts_with("read\n\n<system-reminder>")
+            .starts_with("read it\n\n<system-reminder>")
     );
+    assert_eq!(frames[2]["result"], "hello file");
     assert_eq!(frames[2]["chat_items"][1]["type"], "files_received");
     for (files, words) in [
         (
@@ -197,10 +198,13 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
         output["chat_items"][3]["content"][1]["image_url"]["url"],
         picture["images"][0]
     );
-    let mut both = picture;
-    both["files"] = json!([text]);
+    // A second file of the same name has a path of its own.
+    let mut both = ask("look at both", vec![text]);
+    both["images"] = picture["images"].clone();
     client.say(&both).await;
     assert_eq!(client.output().await["result"], "1 images, 1 files");
+    let saved = std::fs::read_dir(scratch.file("uploads")).unwrap();
+    assert_eq!(saved.count(), 2);
 }
 
 #[tokio::test]

@@ -169,3 +169,23 @@ async fn a_run_whose_events_are_gone_is_resumed_with_all_that_was_said_in_it() {
     client.say(&json!({"type": "INTERRUPT"})).await;
     client.output().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_host_refuses_an_eleventh_file_and_one_over_10_mebibytes_by_default() {
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
+    let file = |data: &str| json!({"name": "a", "data": data});
+    // In base64, one that is two bytes too large.
+    let large = "A".repeat(13_981_016);
+    for (files, words) in [
+        (vec![file("aGk="); 11], "Too many files: 11 (max: 10)"),
+        (vec![file(&large)], "File too large: a (10.0MB, max: 10MB)"),
+    ] {
+        let mut prompt = input("read them");
+        prompt["files"] = files.into();
+        client.say(&prompt).await;
+        let error = client.hear_a("ERROR").await;
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with(words), "{message}");
+    }
+}

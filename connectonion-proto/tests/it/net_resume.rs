@@ -487,8 +487,9 @@ async fn a_step_that_was_not_taken_is_told_again_to_the_next_program() {
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert_eq!(step(&mut run).await, "thinking");
-    host.say(&thinking("t2")).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    host.say_all(&[thinking("t2"), json!({"type": "PING"})])
+        .await;
+    host.hear_type("PONG").await;
     host.cut();
     // The last step has come, and waits here: the next line begins behind it.
     let (_host, connect) = Host::answered(&mut listener, &connected("running")).await;

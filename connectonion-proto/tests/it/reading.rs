@@ -469,7 +469,6 @@ fn an_answer_is_a_text_or_any_other_value() {
         };
         assert_eq!(response.answer.text().as_deref(), Some(text));
         assert!(matches!(response.answer, Answer::AskUser(_)));
-        assert!(matches!(response.answer, Answer::AskUser(_)));
     }
 }
 

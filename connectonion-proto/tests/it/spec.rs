@@ -64,6 +64,7 @@ fn the_numbers_and_names_of_the_specification_are_these() {
         (limits::PING_INTERVAL, 30),
         (limits::SILENCE_TIMEOUT, 60),
         (limits::CONNECT_TIMEOUT, 30),
+        (limits::ONBOARDED_TIMEOUT, 3),
         (limits::IDLE_TIMEOUT, 600),
         (limits::GRACE, 600),
         (limits::STUCK_TIMEOUT, 3_600),

@@ -157,7 +157,7 @@ pub struct BatchItem {
     /// The tool.
     pub tool: Str,
     /// Its arguments: JSON in a text, as hosts write it; an object is read as its text, and an
-    /// absent value as an empty text.
+    /// absent value as `{}`.
     #[serde(default = "no_arguments", deserialize_with = "arguments")]
     pub arguments: Str,
 }
