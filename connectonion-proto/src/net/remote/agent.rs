@@ -132,7 +132,6 @@ impl Client {
     /// connected, it listens to the run in which the session is found then, with everything after
     /// [`Resume::last_msg_id`]: a restarted program resumes this way. If there is no run, it ends
     /// with [`Refused::UnknownId`] at the next CONNECTED, or waits until a run starts.
-    /// starts one.
     #[must_use]
     pub fn attach(&self) -> Run {
         self.session.listen(|items| self.run(items))

@@ -78,7 +78,7 @@ impl RuntimeOptions {
 impl fmt::Debug for RuntimeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RuntimeOptions")
-            .field("door", &self.access)
+            .field("access", &self.access)
             .field("hub", &self.hub)
             .field("uploads", &self.uploads)
             .field("upload_limits", &self.upload_limits)
