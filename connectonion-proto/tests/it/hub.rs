@@ -246,6 +246,10 @@ fn a_run_that_nobody_gives_a_sign_of_is_stopped_and_told() {
     play.input(1, "again");
     let refused = play.sockets[&ConnId(1)].refused.last().unwrap();
     assert_eq!(refused, "authenticate first (send CONNECT)");
+    assert_eq!(
+        play.lines.last().unwrap(),
+        "✗ INPUT rejected: not authenticated (send CONNECT first)"
+    );
     play.store_all();
     play.connect(1, owner(1), Some("s"));
     play.store_all();
