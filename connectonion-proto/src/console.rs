@@ -12,7 +12,7 @@ pub const TARGET: &str = "connectonion::console";
 /// Why a prompt that comes before CONNECT is refused.
 pub(crate) const NOT_AUTHENTICATED: &str = "not authenticated (send CONNECT first)";
 
-/// So many characters of a session's id are shown.
+/// The number of characters shown of a session's id.
 const ID: usize = 8;
 /// The number of characters shown of a prompt.
 const PROMPT: usize = 50;
@@ -283,5 +283,19 @@ mod tests {
             "x".repeat(50)
         );
         assert_eq!(line.to_string(), words);
+        let line = Line::RuntimeInput {
+            session: "é".repeat(8),
+            prompt: "x".repeat(51),
+        };
+        let words = format!(
+            "↳ RUNTIME_INPUT session=éééééééé prompt={}...",
+            "x".repeat(50)
+        );
+        assert_eq!(line.to_string(), words);
+        for (len, dots) in [(200, ""), (201, "...")] {
+            let message = "x".repeat(len);
+            let words = format!("✗ agent error: {}{dots}", "x".repeat(200));
+            assert_eq!(Line::AgentError { message }.to_string(), words);
+        }
     }
 }

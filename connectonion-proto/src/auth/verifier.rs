@@ -202,7 +202,7 @@ pub fn verify_signature(
         return false;
     };
     let signature = ed25519_dalek::Signature::from_bytes(signature.as_bytes());
-    // Most payloads are the same in all forms. Not the texts are kept, which may be large.
+    // Most payloads are the same in all forms. Only hashes are kept: the texts may be large.
     let mut tried = Vec::with_capacity(forms.len());
     let hasher = RandomState::new();
     forms.iter().any(|form| {

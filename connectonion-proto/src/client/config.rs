@@ -73,3 +73,20 @@ impl ClientConfig {
         Self::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reconnects_wait_twice_as_long_each_time_up_to_30_seconds() {
+        let backoff = reconnect_policy().backoff;
+        let delays: Vec<_> = (0..8).map(|number| backoff.delay(number)).collect();
+        assert_eq!(
+            delays,
+            [1, 2, 4, 8, 16, 30, 30, 30].map(Duration::from_secs)
+        );
+        assert_eq!(backoff.max_attempts, None);
+        assert_eq!(backoff.jitter, Jitter::Equal);
+    }
+}

@@ -151,6 +151,7 @@ mod tests {
                 ErrorTarget::Status,
             ),
             ("unknown message type: 'ADMIN_BLOCK'", ErrorTarget::Admin),
+            ("unknown message type: 'INPUT'", ErrorTarget::Input),
             ("forbidden: admin only", ErrorTarget::Admin),
             (
                 "unauthorized: signed command type mismatch",
@@ -168,6 +169,8 @@ mod tests {
         }
         let late = ErrorFrame::new("too late").with_code("RUNTIME_INPUT_REJECTED");
         assert_eq!(error_target(&late, false), ErrorTarget::Input);
+        let oldest = ErrorFrame::new("not stored").with_code("INPUT_REFUSED");
+        assert_eq!(error_target(&oldest, false), ErrorTarget::OldestInput);
         let stale = ErrorFrame::new("stale").with_code("STALE_ANSWER");
         assert_eq!(error_target(&stale, false), ErrorTarget::Answer);
     }
@@ -187,6 +190,15 @@ mod tests {
                 ..
             }
         ));
+        for words in ["too many sessions", "forbidden: try later"] {
+            let message = words.to_owned();
+            let passing = ErrorFrame::new(words).with_retryable(true);
+            let retryable = true;
+            assert_eq!(
+                super::refusal(&passing),
+                CloseReason::Refused { message, retryable }
+            );
+        }
         let other = refusal("Unable to initialize session mode");
         assert!(matches!(
             other,

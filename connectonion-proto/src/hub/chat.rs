@@ -176,6 +176,41 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_says_whether_it_is_running_or_has_failed() {
+        for (events, expected) in [
+            (
+                r#"{"type":"tool_call","tool_id":"c","name":"add"}"#,
+                r#"{"id":"c","type":"tool_call","name":"add","status":"running"}"#,
+            ),
+            (
+                r#"{"type":"tool_call","tool_id":"c","name":"add"},
+                   {"type":"tool_result","tool_id":"c","name":"sub","status":"error","result":"x"}"#,
+                r#"{"id":"c","type":"tool_call","name":"add","status":"error","result":"x"}"#,
+            ),
+            (
+                r#"{"type":"tool_result","tool_id":"c","name":"sub","status":"not_found"}"#,
+                r#"{"id":"c","type":"tool_call","name":"sub","status":"error"}"#,
+            ),
+        ] {
+            let session = format!(
+                r#"{{"messages":[{{"role":"user","content":"1"}}],
+                "trace":[{{"type":"user_input","content":"1"}},{events}]}}"#
+            );
+            let expected = format!(r#"[{{"id":"msg-0","type":"user","content":"1"}},{expected}]"#);
+            assert_eq!(items(&session), expected);
+        }
+    }
+
+    #[test]
+    fn of_a_conversation_that_was_compacted_the_last_turns_are_shown() {
+        let session = r#"{"messages":[{"role":"user","content":"2"},{"role":"assistant","content":"b"}],
+            "trace":[{"type":"user_input","content":"1"},{"type":"thinking","content":"old"},
+            {"type":"user_input","content":"2"},{"type":"thinking","content":"new"}]}"#;
+        let items = items(session);
+        assert!(items.contains("new") && !items.contains("old"), "{items}");
+    }
+
+    #[test]
     fn a_trace_that_was_cut_belongs_to_the_last_prompts() {
         let session = r#"{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a"},
             {"role":"user","content":"2"},{"role":"assistant","content":"b"}],

@@ -39,9 +39,11 @@ impl Hub {
             // What the user says now is what the user wants.
             let _ = self.registry.run_mut(run).map(session::Run::take_interrupt);
             let work = self.work_of(run).ok_or(RunOver)?;
-            work.say(result);
-            let said = EventKind::Assistant(result.into());
-            self.emit_own(run, said, None, now);
+            if !result.is_empty() {
+                work.say(result);
+                let said = EventKind::Assistant(result.into());
+                self.emit_own(run, said, None, now);
+            }
             self.read(run, &unread, now);
             return Ok(Finished::More(unread));
         }

@@ -228,6 +228,22 @@ async fn an_invite_code_may_come_with_the_connect() {
         .say(&signed("CONNECT", &client_key(), &draft, json!({})))
         .await;
     client.hear_a("CONNECTED").await;
+    // Where signatures count once, an invitation does, too.
+    let mut options = careful();
+    options.access = options
+        .access
+        .with_used_signatures(UsedSignatures::default());
+    let runtime = runtime_with(options);
+    let invited = signed("CONNECT", &client_key(), &draft, json!({}));
+    let mut client = Client::open(&runtime);
+    client.say(&invited).await;
+    client.hear_a("CONNECTED").await;
+    let mut again = Client::open(&runtime);
+    again.say(&invited).await;
+    assert_eq!(
+        again.hear_a("ERROR").await["message"],
+        "unauthorized: this CONNECT was already used"
+    );
 }
 
 #[tokio::test(start_paused = true)]

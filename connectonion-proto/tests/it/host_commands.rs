@@ -2,7 +2,7 @@
 
 use connectonion_proto::auth::{Draft, Signer, UsedSignatures};
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
-use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
 use serde_json::{Value, json};
 
 use crate::staff::{
@@ -68,6 +68,86 @@ async fn an_administrators_command_counts_once_on_any_connection() {
     let level = about_client("ADMIN_GET_LEVEL", &admin_key(), 3);
     again.say(&level).await;
     assert_eq!(again.hear_a("ADMIN_RESULT").await["level"], "stranger");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_command_of_an_administrator_does_what_its_name_says() {
+    let runtime = desk_with_admin();
+    let mut admin = inside(&runtime, &admin_key()).await;
+    let steps = [
+        ("ADMIN_GET_LEVEL", "get_level", "stranger", true),
+        ("ADMIN_DEMOTE", "demote", "stranger", false),
+        ("ADMIN_PROMOTE", "promote", "contact", true),
+        ("ADMIN_PROMOTE", "promote", "whitelist", true),
+        ("ADMIN_PROMOTE", "promote", "whitelist", false),
+        ("ADMIN_BLOCK", "block", "blocked", true),
+        ("ADMIN_PROMOTE", "promote", "blocked", false),
+        ("ADMIN_UNBLOCK", "unblock", "whitelist", true),
+        ("ADMIN_DEMOTE", "demote", "contact", true),
+    ];
+    for ((kind, action, level, success), nonce) in steps.into_iter().zip(1..) {
+        admin.say(&about_client(kind, &admin_key(), nonce)).await;
+        let result = admin.hear_a("ADMIN_RESULT").await;
+        assert_eq!(result["action"], action, "{result}");
+        assert_eq!(result["level"], level, "{result}");
+        assert_eq!(result.get("error").is_none(), success, "{result}");
+        let whom = client_key().address().to_string();
+        assert_eq!(result["client_id"], whom, "{result}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_host_names_administrators_and_dismisses_them() {
+    let runtime = runtime();
+    let mut host = inside(&runtime, &host_key()).await;
+    let mut admin = inside(&runtime, &admin_key()).await;
+    let about_admin = |kind: &str, key: &Signer, nonce: u128| {
+        let draft = Draft::exact(now()).with_nonce(nonce).with("type", kind);
+        let whom = admin_key().address().to_string();
+        signed(kind, key, &draft.with("admin_id", whom), json!({}))
+    };
+    let steps = [
+        ("ADMIN_ADD", "add_admin", true),
+        ("ADMIN_REMOVE", "remove_admin", false),
+    ];
+    for ((kind, action, is_admin), nonce) in steps.into_iter().zip(1_u128..) {
+        let own = about_admin(kind, &admin_key(), 10 + nonce);
+        assert_eq!(
+            refused(&mut admin, &own).await,
+            "forbidden: super admin only"
+        );
+        host.say(&about_admin(kind, &host_key(), nonce)).await;
+        let result = host.hear_a("ADMIN_RESULT").await;
+        assert_eq!(result["action"], action);
+        assert_eq!(result["success"], true);
+        admin
+            .say(&about_client("ADMIN_GET_LEVEL", &admin_key(), 20 + nonce))
+            .await;
+        let answer = admin.hear().await;
+        assert_eq!(answer["type"] == "ADMIN_RESULT", is_admin, "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn administrators_and_the_host_come_in_at_every_level_unless_blocked() {
+    for level in [TrustLevel::Open, TrustLevel::Careful, TrustLevel::Strict] {
+        let policy = TrustPolicy::new(level).with_signatures(SignaturePolicy::AlwaysSigned);
+        let access = AccessControl::new(*host_key().address(), policy);
+        let runtime = runtime_with(RuntimeOptions::with_access(access));
+        let name = |access: &mut AccessControl| {
+            let book = access.book_mut();
+            book.admins.insert(*admin_key().address())
+        };
+        runtime.with_access(name).unwrap();
+        inside(&runtime, &host_key()).await;
+        inside(&runtime, &admin_key()).await;
+        runtime
+            .with_access(|access| access.book_mut().block(admin_key().address()))
+            .unwrap();
+        let mut blocked = Client::open(&runtime);
+        let told = refused(&mut blocked, &connect(&admin_key(), json!({}))).await;
+        assert_eq!(told, "forbidden: Denied by fast rules", "{level:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use connectonion_proto::codec;
-use connectonion_proto::frame::{Connect, Signed};
-use connectonion_proto::hub::HubConfig;
+use connectonion_proto::frame::{Connect, EventKind, Signed};
+use connectonion_proto::hub::{EmitError, HubConfig};
 use connectonion_proto::session::{ConnId, Owner, RegistryConfig, RunId};
 use proptest::prelude::*;
+use rpc_core::Json;
 use serde_json::json;
 
 use crate::hub_play::Play;
@@ -89,6 +90,63 @@ fn the_console_tells_the_story_of_the_specification() {
     play.store_all();
     play.lines.remove(0);
     told(&mut play, &["✗ agent error: out of paper"]);
+}
+
+#[test]
+fn an_agent_that_says_nothing_reads_what_was_acknowledged() {
+    let mut play = Play::new(HubConfig::default());
+    play.connect(1, owner(1), None);
+    for prompt in ["first", "second"] {
+        play.input(1, prompt);
+        play.store_all();
+    }
+    let run = *play.agents.keys().next().unwrap();
+    play.interrupt(1);
+    play.finish(run, "");
+    assert_eq!(play.read, ["second"]);
+    assert!(
+        !play.hub.is_interrupted(run),
+        "what came last is what counts"
+    );
+    play.finish(run, "done");
+    play.store_all();
+    let socket = &play.sockets[&ConnId(1)];
+    assert_eq!((socket.count("OUTPUT"), socket.count("ERROR")), (1, 0));
+    assert_eq!(socket.count("assistant"), 0, "it has said nothing");
+}
+
+#[test]
+fn an_agent_cannot_send_the_frames_of_its_host() {
+    let mut play = Play::new(HubConfig::default());
+    play.connect(1, owner(1), None);
+    play.input(1, "go");
+    play.store_all();
+    let run = *play.agents.keys().next().unwrap();
+    let mut emit = |name: &str| {
+        let event = EventKind::other(name, Json::EMPTY_ARRAY);
+        play.hub.emit(run, event, None, play.now)
+    };
+    for name in [
+        "CONNECTED",
+        "PING",
+        "OUTPUT",
+        "ERROR",
+        "RUNTIME_INPUT_ACK",
+        "SESSION_STATUS",
+        "ONBOARD_REQUIRED",
+        "ONBOARD_SUCCESS",
+        "ADMIN_RESULT",
+        &"x".repeat(129),
+    ] {
+        let refused = emit(name);
+        assert!(
+            matches!(refused, Err(EmitError::Reserved { .. })),
+            "{name}: {refused:?}"
+        );
+    }
+    for name in ["my_own", &"x".repeat(128)] {
+        assert!(emit(name).is_ok(), "{name}");
+    }
 }
 
 #[test]
@@ -188,6 +246,10 @@ fn a_run_that_nobody_gives_a_sign_of_is_stopped_and_told() {
     play.input(1, "again");
     let refused = play.sockets[&ConnId(1)].refused.last().unwrap();
     assert_eq!(refused, "authenticate first (send CONNECT)");
+    assert_eq!(
+        play.lines.last().unwrap(),
+        "✗ INPUT rejected: not authenticated (send CONNECT first)"
+    );
     play.store_all();
     play.connect(1, owner(1), Some("s"));
     play.store_all();

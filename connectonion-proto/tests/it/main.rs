@@ -17,6 +17,7 @@ mod host_access;
 mod host_commands;
 mod host_console;
 mod host_defaults;
+mod host_inputs;
 mod host_killed;
 mod host_life;
 mod host_runtime;

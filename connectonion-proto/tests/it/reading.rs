@@ -486,10 +486,19 @@ fn the_code_of_an_error_is_a_number_or_a_word() {
         panic!("no error");
     };
     assert_eq!(number(&error), Some((-32000_i64).into()));
-    assert_eq!(error.code_word(), None);
+    assert_eq!((error.code_word(), error.retryable), (None, None));
     let error = ErrorFrame::new("m").with_code("STALE_ANSWER");
     assert_eq!(error.code_word().as_deref(), Some("STALE_ANSWER"));
     assert_eq!(number(&error), None);
+    for retryable in [true, false] {
+        let text = format!(r#"{{"type":"ERROR","message":"m","retryable":{retryable}}}"#);
+        let ServerFrame::Error(error) = server(&text) else {
+            panic!("no error");
+        };
+        assert_eq!(error.retryable, Some(retryable));
+        assert_eq!(error, ErrorFrame::new("m").with_retryable(retryable));
+        assert_eq!(written(&error), text);
+    }
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn the_numbers_and_names_of_the_specification_are_these() {
         ),
         (limits::STALE_ANSWER, "STALE_ANSWER"),
         (limits::RUNTIME_INPUT_REJECTED, "RUNTIME_INPUT_REJECTED"),
+        (limits::INPUT_REFUSED, "INPUT_REFUSED"),
         (limits::ULW_TURNS, "ulw_turns"),
         (limits::ULW_TURNS_USED, "ulw_turns_used"),
     ] {
@@ -55,6 +56,7 @@ fn the_numbers_and_names_of_the_specification_are_these() {
         (limits::MAX_FILES, 10),
         (limits::MAX_FILE_BYTES, 10 * 1024 * 1024),
         (limits::MAX_SERVER_MESSAGE, 16 * 1024 * 1024),
+        (limits::MAX_CLIENT_MESSAGE, 64 * 1024 * 1024),
         (limits::OLD_CLIENT_MESSAGE, 1024 * 1024),
         (limits::MAX_RECEIVED, 200),
     ] {
@@ -70,6 +72,7 @@ fn the_numbers_and_names_of_the_specification_are_these() {
         (limits::STUCK_TIMEOUT, 3_600),
         (limits::SIGNATURE_WINDOW, 300),
         (limits::RESULT_TTL, 86_400),
+        (limits::SHUTDOWN_TIMEOUT, 5),
     ] {
         assert_eq!(time, Duration::from_secs(seconds));
     }

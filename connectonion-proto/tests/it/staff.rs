@@ -121,6 +121,10 @@ impl Agent for Scripted {
                 let answer = turn.ulw_turns_reached(UlwTurnsReached::new(7, 7)).await?;
                 format!("go on: {}", answer.action.name())
             }
+            "goal" => {
+                turn.ask_user(AskUser::new(rest)).await?;
+                format!("goal {}", turn.take_goal().unwrap_or_default())
+            }
             "switch" => {
                 turn.set_mode(Mode::Plan)?;
                 "switched".to_owned()

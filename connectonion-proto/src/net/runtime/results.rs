@@ -1,4 +1,4 @@
-//! [`ResultsFile`]: where a host keeps sessions that was told no other place.
+//! [`ResultsFile`]: the storage of a host that has no other one.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::limits::RESULTS_FILE;
 use crate::storage::{JsonlOptions, JsonlStorage, Record, Storage, StorageError};
 
-/// The file of the specification. It is opened when it is needed, and made with the first record, so
-/// that a host which nobody talks to leaves nothing behind.
+/// The file of the specification. It is opened when it is needed, and created with the first record,
+/// so that a host without clients leaves nothing behind.
 pub(super) struct ResultsFile {
     path: PathBuf,
     opened: Mutex<Option<Arc<JsonlStorage>>>,
 }
 
 impl ResultsFile {
-    /// In the working directory, as it is now.
+    /// Creates the storage in the current working directory.
     pub(super) fn new() -> Self {
         let path = Path::new(RESULTS_FILE);
         Self {
@@ -23,7 +23,7 @@ impl ResultsFile {
         }
     }
 
-    /// The file; `None` if there is none and `makes` does not say to make it.
+    /// Returns the file; `None` if there is none and `makes` is false.
     fn file(&self, makes: bool) -> Result<Option<Arc<JsonlStorage>>, StorageError> {
         // A panic elsewhere leaves nothing half done.
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);

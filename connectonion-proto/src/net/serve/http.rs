@@ -71,7 +71,7 @@ impl Pages {
                 version: env!("CARGO_PKG_VERSION"),
             }),
             path if is_get && path.starts_with("/sessions/") => {
-                self.session(path.trim_start_matches("/sessions/"))
+                self.session(path.strip_prefix("/sessions/").unwrap_or_default())
             }
             _ => match &self.service {
                 Some(service) => service(request, peer).await,

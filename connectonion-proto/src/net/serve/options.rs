@@ -76,7 +76,7 @@ rpc_core::config! {
 }
 
 impl ServerOptions {
-    /// For the host with this key, at this level of trust, with nobody in its lists.
+    /// Creates options for the host with this key, at this level of trust, with empty lists.
     #[must_use]
     pub fn new(host: &Signer, level: TrustLevel) -> Self {
         Self::with_runtime(RuntimeOptions::new(host, level), level)

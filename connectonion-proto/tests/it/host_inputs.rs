@@ -1,0 +1,75 @@
+//! What a user says to an agent that runs, besides the answers to its questions.
+
+use connectonion_proto::net::RuntimeOptions;
+use connectonion_proto::trust::TrustLevel;
+use connectonion_proto::upload::UploadLimits;
+use serde_json::{Value, json};
+
+use crate::scratch::Scratch;
+use crate::staff::{Client, host_key, input, runtime, runtime_with, types};
+
+#[tokio::test(start_paused = true)]
+async fn an_interjection_brings_its_images_and_files() {
+    let scratch = Scratch::new();
+    let options = RuntimeOptions::new(&host_key(), TrustLevel::Open)
+        .with_uploads(scratch.path(), UploadLimits::default());
+    let runtime = runtime_with(options);
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
+    client.say(&input("listen")).await;
+    client.hear_a("user_input").await;
+    let mut look = input("look");
+    look["images"] = json!(["data:image/png;base64,AA=="]);
+    look["files"] = json!([{"name": "a.txt", "data": "aGk="}]);
+    client.say(&look).await;
+    let ack = client.hear_a("RUNTIME_INPUT_ACK").await;
+    assert!(ack["id"].as_str().unwrap().starts_with("runtime-input-"));
+    let frames = client.hear_until("OUTPUT").await;
+    assert_eq!(types(&frames), ["files_received", "user_input", "OUTPUT"]);
+    let path = frames[0]["files"][0]["path"].as_str().unwrap();
+    assert_eq!(std::fs::read(path).unwrap(), b"hi");
+    let said = frames[1]["content"].as_str().unwrap();
+    assert!(said.starts_with("look") && said.contains(path), "{said}");
+    let message = &frames[2]["session"]["messages"][1];
+    assert_eq!(message["content"][0]["text"], said);
+    let image = &message["content"][1]["image_url"]["url"];
+    assert_eq!(*image, look["images"][0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_goal_that_was_set_last_reaches_the_running_agent() {
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
+    let update = |goal: &str| json!({"type": "prompt_update", "prompt": goal});
+    client.say(&update("early")).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "prompt_update requires an active turn");
+    client.say(&input("goal which?")).await;
+    client.hear_until("ask_user").await;
+    client.say(&update("good")).await;
+    client.say(&update("better")).await;
+    client
+        .say(&json!({"type": "ASK_USER_RESPONSE", "answer": "yes"}))
+        .await;
+    assert_eq!(client.output().await["result"], "goal better");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_of_a_session_is_that_of_its_agent() {
+    let runtime = runtime();
+    let (mut client, connected) = Client::inside(&runtime, json!({})).await;
+    let query = |id: &Value| json!({"type": "SESSION_STATUS", "session": {"session_id": id}});
+    let own = query(&connected["session_id"]);
+    client.say(&own).await;
+    let status = client.hear_a("SESSION_STATUS").await;
+    assert_eq!(status["session_id"], connected["session_id"]);
+    assert_eq!(status["status"], "connected");
+    client.say(&input("wait")).await;
+    client.hear_a("user_input").await;
+    client.say(&own).await;
+    assert_eq!(client.hear_a("SESSION_STATUS").await["status"], "running");
+    client.say(&query(&json!("unknown"))).await;
+    let status = client.hear_a("SESSION_STATUS").await;
+    assert_eq!(status["status"], "not_found");
+    client.say(&json!({"type": "INTERRUPT"})).await;
+    client.output().await;
+}
