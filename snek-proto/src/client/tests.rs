@@ -93,7 +93,14 @@ fn the_opening_is_login_user_channels() {
     let data = json!({"username": "mybot", "nick": "MyBot", "email": "x"});
     played.take(&json!({"callId": id, "data": data}).to_string());
     assert_eq!(played.conn.state(), ClientState::AwaitChannels);
-    played.answer(&json!([{"uid": "ch2", "name": "DM", "tag": "dm"}]));
+    let channels = played.sent();
+    assert_eq!(
+        (&channels[0]["method"], &channels[0]["args"]),
+        (&json!("get_channels"), &json!([]))
+    );
+    let id = channels[0]["callId"].clone();
+    let data = json!([{"uid": "ch2", "name": "DM", "tag": "dm"}]);
+    played.take(&json!({"callId": id, "data": data}).to_string());
     let events = played.events();
     let [ClientEvent::Ready(ready)] = &events[..] else {
         panic!("{events:?}")
