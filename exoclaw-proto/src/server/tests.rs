@@ -541,6 +541,15 @@ fn a_closed_connection_refuses_commands() {
 }
 
 #[test]
+fn a_connection_that_is_gone_holds_no_request() {
+    let mut played = Played::ready(ServerConfig::default());
+    played.ask(&chat_text("1"));
+    assert_eq!(played.conn.in_flight(), 1);
+    played.conn.handle_disconnect(Disconnect::Eof, played.now);
+    assert_eq!(played.conn.in_flight(), 0);
+}
+
+#[test]
 fn an_id_that_is_too_long_is_a_bad_request() {
     let mut played = Played::ready(ServerConfig::default());
     for id in [format!("\"{}\"", "x".repeat(2_000)), "7".repeat(2_000)] {

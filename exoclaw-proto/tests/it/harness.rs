@@ -63,7 +63,7 @@ impl Backend for Harness {
             },
             "many" => {
                 for n in 0..10_000 {
-                    reply.text(&n.to_string()).await?;
+                    reply.text(&format!("{n} ")).await?;
                 }
                 reply.usage(Usage::new(1, 2)).await?;
             }

@@ -229,7 +229,7 @@ async fn thousands_of_chunks_arrive_in_order() {
     let mut wire = server.client().await;
     wire.say(&chat("1", "many")).await;
     for n in 0..10_000 {
-        assert_eq!(wire.text().await, piece("1", &n.to_string()));
+        assert_eq!(wire.text().await, piece("1", &format!("{n} ")));
     }
     assert!(wire.text().await.contains("usage"));
     assert_eq!(wire.text().await, done("1"));
