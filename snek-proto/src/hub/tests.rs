@@ -99,7 +99,8 @@ fn two_users_share_one_direct_channel_named_after_the_other() {
     assert_eq!(hub.direct("bob", "ann"), Ok(uid.clone()));
     let seen = |user| hub.channels_of(user)[0].clone();
     assert_eq!(seen("ann"), Channel::new(uid.clone(), "bob", Some("dm")));
-    assert_eq!(seen("bob"), Channel::new(uid, "Ann", Some("dm")));
+    assert_eq!(seen("bob"), Channel::new(uid.clone(), "Ann", Some("dm")));
+    assert_eq!(hub.members(&uid).collect::<Vec<_>>(), ["ann", "bob"]);
 }
 
 #[test]
