@@ -274,24 +274,15 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut() {
-        let line = Line::RuntimeInput {
-            session: "é".repeat(9),
-            prompt: "x".repeat(50),
-        };
-        let words = format!(
-            "↳ RUNTIME_INPUT session=éééééééé... prompt={}",
-            "x".repeat(50)
-        );
-        assert_eq!(line.to_string(), words);
-        let line = Line::RuntimeInput {
-            session: "é".repeat(8),
-            prompt: "x".repeat(51),
-        };
-        let words = format!(
-            "↳ RUNTIME_INPUT session=éééééééé prompt={}...",
-            "x".repeat(50)
-        );
-        assert_eq!(line.to_string(), words);
+        for (id, id_dots, len, dots) in [(9, "...", 50, ""), (8, "", 51, "...")] {
+            let line = Line::RuntimeInput {
+                session: "é".repeat(id),
+                prompt: "x".repeat(len),
+            };
+            let prompt = "x".repeat(50);
+            let words = format!("↳ RUNTIME_INPUT session=éééééééé{id_dots} prompt={prompt}{dots}");
+            assert_eq!(line.to_string(), words);
+        }
         for (len, dots) in [(200, ""), (201, "...")] {
             let message = "x".repeat(len);
             let words = format!("✗ agent error: {}{dots}", "x".repeat(200));

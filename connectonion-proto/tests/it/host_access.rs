@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use connectonion_proto::auth::AddressList;
 use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, UsedSignatures, Verifier};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
-use connectonion_proto::net::{Payments, RuntimeOptions};
+use connectonion_proto::net::{HostRuntime, Payments, RuntimeOptions};
 use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::staff::{
     Client, client_key, connect, host_key, input, now, runtime, runtime_with, signed,
@@ -23,7 +23,7 @@ fn careful() -> RuntimeOptions {
     )
 }
 
-fn offer(key: &Signer, code: &str) -> serde_json::Value {
+fn offer(key: &Signer, code: &str) -> Value {
     let draft = Draft::exact(now()).with("invite_code", code);
     signed("ONBOARD_SUBMIT", key, &draft, json!({}))
 }
@@ -235,11 +235,16 @@ async fn an_invite_code_may_come_with_the_connect() {
         .with_used_signatures(UsedSignatures::default());
     let runtime = runtime_with(options);
     let invited = signed("CONNECT", &client_key(), &draft, json!({}));
-    let mut client = Client::open(&runtime);
-    client.say(&invited).await;
+    counts_once(&runtime, &invited).await;
+}
+
+/// Sends a CONNECT over two connections: the first one comes in, the second one is refused.
+async fn counts_once(runtime: &HostRuntime, connect: &Value) {
+    let mut client = Client::open(runtime);
+    client.say(connect).await;
     client.hear_a("CONNECTED").await;
-    let mut again = Client::open(&runtime);
-    again.say(&invited).await;
+    let mut again = Client::open(runtime);
+    again.say(connect).await;
     assert_eq!(
         again.hear_a("ERROR").await["message"],
         "unauthorized: this CONNECT was already used"
@@ -252,16 +257,7 @@ async fn a_signature_may_be_made_to_count_once() {
     let access = AccessControl::new(*host_key().address(), policy)
         .with_used_signatures(UsedSignatures::default());
     let runtime = runtime_with(RuntimeOptions::with_access(access));
-    let frame = connect(&client_key(), json!({}));
-    let mut client = Client::open(&runtime);
-    client.say(&frame).await;
-    client.hear_a("CONNECTED").await;
-    let mut again = Client::open(&runtime);
-    again.say(&frame).await;
-    assert_eq!(
-        again.hear_a("ERROR").await["message"],
-        "unauthorized: this CONNECT was already used"
-    );
+    counts_once(&runtime, &connect(&client_key(), json!({}))).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -51,14 +51,14 @@ impl Played {
         self.answer(&json!([{"uid": "ch1", "name": "general", "tag": "public"}]));
     }
 
-    /// Answers the one frame that was sent.
-    fn answer(&mut self, data: &Value) {
+    /// Answers the one request that was sent, and returns it.
+    fn answer(&mut self, data: &Value) -> Value {
         let sent = self.sent();
         let [request] = &sent[..] else {
             panic!("{sent:?}")
         };
-        let id = request["callId"].clone();
-        self.take(&json!({"callId": id, "data": data}).to_string());
+        self.take(&json!({"callId": request["callId"], "data": data}).to_string());
+        request.clone()
     }
 
     fn send(&mut self) -> CallId {
@@ -84,23 +84,17 @@ fn the_opening_is_login_user_channels() {
     let id = login[0]["callId"].clone();
     played.take(&json!({"callId": id, "success": true, "data": {"username": "mybot"}}).to_string());
     assert_eq!(played.conn.state(), ClientState::AwaitUser);
-    let user = played.sent();
+    let user = played.answer(&json!({"username": "mybot", "nick": "MyBot", "email": "x"}));
     assert_eq!(
-        (&user[0]["method"], &user[0]["args"]),
+        (&user["method"], &user["args"]),
         (&json!("get_user"), &json!([null]))
     );
-    let id = user[0]["callId"].clone();
-    let data = json!({"username": "mybot", "nick": "MyBot", "email": "x"});
-    played.take(&json!({"callId": id, "data": data}).to_string());
     assert_eq!(played.conn.state(), ClientState::AwaitChannels);
-    let channels = played.sent();
+    let channels = played.answer(&json!([{"uid": "ch2", "name": "DM", "tag": "dm"}]));
     assert_eq!(
-        (&channels[0]["method"], &channels[0]["args"]),
+        (&channels["method"], &channels["args"]),
         (&json!("get_channels"), &json!([]))
     );
-    let id = channels[0]["callId"].clone();
-    let data = json!([{"uid": "ch2", "name": "DM", "tag": "dm"}]);
-    played.take(&json!({"callId": id, "data": data}).to_string());
     let events = played.events();
     let [ClientEvent::Ready(ready)] = &events[..] else {
         panic!("{events:?}")
