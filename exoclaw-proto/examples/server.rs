@@ -10,14 +10,12 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::{ChatSend, Plugin, Status, Usage};
 use exoclaw_proto::net::{self, Backend, ChatError, ChatReply, Peer, Server, ServerOptions};
 
 struct Shout;
 
-#[async_trait]
 impl Backend for Shout {
     async fn status(&self, _: &Arc<Peer>) -> Status {
         Status::new("1.0.0", 0, 0)

@@ -95,13 +95,14 @@ pub(crate) fn encode_text(
     event: &str,
     data: &str,
 ) -> Result<(), Refused> {
-    #[derive(Serialize)]
-    struct Stream<'s, I> {
-        id: &'s I,
-        event: &'s str,
-        data: &'s str,
-    }
-    encode_into(&Stream { id, event, data }, buffer)
+    buffer.push_str("{\"id\":");
+    encode_into(id, buffer)?;
+    buffer.push_str(",\"event\":");
+    encode_into(event, buffer)?;
+    buffer.push_str(",\"data\":");
+    encode_into(data, buffer)?;
+    buffer.push('}');
+    Ok(())
 }
 
 /// Returns a frame in a form that is safe to log: without the value of any member `token`, at any

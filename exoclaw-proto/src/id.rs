@@ -59,8 +59,14 @@ impl WireId {
         self.0.get()
     }
 
-    pub(crate) const fn json(&self) -> &Json {
-        &self.0
+    /// Returns the id as answers carry it: a string, or a number if `numbers` are returned as such.
+    pub(crate) fn into_answer(self, numbers: bool) -> Json {
+        let is_string = self.0.first_byte() == b'"';
+        // Without an escape a string is written as it was read.
+        if (is_string && !self.0.get().contains('\\')) || (!is_string && numbers) {
+            return self.0;
+        }
+        Json::string(&self.text())
     }
 }
 

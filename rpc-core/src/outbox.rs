@@ -17,7 +17,7 @@ const SMALL: usize = 256;
 /// Most bytes of streams that wait to be sent, if the limits allow more.
 const MAX_STREAMED: usize = 1024 * 1024;
 /// The capacity of the queue that is kept when it is empty.
-const KEPT_FRAMES: usize = 4;
+const KEPT_FRAMES: usize = 32;
 
 /// The frames that wait to be sent.
 ///
@@ -52,6 +52,28 @@ enum Waiting {
     Written(usize),
     /// Anything else.
     Ready(Outgoing),
+}
+
+/// A frame that is being written. Dropped, also by a panic of what writes it, it leaves nothing
+/// behind.
+struct Unfinished<'o> {
+    outbox: &'o mut Outbox,
+    /// Where it begins.
+    start: usize,
+    is_done: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        self.outbox.open.truncate(self.start);
+        self.outbox.open.shrink_to(CHUNK);
+        if self.outbox.frames.is_empty() {
+            self.outbox.release();
+        }
+    }
 }
 
 /// The number of a frame on its connection; see
@@ -100,24 +122,21 @@ impl Outbox {
             self.chunks.push_back(chunk);
         }
         if self.open.capacity() == 0 {
-            self.open = String::with_capacity(usize::from(self.last_chunk).max(SMALL));
+            self.open = String::with_capacity(self.expected());
         }
         let start = self.open.len();
-        let written = encode(&mut self.open).and_then(|()| {
-            let size = self.open.len().saturating_sub(start);
-            self.check_room(size).map(|()| size)
-        });
-        match written {
-            Ok(size) => Ok(self.push(Waiting::Written(size), size)),
-            Err(refused) => {
-                self.open.truncate(start);
-                self.open.shrink_to(CHUNK);
-                if self.frames.is_empty() {
-                    self.release();
-                }
-                Err(refused)
-            }
-        }
+        let mut unfinished = Unfinished {
+            outbox: self,
+            start,
+            is_done: false,
+        };
+        let outbox = &mut *unfinished.outbox;
+        encode(&mut outbox.open)?;
+        let size = outbox.open.len().saturating_sub(start);
+        outbox.check_room(size)?;
+        let number = outbox.push(Waiting::Written(size), size);
+        unfinished.is_done = true;
+        Ok(number)
     }
 
     /// Serializes `value` as JSON and queues it as a text frame.
@@ -261,6 +280,15 @@ impl Outbox {
         Text::from_checked(self.leaving.split_to(size))
     }
 
+    /// The capacity for the next chunk: a little longer than the last one, so that a chunk like it
+    /// is not moved while it is written.
+    fn expected(&self) -> usize {
+        match usize::from(self.last_chunk) {
+            small if small <= SMALL => SMALL,
+            last => last + SMALL,
+        }
+    }
+
     fn finish_chunk(&mut self) -> Bytes {
         // It fits, so 0 is never taken.
         self.last_chunk = u16::try_from(self.open.len().min(CHUNK)).unwrap_or(0);
@@ -323,6 +351,21 @@ mod tests {
         assert_eq!(refused, Err(Refused::UnknownId));
         outbox.json(&1).unwrap();
         assert_eq!(texts(&mut outbox), ["1"]);
+    }
+
+    #[test]
+    fn an_encoder_that_panics_leaves_nothing_behind() {
+        let mut outbox = Outbox::new(&Limits::default());
+        outbox.json(&1).unwrap();
+        let panics = std::panic::AssertUnwindSafe(|| {
+            outbox.encode(|buffer| {
+                buffer.push_str("half");
+                panic!("on purpose")
+            })
+        });
+        assert!(std::panic::catch_unwind(panics).is_err());
+        outbox.json(&2).unwrap();
+        assert_eq!(texts(&mut outbox), ["1", "2"]);
     }
 
     #[test]

@@ -25,7 +25,30 @@ pub fn format(time: SystemTime) -> String {
     let (seconds, millis) = (since.as_secs(), since.subsec_millis());
     let (year, month, day) = date(seconds / SECONDS_PER_DAY);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+    let mut text = String::with_capacity("1970-01-01T00:00:00.000Z".len());
+    let parts = [
+        (year, 1_000, '-'),
+        (month, 10, '-'),
+        (day, 10, 'T'),
+        (hour, 10, ':'),
+        (minute, 10, ':'),
+        (second, 10, '.'),
+        (u64::from(millis), 100, 'Z'),
+    ];
+    for (number, highest, end) in parts {
+        push_digits(&mut text, number, highest);
+        text.push(end);
+    }
+    text
+}
+
+/// Appends a number with as many digits as the value of its highest one has.
+fn push_digits(text: &mut String, number: u64, mut value: u64) {
+    while value > 0 {
+        let digit = (number / value % 10) as u8;
+        text.push(char::from(b'0' + digit));
+        value /= 10;
+    }
 }
 
 /// Parses a timestamp: RFC 3339 in UTC, from 1970 on. `None` for anything else, which may still be

@@ -10,32 +10,33 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use rpc_core::{Json, Secret, Str};
+use rpc_core::{Secret, Str};
 use snek_proto::client::ClientConfig;
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, Channel, Final, User};
-use snek_proto::net::{self, Backend, Peer, Server, ServerOptions, answer};
+use snek_proto::net::{self, Backend, Peer, Replied, Reply, Server, ServerOptions};
 
 /// One user, one channel.
 struct Platform;
 
-#[async_trait]
 impl Backend for Platform {
     async fn login(&self, _: &Arc<Peer>, name: &str, _: &Secret<Str>) -> Result<User, RpcError> {
-        match name {
-            "ann" => Ok(User::new("ann", "Ann")),
-            _ => Err(RpcError::new("invalid credentials")),
-        }
+        let user = (name == "ann").then(|| User::new("ann", "Ann"));
+        user.ok_or_else(|| RpcError::new("invalid credentials"))
     }
 
-    async fn call(&self, _: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
+    async fn call(
+        &self,
+        _: &Arc<Peer>,
+        call: &Call,
+        reply: Reply<'_>,
+    ) -> Result<Replied, RpcError> {
         match call {
-            Call::GetUser { .. } => answer(&User::new("ann", "Ann")),
-            Call::GetChannels => answer(&[Channel::new("general", "General", None)]),
+            Call::GetUser { .. } => reply.send(&User::new("ann", "Ann")),
+            Call::GetChannels => reply.send(&[Channel::new("general", "General", None)]),
             Call::SendMessage { message, .. } => {
                 println!("Ann writes {message}");
-                answer(&message.len())
+                reply.send(&message.len())
             }
             other => Err(RpcError::new(format!("no method {}", other.method()))),
         }

@@ -30,12 +30,33 @@ pub fn encode_request(
     kwargs: &impl Serialize,
     call_id: CallId,
 ) -> Result<(), Refused> {
+    encode_method(buffer, method, args, kwargs)?;
+    encode_call_id(buffer, call_id)
+}
+
+/// Appends a request up to its `callId`, which [`encode_call_id`] adds.
+///
+/// # Errors
+/// As for [`encode_request`].
+pub(crate) fn encode_method(
+    buffer: &mut String,
+    method: &str,
+    args: &impl Serialize,
+    kwargs: &impl Serialize,
+) -> Result<(), Refused> {
     buffer.push_str("{\"method\":");
     encode_into(method, buffer)?;
     buffer.push_str(",\"args\":");
     encode_checked(buffer, args, b'[', "args", "an array")?;
     buffer.push_str(",\"kwargs\":");
-    encode_checked(buffer, kwargs, b'{', "kwargs", "an object")?;
+    encode_checked(buffer, kwargs, b'{', "kwargs", "an object")
+}
+
+/// Appends the end of a request.
+///
+/// # Errors
+/// Never in practice: an id is always valid JSON.
+pub(crate) fn encode_call_id(buffer: &mut String, call_id: CallId) -> Result<(), Refused> {
     buffer.push_str(",\"callId\":");
     encode_into(&call_id, buffer)?;
     buffer.push('}');

@@ -59,7 +59,6 @@ impl Reply for ChatReply {
     }
 }
 
-#[async_trait]
 impl Backend for GatewayBackend {
     async fn status(&self, _: &Arc<Peer>) -> Status {
         self.engine.status().await

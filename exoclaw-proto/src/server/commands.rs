@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use rpc_core::{CloseFrame, CloseReason, Machine, Refused};
+use rpc_core::{CloseFrame, CloseReason, Json, Machine, Refused};
 use serde::Serialize;
 
 use super::ServerConn;
-use super::request::{Echo, Kind, Open, RequestId};
+use super::request::{Kind, Open, RequestId};
 use crate::codec::{encode_error, encode_event, encode_result, encode_text};
 use crate::error::RpcError;
 use crate::frame::{StreamEvent, Usage};
@@ -23,7 +23,7 @@ impl ServerConn {
         if self.open(id)?.kind != Kind::Plain {
             return Err(invalid("a chat is answered with a stream"));
         }
-        self.queue(id, |buffer, echo| encode_result(buffer, echo, result))?;
+        self.queue(id, |buffer, id| encode_result(buffer, id, result))?;
         self.finish(id);
         Ok(())
     }
@@ -36,9 +36,7 @@ impl ServerConn {
         if self.open(id)?.kind == (Kind::Chat { begun: true }) {
             return Err(invalid("the stream has begun; end it with `error`"));
         }
-        self.queue(id, |buffer, echo| {
-            encode_error(buffer, echo, error.message())
-        })?;
+        self.queue(id, |buffer, id| encode_error(buffer, id, error.message()))?;
         self.finish(id);
         Ok(())
     }
@@ -54,7 +52,7 @@ impl ServerConn {
         match event {
             StreamEvent::Done => self.done(id),
             StreamEvent::Error(text) => self.error(id, text),
-            event => self.step(id, |buffer, echo| encode_event(buffer, echo, event)),
+            event => self.step(id, |buffer, id| encode_event(buffer, id, event)),
         }
     }
 
@@ -62,7 +60,7 @@ impl ServerConn {
     fn step(
         &mut self,
         id: RequestId,
-        encode: impl FnOnce(&mut String, &Echo<'_>) -> Result<(), Refused>,
+        encode: impl FnOnce(&mut String, &Json) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
         if self.is_closed() {
             return Err(Refused::Closed);
@@ -71,12 +69,7 @@ impl ServerConn {
         let Kind::Chat { begun } = &mut open.kind else {
             return Err(invalid("the request is not a chat"));
         };
-        let numbers = self.config.echo_numbers;
-        let echo = Echo {
-            id: &open.id,
-            numbers,
-        };
-        self.core.send_stream(|buffer| encode(buffer, &echo))?;
+        self.core.send_stream(|buffer| encode(buffer, &open.id))?;
         *begun = true;
         Ok(())
     }
@@ -86,7 +79,7 @@ impl ServerConn {
     /// # Errors
     /// As for [`event`](Self::event).
     pub fn text(&mut self, id: RequestId, text: &str) -> Result<(), Refused> {
-        self.step(id, |buffer, echo| encode_text(buffer, echo, "text", text))
+        self.step(id, |buffer, id| encode_text(buffer, id, "text", text))
     }
 
     /// Sends the usage of one call of the model.
@@ -103,8 +96,8 @@ impl ServerConn {
     /// As for [`event`](Self::event), but with the whole room for queued frames.
     pub fn done(&mut self, id: RequestId) -> Result<(), Refused> {
         self.chat(id)?;
-        self.queue(id, |buffer, echo| {
-            encode_event(buffer, echo, &StreamEvent::Done)
+        self.queue(id, |buffer, id| {
+            encode_event(buffer, id, &StreamEvent::Done)
         })?;
         self.finish(id);
         Ok(())
@@ -118,7 +111,7 @@ impl ServerConn {
         self.chat(id)?;
         // Both or none.
         self.core.check_room(2)?;
-        self.queue(id, |buffer, echo| encode_text(buffer, echo, "error", error))?;
+        self.queue(id, |buffer, id| encode_text(buffer, id, "error", error))?;
         if self.done(id).is_err() {
             // The bytes of the first took the room of the second.
             self.too_slow();
@@ -167,16 +160,11 @@ impl ServerConn {
     fn queue(
         &mut self,
         id: RequestId,
-        encode: impl FnOnce(&mut String, &Echo<'_>) -> Result<(), Refused>,
+        encode: impl FnOnce(&mut String, &Json) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
         let open = self.requests.get(id.0).ok_or(Refused::UnknownId)?;
-        let numbers = self.config.echo_numbers;
-        let echo = Echo {
-            id: &open.id,
-            numbers,
-        };
         self.core
-            .send_with(|buffer| encode(buffer, &echo))
+            .send_with(|buffer| encode(buffer, &open.id))
             .map(drop)
     }
 

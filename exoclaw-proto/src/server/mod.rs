@@ -16,18 +16,18 @@ use std::time::Instant;
 
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::{
-    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, MachineCore, Outgoing,
-    PendingCalls, Refused, Text,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Json, Machine, MachineCore,
+    Outgoing, PendingCalls, Refused, Text,
 };
 
 use crate::codec::{encode_error, encode_result};
 use crate::error::RpcError;
 use crate::frame::{Call, Hello, Method, Request, ServerFrame, Token};
-use crate::id::{UNREADABLE_ID, WireId};
+use crate::id::UNREADABLE_ID;
 use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 
 pub use config::ServerConfig;
-use request::{Echo, Kind, Open};
+use request::{Kind, Open};
 pub use request::{RequestId, ServerEvent, ServerState};
 
 /// An item that waits for its turn, if requests run in order.
@@ -159,16 +159,16 @@ impl ServerConn {
             Ok(request) => request,
             Err(error) => {
                 let id = Request::id_of(text, limits);
+                let id = id.map(|id| id.into_answer(self.config.echo_numbers));
                 return self.reject(id.as_ref(), &unreadable(&error));
             }
         };
+        let id = id.into_answer(self.config.echo_numbers);
         let method = Method::parse(call.tag()).filter(|method| self.offers(*method));
         let kind = match (method, call.refusal(limits)) {
             (None, _) => return self.reject(Some(&id), &RpcError::unknown_method(call.tag())),
             (_, Some(error)) => return self.reject(Some(&id), &error),
             (Some(Method::Ping), _) => {
-                let numbers = self.config.echo_numbers;
-                let id = Echo { id: &id, numbers };
                 return self.answer(|buffer| encode_result(buffer, &id, &"pong"));
             }
             (Some(Method::ChatSend), _) => Kind::Chat { begun: false },
@@ -223,10 +223,9 @@ impl ServerConn {
 
     /// Answers a request that does not reach the application; without an id, with
     /// [`UNREADABLE_ID`].
-    fn reject(&mut self, id: Option<&WireId>, error: &RpcError) {
-        let numbers = self.config.echo_numbers;
+    fn reject(&mut self, id: Option<&Json>, error: &RpcError) {
         self.answer(|buffer| match id {
-            Some(id) => encode_error(buffer, &Echo { id, numbers }, error.message()),
+            Some(id) => encode_error(buffer, id, error.message()),
             None => encode_error(buffer, &UNREADABLE_ID, error.message()),
         });
     }

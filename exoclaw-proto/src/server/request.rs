@@ -1,10 +1,8 @@
 //! [`RequestId`], [`ServerEvent`], [`ServerState`], and the table entry of an open request.
 
-use rpc_core::{CallId, CloseReason, DecodeError};
-use serde::{Serialize, Serializer};
+use rpc_core::{CallId, CloseReason, DecodeError, Json};
 
 use crate::frame::Call;
-use crate::id::WireId;
 
 /// The id of an open request. Valid on its connection only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +47,8 @@ pub enum ServerEvent {
 /// A request that has not ended.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub(super) id: WireId,
+    /// The id as answers carry it.
+    pub(super) id: Json,
     pub(super) kind: Kind,
     /// The size of its frame, which the application keeps until it answers.
     pub(super) bytes: usize,
@@ -65,21 +64,4 @@ pub(super) enum Kind {
         /// Whether an event was sent.
         begun: bool,
     },
-}
-
-/// A request's id in the form that answers carry.
-pub(super) struct Echo<'i> {
-    pub(super) id: &'i WireId,
-    /// Whether a number is returned as a number.
-    pub(super) numbers: bool,
-}
-
-impl Serialize for Echo<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let json = self.id.json();
-        if self.numbers && json.first_byte() != b'"' {
-            return json.serialize(to);
-        }
-        self.id.serialize(to)
-    }
 }

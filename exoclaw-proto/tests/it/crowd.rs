@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions};
@@ -68,7 +67,6 @@ struct Large {
     made: Arc<AtomicUsize>,
 }
 
-#[async_trait]
 impl Backend for Large {
     async fn status(&self, _: &Arc<Peer>) -> Status {
         Status::default()

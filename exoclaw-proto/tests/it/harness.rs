@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status, StreamEvent, Usage};
 use exoclaw_proto::net::{
@@ -31,7 +30,6 @@ impl Drop for Guard {
     }
 }
 
-#[async_trait]
 impl Backend for Harness {
     async fn status(&self, _: &Arc<Peer>) -> Status {
         Status::new("0.1.0", 1, 2)

@@ -1,19 +1,28 @@
 //! [`uuid`] and [`UniqueBits`]: ids that a server creates.
 
+use super::hex::{digits, text};
+
 /// Returns a UUID of version 4 (RFC 9562, section 5.4) from 128 random bits.
 ///
 /// ```
 /// assert_eq!(rpc_core::uuid(0), "00000000-0000-4000-8000-000000000000");
 /// ```
 #[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "each half by itself")]
 pub fn uuid(random: u128) -> String {
     const VERSION: u128 = 0xf << 76;
     const VARIANT: u128 = 0b11 << 62;
     let bits = (random & !VERSION & !VARIANT) | (4 << 76) | (0b10 << 62);
-    let hex = format!("{bits:032x}");
-    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
-    let parts: Vec<&str> = parts.map(|part| hex.get(part).unwrap_or_default()).into();
-    parts.join("-")
+    let (high, low) = (digits((bits >> 64) as u64), digits(bits as u64));
+    let (high, low) = (text(&high), text(&low));
+    let parts = [
+        high.get(..8),
+        high.get(8..12),
+        high.get(12..),
+        low.get(..4),
+        low.get(4..),
+    ];
+    parts.map(Option::unwrap_or_default).join("-")
 }
 
 /// A generator of ids that look random and never repeat. They are not secret: the others can be

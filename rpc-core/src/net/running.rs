@@ -1,8 +1,9 @@
 //! [`Running`]: futures that run side by side in one task.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -10,10 +11,13 @@ use futures_util::stream::FuturesUnordered;
 
 /// Futures that run side by side in the task that awaits [`next`](Self::next). They are not tasks
 /// of their own: they start in order and are dropped with their owner. Only woken futures are
-/// polled.
+/// polled, and they go on before new ones start.
 #[derive(Default)]
 pub struct Running {
-    set: FuturesUnordered<BoxFuture<'static, ()>>,
+    new: VecDeque<BoxFuture<'static, ()>>,
+    /// Those that were not ready when they started. Few requests have to wait, so this is made for
+    /// the first that does.
+    waiting: Option<FuturesUnordered<BoxFuture<'static, ()>>>,
 }
 
 impl Running {
@@ -25,12 +29,7 @@ impl Running {
 
     /// Adds a future. It is first polled with the next poll of [`next`](Self::next).
     pub fn push(&mut self, work: impl Future<Output = ()> + Send + 'static) {
-        if self.set.is_empty() {
-            // A set that has polled all that it holds asks for another turn at once, as if there
-            // were more to do. One that is never woken keeps it from that.
-            self.set.push(Box::pin(pending()));
-        }
-        self.set.push(Box::pin(work));
+        self.new.push_back(Box::pin(work));
     }
 
     /// Waits until one of the futures has ended; forever while there are none.
@@ -43,21 +42,56 @@ impl Running {
 
     /// Poll form of [`next`](Self::next).
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.set.is_empty() || self.set.poll_next_unpin(cx).is_pending() {
+        if self.poll_waiting(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let mut must_wait = false;
+        while let Some(mut work) = self.new.pop_front() {
+            if work.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            self.wait_for(work);
+            must_wait = true;
+        }
+        if must_wait {
+            // Until now they would wake the task, and not say which of them is meant.
+            return self.poll_waiting(cx);
+        }
+        Poll::Pending
+    }
+
+    fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(waiting) = &mut self.waiting else {
+            return Poll::Pending;
+        };
+        if waiting.poll_next_unpin(cx).is_pending() {
             return Poll::Pending;
         }
-        if self.is_empty() {
+        if waiting.len() == 1 {
             // An idle connection holds nothing.
-            self.set = FuturesUnordered::new();
+            self.waiting = None;
         }
         Poll::Ready(())
+    }
+
+    fn wait_for(&mut self, work: BoxFuture<'static, ()>) {
+        let waiting = self.waiting.get_or_insert_with(|| {
+            // A set that has polled all that it holds asks for another turn at once, as if there
+            // were more to do. One that is never woken keeps it from that.
+            let never: BoxFuture<'static, ()> = Box::pin(pending());
+            let mut waiting = FuturesUnordered::from_iter([never]);
+            let _ = waiting.poll_next_unpin(&mut Context::from_waker(Waker::noop()));
+            waiting
+        });
+        waiting.push(work);
     }
 
     /// Returns the number of futures.
     #[must_use]
     pub fn len(&self) -> usize {
         // Without the one that never ends.
-        self.set.len().saturating_sub(1)
+        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.len() - 1);
+        self.new.len() + waiting
     }
 
     /// Returns whether there are no futures.
@@ -76,8 +110,8 @@ impl fmt::Debug for Running {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
     use std::task::{Context, Wake};
 
     use futures_util::FutureExt;
@@ -102,16 +136,33 @@ mod tests {
         let (sender, mut receiver) = tokio::sync::mpsc::channel::<()>(1);
         let mut running = Running::new();
         running.push(async move { while receiver.recv().await.is_some() {} });
-        // The first turn polls it and the one that never ends.
-        while pin!(running.next()).poll(&mut cx).is_pending()
-            && wakes.0.swap(0, Ordering::SeqCst) > 0
-        {}
+        assert!(pin!(running.next()).poll(&mut cx).is_pending());
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 0);
         for _ in 0..3 {
             sender.try_send(()).unwrap();
             assert_eq!(wakes.0.swap(0, Ordering::SeqCst), 1);
             assert!(pin!(running.next()).poll(&mut cx).is_pending());
             assert_eq!(wakes.0.load(Ordering::SeqCst), 0);
         }
+    }
+
+    #[test]
+    fn what_was_woken_goes_on_before_what_is_new_starts() {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut running = Running::new();
+        let (sender, receiver) = oneshot::channel::<()>();
+        let told = Arc::clone(&order);
+        running.push(async move {
+            let _ = receiver.await;
+            told.lock().unwrap().push("woken");
+        });
+        assert!(running.poll_next(&mut cx).is_pending());
+        let told = Arc::clone(&order);
+        running.push(async move { told.lock().unwrap().push("new") });
+        sender.send(()).unwrap();
+        while running.poll_next(&mut cx).is_ready() {}
+        assert_eq!(*order.lock().unwrap(), ["woken", "new"]);
     }
 
     #[tokio::test]

@@ -126,6 +126,9 @@ impl<M: Machine> Handle<M> {
     /// # Cancel safety
     /// If the future is dropped before it is ready, `command` has returned no value.
     pub async fn retry<R>(&self, mut command: impl FnMut(&mut M) -> Option<R>) -> R {
+        if let Some(result) = self.with(&mut command) {
+            return result;
+        }
         loop {
             // Made before the attempt, so that no change falls between.
             let changed = self.shared.changed.notified();

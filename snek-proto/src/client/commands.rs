@@ -8,7 +8,7 @@ use rpc_core::{CallId, CloseFrame, CloseReason, Match, Refused};
 use serde::Serialize;
 
 use super::{ClientConn, ClientState, Pending, Purpose};
-use crate::codec::{NoArgs, NoKwargs, encode_request};
+use crate::codec::{NoArgs, NoKwargs, encode_call_id, encode_request};
 use crate::color::is_html_color;
 use crate::frame::Final;
 use crate::id::is_channel_uid;
@@ -112,8 +112,20 @@ impl ClientConn {
         kwargs: &impl Serialize,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        let deadline = later(now, self.config.call_timeout);
-        self.send(method, args, kwargs, Some(deadline))
+        let deadline = Some(later(now, self.config.call_timeout));
+        self.send(deadline, |buffer, id| {
+            encode_request(buffer, method, args, kwargs, id)
+        })
+    }
+
+    /// Like [`call`](Self::call), with a request that is encoded up to its id.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn call_encoded(&mut self, request: &str, now: Instant) -> Result<CallId, Refused> {
+        let deadline = Some(later(now, self.config.call_timeout));
+        self.send(deadline, |buffer, id| {
+            buffer.push_str(request);
+            encode_call_id(buffer, id)
+        })
     }
 
     /// Calls any method without waiting for the answer, which is dropped when it arrives.
@@ -126,8 +138,21 @@ impl ClientConn {
         args: &impl Serialize,
         kwargs: &impl Serialize,
     ) -> Result<CallId, Refused> {
-        let id = self.send(method, args, kwargs, None)?;
+        let id = self.send(None, |buffer, id| {
+            encode_request(buffer, method, args, kwargs, id)
+        })?;
         // Registered for a moment, so that no later call can get the same id.
+        self.cancel(id);
+        Ok(id)
+    }
+
+    /// Like [`notify`](Self::notify), with a request that is encoded up to its id.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn notify_encoded(&mut self, request: &str) -> Result<CallId, Refused> {
+        let id = self.send(None, |buffer, id| {
+            buffer.push_str(request);
+            encode_call_id(buffer, id)
+        })?;
         self.cancel(id);
         Ok(id)
     }
@@ -159,10 +184,8 @@ impl ClientConn {
 
     fn send(
         &mut self,
-        method: &str,
-        args: &impl Serialize,
-        kwargs: &impl Serialize,
         deadline: Option<Instant>,
+        encode: impl FnOnce(&mut String, CallId) -> Result<(), Refused>,
     ) -> Result<CallId, Refused> {
         match self.state() {
             ClientState::Ready => {}
@@ -171,9 +194,7 @@ impl ClientConn {
         }
         let max = self.calls.capacity_limit();
         let id = self.calls.next_id().ok_or(Refused::TooManyCalls { max })?;
-        let frame = self
-            .core
-            .send_with(|buffer| encode_request(buffer, method, args, kwargs, id))?;
+        let frame = self.core.send_with(|buffer| encode(buffer, id))?;
         let pending = Pending {
             purpose: Purpose::Command,
             frame,
@@ -182,7 +203,7 @@ impl ClientConn {
     }
 }
 
-fn checked_channel(uid: &str) -> Result<&str, Refused> {
+pub(crate) fn checked_channel(uid: &str) -> Result<&str, Refused> {
     if is_channel_uid(uid) {
         Ok(uid)
     } else {

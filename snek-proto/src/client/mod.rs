@@ -20,14 +20,16 @@ use std::time::Instant;
 use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::timers::{later, sooner};
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, DecodeError, Disconnect, FrameNumber, Incoming,
-    Machine, MachineCore, Match, Outgoing, PendingCalls,
+    CallError, CloseFrame, CloseReason, DecodeError, Disconnect, FrameNumber, Incoming, Machine,
+    MachineCore, Match, Outgoing, PendingCalls,
 };
 use serde::de::DeserializeOwned;
 
 use crate::codec::{NoArgs, NoKwargs, encode_request};
 use crate::frame::{Answer, Channel, ServerFrame, User};
 
+#[cfg(feature = "tokio")]
+pub(crate) use commands::checked_channel;
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, Ready, Warning};
 
@@ -185,7 +187,7 @@ impl ClientConn {
             Ok(frame) => frame,
             Err(error) => return self.warn(error),
         };
-        let id = frame.call_id().and_then(|id| CallId::parse(&id.as_text()?));
+        let id = frame.own_call_id();
         if let Some(id) = id
             && let Match::Live(pending) = self.calls.complete(id)
         {

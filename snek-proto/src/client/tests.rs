@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rpc_core::{Delivery, Json, Refused};
+use rpc_core::{CallId, Delivery, Json, Refused};
 use serde_json::{Value, json};
 use switchboard_testing::play::Play;
 

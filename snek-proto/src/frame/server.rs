@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::event::Event;
 use crate::error::RpcError;
-use crate::id::WireId;
+use crate::id::{CallId, WireId};
 
 /// One frame of the server. Whether it is an answer or an event depends on the receiver: a frame
 /// whose `callId` belongs to a pending call is its answer, even if it also has an `event`; any
@@ -161,6 +161,11 @@ impl ServerFrame {
     #[must_use]
     pub fn call_id(&self) -> Option<WireId> {
         WireId::new(self.members.call_id.clone()?).ok()
+    }
+
+    /// The id of the call that this may answer, if it has the form of this client's ids.
+    pub(crate) fn own_call_id(&self) -> Option<CallId> {
+        CallId::parse(&self.members.call_id.as_ref()?.as_id()?)
     }
 
     /// The event's name, if there is one.

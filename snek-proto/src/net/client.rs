@@ -5,11 +5,12 @@ use std::fmt;
 use std::time::Duration;
 
 use rpc_core::net::{DrainReport, Link, LinkState};
-use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused};
+use rpc_core::{CallError, CallId, CloseReason, DecodeError, Refused};
 use serde::Serialize;
 
 use super::protocol::ClientProtocol;
-use crate::client::ClientConn;
+use crate::client::{ClientConn, checked_channel};
+use crate::codec::{NoKwargs, encode_method};
 use crate::error::RpcError;
 use crate::frame::{Answer, Channel, Final, User};
 
@@ -65,9 +66,9 @@ impl Client {
         text: &str,
         is_final: Final,
     ) -> Outcome {
-        let (channel, text) = (channel.borrow().to_owned(), text.to_owned());
+        let request = message(channel.borrow(), text, is_final)?;
         self.link
-            .call(move |conn, now| conn.send_message(&*channel, &text, is_final, now))
+            .call(move |conn, now| conn.call_encoded(&request, now))
             .await
     }
 
@@ -86,9 +87,9 @@ impl Client {
         text: &str,
         is_final: Final,
     ) -> Result<CallId, Refused> {
-        let (channel, text) = (channel.borrow().to_owned(), text.to_owned());
+        let request = message(channel.borrow(), text, is_final)?;
         self.link
-            .command(move |conn, _| conn.notify_message(&*channel, &text, is_final))
+            .command(move |conn, _| conn.notify_encoded(&request))
             .await?
     }
 
@@ -180,9 +181,9 @@ impl Client {
         args: &impl Serialize,
         kwargs: &impl Serialize,
     ) -> Outcome {
-        let request = Request::new(method, args, kwargs)?;
+        let request = request(method, args, kwargs)?;
         self.link
-            .call(move |conn, now| conn.call(&request.method, &request.args, &request.kwargs, now))
+            .call(move |conn, now| conn.call_encoded(&request, now))
             .await
     }
 
@@ -200,10 +201,10 @@ impl Client {
         args: &impl Serialize,
         kwargs: &impl Serialize,
     ) -> Outcome {
-        let request = Request::new(method, args, kwargs)?;
+        let request = request(method, args, kwargs)?;
         self.link
             .call(move |conn, now| {
-                let id = conn.call(&request.method, &request.args, &request.kwargs, now)?;
+                let id = conn.call_encoded(&request, now)?;
                 conn.set_timeout(id, timeout, now);
                 Ok(id)
             })
@@ -223,9 +224,9 @@ impl Client {
         args: &impl Serialize,
         kwargs: &impl Serialize,
     ) -> Result<CallId, Refused> {
-        let request = Request::new(method, args, kwargs)?;
+        let request = request(method, args, kwargs)?;
         self.link
-            .command(move |conn, _| conn.notify(&request.method, &request.args, &request.kwargs))
+            .command(move |conn, _| conn.notify_encoded(&request))
             .await?
     }
 
@@ -274,21 +275,20 @@ impl Client {
     }
 }
 
-/// A request with encoded arguments, to be sent to the connection's task.
-struct Request {
-    method: String,
-    args: Json,
-    kwargs: Json,
+/// Encodes a request up to its id, which the connection's task adds.
+fn request(
+    method: &str,
+    args: &impl Serialize,
+    kwargs: &impl Serialize,
+) -> Result<String, Refused> {
+    let mut request = String::with_capacity(128);
+    encode_method(&mut request, method, args, kwargs)?;
+    Ok(request)
 }
 
-impl Request {
-    fn new(method: &str, args: &impl Serialize, kwargs: &impl Serialize) -> Result<Self, Refused> {
-        Ok(Self {
-            method: method.to_owned(),
-            args: Json::of(args)?,
-            kwargs: Json::of(kwargs)?,
-        })
-    }
+fn message(channel: &str, text: &str, is_final: Final) -> Result<String, Refused> {
+    let channel = checked_channel(channel)?;
+    request("send_message", &(channel, text, is_final), &NoKwargs {})
 }
 
 /// Creates the error for an answer that does not fit the method.

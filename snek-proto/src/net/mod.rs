@@ -21,7 +21,7 @@ pub use protocol::ClientProtocol;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
-    Backend, MemoryBackend, Peer, Server, ServerHandle, ServerOptions, answer, http_config,
+    Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerHandle, ServerOptions, http_config,
 };
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use rpc_core::net::server::{Counters, DrainReport};
 use rpc_core::testing::conformance;
-use rpc_core::{Json, Limits, Secret, Str};
+use rpc_core::{Limits, Secret, Str};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, User};
-use snek_proto::net::{Backend, Peer, Server, ServerHandle, ServerOptions, answer};
+use snek_proto::net::{Backend, Peer, Replied, Reply, Server, ServerHandle, ServerOptions};
 use snek_proto::server::{ServerConfig, ServerConn};
 use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
@@ -19,7 +19,6 @@ use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 /// Lets everybody in; panics, hangs or pushes as it is told.
 struct Obedient;
 
-#[async_trait]
 impl Backend for Obedient {
     async fn login(
         &self,
@@ -33,11 +32,16 @@ impl Backend for Obedient {
         Ok(User::new(username, username))
     }
 
-    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
+    async fn call(
+        &self,
+        peer: &Arc<Peer>,
+        call: &Call,
+        reply: Reply<'_>,
+    ) -> Result<Replied, RpcError> {
         match call.method() {
             "panic" => panic!("as asked"),
             "hang" => std::future::pending().await,
-            "large" => answer(&"x".repeat(1 << 20)),
+            "large" => reply.send(&"x".repeat(1 << 20)),
             "pour" => {
                 let event = format!(r#"{{"event":"x","data":"{}"}}"#, "x".repeat(64 << 10));
                 let event = rpc_core::Text::from(event);
@@ -45,13 +49,13 @@ impl Backend for Obedient {
                     peer.push(event.clone());
                     tokio::task::yield_now().await;
                 }
-                answer(&())
+                reply.send(&())
             }
             "tick" => loop {
                 peer.push(rpc_core::Text::from(r#"{"event":"tick","data":1}"#));
                 tokio::time::sleep(Duration::from_millis(1)).await;
             },
-            method => answer(&method),
+            method => reply.send(&method),
         }
     }
 }

@@ -3,21 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{CallError, CloseReason, Json, Limits, Outgoing, Secret, Str};
+use rpc_core::{CallError, CloseReason, Limits, Outgoing, Secret, Str};
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec::NoKwargs;
 use snek_proto::error::RpcError;
 use snek_proto::frame::Call;
 use snek_proto::frame::{Final, User};
 use snek_proto::net::{
-    Backend, Client, Events, MemoryBackend, Peer, Server, ServerHandle, ServerOptions, answer,
-    connect_with, dialer,
+    Backend, Client, Events, MemoryBackend, Peer, Replied, Reply, Server, ServerHandle,
+    ServerOptions, connect_with, dialer,
 };
 use snek_proto::server::ServerConfig;
 
@@ -175,7 +174,6 @@ struct Odd {
     napping: Arc<tokio::sync::Notify>,
 }
 
-#[async_trait]
 impl Backend for Odd {
     async fn login(
         &self,
@@ -186,31 +184,36 @@ impl Backend for Odd {
         Ok(User::new(username, username))
     }
 
-    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
+    async fn call(
+        &self,
+        peer: &Arc<Peer>,
+        call: &Call,
+        reply: Reply<'_>,
+    ) -> Result<Replied, RpcError> {
         match call {
-            Call::GetUser { .. } => answer(&User::new("ann", "Ann")),
-            Call::GetChannels => answer(&[(); 0]),
+            Call::GetUser { .. } => reply.send(&User::new("ann", "Ann")),
+            Call::GetChannels => reply.send(&[(); 0]),
             Call::Unknown { method, .. } => match method.as_str() {
                 "panic" => panic!("as asked"),
                 "sleep" => {
                     tokio::time::sleep(Duration::from_secs(60)).await;
-                    answer(&())
+                    reply.send(&())
                 }
                 "nap" => {
                     self.napping.notify_one();
                     tokio::time::sleep(Duration::from_millis(100)).await;
-                    answer(&"awake")
+                    reply.send(&"awake")
                 }
-                "host" => answer(
+                "host" => reply.send(
                     &peer
                         .parts()
                         .headers
                         .get("host")
                         .map(|host| host.to_str().unwrap()),
                 ),
-                _ => answer(&"x".repeat(5 << 20)),
+                _ => reply.send(&"x".repeat(5 << 20)),
             },
-            other => answer(&other.method()),
+            other => reply.send(&other.method()),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! [`Backend`]: the application behind a gateway; [`ChatError`]: the error of a chat.
 
+use std::future::{Future, ready};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use rpc_core::Json;
 use serde::Serialize;
 
@@ -19,15 +19,15 @@ use crate::frame::{Call, ChatSend, Plugin, Status};
 /// task for work that blocks. A panic ends only its request, with `internal error`. When the client
 /// leaves, the futures of its requests are dropped at once.
 ///
+/// Every method is an `async fn` in an implementation, whose future must be `Send`.
+///
 /// ```
 /// use std::sync::Arc;
-/// use async_trait::async_trait;
 /// use exoclaw_proto::frame::{ChatSend, Plugin, Status};
 /// use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer};
 ///
 /// struct Shout;
 ///
-/// #[async_trait]
 /// impl Backend for Shout {
 ///     async fn status(&self, _: &Arc<Peer>) -> Status {
 ///         Status::new("1.0.0", 0, 0)
@@ -43,19 +43,18 @@ use crate::frame::{Call, ChatSend, Plugin, Status};
 ///     }
 /// }
 /// ```
-#[async_trait]
 pub trait Backend: Send + Sync + 'static {
     /// Returns the answer to `status`.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn status(&self, peer: &Arc<Peer>) -> Status;
+    fn status(&self, peer: &Arc<Peer>) -> impl Future<Output = Status> + Send;
 
     /// Returns the answer to `plugin.list`.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn plugins(&self, peer: &Arc<Peer>) -> Vec<Plugin>;
+    fn plugins(&self, peer: &Arc<Peer>) -> impl Future<Output = Vec<Plugin>> + Send;
 
     /// Answers a chat through `reply`. The event `done` is sent for you, also after
     /// [`ChatError::Failed`].
@@ -66,12 +65,12 @@ pub trait Backend: Send + Sync + 'static {
     /// # Cancel safety
     /// The future is dropped if the connection ends first: spawn a task, or use a drop guard, for
     /// work that must not be lost then.
-    async fn chat(
+    fn chat(
         &self,
         peer: &Arc<Peer>,
         chat: ChatSend,
         reply: ChatReply,
-    ) -> Result<(), ChatError>;
+    ) -> impl Future<Output = Result<(), ChatError>> + Send;
 
     /// Carries out an [extension](crate::frame::Method::is_extension). Called only if extensions
     /// are switched on. Create the value with [`answer`].
@@ -81,15 +80,21 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn extension(&self, _peer: &Arc<Peer>, call: Call) -> Result<Json, RpcError> {
-        Err(RpcError::unknown_method(call.tag()))
+    fn extension(
+        &self,
+        _peer: &Arc<Peer>,
+        call: Call,
+    ) -> impl Future<Output = Result<Json, RpcError>> + Send {
+        ready(Err(RpcError::unknown_method(call.tag())))
     }
 
     /// Handles the end of a connection. Called once for each, whether its token was right or not.
     ///
     /// # Cancel safety
     /// The future runs to completion, unless the server's drain reaches its deadline.
-    async fn disconnected(&self, _peer: &Arc<Peer>) {}
+    fn disconnected(&self, _peer: &Arc<Peer>) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
 }
 
 /// The error of a chat.

@@ -13,7 +13,7 @@ use rpc_core::net::server::Accepted;
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, clock};
 use rpc_core::{CloseFrame, CloseReason};
 
-use super::backend::{Backend, ChatError, answer};
+use super::backend::{Backend, ChatError};
 use super::peer::{Peer, refuse};
 use super::reply::ChatReply;
 use crate::codec::redact;
@@ -139,18 +139,28 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
             .retry(|conn| conn.poll_writable().then_some(()))
             .await;
         match call {
-            Call::Status => answer(&backend.status(&peer).await),
-            Call::PluginList => answer(&backend.plugins(&peer).await),
-            call => backend.extension(&peer, call).await,
+            Call::Status => {
+                let status = backend.status(&peer).await;
+                peer.end(id, |conn| conn.reply(id, &status)).await;
+            }
+            Call::PluginList => {
+                let plugins = backend.plugins(&peer).await;
+                peer.end(id, |conn| conn.reply(id, &plugins)).await;
+            }
+            call => {
+                let outcome = backend.extension(&peer, call).await;
+                peer.end(id, |conn| match &outcome {
+                    Ok(value) => conn.reply(id, value),
+                    Err(error) => refuse(conn, id, error),
+                })
+                .await;
+            }
         }
     };
-    let outcome = guarded("request", run).await;
-    let outcome = outcome.unwrap_or_else(|| Err(internal_error()));
-    peer.end(id, |conn| match &outcome {
-        Ok(value) => conn.reply(id, value),
-        Err(error) => refuse(conn, id, error),
-    })
-    .await;
+    if guarded("request", run).await.is_none() {
+        let error = internal_error();
+        peer.end(id, |conn| refuse(conn, id, &error)).await;
+    }
 }
 
 fn internal_error() -> RpcError {

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
 use rpc_core::Str;
 
 use super::backend::{Backend, ChatError};
@@ -49,7 +48,6 @@ impl MemoryBackend {
     }
 }
 
-#[async_trait]
 impl Backend for MemoryBackend {
     async fn status(&self, _: &Arc<Peer>) -> Status {
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);

@@ -57,6 +57,8 @@ fn lock<P: Protocol>(cell: &Cell<P>) -> MutexGuard<'_, State<P, dyn Start<P> + '
 pub(super) struct Waiting<P: Protocol> {
     cell: Arc<Cell<P>>,
     shared: Arc<Shared<P>>,
+    /// Whether the outcome was taken.
+    is_over: bool,
 }
 
 /// The connection's end. Dropping it without an outcome reports that the task is gone.
@@ -85,7 +87,12 @@ where
         cell: Some(Arc::clone(&cell)),
         items,
     };
-    (completer, Waiting { cell, shared })
+    let waiting = Waiting {
+        cell,
+        shared,
+        is_over: false,
+    };
+    (completer, waiting)
 }
 
 impl<P: Protocol> Completer<P> {
@@ -155,13 +162,16 @@ impl<P: Protocol> Drop for Completer<P> {
 impl<P: Protocol> Future for Waiting<P> {
     type Output = Outcome<P>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome<P>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome<P>> {
         let mut state = lock(&self.cell);
         if !matches!(state.phase, Phase::Ended(_)) {
             remember(&mut state.caller, cx);
             return Poll::Pending;
         }
-        match std::mem::replace(&mut state.phase, Phase::Taken) {
+        let phase = std::mem::replace(&mut state.phase, Phase::Taken);
+        drop(state);
+        self.is_over = true;
+        match phase {
             Phase::Ended(outcome) => Poll::Ready(outcome),
             _ => Poll::Pending,
         }
@@ -170,6 +180,9 @@ impl<P: Protocol> Future for Waiting<P> {
 
 impl<P: Protocol> Drop for Waiting<P> {
     fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
         let mut state = lock(&self.cell);
         let earlier = std::mem::replace(&mut state.phase, Phase::Abandoned);
         drop(state);

@@ -1,12 +1,11 @@
 //! [`Backend`]: the application behind a server.
 
+use std::future::{Future, ready};
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use rpc_core::{Json, Secret, Str};
-use serde::Serialize;
+use rpc_core::{Secret, Str};
 
-use super::Peer;
+use super::{Peer, Replied, Reply};
 use crate::error::RpcError;
 use crate::frame::{Call, User};
 
@@ -19,31 +18,35 @@ use crate::frame::{Call, User};
 /// task for work that blocks. A panic in a call ends only that call, with the answer `internal
 /// error`.
 ///
+/// Every method is an `async fn` in an implementation, whose future must be `Send`.
+///
 /// ```
 /// use std::sync::Arc;
-/// use async_trait::async_trait;
-/// use rpc_core::{Json, Secret, Str};
+/// use rpc_core::{Secret, Str};
 /// use snek_proto::error::RpcError;
 /// use snek_proto::frame::{Call, Channel, User};
-/// use snek_proto::net::{Backend, Peer, answer};
+/// use snek_proto::net::{Backend, Peer, Replied, Reply};
 ///
 /// struct Platform;
 ///
-/// #[async_trait]
 /// impl Backend for Platform {
 ///     async fn login(&self, _: &Arc<Peer>, name: &str, _: &Secret<Str>) -> Result<User, RpcError> {
 ///         Ok(User::new(name, name)) // everybody may log in
 ///     }
 ///
-///     async fn call(&self, _: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
+///     async fn call(
+///         &self,
+///         _: &Arc<Peer>,
+///         call: &Call,
+///         reply: Reply<'_>,
+///     ) -> Result<Replied, RpcError> {
 ///         match call {
-///             Call::GetChannels => answer(&[Channel::new("general", "General", None)]),
+///             Call::GetChannels => reply.send(&[Channel::new("general", "General", None)]),
 ///             other => Err(RpcError::new(format!("no method {}", other.method()))),
 ///         }
 ///     }
 /// }
 /// ```
-#[async_trait]
 pub trait Backend: Send + Sync + 'static {
     /// Checks credentials. Returns the user's record, which is the answer to the client.
     ///
@@ -52,40 +55,41 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn login(
+    fn login(
         &self,
         peer: &Arc<Peer>,
         username: &str,
         password: &Secret<Str>,
-    ) -> Result<User, RpcError>;
+    ) -> impl Future<Output = Result<User, RpcError>> + Send;
 
     /// Handles a successful login: from now on [`Peer::push`] reaches the client. Called before the
     /// client gets its answer, so everything is set up before its next call.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn logged_in(&self, _peer: &Arc<Peer>, _user: &User) {}
+    fn logged_in(&self, _peer: &Arc<Peer>, _user: &User) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
 
-    /// Carries out a call of a logged-in client; never a login. Create the value with [`answer`].
+    /// Carries out a call of a logged-in client; never a login. Answer with [`Reply::send`].
     ///
     /// # Errors
     /// The answer to the client.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError>;
+    fn call(
+        &self,
+        peer: &Arc<Peer>,
+        call: &Call,
+        reply: Reply<'_>,
+    ) -> impl Future<Output = Result<Replied, RpcError>> + Send;
 
     /// Handles the end of a connection. Called once for each, logged in or not.
     ///
     /// # Cancel safety
     /// The future runs to completion, unless the server's drain reaches its deadline.
-    async fn disconnected(&self, _peer: &Arc<Peer>) {}
-}
-
-/// Encodes a value as an answer.
-///
-/// # Errors
-/// The value cannot be written as JSON.
-pub fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
-    Json::of(value).map_err(|error| RpcError::new(error.to_string()))
+    fn disconnected(&self, _peer: &Arc<Peer>) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
 }

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use rpc_core::net::server::Accepted;
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, clock};
-use rpc_core::{CloseFrame, CloseReason, Json, Refused, Secret, Str};
+use rpc_core::{CloseFrame, CloseReason, Refused, Secret, Str};
 
-use super::Backend;
 use super::peer::{Peer, slow_reader};
+use super::{Backend, Reply};
 use crate::codec::redact;
 use crate::error::RpcError;
 use crate::hub::ConnId;
@@ -67,8 +67,10 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
                 login(&*shared.backend, &peer, id, &username, &password).await;
             }),
             ServerEvent::Request { id, call } => tasks.push(async move {
-                let outcome = guarded(shared.backend.call(&peer, &call)).await;
-                respond(&peer, id, &outcome);
+                let reply = Reply { peer: &peer, id };
+                if let Err(error) = guarded(shared.backend.call(&peer, &call, reply)).await {
+                    fail(&peer, id, &error);
+                }
             }),
             ServerEvent::Warning(error) => {
                 tracing::debug!(peer = ?peer.id, %error, "a frame was ignored");
@@ -133,16 +135,8 @@ async fn guarded<T>(work: impl Future<Output = Result<T, RpcError>>) -> Result<T
         })
 }
 
-fn respond(peer: &Peer, id: RequestId, outcome: &Result<Json, RpcError>) {
-    let sent = peer.handle.with(|conn| match outcome {
-        Ok(value) => match conn.reply(id, value) {
-            Err(Refused::TooLarge { .. } | Refused::Encode { .. }) => {
-                conn.fail(id, "the answer is too large")
-            }
-            other => other,
-        },
-        Err(error) => conn.fail(id, error.message()),
-    });
+fn fail(peer: &Peer, id: RequestId, error: &RpcError) {
+    let sent = peer.handle.with(|conn| conn.fail(id, error.message()));
     if sent == Err(Refused::QueueFull) {
         peer.close(slow_reader());
     }

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
-use rpc_core::{Json, Secret, Str, constant_time_eq};
+use rpc_core::{Secret, Str, constant_time_eq};
 
-use super::{Backend, Peer, answer};
+use super::{Backend, Peer, Replied, Reply};
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, Final, User};
 use crate::hub::{ConnId, Hub, HubConfig, HubError};
@@ -205,7 +204,6 @@ impl State {
     }
 }
 
-#[async_trait]
 impl Backend for MemoryBackend {
     async fn login(
         &self,
@@ -241,13 +239,18 @@ impl Backend for MemoryBackend {
         }
     }
 
-    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
+    async fn call(
+        &self,
+        peer: &Arc<Peer>,
+        call: &Call,
+        reply: Reply<'_>,
+    ) -> Result<Replied, RpcError> {
         let mut state = self.lock();
         let result = state.hub.handle(peer.id(), call);
         state.flush();
         drop(state);
         match result {
-            Ok(value) => answer(&value),
+            Ok(value) => reply.send(&value),
             Err(error) => Err(RpcError::new(error.to_string())),
         }
     }

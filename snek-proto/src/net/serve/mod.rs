@@ -5,6 +5,7 @@ mod connection;
 mod memory;
 mod options;
 mod peer;
+mod reply;
 
 use std::fmt;
 use std::io;
@@ -18,10 +19,11 @@ use tokio::net::ToSocketAddrs;
 
 use connection::{Shared, serve};
 
-pub use backend::{Backend, answer};
+pub use backend::Backend;
 pub use memory::MemoryBackend;
 pub use options::{ServerOptions, http_config};
 pub use peer::Peer;
+pub use reply::{Replied, Reply};
 
 /// A Snek server on a socket.
 ///
