@@ -138,21 +138,24 @@ impl ClientConn {
         args: &impl Serialize,
         kwargs: &impl Serialize,
     ) -> Result<CallId, Refused> {
-        let id = self.send(None, |buffer, id| {
-            encode_request(buffer, method, args, kwargs, id)
-        })?;
-        // Registered for a moment, so that no later call can get the same id.
-        self.cancel(id);
-        Ok(id)
+        self.notify_with(|buffer, id| encode_request(buffer, method, args, kwargs, id))
     }
 
     /// Like [`notify`](Self::notify), with a request that is encoded up to its id.
     #[cfg(feature = "tokio")]
     pub(crate) fn notify_encoded(&mut self, request: &str) -> Result<CallId, Refused> {
-        let id = self.send(None, |buffer, id| {
+        self.notify_with(|buffer, id| {
             buffer.push_str(request);
             encode_call_id(buffer, id)
-        })?;
+        })
+    }
+
+    fn notify_with(
+        &mut self,
+        encode: impl FnOnce(&mut String, CallId) -> Result<(), Refused>,
+    ) -> Result<CallId, Refused> {
+        let id = self.send(None, encode)?;
+        // Registered for a moment, so that no later call can get the same id.
         self.cancel(id);
         Ok(id)
     }
