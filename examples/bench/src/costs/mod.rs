@@ -3,6 +3,7 @@
 
 mod broadcast;
 mod resume;
+mod routed;
 mod signatures;
 mod sockets;
 mod storage;
@@ -16,6 +17,7 @@ const COSTS: &str = "costs";
 
 pub(crate) fn works() -> Vec<Work> {
     let mut works = broadcast::works();
+    works.extend(routed::works());
     works.extend(sockets::works());
     works.extend(signatures::works());
     works.extend(resume::works());

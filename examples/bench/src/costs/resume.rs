@@ -60,6 +60,7 @@ impl Host {
             }
         }
         let run = run.unwrap();
+        assert_eq!(host.hub.poll_reply(), Some((conn, Reply::Begun)));
         for number in 0..=MISSED {
             let (status, words) = (ToolStatus::Completed, text::words(45));
             let result = ToolResult::new("call_1", "search", status, words);

@@ -3,15 +3,13 @@
 //! recipient.
 
 use std::future::pending;
-use std::pin::Pin;
 use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::SinkExt;
-use rpc_core::CloseFrame;
-use rpc_core::CloseReason;
 use rpc_core::net::ws::{Role, WsConfig, WsStream};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, serve};
+use rpc_core::{CloseFrame, CloseReason};
 use snek_proto::server::{ServerConn, ServerEvent};
 use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
@@ -66,10 +64,6 @@ impl ConnectionHandler for Listener {
     }
 
     fn shut_down(&mut self, _: &mut Running) {}
-
-    fn disconnected(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(std::future::ready(()))
-    }
 }
 
 async fn ours(n: u64) {
