@@ -26,7 +26,10 @@ pub(crate) fn rows(report: &mut Report, section: &str, work: &Work, first: u64) 
             theirs.measure();
         }
         let (least, their_least) = (ours.least(), theirs.least());
-        let text = |time: f64| format!("{time:.0} ns");
+        let text = |time: f64| match time {
+            ..1e4 => format!("{time:.0} ns"),
+            _ => format!("{time:.0} ns, {:.0}/s", 1e9 / time),
+        };
         let theirs = (peer.name, text(their_least));
         let ratio = (their_least / least, None);
         report.row(section, work.name, text(least), theirs, ratio);

@@ -31,3 +31,19 @@ pub(crate) fn table(report: &mut Report, quick: bool) {
     }
     storage::table(report, quick);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::OURS;
+
+    #[test]
+    fn every_way_does_its_work() {
+        for work in works() {
+            let peers = work.peers.iter().map(|peer| peer.name);
+            for way in peers.chain([OURS]) {
+                work.way(way).unwrap()(1);
+            }
+        }
+    }
+}
