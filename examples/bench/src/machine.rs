@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "serde_json",
     "sonic-rs",
     "jsonrpsee",
@@ -12,6 +12,7 @@ const CRATES: [&str; 8] = [
     "tokio-tungstenite",
     "fastwebsockets",
     "hyper",
+    "ed25519-dalek",
 ];
 
 /// Date, processor, system and compiler.

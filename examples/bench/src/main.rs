@@ -1,6 +1,7 @@
 //! Measures the crates beside their peers and prints a table. See README.md.
 
 mod callgrind;
+mod costs;
 mod decode;
 mod encode;
 mod frames;
@@ -19,7 +20,7 @@ mod ws;
 
 const USAGE: &str = "\
 bench table [OPTIONS]                   measures everything and prints the table
-    --goals 1,4,growth                  some sections only: 1 to 9, growth, time, workers
+    --goals 1,4,growth                  some sections only: 1 to 9, costs, growth, time, workers
     --quick                             fewer calls and connections
     --this-build                        not the codec once more, built for AVX2 with LTO
     --write                             writes RESULTS.md beside the sources too

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::report::Report;
-use crate::{encode, frames, machine, net, pending, time, work};
+use crate::{costs, encode, frames, machine, net, pending, time, work};
 
 const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 /// The sections whose work is done by the compiler's optimiser above all.
@@ -83,7 +83,12 @@ fn measure(wanted: &impl Fn(&str) -> bool, quick: bool) -> Report {
     if wanted("time") {
         let mut works = work::all();
         works.retain(|work| CODEC.contains(&work.goal));
-        time::table(&mut report, &works);
+        for work in &works {
+            time::rows(&mut report, "time", work, 4);
+        }
+    }
+    if wanted("costs") {
+        costs::table(&mut report, quick);
     }
     if wanted("workers") {
         net::workers::table(&mut report, quick);

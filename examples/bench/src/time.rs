@@ -1,4 +1,4 @@
-//! The codec's rows in time, as a loop in one process: what a reader would try first. Nothing is
+//! What is counted, in time: as a loop in one process, which a reader would try first. Nothing is
 //! asked of these; a goal is judged by what is counted.
 
 use std::time::Instant;
@@ -11,26 +11,28 @@ const TIMES: usize = 31;
 /// One measurement is about this long.
 const NANOSECONDS: f64 = 1e6;
 
-/// Ours and the peers in turn.
-pub(crate) fn table(report: &mut Report, works: &[Work]) {
-    for work in works {
-        eprintln!("{}, in time", work.name);
-        let mut ours = Loop::new(work.ours);
-        for peer in &work.peers {
-            let Some(run) = work.way(peer.name) else {
-                continue;
-            };
-            let mut theirs = Loop::new(run);
-            for _ in 0..TIMES {
-                ours.measure();
-                theirs.measure();
-            }
-            let (least, their_least) = (ours.least(), theirs.least());
-            let text = |time: f64| format!("{time:.0} ns");
-            let theirs = (peer.name, text(their_least));
-            let ratio = (their_least / least, None);
-            report.row("time", work.name, text(least), theirs, ratio);
+/// Adds the rows of a work to a section: ours and the peers in turn. `first` rounds are the fewest
+/// that are done at once.
+pub(crate) fn rows(report: &mut Report, section: &str, work: &Work, first: u64) {
+    eprintln!("{}, in time", work.name);
+    let mut ours = Loop::new(work.ours, first);
+    for peer in &work.peers {
+        let Some(run) = work.way(peer.name) else {
+            continue;
+        };
+        let mut theirs = Loop::new(run, first);
+        for _ in 0..TIMES {
+            ours.measure();
+            theirs.measure();
         }
+        let (least, their_least) = (ours.least(), theirs.least());
+        let text = |time: f64| match time {
+            ..1e4 => format!("{time:.0} ns"),
+            _ => format!("{time:.0} ns, {:.0}/s", 1e9 / time),
+        };
+        let theirs = (peer.name, text(their_least));
+        let ratio = (their_least / least, None);
+        report.row(section, work.name, text(least), theirs, ratio);
     }
 }
 
@@ -45,8 +47,8 @@ struct Loop {
 
 impl Loop {
     /// Finds out how many rounds fill a measurement, which warms it up too.
-    fn new(run: Run) -> Self {
-        let mut rounds = 4;
+    fn new(run: Run, first: u64) -> Self {
+        let mut rounds = first;
         while timed(run, 2 * rounds) - timed(run, rounds) < NANOSECONDS / 2.0 {
             rounds *= 2;
         }
