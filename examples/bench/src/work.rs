@@ -73,5 +73,6 @@ pub(crate) fn all() -> Vec<Work> {
     works.extend(crate::frames::works());
     works.extend(crate::pending::works());
     works.extend(crate::ws::works());
+    works.extend(crate::net::works::works());
     works
 }
