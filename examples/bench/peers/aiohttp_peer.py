@@ -29,7 +29,7 @@ async def serve():
     await asyncio.Event().wait()
 
 
-async def load(address, in_flight, calls):
+async def load(address, work, in_flight, calls):
     async with aiohttp.ClientSession() as session:
         async with session.ws_connect(f"ws://{address}/") as socket:
             client = Client(socket.send_str)
@@ -39,7 +39,7 @@ async def load(address, in_flight, calls):
                     client.answered(message.data)
 
             reader = asyncio.create_task(read())
-            await measure(client, in_flight, calls)
+            await measure(client, work, in_flight, calls)
             reader.cancel()
 
 

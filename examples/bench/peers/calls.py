@@ -10,6 +10,19 @@ import sys
 import time
 
 TIMEOUT_SECONDS = 60
+STATUS = {"version": "0.1.0", "plugins": 3, "sessions": 12}
+SAID = {"text": "The quick brown fox jumps over a lazy dog."}
+# Of each kind of work: the method, its parameters, and the right answer.
+WORKS = {
+    "ping": ("ping", {}, "pong"),
+    "status": ("status", {}, STATUS),
+    "echo, 42 B": ("echo", SAID, SAID),
+}
+METHODS = {
+    "ping": lambda params: "pong",
+    "status": lambda params: STATUS,
+    "echo": lambda params: {"text": params["text"]},
+}
 
 
 class Client:
@@ -43,9 +56,10 @@ class Client:
 def answer(text):
     """What a server says to a request."""
     request = json.loads(text)
-    if request["method"] == "ping":
-        return json.dumps({"id": request["id"], "result": "pong"})
-    return json.dumps({"id": request["id"], "error": "unknown method"})
+    method = METHODS.get(request["method"])
+    if method is None:
+        return json.dumps({"id": request["id"], "error": "unknown method"})
+    return json.dumps({"id": request["id"], "result": method(request["params"])})
 
 
 async def phase(done):
@@ -55,8 +69,9 @@ async def phase(done):
         sys.exit(0)
 
 
-async def make(client, in_flight, calls):
+async def make(client, work, in_flight, calls):
     """Makes the calls, so many at a time; returns the median time until an answer."""
+    method, params, right = WORKS[work]
     times = []
     left = calls
 
@@ -65,7 +80,7 @@ async def make(client, in_flight, calls):
         while left > 0:
             left -= 1
             start = time.perf_counter_ns() if in_flight == 1 else 0
-            assert await client.call("ping", {}) == "pong"
+            assert await client.call(method, params) == right
             if in_flight == 1:
                 times.append(time.perf_counter_ns() - start)
 
@@ -74,10 +89,10 @@ async def make(client, in_flight, calls):
     return times[len(times) // 2] if times else 0
 
 
-async def measure(client, in_flight, calls):
-    await make(client, in_flight, calls // 4)
+async def measure(client, work, in_flight, calls):
+    await make(client, work, in_flight, calls // 4)
     await phase("ready")
-    median = await make(client, in_flight, calls)
+    median = await make(client, work, in_flight, calls)
     await phase(str(median))
 
 
@@ -85,7 +100,8 @@ def main(serve, load):
     match sys.argv[1:]:
         case ["serve", _]:
             asyncio.run(serve())
-        case ["load", _, address, in_flight, calls]:
-            asyncio.run(load(address, int(in_flight), int(calls)))
+        case ["load", kind, address, in_flight, calls]:
+            work = kind.partition(": ")[2]
+            asyncio.run(load(address, work, int(in_flight), int(calls)))
         case other:
             sys.exit(f"unknown: {other}")

@@ -20,7 +20,7 @@ async def serve():
         await asyncio.Event().wait()
 
 
-async def load(address, in_flight, calls):
+async def load(address, work, in_flight, calls):
     async with connect(f"ws://{address}/", compression=None) as socket:
         client = Client(socket.send)
 
@@ -29,7 +29,7 @@ async def load(address, in_flight, calls):
                 client.answered(message)
 
         reader = asyncio.create_task(read())
-        await measure(client, in_flight, calls)
+        await measure(client, work, in_flight, calls)
         reader.cancel()
 
 

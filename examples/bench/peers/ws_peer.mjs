@@ -5,6 +5,19 @@ import { once } from "node:events";
 import WebSocket, { WebSocketServer } from "ws";
 
 const TIMEOUT_MS = 60_000;
+const STATUS = { version: "0.1.0", plugins: 3, sessions: 12 };
+const SAID = { text: "The quick brown fox jumps over a lazy dog." };
+// Of each kind of work: the method, its parameters, and whether an answer is right.
+const WORKS = {
+  ping: ["ping", {}, (answer) => answer === "pong"],
+  status: ["status", {}, (answer) => answer.sessions === STATUS.sessions],
+  "echo, 42 B": ["echo", SAID, (answer) => answer.text === SAID.text],
+};
+const METHODS = {
+  ping: () => "pong",
+  status: () => STATUS,
+  echo: (params) => ({ text: params.text }),
+};
 const lines = createInterface({ input: process.stdin });
 lines.on("close", () => process.exit(0));
 
@@ -43,8 +56,9 @@ function serve() {
   server.on("listening", () => console.log(`127.0.0.1:${server.address().port}`));
   server.on("connection", (socket) => {
     socket.on("message", (data) => {
-      const { id, method } = JSON.parse(data);
-      const answer = method === "ping" ? { id, result: "pong" } : { id, error: "unknown method" };
+      const { id, method, params } = JSON.parse(data);
+      const run = METHODS[method];
+      const answer = run ? { id, result: run(params) } : { id, error: "unknown method" };
       socket.send(JSON.stringify(answer));
     });
   });
@@ -55,13 +69,14 @@ async function phase(done) {
   await once(lines, "line");
 }
 
-async function make(client, inFlight, calls) {
+async function make(client, work, inFlight, calls) {
+  const [method, params, isRight] = WORKS[work];
   const times = [];
   let left = calls;
   const caller = async () => {
     while (left-- > 0) {
       const start = inFlight === 1 ? process.hrtime.bigint() : 0n;
-      if ((await client.call("ping", {})) !== "pong") throw new Error("no pong");
+      if (!isRight(await client.call(method, params))) throw new Error("a wrong answer");
       if (inFlight === 1) times.push(Number(process.hrtime.bigint() - start));
     }
   };
@@ -70,16 +85,16 @@ async function make(client, inFlight, calls) {
   return times[times.length >> 1] ?? 0;
 }
 
-async function load(address, inFlight, calls) {
+async function load(address, work, inFlight, calls) {
   const socket = new WebSocket(`ws://${address}/`, { perMessageDeflate: false });
   await once(socket, "open");
   const client = new Client(socket);
-  await make(client, inFlight, calls >> 2);
+  await make(client, work, inFlight, calls >> 2);
   await phase("ready");
-  const median = await make(client, inFlight, calls);
+  const median = await make(client, work, inFlight, calls);
   await phase(String(median));
 }
 
-const [role, , address, inFlight, calls] = process.argv.slice(2);
+const [role, kind, address, inFlight, calls] = process.argv.slice(2);
 if (role === "serve") serve();
-else await load(address, Number(inFlight), Number(calls));
+else await load(address, kind.split(": ")[1], Number(inFlight), Number(calls));

@@ -35,6 +35,9 @@ pub(crate) fn gate() -> bool {
                 gate.ratio(goal, theirs.instructions / ours.instructions);
             }
         }
+        if let Some(most) = goals::most_of_call(work.name) {
+            gate.call(work.name, ours.instructions, most);
+        }
         if let Some(most) = work.max_allocations {
             let what = format!("{}: {:.2} allocations", work.name, ours.allocations);
             // A table that grows now and then rounds to nothing.
@@ -68,7 +71,10 @@ pub(crate) fn gate() -> bool {
 /// Whether the gate looks at a row at all.
 fn is_gated(work: &Work) -> bool {
     let mut peers = work.peers.iter();
-    work.max_allocations.is_some() || peers.any(|peer| goals::find(work.name, peer.name).is_some())
+    let is_call = goals::most_of_call(work.name).is_some();
+    is_call
+        || work.max_allocations.is_some()
+        || peers.any(|peer| goals::find(work.name, peer.name).is_some())
 }
 
 #[derive(Default)]
@@ -99,6 +105,17 @@ impl Gate {
         }
         self.missed += u32::from(matches!(finding, Finding::Held | Finding::Better));
         self.say(true, &line);
+    }
+
+    /// What both ends take for a call.
+    fn call(&mut self, name: &str, found: f64, most: f64) {
+        let line = format!("{name}: {found:.0} instructions of both ends");
+        let margin = goals::CALL_MARGIN;
+        if found < most * (1.0 - margin) {
+            let line = format!("{line} (at most {most}): can be lowered");
+            self.better.push(line);
+        }
+        self.at_most(&line, found, most * (1.0 + margin));
     }
 
     fn at_most(&mut self, what: &str, found: f64, most: f64) {

@@ -56,6 +56,7 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("4", "Goal 4: encode into a buffer that is used again"),
     ("5", "Goal 5: one call at a time"),
     ("6", "Goal 6: many calls in flight on one connection"),
+    ("calls", "A call in instructions: both ends in one process, over TCP, 16 in flight"),
     ("7", "Goal 7: streams through a handler's channel"),
     ("8", "Goal 8: memory of a connection"),
     ("9", "Goal 9: the table of calls in flight"),

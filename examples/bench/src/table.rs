@@ -12,15 +12,7 @@ const CODEC: [&str; 4] = ["1", "2", "3", "4"];
 
 pub(crate) fn table(options: &[&str]) {
     let has = |option: &str| options.contains(&option);
-    let sections: Option<Vec<&str>> = options
-        .iter()
-        .position(|option| *option == "--goals")
-        .and_then(|at| options.get(at + 1))
-        .map(|sections| sections.split(',').collect());
-    let wanted = |section: &str| {
-        let sections = sections.as_ref();
-        sections.is_none_or(|sections| sections.contains(&section))
-    };
+    let wanted = Wanted::of(options);
     encode::assert_same();
     frames::assert_same();
     // Before anything runs: it says how busy the machine was.
@@ -38,9 +30,9 @@ pub(crate) fn table(options: &[&str]) {
     );
     let codec: Vec<&str> = CODEC
         .into_iter()
-        .filter(|section| wanted(section))
+        .filter(|section| wanted.section(section))
         .collect();
-    if !has("--this-build") && !codec.is_empty() {
+    if wanted.only.is_none() && !has("--this-build") && !codec.is_empty() {
         text += &match tuned(&codec) {
             Ok(rows) => format!(
                 "\n## The codec, built with optimisation across crates\n\n`--profile tuned`, RUSTFLAGS=\"{}\"\n{rows}",
@@ -59,38 +51,70 @@ pub(crate) fn table(options: &[&str]) {
     }
 }
 
-fn measure(wanted: &impl Fn(&str) -> bool, quick: bool) -> Report {
+/// Which rows are measured: all, or those of some sections, or those whose name holds a text.
+pub(crate) struct Wanted<'a> {
+    sections: Option<Vec<&'a str>>,
+    only: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(options: &[&'a str]) -> Self {
+        let after = |name: &str| {
+            let at = options.iter().position(|option| *option == name)?;
+            options.get(at + 1).copied()
+        };
+        Self {
+            sections: after("--goals").map(|sections| sections.split(',').collect()),
+            only: after("--only"),
+        }
+    }
+
+    /// Whether the section is, as far as its rows are.
+    fn section(&self, section: &str) -> bool {
+        let sections = self.sections.as_ref();
+        sections.is_none_or(|sections| sections.contains(&section))
+    }
+
+    /// Whether a section is whose rows cannot be measured one by one.
+    fn whole(&self, section: &str) -> bool {
+        self.only.is_none() && self.section(section)
+    }
+
+    pub(crate) fn row(&self, section: &str, name: &str) -> bool {
+        self.section(section) && self.only.is_none_or(|only| name.contains(only))
+    }
+}
+
+fn measure(wanted: &Wanted<'_>, quick: bool) -> Report {
     let mut report = Report::default();
     let mut works = work::all();
-    works.retain(|work| wanted(work.goal));
+    works.retain(|work| wanted.row(work.goal, work.name));
     report.counted(&works);
-    if wanted("9") {
+    if wanted.whole("9") {
         pending::table(&mut report, quick);
     }
-    if wanted("5") || wanted("6") {
-        net::calls::table(&mut report, wanted, quick);
-    }
-    if wanted("7") {
+    net::calls::table(&mut report, wanted, quick);
+    if wanted.whole("7") {
         net::streams::table(&mut report, quick);
     }
-    if wanted("8") {
+    if wanted.whole("8") {
         net::memory::table(&mut report, quick);
     }
-    if wanted("growth") {
+    if wanted.whole("growth") {
         pending::growth(&mut report, quick);
         net::growth::table(&mut report, quick);
     }
-    if wanted("time") {
+    if wanted.section("time") {
         let mut works = work::all();
-        works.retain(|work| CODEC.contains(&work.goal));
+        works.retain(|work| CODEC.contains(&work.goal) && wanted.row("time", work.name));
         for work in &works {
             time::rows(&mut report, "time", work, 4);
         }
     }
-    if wanted("costs") {
+    if wanted.whole("costs") {
         costs::table(&mut report, quick);
     }
-    if wanted("workers") {
+    if wanted.whole("workers") {
         net::workers::table(&mut report, quick);
     }
     report

@@ -74,5 +74,6 @@ pub(crate) fn all() -> Vec<Work> {
     works.extend(crate::pending::works());
     works.extend(crate::ws::works());
     works.extend(crate::costs::works());
+    works.extend(crate::net::works::works());
     works
 }

@@ -3,95 +3,54 @@
 use std::time::Instant;
 
 use super::child::Child;
+use super::rows::{APART, ROWS, Row, TENTH_MORE};
 use super::{Asked, foreign, in_turn, least, ratios};
 use crate::process::on_one_processor;
 use crate::report::Report;
+use crate::table::Wanted;
 
 /// How often everything is measured.
 const TIMES: usize = 5;
 
-/// Goal 5 asks that we cost at most a tenth more.
-const TENTH_MORE: Option<f64> = Some(1.0 / 1.1);
-
-const SEQUENTIAL: &[Asked] = &[
-    ("TCP echo", None),
-    ("echo, no RPC", TENTH_MORE),
-    ("echo, send each", None),
-    ("fastwebsockets", None),
-    ("jsonrpsee", Some(1.5)),
-    ("aiohttp", None),
-    ("websockets", None),
-    ("node ws", None),
-];
-const SIXTEEN: &[Asked] = &[
-    ("echo, no RPC", None),
-    ("echo, send each", None),
-    ("fastwebsockets", None),
-    ("fastwebsockets, send each", None),
-    ("jsonrpsee", Some(4.0)),
-    ("aiohttp", None),
-    ("websockets", None),
-    ("node ws", None),
-];
-const THOUSAND: &[Asked] = &[
-    ("echo, no RPC", None),
-    ("echo, send each", None),
-    ("fastwebsockets", None),
-    ("fastwebsockets, send each", None),
-    ("jsonrpsee", Some(10.0)),
-    ("aiohttp", Some(20.0)),
-    ("websockets", None),
-    ("node ws", None),
-];
-
-/// With both ends on a processor of their own, waking the other one costs most, and as much as it
-/// happens to sleep deeply: the goal is judged on one processor.
-const APART: &[Asked] = &[
-    ("TCP echo", None),
-    ("echo, no RPC", None),
-    ("fastwebsockets", None),
-    ("jsonrpsee", None),
-];
-
-pub(crate) fn table(report: &mut Report, wanted: impl Fn(&str) -> bool, quick: bool) {
-    let scale = if quick { 4 } else { 1 };
-    if wanted("5") {
-        let calls = 10_000 / scale;
-        let what = "ping, 1 in flight, both ends on one processor";
-        if on_one_processor(|| rows(report, "5", what, 1, calls, SEQUENTIAL)).is_none() {
-            report.missing("5", what, "", "there is no taskset");
+pub(crate) fn table(report: &mut Report, wanted: &Wanted<'_>, quick: bool) {
+    for row in ROWS {
+        let name = row.name();
+        match row.in_flight {
+            1 => {
+                let name = format!("{name}, both ends on one processor");
+                if !wanted.row("5", &name) {
+                    continue;
+                }
+                let measured = on_one_processor(|| measure(report, "5", &name, row, quick));
+                if measured.is_none() {
+                    report.missing("5", &name, "", "there is no taskset");
+                }
+            }
+            _ if wanted.row("6", &name) => measure(report, "6", &name, row, quick),
+            _ => {}
         }
-        let what = "ping, 1 in flight, on two processors";
-        rows(report, "5", what, 1, calls, APART);
     }
-    for (in_flight, calls, peers) in [(16, 50_000, SIXTEEN), (1_000, 200_000, THOUSAND)] {
-        if wanted("6") {
-            let what = format!("ping, {in_flight} in flight");
-            rows(report, "6", &what, in_flight, calls / scale, peers);
-        }
+    let name = format!("{}, on two processors", APART.name());
+    if wanted.row("5", &name) {
+        measure(report, "5", &name, &APART, quick);
     }
 }
 
-fn rows(
-    report: &mut Report,
-    goal: &str,
-    name: &str,
-    in_flight: usize,
-    calls: usize,
-    peers: &[Asked],
-) {
+fn measure(report: &mut Report, goal: &str, name: &str, row: &Row, quick: bool) {
+    let calls = row.calls / if quick { 4 } else { 1 };
     let what = format!("{name}, CPU of both ends per call");
-    let mut there = Vec::new();
-    for peer in peers {
+    let mut there: Vec<Asked> = Vec::new();
+    for peer in row.peers {
         match foreign::install(peer.0) {
             Ok(()) => there.push(*peer),
             Err(why) => report.missing(goal, &what, peer.0, &why),
         }
     }
-    let costs = in_turn(TIMES, &there, |kind| {
+    let costs = in_turn(TIMES, row.end, &there, |end| {
         // The foreign ones take long enough with fewer.
-        let fewer = if foreign::is_foreign(kind) { 8 } else { 1 };
-        call_cost(kind, in_flight, calls / fewer)
+        let fewer = if foreign::is_foreign(end) { 8 } else { 1 };
+        let kind = format!("{end}: {}", row.work);
+        call_cost(&kind, row.in_flight, calls / fewer)
     });
     let Some((ours, theirs)) = costs.split_first() else {
         return;
@@ -110,7 +69,7 @@ fn rows(
             (all, *at_least),
         );
     }
-    if in_flight > 1 {
+    if row.in_flight > 1 {
         return;
     }
     // How long one waits is told only where nothing queues.
@@ -121,7 +80,7 @@ fn rows(
     };
     for ((peer, cpu_goal), theirs) in there.iter().zip(theirs) {
         let all = ratios(ours, theirs, |cost| cost.median);
-        let at_least = cpu_goal.filter(|_| *peer == "echo, no RPC");
+        let at_least = cpu_goal.filter(|_| *cpu_goal == TENTH_MORE);
         let theirs = (*peer, median(theirs));
         report.repeated(goal, &what, median(ours), theirs, (all, at_least));
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::kind::Kind;
 use crate::machine::said;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers");
@@ -17,7 +18,7 @@ enum Language {
 }
 
 fn language(kind: &str) -> Option<Language> {
-    match kind {
+    match Kind::parse(kind).end {
         "aiohttp" | "websockets" => Some(Language::Python),
         "node ws" => Some(Language::Node),
         _ => None,
@@ -30,9 +31,10 @@ pub(super) fn is_foreign(kind: &str) -> bool {
 
 /// The interpreter and the script of a peer, or `None` if it is written in Rust.
 pub(super) fn program(kind: &str) -> Option<(PathBuf, PathBuf)> {
+    let end = Kind::parse(kind).end;
     let script = |name: &str| Path::new(SOURCES).join(name);
     match language(kind)? {
-        Language::Python => Some((python(), script(&format!("{kind}_peer.py")))),
+        Language::Python => Some((python(), script(&format!("{end}_peer.py")))),
         // Node looks for packages beside the script.
         Language::Node => Some((PathBuf::from("node"), installed().join("node/ws_peer.mjs"))),
     }

@@ -3,15 +3,16 @@
 use futures_util::{SinkExt, StreamExt};
 use tokio_tungstenite::tungstenite::Message;
 
+use super::kind::Kind;
 use super::{phase, raw};
 
-pub(crate) async fn listen(kind: &str, address: &str, connections: usize, frames: usize) {
+pub(crate) async fn listen(kind: Kind<'_>, address: &str, connections: usize, frames: usize) {
     let mut sockets = Vec::with_capacity(connections);
-    for _ in 0..connections {
-        sockets.push(raw::open(kind, address).await);
+    for number in 0..connections {
+        sockets.push(raw::open(kind, address, number).await);
     }
     phase("open").await;
-    let request = request(kind, frames);
+    let request = request(kind.end, frames);
     let mut readers = tokio::task::JoinSet::new();
     for mut socket in sockets {
         socket.send(Message::text(request.clone())).await.unwrap();
@@ -34,8 +35,8 @@ pub(crate) async fn listen(kind: &str, address: &str, connections: usize, frames
     phase("done").await;
 }
 
-fn request(kind: &str, frames: usize) -> String {
-    match kind {
+fn request(end: &str, frames: usize) -> String {
+    match end {
         "exoclaw" => format!(
             r#"{{"id":"0f1e2d3c4b5a6978","method":"chat.send","params":{{"channel":"c","account":"a","content":"{frames}"}}}}"#
         ),

@@ -6,15 +6,22 @@ mod fast;
 mod foreign;
 pub(crate) mod growth;
 mod hold;
+mod kind;
 mod listen;
 mod load;
 pub(crate) mod memory;
 pub(crate) mod raw;
+mod rows;
 mod serve;
 pub(crate) mod streams;
+mod values;
 pub(crate) mod workers;
+pub(crate) mod works;
 
 pub(crate) use foreign::versions;
+
+use kind::Kind;
+use load::Pace;
 
 /// Runs one end, as a child process of the table: on one thread, or on two workers.
 pub(crate) fn run(words: &[&str]) {
@@ -37,16 +44,32 @@ pub(crate) fn run(words: &[&str]) {
 async fn end(words: &[&str]) {
     let number = |text: &str| -> usize { text.parse().expect("a number") };
     match words {
-        ["serve", kind] => serve::serve(kind, Box::new(|address| println!("{address}"))).await,
-        ["hold", kind, address, count] => hold::hold(kind, address, number(count)).await,
+        ["serve", kind] => {
+            let tell = Box::new(|address| println!("{address}"));
+            serve::serve(Kind::parse(kind), tell).await;
+        }
+        ["hold", kind, address, count] => {
+            hold::hold(Kind::parse(kind), address, number(count)).await
+        }
         ["load", kind, address, in_flight, calls] => {
-            load::load(kind, address, number(in_flight), number(calls)).await;
+            let pace = Pace {
+                in_flight: number(in_flight),
+                calls: number(calls),
+                is_led: true,
+            };
+            load::load(Kind::parse(kind), address, pace).await;
         }
         ["both", kind, in_flight, calls] => {
             workers::both(kind, number(in_flight), number(calls)).await;
         }
         ["listen", kind, address, connections, frames] => {
-            listen::listen(kind, address, number(connections), number(frames)).await;
+            listen::listen(
+                Kind::parse(kind),
+                address,
+                number(connections),
+                number(frames),
+            )
+            .await;
         }
         other => panic!("unknown: {other:?}"),
     }
@@ -74,11 +97,16 @@ type Asked = (&'static str, Option<f64>);
 
 /// Measures ours and each of the peers in turn, several times: what else the machine does then
 /// disturbs all of them alike. Ours come first.
-fn in_turn<T>(times: usize, peers: &[Asked], measure: impl Fn(&str) -> T) -> Vec<Vec<T>> {
+fn in_turn<T>(
+    times: usize,
+    ours: &str,
+    peers: &[Asked],
+    measure: impl Fn(&str) -> T,
+) -> Vec<Vec<T>> {
     let mut all: Vec<Vec<T>> = Vec::new();
     all.resize_with(peers.len() + 1, Vec::new);
     for _ in 0..times {
-        let kinds = std::iter::once(OURS).chain(peers.iter().map(|(peer, _)| *peer));
+        let kinds = std::iter::once(ours).chain(peers.iter().map(|(peer, _)| *peer));
         for (kind, costs) in kinds.zip(&mut all) {
             costs.push(measure(kind));
         }

@@ -1,10 +1,14 @@
 //! A plain WebSocket client: for the peers without RPC, and for all servers whose end alone counts.
 
+use std::net::Ipv4Addr;
+
 use futures_util::{SinkExt, StreamExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+use super::kind::Kind;
 
 pub(super) type Socket = WebSocketStream<TcpStream>;
 
@@ -15,11 +19,14 @@ pub(crate) fn small_buffers() -> WebSocketConfig {
         .write_buffer_size(4096)
 }
 
-/// Connects and says what the server's protocol wants first.
-pub(super) async fn open(kind: &str, address: &str) -> Socket {
-    let stream = TcpStream::connect(address).await.unwrap();
+/// How many connections come from one address: the system has 28,000 ports for each.
+const PER_ADDRESS: usize = 20_000;
+
+/// Connects, as the client with this number, and says what the server's protocol wants first.
+pub(super) async fn open(kind: Kind<'_>, address: &str, number: usize) -> Socket {
+    let stream = tcp(address, number).await.unwrap();
     stream.set_nodelay(true).unwrap();
-    let path = match kind {
+    let path = match kind.end {
         "exoclaw" | "connectonion" => "/ws",
         "snek" => "/rpc.ws",
         _ => "/",
@@ -29,7 +36,7 @@ pub(super) async fn open(kind: &str, address: &str) -> Socket {
         tokio_tungstenite::client_async_with_config(url, stream, Some(small_buffers()))
             .await
             .unwrap();
-    match kind {
+    match kind.end {
         "exoclaw" => assert!(text(&mut socket).await.contains("\"ok\":true")),
         "connectonion" => {
             let connect = r#"{"type":"CONNECT"}"#;
@@ -46,6 +53,15 @@ pub(super) async fn open(kind: &str, address: &str) -> Socket {
         _ => {}
     }
     socket
+}
+
+async fn tcp(address: &str, number: usize) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    if number >= PER_ADDRESS {
+        let from = Ipv4Addr::new(127, 0, 1, (number / PER_ADDRESS) as u8);
+        socket.bind((from, 0).into())?;
+    }
+    socket.connect(address.parse().unwrap()).await
 }
 
 /// The next text.

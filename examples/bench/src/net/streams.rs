@@ -24,7 +24,9 @@ pub(crate) fn table(report: &mut Report, quick: bool) {
         }
         // So many connections take longer to open than to use.
         let times = if connections > 1_000 { 3 } else { 5 };
-        let costs = in_turn(times, peers, |kind| stream_cost(kind, connections, each));
+        let costs = in_turn(times, OURS, peers, |kind| {
+            stream_cost(kind, connections, each)
+        });
         let Some((ours, theirs)) = costs.split_first() else {
             continue;
         };

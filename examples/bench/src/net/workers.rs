@@ -1,10 +1,9 @@
 //! As many programs run: both ends in one process, whose runtime has two workers. Nothing is asked
 //! of these rows; they show whether the goals' rows say the same as a reader's own try would.
 
-use tokio::sync::oneshot;
-
 use super::calls::{CallCost, cost_of};
 use super::child::Child;
+use super::kind::Kind;
 use super::streams::{Stream, stream};
 use super::{Asked, OURS, in_turn, least, load, ratios, serve};
 use crate::report::Report;
@@ -14,16 +13,8 @@ const PEERS: &[Asked] = &[("jsonrpsee", None)];
 
 /// Both ends in this process; the calls are made by as many tasks as are in flight.
 pub(super) async fn both(kind: &str, in_flight: usize, calls: usize) {
-    let (tell, told) = oneshot::channel();
-    let own = kind.to_owned();
-    tokio::spawn(async move {
-        let tell = Box::new(|address| {
-            let _ = tell.send(address);
-        });
-        serve::serve(&own, tell).await;
-    });
-    let address = told.await.unwrap().to_string();
-    load::tasks(kind, &address, in_flight, calls).await;
+    let address = serve::here(kind).await;
+    load::tasks(Kind::parse(kind), &address, in_flight, calls).await;
 }
 
 pub(crate) fn table(report: &mut Report, quick: bool) {
@@ -37,7 +28,7 @@ pub(crate) fn table(report: &mut Report, quick: bool) {
 }
 
 fn calls_of(report: &mut Report, in_flight: usize, calls: usize) {
-    let costs = in_turn(TIMES, PEERS, |kind| {
+    let costs = in_turn(TIMES, OURS, PEERS, |kind| {
         eprintln!("{kind}: {in_flight} in flight, two workers");
         let counts = (in_flight.to_string(), calls.to_string());
         let words = ["workers", "both", kind, &counts.0, &counts.1];
@@ -65,7 +56,7 @@ fn wall(cost: &CallCost) -> f64 {
 }
 
 fn streams_on(report: &mut Report, connections: usize, frames: usize) {
-    let costs = in_turn(TIMES, PEERS, |kind| {
+    let costs = in_turn(TIMES, OURS, PEERS, |kind| {
         let mut server = Child::start(OURS, &["workers", "serve", kind]);
         let address = server.line();
         stream(kind, &server, &address, connections, frames)

@@ -5,16 +5,17 @@ use std::time::Instant;
 use fastwebsockets::{Frame, Payload, Role};
 
 use super::echo::REQUEST;
-use super::{median, phase};
+use super::{Pace, median};
 use crate::net::fast::FastSocket;
-use crate::net::raw;
+use crate::net::kind::Kind;
+use crate::net::{phase, raw};
 
-pub(super) async fn load(kind: &str, address: &str, in_flight: usize, calls: usize) {
-    let stream = raw::open(kind, address).await.into_inner();
-    let mut socket = FastSocket::new(stream, Role::Client, kind.ends_with("send each"));
-    make(&mut socket, in_flight, calls / 4).await;
+pub(super) async fn load(kind: Kind<'_>, address: &str, pace: Pace) {
+    let stream = raw::open(kind, address, 0).await.into_inner();
+    let mut socket = FastSocket::new(stream, Role::Client, kind.end.ends_with("send each"));
+    make(&mut socket, pace.in_flight, pace.calls / 4).await;
     phase("ready").await;
-    let mut times = make(&mut socket, in_flight, calls).await;
+    let mut times = make(&mut socket, pace.in_flight, pace.calls).await;
     phase(&median(&mut times)).await;
 }
 

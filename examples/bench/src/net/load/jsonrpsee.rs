@@ -1,12 +1,14 @@
-//! jsonrpsee's client: a method without parameters.
+//! jsonrpsee's client: methods, and a subscription that is read to its end.
 
 use std::sync::Arc;
 
-use jsonrpsee::core::client::ClientT;
+use jsonrpsee::core::client::{ClientT, Subscription, SubscriptionClientT};
 use jsonrpsee::rpc_params;
 use jsonrpsee::ws_client::{WsClient, WsClientBuilder};
 
-use super::{measure, spread};
+use super::{Pace, spread};
+use crate::net::kind::{self, Kind};
+use crate::net::values::{Event, SENT, STATUS, Said, Sent, Status, TEXT, TEXTS};
 
 async fn open(address: &str) -> WsClient {
     WsClientBuilder::default()
@@ -21,9 +23,45 @@ async fn ping(client: &WsClient) {
     assert_eq!(answer, "pong");
 }
 
-pub(super) async fn load(address: &str, in_flight: usize, calls: usize) {
+async fn status(client: &WsClient) {
+    let status: Status = client.request("status", rpc_params![]).await.unwrap();
+    let found = (&*status.version, status.plugins, status.sessions);
+    assert_eq!(found, STATUS);
+}
+
+async fn echo(client: &WsClient) {
+    let params = rpc_params![Said { text: TEXT }];
+    let said: Said<String> = client.request("echo", params).await.unwrap();
+    assert_eq!(said.text, TEXT);
+}
+
+async fn send(client: &WsClient) {
+    let (channel, text, is_final) = SENT;
+    let params = rpc_params![channel, text, is_final];
+    let sent: Sent = client.request("send_message", params).await.unwrap();
+    assert_eq!(sent.channel_uid, channel);
+}
+
+/// Dropping the subscription ends it at the server too.
+async fn chat(client: &WsClient) {
+    let chat = client.subscribe("subscribe", rpc_params![TEXTS], "unsubscribe");
+    let mut chat: Subscription<Event<String>> = chat.await.unwrap();
+    let mut texts = 0;
+    while let Event::Text(_) = chat.next().await.unwrap().unwrap() {
+        texts += 1;
+    }
+    assert_eq!(texts, TEXTS);
+}
+
+pub(super) async fn load(kind: Kind<'_>, address: &str, pace: Pace) {
     let client = open(address).await;
-    measure(in_flight, calls, || ping(&client)).await;
+    match kind.work {
+        kind::STATUS => pace.measure(|_| status(&client)).await,
+        kind::ECHO => pace.measure(|_| echo(&client)).await,
+        kind::SEND_MESSAGE => pace.measure(|_| send(&client)).await,
+        kind::CHAT | kind::ACOLYTE_CHAT => pace.measure(|_| chat(&client)).await,
+        _ => pace.measure(|_| ping(&client)).await,
+    }
 }
 
 pub(super) async fn tasks(address: &str, in_flight: usize, calls: usize) {

@@ -1,9 +1,13 @@
 //! A client that keeps so many calls in flight on one connection.
 
+mod acolyte;
+mod connectonion;
 mod echo;
 mod exoclaw;
 mod fast;
 mod jsonrpsee;
+mod smarthole;
+mod snek;
 mod tcp;
 
 use std::future::Future;
@@ -14,10 +18,8 @@ use futures_util::stream::FuturesUnordered;
 use rpc_core::Limits;
 use tokio::task::JoinSet;
 
+use super::kind::Kind;
 use super::phase;
-
-/// Our ends with limits that let very many calls be in flight.
-pub(super) const WIDE: &str = "exoclaw, wide limits";
 
 pub(super) fn wide_limits() -> Limits {
     const CALLS: usize = 1_000_000;
@@ -27,64 +29,80 @@ pub(super) fn wide_limits() -> Limits {
         .with_max_outbox_bytes(CALLS * 256)
 }
 
+/// How many calls are made, and how many at a time.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) in_flight: usize,
+    pub(super) calls: usize,
+    /// Whether a parent measures: it is told when to look.
+    pub(super) is_led: bool,
+}
+
 /// From one task, as one program that waits for many answers.
-pub(super) async fn load(kind: &str, address: &str, in_flight: usize, calls: usize) {
-    match kind {
-        "exoclaw" => exoclaw::load(address, Limits::default(), in_flight, calls).await,
-        WIDE => exoclaw::load(address, wide_limits(), in_flight, calls).await,
-        "jsonrpsee" => jsonrpsee::load(address, in_flight, calls).await,
-        "TCP echo" => tcp::load(address, calls).await,
-        fast if fast.starts_with("fastwebsockets") => {
-            fast::load(kind, address, in_flight, calls).await;
-        }
-        _ => echo::load(kind, address, in_flight, calls).await,
+pub(super) async fn load(kind: Kind<'_>, address: &str, pace: Pace) {
+    match kind.end {
+        "exoclaw" => exoclaw::load(kind, address, pace).await,
+        "snek" => snek::load(kind, address, pace).await,
+        "smarthole" => smarthole::load(address, pace).await,
+        "connectonion" => connectonion::load(address, pace).await,
+        "acolyte" => acolyte::load(address, pace).await,
+        "jsonrpsee" => jsonrpsee::load(kind, address, pace).await,
+        "TCP echo" => tcp::load(address, pace.calls).await,
+        fast if fast.starts_with("fastwebsockets") => fast::load(kind, address, pace).await,
+        _ => echo::load(kind, address, pace).await,
     }
 }
 
 /// From as many tasks as there are calls in flight.
-pub(super) async fn tasks(kind: &str, address: &str, in_flight: usize, calls: usize) {
-    match kind {
-        "exoclaw" => exoclaw::tasks(address, in_flight, calls).await,
+pub(super) async fn tasks(kind: Kind<'_>, address: &str, in_flight: usize, calls: usize) {
+    match kind.end {
+        "exoclaw" => exoclaw::tasks(kind, address, in_flight, calls).await,
         "jsonrpsee" => jsonrpsee::tasks(address, in_flight, calls).await,
         other => panic!("no client {other}"),
     }
 }
 
-/// Warms up, waits for the parent, makes the calls, tells the median time of those measured.
-async fn measure<F: Future<Output = ()>>(in_flight: usize, calls: usize, call: impl Fn() -> F) {
-    make(in_flight, calls / 4, &call).await;
-    phase("ready").await;
-    let mut times = make(in_flight, calls, &call).await;
-    phase(&median(&mut times)).await;
+impl Pace {
+    /// Makes the calls, each of which is told its place among those in flight. Led, it warms up
+    /// first, waits for the parent, and tells the median time in the end.
+    async fn measure<F: Future<Output = ()>>(self, call: impl Fn(usize) -> F) {
+        if !self.is_led {
+            make(self.in_flight, self.calls, &call).await;
+            return;
+        }
+        make(self.in_flight, self.calls / 4, &call).await;
+        phase("ready").await;
+        let mut times = make(self.in_flight, self.calls, &call).await;
+        phase(&median(&mut times)).await;
+    }
 }
 
 async fn make<F: Future<Output = ()>>(
     in_flight: usize,
     calls: usize,
-    call: &impl Fn() -> F,
+    call: &impl Fn(usize) -> F,
 ) -> Vec<u64> {
     // The clock is read only where it is asked for: with one call at a time.
     if in_flight == 1 {
         let mut times = Vec::with_capacity(calls);
         for _ in 0..calls {
             let start = Instant::now();
-            call().await;
+            call(0).await;
             times.push(start.elapsed().as_nanos() as u64);
         }
         return times;
     }
-    let mut running: FuturesUnordered<F> = (0..in_flight).map(|_| call()).collect();
-    let mut left = calls.saturating_sub(in_flight);
-    while running.next().await.is_some() {
-        if left > 0 {
-            left -= 1;
-            running.push(call());
+    let caller = |place: usize| async move {
+        for _ in (place..calls).step_by(in_flight) {
+            call(place).await;
         }
-    }
+    };
+    let mut callers: FuturesUnordered<_> = (0..in_flight).map(caller).collect();
+    while callers.next().await.is_some() {}
     Vec::new()
 }
 
-/// [`measure`], from many tasks. Tells no median.
+/// [`Pace::measure`], from many tasks. Tells no median.
 async fn spread<C, F>(in_flight: usize, calls: usize, call: C)
 where
     C: Fn() -> F + Clone + Send + 'static,

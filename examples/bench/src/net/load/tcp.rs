@@ -6,7 +6,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::echo::REQUEST;
-use super::{median, phase};
+use super::median;
+use crate::net::phase;
 
 pub(super) async fn load(address: &str, calls: usize) {
     let mut stream = TcpStream::connect(address).await.unwrap();

@@ -32,7 +32,11 @@ async fn answer(mut socket: WebSocketStream<TcpStream>, each: bool) -> Option<()
         let mut next = Some(socket.next().await);
         while let Some(message) = next {
             let message = message?.ok()?;
-            match message.to_text().ok().and_then(|text| text.parse().ok()) {
+            match message
+                .to_text()
+                .ok()
+                .and_then(|text| text.trim_end().parse().ok())
+            {
                 Some(count) => stream(&mut socket, each, count).await?,
                 None if each => socket.send(message).await.ok()?,
                 None => socket.feed(message).await.ok()?,

@@ -1,17 +1,19 @@
-//! Our ConnectOnion host, which lets everybody in. Its connections are idle, so its agent never works.
+//! Our ConnectOnion host, which lets everybody in. Its agent repeats what it is told.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
+use connectonion_proto::limits::server_limits;
 use connectonion_proto::net::{
     Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn, http_config,
 };
+use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::net::server::ServerLimits;
 
-use super::Tell;
+use super::{CONNECTIONS, Tell};
 
 struct Echo;
 
@@ -22,9 +24,17 @@ impl Agent for Echo {
     }
 }
 
+/// The key of the host, whose address clients sign.
+pub(in crate::net) fn host_key() -> Signer {
+    Signer::from_seed(&[1; 32])
+}
+
 pub(super) async fn serve(tell: Tell) {
-    let limits = ServerLimits::default().with_max_connections(20_000);
-    let options = ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
+    let connection =
+        ServerConfig::default().with_limits(server_limits().with_max_message_rate(None));
+    let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
+    let options = ServerOptions::new(&host_key(), TrustLevel::Open)
+        .with_connection(connection)
         .with_storage(Arc::new(MemoryStorage::new(20_000)))
         .with_http(http_config().with_limits(limits));
     let host = Server::bind("127.0.0.1:0", Echo, options).await.unwrap();

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use exoclaw_proto::frame::{ChatSend, Plugin, Status};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Limits;
 use rpc_core::net::server::ServerLimits;
 
-use super::{CHUNK, Tell};
+use super::{CHUNK, CONNECTIONS, Tell};
 use crate::net::load::wide_limits;
+use crate::net::values::STATUS;
 use crate::text;
 
 struct Chunks(String);
 
-#[async_trait]
 impl Backend for Chunks {
     async fn status(&self, _: &Arc<Peer>) -> Status {
-        Status::new("0.1.0", 0, 0)
+        let (version, plugins, sessions) = STATUS;
+        Status::new(version, plugins, sessions)
     }
 
     async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
@@ -43,7 +43,7 @@ pub(super) async fn serve(tell: Tell, wide: bool) {
     let connection = ServerConfig::default()
         .with_max_requests(requests)
         .with_limits(limits.with_max_message_rate(None));
-    let limits = ServerLimits::default().with_max_connections(20_000);
+    let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
     let options = ServerOptions::default()
         .with_connection(connection)
         .with_http(http_config().with_limits(limits));

@@ -1,29 +1,53 @@
-//! jsonrpsee's server: a method, and a subscription of as many items as its parameter says.
+//! jsonrpsee's server: methods, and a subscription of as many items as its parameter says.
 
 use jsonrpsee::core::SubscriptionResult;
 use jsonrpsee::server::{RpcModule, Server, ServerConfig};
-use serde::Serialize;
+use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::value::to_raw_value;
 
-use super::{CHUNK, Tell};
+use super::{CHUNK, CONNECTIONS, Tell};
+use crate::net::values::{Event, STATUS, Said, Sent, Status};
 use crate::text;
 
-/// The same payload as the chat's.
-#[derive(Serialize)]
-struct Event<'a> {
-    event: &'a str,
-    data: &'a str,
-}
-
 pub(super) async fn serve(tell: Tell) {
-    let config = ServerConfig::builder().max_connections(20_000).build();
+    let config = ServerConfig::builder()
+        .max_connections(CONNECTIONS as u32)
+        .max_subscriptions_per_connection(4_096)
+        .build();
     let server = Server::builder()
         .set_config(config)
         .build("127.0.0.1:0")
         .await
         .unwrap();
     tell(server.local_addr().unwrap());
+    server.start(module()).stopped().await;
+}
+
+fn module() -> RpcModule<String> {
     let mut module = RpcModule::new(text::words(CHUNK));
     module.register_method("ping", |_, _, _| "pong").unwrap();
+    module
+        .register_method("status", |_, _, _| {
+            let (version, plugins, sessions) = STATUS;
+            Ok::<_, ErrorObjectOwned>(Status {
+                version: version.to_owned(),
+                plugins,
+                sessions,
+            })
+        })
+        .unwrap();
+    module
+        .register_method("echo", |params, _, _| {
+            let said: Said<String> = params.one()?;
+            Ok::<_, ErrorObjectOwned>(said)
+        })
+        .unwrap();
+    module
+        .register_method("send_message", |params, _, _| {
+            let (channel_uid, _, _): (String, String, bool) = params.parse()?;
+            Ok::<_, ErrorObjectOwned>(Sent { channel_uid })
+        })
+        .unwrap();
     module
         .register_subscription(
             "subscribe",
@@ -33,15 +57,14 @@ pub(super) async fn serve(tell: Tell) {
                 let count: usize = params.one()?;
                 let sink = pending.accept().await?;
                 for _ in 0..count {
-                    let event = Event {
-                        event: "text",
-                        data: &words,
-                    };
-                    sink.send(serde_json::value::to_raw_value(&event)?).await?;
+                    let event = Event::Text(&**words);
+                    sink.send(to_raw_value(&event)?).await?;
                 }
+                let done = Event::<&str>::Done;
+                sink.send(to_raw_value(&done)?).await?;
                 SubscriptionResult::Ok(())
             },
         )
         .unwrap();
-    server.start(module).stopped().await;
+    module
 }

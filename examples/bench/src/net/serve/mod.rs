@@ -1,29 +1,38 @@
 //! The servers. Each tells its address and runs until it is ended.
 
+mod acolyte;
 mod bare;
 mod connectonion;
 mod exoclaw;
 mod fast;
 mod jsonrpsee;
+mod smarthole;
 mod snek;
 mod tcp;
 
 use std::net::SocketAddr;
 
-use super::load::WIDE;
+use tokio::sync::oneshot;
+
+use super::kind::{Kind, SEND_MESSAGE};
+
+pub(super) use connectonion::host_key;
 
 /// Frames of about 100 bytes together with their envelopes.
 const CHUNK: usize = 45;
+/// More connections than are ever opened.
+const CONNECTIONS: usize = 200_000;
 
 /// Whom a server tells its address, once it listens.
 pub(super) type Tell = Box<dyn FnOnce(SocketAddr) + Send>;
 
-pub(super) async fn serve(kind: &str, tell: Tell) {
-    match kind {
-        "exoclaw" => exoclaw::serve(tell, false).await,
-        WIDE => exoclaw::serve(tell, true).await,
+pub(super) async fn serve(kind: Kind<'_>, tell: Tell) {
+    match kind.end {
+        "exoclaw" => exoclaw::serve(tell, kind.wide).await,
         "connectonion" => connectonion::serve(tell).await,
-        "snek" => snek::serve(tell).await,
+        "snek" => snek::serve(tell, kind.work != SEND_MESSAGE).await,
+        "smarthole" => smarthole::serve(tell).await,
+        "acolyte" => acolyte::serve(tell).await,
         "jsonrpsee" => jsonrpsee::serve(tell).await,
         "TCP echo" => tcp::serve(tell).await,
         "fastwebsockets" => fast::serve(tell, false).await,
@@ -33,4 +42,17 @@ pub(super) async fn serve(kind: &str, tell: Tell) {
         "tungstenite, default buffers" => bare::serve(tell, false, false).await,
         other => panic!("no server {other}"),
     }
+}
+
+/// Runs a server in a task of its own; its address.
+pub(super) async fn here(kind: &str) -> String {
+    let (tell, told) = oneshot::channel();
+    let own = kind.to_owned();
+    tokio::spawn(async move {
+        let tell = Box::new(|address| {
+            let _ = tell.send(address);
+        });
+        serve(Kind::parse(&own), tell).await;
+    });
+    told.await.unwrap().to_string()
 }

@@ -1,0 +1,38 @@
+//! Our Acolyte server; a chat is answered as many texts as its message says.
+
+use acolyte_proto::error::ChatError;
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
+use acolyte_proto::limits::defaults;
+use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
+use acolyte_proto::server::ServerConfig;
+use async_trait::async_trait;
+
+use super::{CHUNK, Tell};
+use crate::text;
+
+struct Chunks(String);
+
+#[async_trait]
+impl Agent for Chunks {
+    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+        for _ in 0..request.message.parse().unwrap_or(0) {
+            if run.text(&self.0).await.is_err() {
+                break;
+            }
+        }
+        Ok(Reply::new("", "bench").with_output_streamed(true))
+    }
+
+    async fn status(&self) -> Status {
+        Status::new("bench", "")
+    }
+}
+
+pub(super) async fn serve(tell: Tell) {
+    let connection = ServerConfig::default().with_limits(defaults().with_max_message_rate(None));
+    let options = ServerOptions::default().with_connection(connection);
+    let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options);
+    let server = server.await.unwrap();
+    tell(server.local_addr());
+    server.run().await;
+}
