@@ -178,6 +178,9 @@ impl Report {
                 self.missing(work.goal, work.name, "", "valgrind is not installed");
                 continue;
             };
+            if work.peers.is_empty() {
+                self.figure(work.goal, work.name, cost(ours));
+            }
             for peer in &work.peers {
                 let Some(theirs) = costs.next().flatten() else {
                     continue;

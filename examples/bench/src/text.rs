@@ -104,7 +104,6 @@ pub(crate) const USAGE: &str =
     r#"{"id":"0f1e2d3c4b5a6978","event":"usage","data":{"input_tokens":150,"output_tokens":42}}"#;
 pub(crate) const CHAT_SEND: &str = r#"{"id":"0f1e2d3c4b5a6978","method":"chat.send","params":{"channel":"websocket","account":"user-123","peer":"main","content":"Hello, how are you?"}}"#;
 pub(crate) const ECHO: &str = r#"{"method":"echo","args":[{"text":"The quick brown fox jumps over a lazy dog."}],"kwargs":{},"callId":"0f1e2d3c4b5a6978"}"#;
-pub(crate) const CHAT_START: &str = r#"{"id":"rpc_0f1e2d3c4b5a6978","type":"chat.start","payload":{"request":{"message":"10","history":[],"model":"bench"}}}"#;
 pub(crate) const SEND_MESSAGE: &str = r#"{"method":"send_message","args":["ch1","Hello, how are you?",true],"kwargs":{},"callId":"0f1e2d3c4b5a6978"}"#;
 
 /// The text as JSON.

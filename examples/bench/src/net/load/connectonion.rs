@@ -42,7 +42,7 @@ impl Caller {
 
     async fn ask(&self) {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
-        if turn > 0 && turn % TURNS == 0 {
+        if turn > 0 && turn.is_multiple_of(TURNS) {
             self.client.new_session(false).await.unwrap();
         }
         let payload = Draft::exact(unix_seconds(SystemTime::now()))

@@ -30,9 +30,9 @@ impl Exchange {
             kind::ECHO => sent(text::ECHO),
             kind::SEND_MESSAGE => sent(text::SEND_MESSAGE),
             // Ten texts and the end.
-            kind::CHAT => many(text::CHAT_SEND.len(), 11),
-            // Before them, that it was accepted, and that it has started.
-            kind::ACOLYTE_CHAT => many(text::CHAT_START.len(), 13),
+            kind::CHAT => many(CHAT, 11),
+            // Before them, that it was accepted, has started and is running.
+            kind::ACOLYTE_CHAT => many(ACOLYTE_CHAT, 14),
             kind::MESSAGE => sent(&text::words(MESSAGE)),
             kind::INPUT => sent(&text::words(INPUT)),
             _ => sent(REQUEST),
@@ -48,9 +48,11 @@ impl Exchange {
     }
 }
 
-/// How long a message of SmartHole's is, and a signed prompt of ConnectOnion's.
-const MESSAGE: usize = 198;
-const INPUT: usize = 561;
+/// How long requests are: chats, a message of SmartHole, a signed prompt of ConnectOnion.
+const CHAT: usize = 111;
+const ACOLYTE_CHAT: usize = 114;
+const MESSAGE: usize = 223;
+const INPUT: usize = 471;
 
 pub(super) async fn load(kind: Kind<'_>, address: &str, pace: Pace) {
     let mut socket = raw::open(kind, address, 0).await;
@@ -95,7 +97,7 @@ async fn make(
         while let Some(answer) = next {
             answer.unwrap().unwrap();
             to_come -= 1;
-            if to_send > 0 && to_come % exchange.frames == 0 {
+            if to_send > 0 && to_come.is_multiple_of(exchange.frames) {
                 to_send -= 1;
                 if each {
                     socket.send(exchange.message()).await.unwrap();
