@@ -70,7 +70,7 @@ pub(crate) const HOT_SUM: Goal = met("the five hot frames", "sonic-rs", SONIC);
 #[rustfmt::skip] // One row per line, to be read and edited as a table.
 const GOALS: &[Goal] = &[
     // Goal 1
-    missed("decode Exoclaw text event, 100 B", "serde derive", DERIVE, 1.494),
+    met("decode Exoclaw text event, 100 B", "serde derive", DERIVE),
     missed("decode Exoclaw text event, 100 B", "jsonrpsee", JSONRPSEE, 2.82),
     met("decode Exoclaw text event, 100 B", "rmcp", RMCP),
     met("decode Exoclaw text event, 100 B", "sonic-rs", SONIC),
@@ -127,15 +127,15 @@ const GOALS: &[Goal] = &[
 /// [`CALL_MARGIN`] more.
 #[rustfmt::skip] // One row per line, to be read and edited as a table.
 pub(crate) const CALLS: &[(&str, f64)] = &[
-    ("call Exoclaw ping", 12_774.0),
-    ("call Exoclaw status", 19_618.0),
-    ("call Exoclaw chat of ten", 87_259.0),
-    ("call Snek ping", 16_701.0),
-    ("call Snek echo, 42 B", 20_719.0),
-    ("call Snek send_message", 24_386.0),
-    ("call SmartHole message and ack", 42_700.0),
-    ("call ConnectOnion INPUT to OUTPUT", 1_574_000.0),
-    ("call Acolyte chat of ten", 195_300.0),
+    ("call Exoclaw ping", 12_330.0),
+    ("call Exoclaw status", 16_940.0),
+    ("call Exoclaw chat of ten", 81_970.0),
+    ("call Snek ping", 14_630.0),
+    ("call Snek echo, 42 B", 17_160.0),
+    ("call Snek send_message", 21_420.0),
+    ("call SmartHole message and ack", 39_070.0),
+    ("call ConnectOnion INPUT to OUTPUT", 1_570_600.0),
+    ("call Acolyte chat of ten", 187_900.0),
 ];
 
 /// By how much the instructions of a call may differ: the runtime and the system have their part.
