@@ -25,7 +25,7 @@ pub(super) fn works() -> Vec<Work> {
             let event = Event::Message(Message::new("ch1", "u0", "", text::words(50)));
             broadcasts(n, |_| encode(&event).unwrap());
         })
-        .rounds(20 * MEMBERS),
+        .rounds(4 * MEMBERS),
     ]
 }
 

@@ -29,7 +29,7 @@ pub(super) fn works() -> Vec<Work> {
             ours,
         )
         .beside("encoded again", encoded_again)
-        .rounds(10 * MISSED),
+        .rounds(2 * MISSED),
     ]
 }
 

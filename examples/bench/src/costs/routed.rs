@@ -28,7 +28,7 @@ pub(super) fn works() -> Vec<Work> {
         .beside("encoded for each", |n| {
             messages(n, |message, _| encode(message).unwrap());
         })
-        .rounds(100 * CLIENTS),
+        .rounds(10 * CLIENTS),
     ]
 }
 

@@ -14,7 +14,7 @@ use crate::work::Work;
 const HOST: [u8; 32] = [1; 32];
 const CLIENT: [u8; 32] = [2; 32];
 const NOW: f64 = 1_770_000_000.25;
-const ROUNDS: u64 = 200;
+const ROUNDS: u64 = 25;
 
 pub(super) fn works() -> Vec<Work> {
     let work = |name, run| Work::new(COSTS, name, 0, run).rounds(ROUNDS);

@@ -36,7 +36,7 @@ pub(super) fn works() -> Vec<Work> {
         )
         .beside("tokio-tungstenite, one loop", |n| run(one_loop(n)))
         .beside("tokio-tungstenite, a task each", |n| run(task_each(n)))
-        .rounds(20 * MEMBERS),
+        .rounds(32 * MEMBERS),
     ]
 }
 
