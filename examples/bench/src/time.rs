@@ -44,6 +44,8 @@ struct Loop {
     /// prepared before the first round.
     once: f64,
     twice: f64,
+    /// The least time of a round, of a work that says when its rounds began.
+    told: f64,
 }
 
 impl Loop {
@@ -58,17 +60,25 @@ impl Loop {
             rounds,
             once: f64::INFINITY,
             twice: f64::INFINITY,
+            told: f64::INFINITY,
         }
     }
 
     fn measure(&mut self) {
         self.once = self.once.min(timed(self.run, self.rounds));
         self.twice = self.twice.min(timed(self.run, 2 * self.rounds));
+        if let Some(took) = TOOK.get() {
+            let round = took.as_nanos() as f64 / (2 * self.rounds) as f64;
+            self.told = self.told.min(round);
+        }
     }
 
     /// Nanoseconds per round.
     fn least(&self) -> f64 {
-        (self.twice - self.once) / self.rounds as f64
+        match self.told {
+            f64::INFINITY => (self.twice - self.once) / self.rounds as f64,
+            told => told,
+        }
     }
 }
 
@@ -77,8 +87,8 @@ thread_local! {
     static TOOK: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
-/// Says when the rounds of a work began, at their end: for works whose preparation takes longer than
-/// they do, so that a difference would be lost in it.
+/// Says at the end of a work's rounds when they began: for works whose preparation takes so long
+/// that a difference would be lost in it.
 pub(crate) fn began(at: Instant) {
     TOOK.set(Some(at.elapsed()));
 }
@@ -89,5 +99,5 @@ fn timed(run: Run, rounds: u64) -> f64 {
     let start = Instant::now();
     run(rounds);
     let all = start.elapsed();
-    TOOK.take().unwrap_or(all).as_nanos() as f64
+    TOOK.get().unwrap_or(all).as_nanos() as f64
 }
