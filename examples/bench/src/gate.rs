@@ -115,7 +115,7 @@ impl Gate {
             let line = format!("{line} (at most {most}): can be lowered");
             self.better.push(line);
         }
-        self.at_most(&line, found, most * (1.0 + margin));
+        self.at_most(&line, found, (most * (1.0 + margin)).round());
     }
 
     fn at_most(&mut self, what: &str, found: f64, most: f64) {
