@@ -22,7 +22,7 @@ use snek_proto::net::link_config;
 use snek_proto::permission::Triggers;
 use tokio::sync::watch;
 
-use crate::think;
+use crate::bot::think;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -62,9 +62,6 @@ pub(crate) struct Args {
     /// Show every frame. Passwords are left out.
     #[arg(long)]
     frames: bool,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
     #[command(flatten)]
     think: think::ModelArgs,
 }
@@ -90,10 +87,9 @@ impl From<Retry> for RetrySend {
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
     let url = args.url.as_deref().ok_or_else(|| {
         Failure::usage(
-            "no server: give --url ws://HOST:PORT or set SNEK_URL ('bot serve --open' starts one)",
+            "no server: give --url ws://HOST:PORT or set SNEK_URL ('switchboard bot serve --open' starts one)",
         )
     })?;
     let config = config(&args)?;

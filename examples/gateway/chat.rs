@@ -1,4 +1,4 @@
-//! `gateway chat`: says something to a gateway and prints the reply as it comes, or asks what it
+//! `switchboard gateway chat`: says something to a gateway and prints the reply as it comes, or asks what it
 //! remembers.
 
 use std::io::Write as _;

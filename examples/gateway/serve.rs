@@ -1,9 +1,9 @@
-//! `gateway serve` and `gateway check`.
+//! `switchboard gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use examples::cli::{self, Failure, GOODBYE, Signals, complain};
+use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use examples::gateway::site::SECRET_VARIABLE;
@@ -33,9 +33,8 @@ pub(crate) struct Args {
         hide_env_values = true
     )]
     token: Option<String>,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -127,7 +126,6 @@ fn failure(error: SetupError, address: &str) -> Failure {
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
     let mut config = args.file.load()?.config;
     config.gateway.max_connections = raise_connection_limit(config.gateway.max_connections);
     let overrides = Overrides {
@@ -136,6 +134,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         token: args.token.map(Secret::from),
         webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
         folder: args.file.folder(),
+        tls: args.tls.acceptor()?,
     };
     let bound = &config.gateway;
     let host = overrides.bind.as_ref().unwrap_or(&bound.bind);
@@ -148,9 +147,10 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     }
     let handle = gateway.handle();
     let signals = Signals::listen();
-    let (page, url, cut) = (gateway.page(), gateway.url(), gateway.cut());
+    let cut = gateway.cut();
+    let (page, url) = (args.tls.url(&gateway.page()), args.tls.url(&gateway.url()));
     cli::say(format_args!("listening on {page} (WebSocket: {url})"));
-    cli::say(cli::web_pages(gateway.guards()));
+    complain(cli::web_pages(gateway.guards()));
     let outcome = signals
         .serve(gateway.run(), handle.drain(DRAIN + GOODBYE))
         .await;

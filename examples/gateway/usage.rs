@@ -1,4 +1,4 @@
-//! `gateway usage`: prints the log of usage.
+//! `switchboard gateway usage`: prints the log of usage.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use examples::gateway::config::DataDir;
 use examples::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits, empty_file};
 use examples::gateway::usage::UsageEntry;
 
-use crate::serve::CheckArgs;
+use crate::gateway::serve::CheckArgs;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `router client`: a client that keeps notes.
+//! `switchboard router client`: a client that keeps notes.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,14 +25,14 @@ use tokio::sync::Notify;
 const TOLD: usize = 10;
 
 const EXAMPLES: &str = "\
-Examples ('router' stands for 'cargo run -p examples --bin router --'):
+Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   Two clients of the router on this machine:
-    router client --name notes --description 'Keeps notes and shopping lists.'
-    router client --name ideas --description 'Keeps ideas.' --capability ideas --file ideas.txt
+    switchboard router client --name notes --description 'Keeps notes and shopping lists.'
+    switchboard router client --name ideas --description 'Keeps ideas.' --capability ideas --file ideas.txt
   Clients that do not take everything, to see what a router does then:
-    router client --name shop --description 'Keeps shopping lists.' --only milk --only bread
-    router client --name lights --description 'Switches lamps.' --reject 'The bulb is broken.'
-    router client --name slow --description 'Thinks for long.' --delay 40s";
+    switchboard router client --name shop --description 'Keeps shopping lists.' --only milk --only bread
+    switchboard router client --name lights --description 'Switches lamps.' --reject 'The bulb is broken.'
+    switchboard router client --name slow --description 'Thinks for long.' --delay 40s";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -71,13 +71,9 @@ pub(crate) struct Args {
     /// Show every frame.
     #[arg(long)]
     frames: bool,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
     let config = config(&args)?;
     let standing = Arc::new(Standing::default());
     let keeper = Keeper {

@@ -11,7 +11,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::programs::{Running, answer_as_a_model, outcome, program};
+use crate::programs::{Running, answer_as_a_model, outcome, switchboard};
 
 /// A home for keys, lists and files, which is removed with the value.
 pub(crate) struct Home(pub(crate) PathBuf);
@@ -27,7 +27,7 @@ impl Home {
     }
 
     pub(crate) fn agent(&self, args: &[&str]) -> Command {
-        let mut command = program(env!("CARGO_BIN_EXE_agent"));
+        let mut command = switchboard("agent");
         command.args(args).env("AGENT_HOME", &self.0);
         command
     }
@@ -187,7 +187,7 @@ fn every_mistake_says_what_to_do() {
         assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
         assert!(err.contains(expected), "{args:?}: {err}");
     }
-    let mut homeless = program(env!("CARGO_BIN_EXE_agent"));
+    let mut homeless = switchboard("agent");
     homeless.args(["host"]).env_remove("HOME");
     let (code, _, err) = outcome(homeless);
     assert_eq!(code, Some(2));

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use crate::programs::{Running, answer_as_a_model, outcome, program};
+use crate::programs::{Running, answer_as_a_model, outcome, switchboard};
 
 fn bot(args: &[&str]) -> Command {
-    let mut command = program(env!("CARGO_BIN_EXE_bot"));
+    let mut command = switchboard("bot");
     command.args(args);
     command
 }

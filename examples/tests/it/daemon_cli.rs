@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-use crate::programs::{Running, outcome, program};
+use crate::programs::{Running, outcome, switchboard};
 
 /// A folder that is removed with the value, with a secret beside it.
 pub(crate) struct Place(PathBuf);
@@ -56,7 +56,7 @@ impl Drop for Place {
 }
 
 pub(crate) fn daemon(args: &[&str]) -> Command {
-    let mut command = program(env!("CARGO_BIN_EXE_daemon"));
+    let mut command = switchboard("daemon");
     command.args(args);
     command
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use examples::gateway::config::{Config, DataDir, Origin};
 
-use crate::programs::{PATIENCE, Running, outcome, program};
+use crate::programs::{PATIENCE, Running, outcome, switchboard};
 use crate::tree::{read, root};
 
 /// A folder that is removed with the value.
@@ -29,7 +29,7 @@ impl Folder {
 
     /// The gateway's program, at home in this folder.
     fn gateway(&self, args: &[&str]) -> Command {
-        let mut command = program(env!("CARGO_BIN_EXE_gateway"));
+        let mut command = switchboard("gateway");
         command.args(args).env("HOME", &self.0);
         command
     }

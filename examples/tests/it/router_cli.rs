@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::programs::{PATIENCE, Running, outcome, program};
+use crate::programs::{PATIENCE, Running, outcome, switchboard};
 
 /// A folder that is removed with the value; clients keep their notes in it.
 struct Folder(PathBuf);
@@ -25,7 +25,7 @@ impl Folder {
     }
 
     fn router(&self, args: &[&str]) -> Command {
-        let mut command = program(env!("CARGO_BIN_EXE_router"));
+        let mut command = switchboard("router");
         command.args(args).current_dir(&self.0);
         command
     }
