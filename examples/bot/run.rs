@@ -1,5 +1,7 @@
 //! The bot itself: its options, its handler, its end.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -13,6 +15,7 @@ use examples::screen::{Colour, Screen, printable, snek};
 use rpc_core::Delivery;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::entropy;
+use serde_json::{Value, json};
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend};
 use snek_proto::client::ClientConfig;
 use snek_proto::error::BotError;
@@ -62,6 +65,9 @@ pub(crate) struct Args {
     /// Show every frame. Passwords are left out.
     #[arg(long)]
     frames: bool,
+    /// Print one JSON object for each event: connected, joined, answered, lost and so on.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     think: think::ModelArgs,
 }
@@ -87,23 +93,31 @@ impl From<Retry> for RetrySend {
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
+    let ended = answer_messages(&args).await;
+    ended.inspect_err(|failure| failure.tell(args.json))
+}
+
+async fn answer_messages(args: &Args) -> Result<(), Failure> {
     let url = args.url.as_deref().ok_or_else(|| {
         Failure::usage(
             "no server: give --url ws://HOST:PORT or set SNEK_URL ('switchboard bot serve --open' starts one)",
         )
     })?;
-    let config = config(&args)?;
+    let config = config(args)?;
     let (assistant, pictures) = think::assistant(&args.think)?;
 
     let (answers, mut answered) = watch::channel(0_u64);
     let triggers = config.triggers.clone();
     let username = config.client.username.clone();
+    let was_in = Arc::new(AtomicBool::new(false));
     let talker = Talker {
         triggers,
         answers,
         assistant,
         pictures,
         knows_words: args.think.model == think::Kind::Scripted,
+        was_in: Arc::clone(&was_in),
+        json: args.json,
     };
     let bot = Bot::new(url, config, talker).map_err(|error| {
         Failure::usage(format_args!(
@@ -112,6 +126,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         ))
     })?;
 
+    let (json, mut is_interrupted) = (args.json, false);
+    let ending = |why: &str| {
+        let words = format!("bot: {why}");
+        cli::tell(json, "ending", json!({ "why": why }), words);
+    };
     let enough = async {
         let first_answer = async {
             if !args.once || answered.wait_for(|answers| *answers > 0).await.is_err() {
@@ -125,27 +144,34 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
             }
         };
         tokio::select! {
-            () = first_answer => complain("bot: answered once, that is all"),
-            () = time_is_up => complain("bot: the time is up"),
-            () = cli::end_signal() => complain("bot: finishing what is under way"),
+            () = first_answer => ending("answered once, that is all"),
+            () = time_is_up => ending("the time is up"),
+            () = cli::end_signal() => {
+                is_interrupted = true;
+                ending("finishing what is under way");
+            }
         }
     };
     let report = bot.run_until(enough).await.map_err(|error| match error {
-        BotError::AuthenticationError { message } => Failure::new(format_args!(
+        BotError::AuthenticationError { message } => Failure::refused(format_args!(
             "the server refused the login of {username:?}: {message}; check --username and the \
              password in {}",
             args.password_env
         )),
+        BotError::ConnectionError { cause, .. } if !was_in.load(Ordering::Relaxed) => {
+            Failure::refused(cause)
+        }
         BotError::ConnectionError { cause, .. } => Failure::new(cause),
         other => Failure::new(other),
     })?;
     if report.aborted > 0 {
         complain(format_args!("bot: {} answers were cut off", report.aborted));
     }
-    if args.once && args.within.is_some() && *answered.borrow() == 0 {
-        return Err(Failure::new("nothing was answered"));
+    match args.once && *answered.borrow() == 0 {
+        true if is_interrupted => Err(Failure::aborted()),
+        true => Err(Failure::new("nothing was answered")),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 fn config(args: &Args) -> Result<BotConfig, Failure> {
@@ -199,6 +225,10 @@ struct Talker {
     pictures: Option<Box<dyn Pictures>>,
     /// Whether some words are answered without the model. A real model knows better.
     knows_words: bool,
+    /// Whether it was logged in.
+    was_in: Arc<AtomicBool>,
+    /// Events are told in JSON.
+    json: bool,
 }
 
 #[async_trait]
@@ -210,20 +240,14 @@ impl Handler for Talker {
     }
 
     async fn on_join(&self, cx: &Context) -> Result<(), BotError> {
-        complain(format_args!(
-            "bot: joined {}",
-            printable(cx.channel().as_str())
-        ));
+        self.tell_channel("joined", cx.channel().as_str());
         cx.reply(greeting(self.knows_words)).await?;
         self.answered();
         Ok(())
     }
 
     async fn on_leave(&self, cx: &Context) -> Result<(), BotError> {
-        complain(format_args!(
-            "bot: left {}",
-            printable(cx.channel().as_str())
-        ));
+        self.tell_channel("left", cx.channel().as_str());
         Ok(())
     }
 
@@ -239,11 +263,13 @@ impl Handler for Talker {
 
     fn on_notice(&self, notice: &Notice) {
         match notice {
-            Notice::Connected { generation: 1 } => complain("bot: logged in"),
             Notice::Connected { generation } => {
-                complain(format_args!(
-                    "bot: logged in again (connection {generation})"
-                ));
+                self.was_in.store(true, Ordering::Relaxed);
+                let words = match generation {
+                    1 => "logged in".to_owned(),
+                    _ => format!("logged in again (connection {generation})"),
+                };
+                self.tell("connected", json!({ "generation": generation }), &words);
             }
             Notice::Lost {
                 cause,
@@ -251,40 +277,60 @@ impl Handler for Talker {
                 retry_in,
                 ..
             } => {
-                let cause = cause.to_string();
-                complain(format_args!(
-                    "bot: {}; trying again in {retry_in:?} (attempt {attempt}/{RECONNECT_MAX_RETRIES})",
-                    printable(&cause)
-                ));
+                let about = json!({
+                    "message": cause.to_string(),
+                    "retryInMs": retry_in.as_millis(),
+                    "attempt": attempt,
+                });
+                let words = format!(
+                    "{cause}; trying again in {retry_in:?} (attempt {attempt}/{RECONNECT_MAX_RETRIES})"
+                );
+                self.tell("lost", about, &words);
             }
             Notice::TooManyChannels { channel } => {
-                let channel = printable(channel.as_str());
-                complain(format_args!(
-                    "bot: too many channels, not joining {channel}"
-                ));
+                let words = format!("too many channels, not joining {}", channel.as_str());
+                self.tell("not_joined", json!({ "channel": channel.as_str() }), &words);
             }
             Notice::Resent { attempt, delivery } => {
                 let note = match delivery {
                     Delivery::NotSent => "the last one was not sent",
                     _ => "the last one may have arrived: the message can appear twice",
                 };
-                complain(format_args!(
-                    "bot: sending again, attempt {attempt}; {note}"
-                ));
+                let words = format!("sending again, attempt {attempt}; {note}");
+                self.tell("resent", json!({ "attempt": attempt }), &words);
             }
             Notice::Lagged { events } => {
-                complain(format_args!("bot: too slow, {events} events were dropped"));
+                let words = format!("too slow, {events} events were dropped");
+                self.tell("lagged", json!({ "events": events }), &words);
             }
             Notice::Warning(warning) => {
-                let warning = warning.to_string();
-                complain(format_args!("bot: warning: {}", printable(&warning)));
+                let message = warning.to_string();
+                let words = format!("warning: {message}");
+                self.tell("warning", json!({ "message": message }), &words);
             }
-            other => complain(format_args!("bot: {other:?}")),
+            other => {
+                let words = format!("{other:?}");
+                self.tell("notice", json!({ "message": words }), &words);
+            }
         }
     }
 }
 
 impl Talker {
+    fn tell(&self, event: &str, about: Value, words: &str) {
+        cli::tell(
+            self.json,
+            event,
+            about,
+            format_args!("bot: {}", printable(words)),
+        );
+    }
+
+    fn tell_channel(&self, event: &str, channel: &str) {
+        let words = format!("{event} {channel}");
+        self.tell(event, json!({ "channel": channel }), &words);
+    }
+
     async fn answer(
         &self,
         cx: &Context,
@@ -309,8 +355,9 @@ impl Talker {
         }
         let pictures = self.pictures.as_deref();
         if let Err(error) = self.assistant.reply(cx, message, pictures).await? {
-            let error = error.to_string();
-            complain(format_args!("bot: no answer: {}", printable(&error)));
+            let message = error.to_string();
+            let words = format!("no answer: {message}");
+            self.tell("no_answer", json!({ "message": message }), &words);
         }
         self.answered();
         Ok(())
@@ -326,6 +373,10 @@ impl Talker {
 
     fn answered(&self) {
         self.answers.send_modify(|answers| *answers += 1);
+        if self.json {
+            let count = *self.answers.borrow();
+            self.tell("answered", json!({ "count": count }), "");
+        }
     }
 }
 

@@ -32,9 +32,6 @@ pub(crate) struct Args {
     /// Print one JSON object for each event.
     #[arg(long)]
     json: bool,
-    /// Print the answer only.
-    #[arg(short, long, conflicts_with = "json")]
-    quiet: bool,
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
@@ -112,7 +109,7 @@ impl Running {
         Self {
             chat,
             show: Show::new(style(args)),
-            is_quiet: args.quiet,
+            is_quiet: cli::is_quiet() && !args.json,
             is_live: !args.json && io::stdout().is_terminal(),
             is_open: false,
             calls: VecDeque::new(),

@@ -15,12 +15,17 @@ pub(crate) struct Args {
     task: Option<TaskId>,
     #[command(flatten)]
     server: Server,
-    /// Print it as JSON.
+    /// Print it as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) async fn status(args: &Args) -> Result<(), Failure> {
+    let told = tell(args).await;
+    told.inspect_err(|failure| failure.tell(args.json))
+}
+
+async fn tell(args: &Args) -> Result<(), Failure> {
     if let Some(id) = &args.task {
         let connection = args.server.open(None).await?;
         let outcome = match connection.client() {

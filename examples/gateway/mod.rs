@@ -75,11 +75,12 @@ enum Command {
 }
 
 pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
-    match args.command {
-        Some(Command::Serve(args)) => serve::serve(*args).await,
-        Some(Command::Check(args)) => serve::check(&args).await,
-        Some(Command::Usage(args)) => usage::usage(&args),
-        Some(Command::Chat(args)) => chat::chat(*args).await,
-        None => serve::serve(args.serve).await,
-    }
+    let (outcome, json) = match args.command {
+        None => (serve::serve(args.serve).await, false),
+        Some(Command::Serve(args)) => (serve::serve(*args).await, false),
+        Some(Command::Check(args)) => (serve::check(&args).await, args.json),
+        Some(Command::Usage(args)) => (usage::usage(&args), args.json),
+        Some(Command::Chat(args)) => (chat::chat(&args).await, args.json),
+    };
+    outcome.inspect_err(|failure| failure.tell(json))
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use connectonion_proto::console::TARGET;
+use serde_json::Value;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -119,6 +120,15 @@ impl io::Write for Stderr {
 pub fn say(line: impl Display) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Tells of an event: as a line of JSON on standard output, or in words on standard error.
+pub fn tell(json: bool, event: &str, mut about: Value, words: impl Display) {
+    if !json {
+        return complain(words);
+    }
+    about["event"] = event.into();
+    say(about);
 }
 
 /// Parses `30`, `0.5`, `30s` or `250ms`.

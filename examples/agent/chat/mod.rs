@@ -82,7 +82,7 @@ pub(crate) struct Args {
     /// Let every tool run that the agent asks about.
     #[arg(long)]
     yes: bool,
-    /// Print one JSON object for each event.
+    /// Print one JSON object for each event, the answer too: its event is 'output'.
     #[arg(long)]
     json: bool,
     /// A file that keeps the lines that were written in the terminal.
@@ -203,7 +203,9 @@ async fn whereabouts(args: &Args) -> Result<(String, Option<Address>), Failure> 
         Err(FindError::Dial(error @ DialError::BadUrl { .. })) => Err(Failure::usage(error)),
         Err(error) => {
             let place = args.relay.as_ref().unwrap_or(place);
-            Err(Failure::new(format_args!("no agent at {place}: {error}")))
+            Err(Failure::refused(format_args!(
+                "no agent at {place}: {error}"
+            )))
         }
     }
 }

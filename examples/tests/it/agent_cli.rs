@@ -126,7 +126,12 @@ fn help_shows_examples_and_exit_codes() {
     for (args, expected) in [
         (
             &["--help"][..],
-            &["Examples (", "agent host", "agent chat", "Exit codes"][..],
+            &[
+                "Examples (",
+                "switchboard agent host",
+                "switchboard agent chat",
+                "Exit codes",
+            ][..],
         ),
         (
             &["host", "--help"],

@@ -35,7 +35,7 @@ fn help_shows_examples_and_exit_codes() {
         &out,
         &[
             "Examples (",
-            "bot serve --open",
+            "switchboard bot serve --open",
             "Exit codes",
             "--password-env",
             "--model <MODEL>",

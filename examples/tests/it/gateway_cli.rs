@@ -123,8 +123,8 @@ fn help_shows_examples_and_exit_codes() {
         &out,
         &[
             "Examples (",
-            "gateway chat 'hello there'",
-            "gateway check --config",
+            "switchboard gateway chat 'hello there'",
+            "switchboard gateway check --config",
             "gateway.toml",
             "--features llm",
             "--features wasm",

@@ -131,7 +131,7 @@ fn help_shows_examples_and_exit_codes() {
         &out,
         &[
             "Examples (",
-            "router client --name notes",
+            "switchboard router client --name notes",
             "/input?wait=1",
             "--once",
             "--json",

@@ -89,7 +89,7 @@ impl ChatLoop {
     async fn show_question(&self) {
         if let Some(question) = self.questions.front() {
             for line in self.show.question(question.step(), question.words()) {
-                self.say(line).await;
+                self.ask(line).await;
             }
         }
     }
@@ -109,7 +109,7 @@ impl ChatLoop {
             }
             Ok(Meant::More(wanted)) => {
                 let about = json!({ "message": wanted.trim() });
-                self.note("wanted", about, &wanted).await;
+                self.ask(self.show.note("wanted", about, &wanted)).await;
                 Ok(())
             }
             Err(refused) => self.wrong(&refused.to_string()).await,
@@ -140,7 +140,7 @@ impl ChatLoop {
             // Nothing was running that could be listened to.
             Some(Err(CallError::Refused(Refused::UnknownId))) if !was_busy => {}
             Some(Err(CallError::Closed { reason, .. })) if !was_busy => {
-                return Err(self.no_connection(&reason));
+                return Err(Failure::new(self.no_connection(&reason)));
             }
             Some(Err(error)) => self.wrong(&words(&error)).await?,
             None => {}
@@ -165,8 +165,8 @@ impl ChatLoop {
         }
     }
 
-    fn no_connection(&self, why: &CloseReason) -> Failure {
-        Failure::new(format_args!("no connection to {}: {why}", self.url))
+    fn no_connection(&self, why: &CloseReason) -> String {
+        format!("no connection to {}: {why}", self.url)
     }
 
     /// Something about the connection.
@@ -180,7 +180,7 @@ impl ChatLoop {
                 cause, retry_in, ..
             }) => {
                 if !was_in {
-                    return Err(self.no_connection(&cause));
+                    return Err(Failure::refused(self.no_connection(&cause)));
                 }
                 let about =
                     json!({ "message": cause.to_string(), "retryInMs": retry_in.as_millis() });
@@ -192,7 +192,12 @@ impl ChatLoop {
             }
             LinkEvent::State(state) => {
                 if let Some(cause) = state.ended() {
-                    return Err(self.no_connection(cause));
+                    let why = self.no_connection(cause);
+                    return Err(if was_in {
+                        Failure::new(why)
+                    } else {
+                        Failure::refused(why)
+                    });
                 }
             }
             LinkEvent::Event(event) => return self.agent_event(event).await,
@@ -233,8 +238,9 @@ impl ChatLoop {
             // The code that was offered is none.
             Event::Complaint(error) if self.agent.session().session_id.is_none() => {
                 self.is_gated = true;
-                self.say(self.show.error(&error.message)).await;
-                self.note("gate", json!({}), WANTS_CODE).await;
+                self.ask(self.show.error(&error.message)).await;
+                self.ask(self.show.note("gate", json!({}), WANTS_CODE))
+                    .await;
             }
             Event::AnswerRefused { error, .. } => {
                 self.say(self.show.error(&error.message)).await;

@@ -154,6 +154,14 @@ impl ChatLoop {
         }
     }
 
+    /// Says what the user has to know.
+    async fn ask(&self, line: String) {
+        match &self.voice {
+            Voice::Once if !self.show.is_json() => cli::ask(line),
+            _ => self.say(line).await,
+        }
+    }
+
     async fn note(&self, name: &str, about: serde_json::Value, words: &str) {
         self.say(self.show.note(name, about, words)).await;
     }
@@ -177,10 +185,10 @@ impl ChatLoop {
             self.say(self.show.error(&failure.to_string())).await;
         }
         self.keeper.keep(self.agent.session());
-        worked?;
-        if self.is_busy {
+        if self.is_busy && !matches!(&worked, Err(failure) if !failure.is_abort()) {
             complain("the agent goes on; come back to it with --resume");
         }
+        worked?;
         if self.is_declined {
             return Err(Failure::new(
                 "the agent asked something, and nobody was here to answer",
@@ -220,6 +228,9 @@ impl ChatLoop {
                 }
             }
             match self.next(is_in).await {
+                Happened::Signal if self.is_once() && self.is_busy => {
+                    return Err(Failure::aborted());
+                }
                 Happened::Signal | Happened::Event(None) => return Ok(()),
                 Happened::Line(Some(line)) => self.held = Some(line),
                 // At a terminal that is the end; from a pipe, all was said.
@@ -318,7 +329,7 @@ impl ChatLoop {
     async fn silence(&mut self) -> Result<(), Failure> {
         self.is_silent = true;
         if self.is_gated {
-            return Err(Failure::new(
+            return Err(Failure::refused(
                 "this agent wants an invite code: give it with --invite",
             ));
         }
