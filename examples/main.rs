@@ -56,8 +56,10 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn command_line() -> ExitCode {
     let Cli { verbosity, command } = Cli::parse();
-    verbosity.start();
-    cli::finish(run(command.unwrap_or(Command::Tour(tour::TourArgs::default()))).await)
+    let command = command.unwrap_or(Command::Tour(tour::TourArgs::default()));
+    // The tour loses connections on purpose.
+    verbosity.start(!matches!(command, Command::Tour(_)));
+    cli::finish(run(command).await)
 }
 
 async fn run(command: Command) -> Result<(), Failure> {

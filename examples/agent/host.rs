@@ -145,7 +145,7 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
         args.tls.url(&host.url()),
         runtime.address()
     ));
-    complain(pages);
+    cli::remark(pages);
     signals
         .serve(host.run(), handle.drain(DRAIN + GOODBYE))
         .await

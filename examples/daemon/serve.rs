@@ -10,7 +10,7 @@ use acolyte_proto::limits::DEFAULT_PORT;
 use acolyte_proto::net::{BindError, Server, ServerOptions, http_config};
 use acolyte_proto::server::ServerConfig;
 use clap::ValueEnum;
-use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain};
+use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs};
 use examples::daemon::Worker;
 use examples::model::options::{ModelArgs, model};
 use examples::model::provider::Provider;
@@ -115,7 +115,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
         "listening on {url} (workspace: {}, {words})",
         workspace.display()
     ));
-    complain(pages);
+    cli::remark(pages);
     // A client may end it, too.
     signals
         .serve(server.run(), handle.drain(DRAIN + GOODBYE))

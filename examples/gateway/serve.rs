@@ -177,7 +177,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let cut = gateway.cut();
     let (page, url) = (args.tls.url(&gateway.page()), args.tls.url(&gateway.url()));
     cli::say(format_args!("listening on {page} (WebSocket: {url})"));
-    complain(cli::web_pages(gateway.guards()));
+    cli::remark(cli::web_pages(gateway.guards()));
     let outcome = signals
         .serve(gateway.run(), handle.drain(DRAIN + GOODBYE))
         .await;

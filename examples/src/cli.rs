@@ -58,10 +58,11 @@ pub struct Verbosity {
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 impl Verbosity {
-    /// Applies the options to this process, and begins to write logs to standard error.
-    pub fn start(self) {
+    /// Applies the options to this process, and begins to write logs to standard error. If the
+    /// command `warns`, warnings of the libraries are among them.
+    pub fn start(self, warns: bool) {
         QUIET.store(self.quiet, Ordering::Relaxed);
-        log(self);
+        log(self, warns);
     }
 }
 
@@ -116,6 +117,13 @@ impl io::Write for Stderr {
     }
 }
 
+/// Writes a remark to standard output, unless the user wants [none](is_quiet).
+pub fn remark(line: impl Display) {
+    if !is_quiet() {
+        say(line);
+    }
+}
+
 /// Writes a line to standard output.
 pub fn say(line: impl Display) {
     let mut out = io::stdout().lock();
@@ -158,7 +166,7 @@ pub fn wants_colour(stream: &impl IsTerminal) -> bool {
 
 /// Writes the logs of the libraries to standard error: warnings, with `-v` information, with `-vv`
 /// more, with `-q` errors only. Without these options, `RUST_LOG` decides.
-fn log(Verbosity { quiet, verbose }: Verbosity) {
+fn log(Verbosity { quiet, verbose }: Verbosity, warns: bool) {
     use tracing_subscriber::EnvFilter;
     let ours = |level: &str| {
         let crates = OURS.map(|name| format!(",{name}={level}"));
@@ -176,6 +184,7 @@ fn log(Verbosity { quiet, verbose }: Verbosity) {
     let filter = filter.unwrap_or_else(|| {
         EnvFilter::new(match (quiet, verbose) {
             (true, _) => "error".to_owned(),
+            (_, 0) if !warns => "error".to_owned(),
             (_, 0) => format!("warn,{TARGET}=info"),
             (_, 1) => ours("debug"),
             _ => ours("trace"),

@@ -8,6 +8,7 @@ mod patience;
 mod story;
 mod temp_dir;
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -57,17 +58,21 @@ pub(crate) async fn run(args: TourArgs) -> Result<(), Failure> {
 }
 
 async fn tour(TourArgs { command }: TourArgs) -> Result<(), Failure> {
-    let stdout = std::io::stdout();
+    let stdout = io::stdout();
     let colour = cli::wants_colour(&stdout);
+    let out: Box<dyn Write + Send> = match cli::is_quiet() {
+        true => Box::new(io::sink()),
+        false => Box::new(stdout),
+    };
     let screen = match command {
         None => {
-            let screen = Screen::with_names(stdout, colour, story::LONGEST_NAME);
+            let screen = Screen::with_names(out, colour, story::LONGEST_NAME);
             story::tell(&screen, story::POEM).await?;
             screen.note("more: cargo run -p examples -- tour chapters");
             screen
         }
         Some(Command::Chapters { protocols }) => {
-            let screen = Screen::new(stdout, colour);
+            let screen = Screen::new(out, colour);
             chapters::play(&screen, &protocols).await?;
             screen
         }

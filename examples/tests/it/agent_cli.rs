@@ -204,7 +204,7 @@ fn an_agent_that_is_not_there_is_told_at_once() {
     let home = Home::new();
     for url in ["http://127.0.0.1:1", "ws://127.0.0.1:1/own"] {
         let (code, out, err) = outcome(home.agent(&["chat", url, "hello"]));
-        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+        assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
         assert_holds(&err, &["error: no ", "127.0.0.1:1"]);
     }
 }
@@ -450,7 +450,7 @@ fn an_agent_is_known_by_its_address() {
         "{err}"
     );
     let (code, _, err) = chat(&("0x".to_owned() + &"ab".repeat(32)));
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(3));
     assert_holds(&err, &["there is another agent", &host.address]);
 }
 
@@ -491,14 +491,14 @@ fn json_has_an_event_for_whatever_ends_it() {
     let host = home.host(&["--trust", "strict"]);
     let open = home.host(&[]);
     let nobody = "http://127.0.0.1:1".to_owned();
-    for (url, words) in [
-        (&open.url, "it hurts"),
-        (&host.url, "forbidden: Denied by fast rules"),
-        (&nobody, "no agent at http://127.0.0.1:1"),
+    for (url, words, expected) in [
+        (&open.url, "it hurts", 1),
+        (&host.url, "forbidden: Denied by fast rules", 3),
+        (&nobody, "no agent at http://127.0.0.1:1", 3),
     ] {
         let command = guest.agent(&["chat", url, "--json", "!fail it hurts"]);
         let (code, out, err) = outcome(command);
-        assert_eq!(code, Some(1), "{err}");
+        assert_eq!(code, Some(expected), "{err}");
         let last = out.lines().last().unwrap_or_default();
         let event: Value = serde_json::from_str(last).unwrap();
         assert_eq!(event["event"], "error", "{out}");

@@ -429,7 +429,7 @@ fn a_name_that_is_taken_is_refused_at_once() {
     let router = folder.start(&[]);
     let _first = folder.client(&router, "notes", &[]);
     let (code, _, err) = outcome(folder.router(&["client", "--url", &router.url]));
-    assert_eq!(code, Some(1), "{err}");
+    assert_eq!(code, Some(3), "{err}");
     assert_holds(&err, &["DUPLICATE_NAME", "choose another one with --name"]);
 }
 
@@ -454,7 +454,7 @@ fn a_client_without_a_router_gives_up() {
             attempts,
         ];
         let (code, _, err) = outcome(folder.router(&args));
-        assert_eq!(code, Some(1), "{err}");
+        assert_eq!(code, Some(3), "{err}");
         assert_holds(&err, told);
     }
 }

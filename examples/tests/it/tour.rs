@@ -386,7 +386,7 @@ fn the_tour_explains_itself_and_refuses_what_it_does_not_know() {
     help.arg("--help");
     let (code, out, _) = outcome(help);
     assert_eq!(code, Some(0));
-    assert!(out.contains("Examples:"), "{out}");
+    assert!(out.contains("Examples ("), "{out}");
     for wrong in [&["--fast"][..], &["chapters", "morse"]] {
         let mut tour = switchboard("tour");
         tour.args(wrong);
