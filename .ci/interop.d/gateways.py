@@ -152,7 +152,7 @@ async def a_refused_token_is_told():
         return behaviour
 
     for code, frame in ((1000, True), (4001, True), (4001, False), (1008, False)):
-        await broken(closes(code, frame), "--token", TOKEN, says="authentication failed")
+        await broken(closes(code, frame), "--token", TOKEN, says="authentication failed", with_code=3)
 
 
 async def other_frames_in_between_do_not_hurt():

@@ -140,7 +140,7 @@ impl ChatLoop {
             // Nothing was running that could be listened to.
             Some(Err(CallError::Refused(Refused::UnknownId))) if !was_busy => {}
             Some(Err(CallError::Closed { reason, .. })) if !was_busy => {
-                return Err(Failure::new(self.no_connection(&reason)));
+                return Err(self.no_connection(&reason));
             }
             Some(Err(error)) => self.wrong(&words(&error)).await?,
             None => {}
@@ -165,22 +165,22 @@ impl ChatLoop {
         }
     }
 
-    fn no_connection(&self, why: &CloseReason) -> String {
-        format!("no connection to {}: {why}", self.url)
+    fn no_connection(&self, why: &CloseReason) -> Failure {
+        let words = format!("no connection to {}: {why}", self.url);
+        match self.is_in {
+            true => Failure::new(words),
+            false => Failure::refused(words),
+        }
     }
 
     /// Something about the connection.
-    pub(super) async fn link_event(
-        &mut self,
-        event: LinkEvent<Event>,
-        was_in: bool,
-    ) -> Result<(), Failure> {
+    pub(super) async fn link_event(&mut self, event: LinkEvent<Event>) -> Result<(), Failure> {
         match event {
             LinkEvent::State(LinkState::Lost {
                 cause, retry_in, ..
             }) => {
-                if !was_in {
-                    return Err(Failure::refused(self.no_connection(&cause)));
+                if !self.is_in {
+                    return Err(self.no_connection(&cause));
                 }
                 let about =
                     json!({ "message": cause.to_string(), "retryInMs": retry_in.as_millis() });
@@ -192,12 +192,7 @@ impl ChatLoop {
             }
             LinkEvent::State(state) => {
                 if let Some(cause) = state.ended() {
-                    let why = self.no_connection(cause);
-                    return Err(if was_in {
-                        Failure::new(why)
-                    } else {
-                        Failure::refused(why)
-                    });
+                    return Err(self.no_connection(cause));
                 }
             }
             LinkEvent::Event(event) => return self.agent_event(event).await,
