@@ -13,9 +13,10 @@ use crate::Cli;
 /// Prints completions of the command line for a shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Examples:
-  switchboard completions bash > ~/.local/share/bash-completion/completions/switchboard
-  switchboard completions fish > ~/.config/fish/completions/switchboard.fish")]
+Examples, for this shell, or for all in the file that it reads at its start:
+  bash, zsh:   source <(switchboard completions bash)
+  fish:        switchboard completions fish | source
+  PowerShell:  switchboard completions powershell | Out-String | Invoke-Expression")]
 pub(crate) struct CompletionsArgs {
     /// The shell.
     #[arg(value_enum)]

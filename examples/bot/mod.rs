@@ -2,6 +2,7 @@
 
 mod run;
 mod serve;
+mod talker;
 mod think;
 
 use clap::Subcommand;

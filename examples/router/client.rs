@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -20,7 +20,8 @@ use smarthole_proto::net::{InboundMessage, link_config};
 use smarthole_proto::plugin::{
     Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError,
 };
-use tokio::sync::Notify;
+
+use crate::router::standing::Standing;
 
 /// Notes that one notification tells.
 const TOLD: usize = 10;
@@ -169,48 +170,6 @@ fn refused(error: &RegistrationError) -> Failure {
         "the router refuses the registration: {}{hint}",
         printable(&error)
     ))
-}
-
-/// How the client stands with the router.
-#[derive(Debug, Default)]
-struct Standing {
-    state: Mutex<State>,
-    /// Given when the client is refused that was never let in.
-    refused: Notify,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    was_in: bool,
-    refusal: Option<RegistrationError>,
-}
-
-impl Standing {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take_refusal(&self) -> Option<RegistrationError> {
-        self.state().refusal.take()
-    }
-
-    fn was_in(&self) -> bool {
-        self.state().was_in
-    }
-
-    fn let_in(&self) {
-        self.state().was_in = true;
-    }
-
-    /// Somebody who was in before may still have the name, on a line that the router believes in. Who
-    /// never was need not wait for that.
-    fn turned_away(&self, error: &RegistrationError) {
-        let mut state = self.state();
-        if !state.was_in {
-            state.refusal = Some(error.clone());
-            self.refused.notify_one();
-        }
-    }
 }
 
 /// What the client does with messages.

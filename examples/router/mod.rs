@@ -9,6 +9,7 @@ mod input;
 mod json;
 mod serve;
 mod show;
+mod standing;
 
 use clap::Subcommand;
 use examples::cli::{EXIT_CODES, Failure};

@@ -20,7 +20,7 @@ use self::chapters::Act;
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   switchboard
-  NO_COLOR=1 switchboard tour > conversation.txt
+  NO_COLOR=1 switchboard tour | less
   switchboard tour chapters
   switchboard tour chapters snek acolyte";
 

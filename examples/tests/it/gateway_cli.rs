@@ -576,7 +576,7 @@ fn the_sample_configuration_is_read_without_a_warning() {
 #[test]
 fn the_configuration_in_the_readme_is_read_without_a_warning() {
     let readme = read(&root().join("examples/README.md"));
-    let (_, rest) = readme.split_once("config.toml <<'END'\n").unwrap();
+    let (_, rest) = readme.split_once("gateway.toml\" <<'END'\n").unwrap();
     let (text, _) = rest.split_once("\nEND\n").unwrap();
     let loaded = Config::parse(text, &Origin::new("/etc/gate/config.toml")).unwrap();
     assert_eq!(loaded.warnings, []);
