@@ -136,7 +136,7 @@ fn openai(args: &ModelArgs) -> Result<Arc<dyn ChatModel>, Failure> {
     let _ = (&args.model_url, &args.model_name, args.model_timeout);
     Err(Failure::usage(
         "this build has no HTTP client for --model openai: build it with '--features llm,fetch', \
-         as in 'cargo run -p examples --features llm,fetch --bin bot -- --model openai'",
+         as in 'cargo run -p examples --features llm,fetch -- bot --model openai'",
     ))
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, Input};
 use smarthole_proto::net::{AskError, RouterRuntime};
 
-use crate::json;
+use crate::router::json;
 
 const USAGE: &str = "\
 This is a SmartHole router. Its clients connect with a WebSocket.

@@ -13,6 +13,7 @@ use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_co
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
 use rpc_core::net::server::{DrainReport, Guards, HttpConfig, ServerLimits};
+use rpc_core::net::tls::TlsAcceptor;
 
 use super::backend::GatewayBackend;
 use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
@@ -50,6 +51,8 @@ pub struct Overrides {
     pub webhook_secret: Option<Secret>,
     /// The folder of the configuration, which may hold `credentials/<provider>.key`.
     pub folder: Option<PathBuf>,
+    /// The certificate and its key; without it, connections are not encrypted.
+    pub tls: Option<TlsAcceptor>,
 }
 
 /// The reason why a gateway cannot start.
@@ -111,6 +114,9 @@ impl Gateway {
         let port = overrides.port.unwrap_or(config.gateway.port);
         let (host, auth) = access(&config, &overrides)?;
         let mut http = http(&config.gateway, !auth.is_open())?;
+        if let Some(tls) = overrides.tls.clone() {
+            http = http.with_tls(tls);
+        }
         let guards = http.guards.clone();
         let Prepared {
             model,
