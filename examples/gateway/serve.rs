@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use examples::cli::{self, Failure, GOODBYE, Signals, complain};
+use examples::cli::{self, Failure, GOODBYE, Signals, complain, variable};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use examples::gateway::site::SECRET_VARIABLE;
@@ -43,10 +43,6 @@ pub(crate) struct CheckArgs {
     /// The configuration. Default: EXOCLAW_CONFIG, else ~/.exoclaw/config.toml if it exists.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-}
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 impl CheckArgs {
@@ -133,7 +129,10 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let overrides = Overrides {
         port: args.port,
         bind: args.bind,
-        token: args.token.map(Secret::from),
+        token: args
+            .token
+            .or_else(|| variable("EXOCLAW_TOKEN"))
+            .map(Secret::from),
         webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
         folder: args.file.folder(),
     };

@@ -14,9 +14,13 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::terminal;
 
+mod health;
 mod signals;
+mod variable;
 
+pub use health::health;
 pub use signals::Signals;
+pub use variable::variable;
 
 /// The crates of this workspace, for log filters.
 const OURS: [&str; 7] = [
