@@ -209,20 +209,6 @@ fn a_token_is_asked_for_and_never_repeated() {
 }
 
 #[test]
-fn a_token_may_be_the_file_of_a_service_manager() {
-    let folder = Folder::new();
-    folder.file("EXOCLAW_TOKEN", "hunter2\n");
-    let mut command = folder.gateway(&["--port", "0"]);
-    command.env("CREDENTIALS_DIRECTORY", &folder.0);
-    let (_gateway, url) = start(command);
-    for (token, code) in [("hunter2", Some(0)), ("hunter3", Some(1))] {
-        let mut chat = folder.gateway(&["chat", "--url", &url, "count to 1"]);
-        chat.env("EXOCLAW_TOKEN", token);
-        assert_eq!(outcome(chat).0, code, "{token}");
-    }
-}
-
-#[test]
 fn a_wrong_call_or_file_is_refused_with_the_reason() {
     let folder = Folder::new();
     let toml = folder.file("bad.toml", "[agent]\nid = \"a\"\nmodel = nope\n");
