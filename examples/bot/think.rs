@@ -102,7 +102,7 @@ fn openai(args: &ModelArgs) -> Result<Arc<dyn ChatModel>, Failure> {
     let name = args.model_name.as_deref().ok_or_else(|| {
         Failure::usage("no model: give --model-name NAME, as the provider calls it")
     })?;
-    let key = std::env::var("OPENAI_API_KEY").ok();
+    let key = cli::variable("OPENAI_API_KEY");
     let key = key.filter(|key| !key.trim().is_empty());
     // Servers of one's own often want none.
     if key.is_none() && args.model_url == DEFAULT_OPENAI_URL {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain};
+use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, variable};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use examples::gateway::site::SECRET_VARIABLE;
@@ -53,10 +53,6 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object: 'ok', 'problems', 'warnings', and 'summary' if it is right.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 impl File {
@@ -158,7 +154,10 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let overrides = Overrides {
         port: args.port,
         bind: args.bind,
-        token: args.token.map(Secret::from),
+        token: args
+            .token
+            .or_else(|| variable("EXOCLAW_TOKEN"))
+            .map(Secret::from),
         webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
         folder: args.file.folder(),
         tls: args.tls.acceptor()?,

@@ -15,12 +15,16 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::terminal;
 
 mod failure;
+mod health;
 mod serving;
 mod signals;
+mod variable;
 
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
+pub use health::health;
 pub use serving::{Reach, TlsArgs, guards, web_pages};
 pub use signals::Signals;
+pub use variable::variable;
 
 /// The crates of this workspace, for log filters.
 const OURS: [&str; 8] = [

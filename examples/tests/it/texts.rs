@@ -32,10 +32,11 @@ fn links(text: &str) -> Vec<(&str, &str)> {
 }
 
 /// Texts that are read as files and not as documentation.
-const TEXTS: [&str; 6] = [
+const TEXTS: [&str; 7] = [
     "README.md",
     "examples/README.md",
     "examples/bench/README.md",
+    "examples/install/README.md",
     "fuzz/README.md",
     ".github/CONTRIBUTING.md",
     ".github/SECURITY.md",

@@ -155,3 +155,17 @@ fn a_check_answers_in_json_too() {
     let (code, said) = check("[agent]\nmodel = 1\n");
     assert_eq!((code, &said[0]["event"]), (Some(2), &json!("error")));
 }
+
+#[test]
+fn a_token_may_be_the_file_of_a_service_manager() {
+    let folder = Folder::new();
+    folder.file("EXOCLAW_TOKEN", "hunter2\n");
+    let mut command = folder.gateway(&["--port", "0"]);
+    command.env("CREDENTIALS_DIRECTORY", &folder.0);
+    let (_gateway, url) = start(command);
+    for (token, code) in [("hunter2", Some(0)), ("hunter3", Some(1))] {
+        let mut chat = folder.gateway(&["chat", "--url", &url, "count to 1"]);
+        chat.env("EXOCLAW_TOKEN", token);
+        assert_eq!(outcome(chat).0, code, "{token}");
+    }
+}
