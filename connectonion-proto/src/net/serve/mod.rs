@@ -13,9 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, HttpConfig, Service, ShutdownHandle,
-};
+use rpc_core::net::server::{Accepted, Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
 use rpc_core::net::{Cancellation, DriverConfig, Transport};
 use tokio::net::ToSocketAddrs;
 

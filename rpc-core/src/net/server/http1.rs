@@ -223,7 +223,10 @@ pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Body
 }
 
 /// Returns the whole body, or the reply if the body is larger than `max` or incomplete.
-async fn collect(body: impl hyper::body::Body, max: usize) -> Result<Bytes, (StatusCode, &'static str)> {
+async fn collect(
+    body: impl hyper::body::Body,
+    max: usize,
+) -> Result<Bytes, (StatusCode, &'static str)> {
     let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
     let max_hint = u64::try_from(max).unwrap_or(u64::MAX);
     if body.size_hint().lower() > max_hint {

@@ -19,8 +19,7 @@ use super::permits::{Refusal, Slot, Slots};
 use super::run::Shared;
 
 /// The address of a peer that is not known.
-pub(super) const UNKNOWN: SocketAddr =
-    SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+pub(super) const UNKNOWN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 
 /// The extension of a request that tells a [`Service`] the address of its peer.
 ///

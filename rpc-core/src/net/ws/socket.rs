@@ -72,7 +72,10 @@ impl Socket {
     /// Returns the TCP connection underneath, for its addresses and options; `None` if it belongs to
     /// a server of another crate.
     #[must_use]
-    #[allow(clippy::unnecessary_wraps, reason = "feature `server` has connections without")]
+    #[allow(
+        clippy::unnecessary_wraps,
+        reason = "feature `server` has connections without"
+    )]
     pub fn tcp(&self) -> Option<&TcpStream> {
         match &self.inner {
             Inner::Plain(tcp) => Some(tcp),

@@ -11,9 +11,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use rpc_core::net::DriverConfig;
-use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, HttpConfig, Service, ShutdownHandle,
-};
+use rpc_core::net::server::{Accepted, Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
 use super::{RouterOptions, RouterRuntime};
