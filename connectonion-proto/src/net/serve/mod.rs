@@ -12,6 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::http::request::Parts;
 use futures_util::FutureExt;
 use rpc_core::net::server::{Accepted, Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
 use rpc_core::net::{Cancellation, DriverConfig, Transport};
@@ -149,8 +150,9 @@ impl Server {
         let half = shared.shutdown_timeout / 2;
         let serving = async {
             let serve = move |accepted: Accepted| {
+                let head = Some(Arc::new(accepted.parts));
                 let peer = accepted.peer.ip();
-                serve(&shared, accepted.socket, peer, accepted.cancellation)
+                serve(&shared, accepted.socket, peer, head, accepted.cancellation)
             };
             let report = server.run(serve).await;
             // Agents may be at work that nobody watches.
@@ -208,10 +210,13 @@ fn serve<T: Transport>(
     shared: &Shared,
     transport: T,
     peer: IpAddr,
+    head: Option<Arc<Parts>>,
     cancellation: Cancellation,
 ) -> impl Future<Output = ()> + use<T> {
     let config = Arc::clone(&shared.connection);
-    let (handle, mut handler) = shared.runtime.connection(Some(peer), config);
+    // A mounted host may not know it.
+    let peer = Some(peer).filter(|peer| !peer.is_unspecified());
+    let (handle, mut handler) = shared.runtime.connection(peer, head, config);
     handler.drain_timeout = shared.shutdown_timeout / 2;
     let (driver, shutdown) = (shared.driver.clone(), cancellation.into_cancelled());
     rpc_core::net::serve(handle, transport, handler, driver, shutdown).map(drop)
