@@ -28,8 +28,8 @@ pub use protocol::{CallValue, ClientProtocol};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
-    Agent, BindError, EmitError, Run, Server, ServerHandle, ServerOptions, Service, Stopped,
-    Unauthorized, http_config,
+    Agent, AgentRuntime, BindError, EmitError, Run, Server, ServerHandle, ServerOptions, Stopped,
+    http_config,
 };
 #[cfg(feature = "sse")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sse")))]

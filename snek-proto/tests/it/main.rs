@@ -16,6 +16,7 @@ mod fetch;
 mod frames;
 mod losses;
 mod memory;
+mod mounted;
 mod net_server;
 mod order;
 mod pair;

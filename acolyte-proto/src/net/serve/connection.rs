@@ -1,7 +1,6 @@
 //! One WebSocket connection from its upgrade to its end, with its running chat.
 
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::{Instant, SystemTime};
 
@@ -13,7 +12,7 @@ use rpc_core::{CloseFrame, CloseReason, Refused};
 
 use super::agent::Agent;
 use super::queue::End;
-use super::run::{Origin, Output, Run};
+use super::run::{Client, Origin, Output, Run};
 use super::shared::Shared;
 use crate::error::ChatError;
 use crate::frame::ChatRequest;
@@ -23,7 +22,7 @@ use crate::server::{SHUTTING_DOWN, ServerConn, ServerEvent};
 /// Starts and ends the work on the chats of one connection.
 struct Handler<A> {
     shared: Arc<Shared<A>>,
-    address: Option<SocketAddr>,
+    client: Client,
     handle: Handle<ServerConn>,
     /// The last started chat.
     work: Option<Work>,
@@ -40,7 +39,7 @@ struct Work {
 pub(super) fn serve<A: Agent>(
     shared: Arc<Shared<A>>,
     transport: impl Transport,
-    address: Option<SocketAddr>,
+    client: Client,
 ) -> impl Future<Output = CloseReason> {
     let conn = ServerConn::new(Arc::clone(&shared.connection), entropy(), clock());
     let handle = Handle::new(conn);
@@ -48,7 +47,7 @@ pub(super) fn serve<A: Agent>(
     let shutdown = shared.stopping.get().into_cancelled();
     let handler = Handler {
         shared,
-        address,
+        client,
         handle: handle.clone(),
         work: None,
     };
@@ -130,7 +129,7 @@ impl<A: Agent> Handler<A> {
     fn start(&mut self, id: RpcId, task_id: TaskId, request: ChatRequest, tasks: &mut Running) {
         let (canceller, cancellation) = Cancellation::new();
         let origin = Origin {
-            address: self.address,
+            client: self.client.clone(),
             checklist: self.shared.connection.checklist,
             output: Output::Connection {
                 handle: self.handle.clone(),

@@ -49,6 +49,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                     run,
                     session_id,
                     owner,
+                    head,
                     prompt,
                     signals,
                 } => {
@@ -57,6 +58,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                         run,
                         session_id,
                         owner,
+                        head,
                         signals,
                     };
                     let handle = running.spawn(work(turn, prompt));
