@@ -15,6 +15,7 @@ use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker, page};
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
+use examples::metrics;
 use examples::model::options::{ModelArgs, model};
 use examples::model::scripted::Scripted;
 use rpc_core::Secret;
@@ -210,8 +211,9 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
         .with_tools(worker.tools())
         .with_http(http)
         .with_shutdown_timeout(DRAIN)
-        .with_service(|request, _| {
-            let response = page::respond(request.method(), request.uri().path());
+        .with_service(|request, peer| {
+            let response = metrics::respond(&request, peer)
+                .unwrap_or_else(|| page::respond(request.method(), request.uri().path()));
             async move { response }
         });
     Ok((worker, options))

@@ -20,6 +20,7 @@ POST /input     a message, as text/plain or as JSON: {\"text\": \"..\", \"inputM
                 with ?wait=1 the answer says what became of it
 GET  /clients   who is connected
 GET  /history   what came of the last messages
+GET  /metrics   what is counted, for Prometheus
 ";
 
 /// Answers plain requests.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use examples::cli::{self, Failure, Signals, TlsArgs};
+use examples::metrics;
 use examples::terminal;
 use serde_json::json;
 use smarthole_proto::hub::HubConfig;
@@ -177,9 +178,14 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         .http(http)?
         .with_guards(guards)
         .with_limits(limits)
-        .with_http(move |request, _| {
+        .with_http(move |request, peer| {
             let service = Arc::clone(&service);
-            async move { service.answer(request).await }
+            async move {
+                match metrics::respond(&request, peer) {
+                    Some(metrics) => metrics,
+                    None => service.answer(request).await,
+                }
+            }
         });
     let router = RouterOptions::default().with_timeout(args.model.model_timeout);
     Ok(ServerOptions::default()

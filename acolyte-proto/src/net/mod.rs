@@ -40,6 +40,9 @@ pub use url::{ConnectError, connect, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
+/// The name of the protocol in spans and metrics.
+const SYSTEM: &str = "acolyte";
+
 /// A client's events besides chats and answers: [`ClientEvent`]s and changes of the link's state,
 /// in order and bounded. Chats and answers go to their callers.
 pub type Events = rpc_core::net::Events<ClientEvent>;

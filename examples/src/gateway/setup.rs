@@ -24,6 +24,7 @@ use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
 use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
+use crate::metrics;
 use crate::model::http::{HttpClient, RequestPolicy};
 use crate::model::provider::{self, Provider, ProviderConfig};
 use crate::model::{ChatModel, ModelError};
@@ -173,9 +174,14 @@ impl Gateway {
         let cut = backend.cut();
         let site = Site::new(Arc::clone(&engine), auth.clone()).with_webhooks(adapters, secret);
         let site = Arc::new(site);
-        let http = http.with_http(move |request, _| {
+        let http = http.with_http(move |request, peer| {
             let site = Arc::clone(&site);
-            async move { site.respond(request).await }
+            async move {
+                match metrics::respond(&request, peer) {
+                    Some(metrics) => metrics,
+                    None => site.respond(request).await,
+                }
+            }
         });
         let options = ServerOptions::default()
             .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))

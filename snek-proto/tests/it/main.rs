@@ -24,6 +24,7 @@ mod played;
 mod scripted;
 mod spec;
 mod stream;
+mod telemetry;
 mod typing;
 mod vectors;
 mod watched;

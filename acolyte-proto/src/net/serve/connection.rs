@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use futures_util::future::{AbortHandle, abortable};
+use rpc_core::net::telemetry::server_call;
 use rpc_core::net::{
     Cancellation, Canceller, ConnectionHandler, Handle, Running, Transport, clock, entropy,
 };
@@ -17,6 +18,7 @@ use super::shared::Shared;
 use crate::error::ChatError;
 use crate::frame::ChatRequest;
 use crate::id::{RpcId, TaskId};
+use crate::net::SYSTEM;
 use crate::server::{SHUTTING_DOWN, ServerConn, ServerEvent};
 
 /// Starts and ends the work on the chats of one connection.
@@ -56,6 +58,7 @@ pub(super) fn serve<A: Agent>(
 
 impl<A: Agent> ConnectionHandler for Handler<A> {
     type Machine = ServerConn;
+    const SYSTEM: &'static str = SYSTEM;
 
     fn on_event(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
         match event {
@@ -79,7 +82,8 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
             ServerEvent::StatusGet { id } => {
                 let (shared, handle) = (Arc::clone(&self.shared), self.handle.clone());
                 tasks.push(async move {
-                    let status = shared.status().await;
+                    let status = shared.status();
+                    let status = server_call(SYSTEM, "status.get", status, |_| true).await;
                     write(&handle, |conn| conn.status(&id, &status)).await;
                 });
             }
