@@ -44,8 +44,17 @@ enum Command {
     Router(Box<router::RouterArgs>),
     Agent(agent::AgentArgs),
     Daemon(daemon::DaemonArgs),
+    Health(HealthArgs),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
+}
+
+/// Asks a server whether it is well: succeeds if the URL answers with a status of 200 to 299 within
+/// 5 s. For the health checks of containers.
+#[derive(Debug, clap::Args)]
+struct HealthArgs {
+    /// The URL, such as http://127.0.0.1:7200/health.
+    url: String,
 }
 
 fn main() -> ExitCode {
@@ -71,6 +80,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Router(args) => router::run(*args).boxed_local().await,
         Command::Agent(args) => agent::run(args).boxed_local().await,
         Command::Daemon(args) => daemon::run(args).boxed_local().await,
+        Command::Health(args) => cli::health(&args.url).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
     }

@@ -121,6 +121,7 @@ impl From<Trust> for TrustLevel {
 }
 
 pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
+    metrics::install().map_err(Failure::new)?;
     let _ = cli::raise_file_limit(u64::MAX);
     let address = args.listen;
     let is_public = check_reach(args)?;

@@ -7,6 +7,7 @@ use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, variable
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use examples::gateway::site::SECRET_VARIABLE;
+use examples::metrics;
 use exoclaw_proto::auth::AuthError;
 use exoclaw_proto::net::BindError;
 use rpc_core::Secret;
@@ -149,6 +150,7 @@ fn failure(error: SetupError, address: &str) -> Failure {
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
+    metrics::install().map_err(Failure::new)?;
     let mut config = args.file.load()?.config;
     config.gateway.max_connections = raise_connection_limit(config.gateway.max_connections);
     let overrides = Overrides {

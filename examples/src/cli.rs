@@ -27,7 +27,7 @@ pub use signals::Signals;
 pub use variable::variable;
 
 /// The crates of this workspace, for log filters.
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
     "examples",
     "switchboard",
     "acolyte_proto",
@@ -36,6 +36,8 @@ const OURS: [&str; 8] = [
     "smarthole_proto",
     "snek_proto",
     "rpc_core",
+    // The spans of connections and calls.
+    "rpc",
 ];
 
 /// The extra time for connections to close after the work in progress, when a server ends.

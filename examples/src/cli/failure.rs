@@ -24,7 +24,7 @@ const ABORTED: u8 = 130;
 /// An error message with an exit code.
 #[derive(Debug)]
 pub struct Failure {
-    code: u8,
+    pub(super) code: u8,
     message: String,
 }
 

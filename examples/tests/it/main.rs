@@ -19,6 +19,7 @@ mod daemon_terminal;
 mod gateway;
 mod gateway_cli;
 mod gateway_http;
+mod metrics;
 mod programs;
 mod promises;
 mod pty;

@@ -89,6 +89,12 @@ impl CallSpan {
         &self.span
     }
 
+    /// Returns whether anybody listens: the span is enabled, or feature `metrics` is on.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        cfg!(feature = "metrics") || !self.span.is_disabled()
+    }
+
     /// Ends the call. The first end counts.
     pub fn end(&mut self, is_ok: bool) {
         let (code, outcome) = if is_ok {
