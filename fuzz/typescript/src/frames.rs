@@ -1,0 +1,232 @@
+//! The frames in the tests of a crate, as a TypeScript program that assigns each to its type.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use rpc_core::Limits;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Who sends a frame.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    Client,
+    Server,
+}
+
+/// A frame as a crate writes it, by who sends it.
+type Written = (Side, Value);
+
+fn written(side: Side, frame: &impl Serialize) -> Written {
+    (side, serde_json::to_value(frame).unwrap())
+}
+
+/// Reads a text as frames of this protocol, without those of unknown types.
+fn read(protocol: &str, text: &str) -> Vec<Written> {
+    let limits = Limits::default();
+    let mut frames = Vec::new();
+    match protocol {
+        "acolyte" => {
+            use acolyte_proto::frame::{Answer, ClientFrame, ServerFrame};
+            let client = ClientFrame::decode(text, &limits);
+            frames.extend(client.map(|it| written(Side::Client, &it)));
+            let server = ServerFrame::decode(text, &limits).ok();
+            let server = server.filter(|it| !matches!(it.answer, Answer::Unknown { .. }));
+            frames.extend(server.map(|it| written(Side::Server, &it)));
+        }
+        "connectonion" => {
+            use connectonion_proto::frame::{ClientFrame, EventKind, ServerFrame};
+            let client = ClientFrame::decode(text, &limits).ok();
+            let client = client.filter(|it| !matches!(it, ClientFrame::Unknown { .. }));
+            frames.extend(client.map(|it| written(Side::Client, &it)));
+            let server = ServerFrame::decode(text, &limits).ok();
+            let server = server.filter(|it| match it {
+                ServerFrame::Unknown { .. } => false,
+                ServerFrame::Event(event) => !matches!(event.kind, EventKind::Unknown { .. }),
+                _ => true,
+            });
+            frames.extend(server.map(|it| written(Side::Server, &it)));
+        }
+        "exoclaw" => {
+            use exoclaw_proto::frame::{Call, ClientFrame, ServerFrame, StreamEvent};
+            let client = ClientFrame::decode(text, &limits).ok();
+            let client = client.filter(|it| match it {
+                ClientFrame::Request(request) => !matches!(request.call, Call::Unknown { .. }),
+                _ => true,
+            });
+            frames.extend(client.map(|it| written(Side::Client, &it)));
+            let server = ServerFrame::decode(text, &limits).ok();
+            let server = server.filter(|it| {
+                !matches!(it, ServerFrame::Stream { event: StreamEvent::Unknown { .. }, .. })
+            });
+            frames.extend(server.map(|it| written(Side::Server, &it)));
+        }
+        "smarthole" => {
+            use smarthole_proto::frame::{Answer, ClientFrame, ServerFrame};
+            use smarthole_proto::validate::payload;
+            let client = ClientFrame::decode(text, &limits).ok();
+            let client = client.filter(|it| match it {
+                ClientFrame::Registration(raw) => payload(raw.get()).is_ok(),
+                ClientFrame::Response(it) => !matches!(it.answer, Answer::Unknown { .. }),
+                _ => false,
+            });
+            frames.extend(client.map(|it| written(Side::Client, &it)));
+            let server = ServerFrame::decode(text, &limits).ok();
+            let server = server.filter(|it| !matches!(it, ServerFrame::Unknown { .. }));
+            frames.extend(server.map(|it| written(Side::Server, &it)));
+        }
+        "snek" => {
+            use snek_proto::frame::{ClientFrame, Event, ServerFrame};
+            if let Ok(frame) = ClientFrame::decode(text, &limits) {
+                if frame.call().is_ok() {
+                    frames.push(written(Side::Client, &frame));
+                }
+            } else if let Ok(frame) = ServerFrame::decode(text, &limits) {
+                match frame.clone().into_event() {
+                    Some(Ok(Event::Unknown(_)) | Err(_)) => {}
+                    Some(Ok(event)) => frames.push(written(Side::Server, &event)),
+                    None if frame.call_id().is_some() => {
+                        frames.push(written(Side::Server, &frame));
+                    }
+                    None => {}
+                }
+            }
+        }
+        _ => panic!("{protocol} is no protocol"),
+    }
+    frames
+}
+
+/// The frames of one crate.
+pub(crate) struct Frames<'p> {
+    protocol: &'p str,
+    /// As they were sent, with the file they come from.
+    sent: BTreeMap<(Side, String), String>,
+    /// As the crate writes them.
+    written: BTreeMap<(Side, String), String>,
+    /// Those that the crate reads, although a known member is not as the types say.
+    pub(crate) odd: usize,
+}
+
+impl<'p> Frames<'p> {
+    /// Collects every frame in the files of a crate's tests.
+    pub(crate) fn collect(protocol: &'p str, folder: &Path) -> Self {
+        let mut frames = Self {
+            protocol,
+            sent: BTreeMap::new(),
+            written: BTreeMap::new(),
+            odd: 0,
+        };
+        frames.collect_folder(folder, folder);
+        frames
+    }
+
+    fn collect_folder(&mut self, folder: &Path, top: &Path) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let kind = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+            if path.is_dir() {
+                self.collect_folder(&path, top);
+            } else if ["json", "jsonl", "snap"].contains(&kind) {
+                let name = path.strip_prefix(top).unwrap().display().to_string();
+                let text = fs::read_to_string(&path).unwrap();
+                if let Ok(json) = serde_json::from_str(&text) {
+                    self.collect_json(&json, &name);
+                } else {
+                    for line in text.lines() {
+                        self.collect_line(line, &name);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Collects from a line of JSON, or one that ends with a frame.
+    fn collect_line(&mut self, line: &str, name: &str) {
+        if let Ok(json) = serde_json::from_str(line) {
+            self.collect_json(&json, name);
+        } else if let Some(at) = line.find('{') {
+            self.add(line.get(at..).unwrap_or_default(), name);
+        }
+    }
+
+    fn collect_json(&mut self, json: &Value, name: &str) {
+        match json {
+            Value::String(text) if text.trim_start().starts_with('{') => self.add(text, name),
+            Value::Array(all) => all.iter().for_each(|it| self.collect_json(it, name)),
+            Value::Object(all) => {
+                for (member, value) in all {
+                    match &**member {
+                        "frame" | "msg" if value.is_object() => self.add(&value.to_string(), name),
+                        _ => self.collect_json(value, name),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, text: &str, name: &str) {
+        // What repeats a member is no literal.
+        let Ok(sent) = serde_json::from_str::<Value>(text) else {
+            return;
+        };
+        for (side, written) in read(self.protocol, text) {
+            if agree(&sent, &written) {
+                self.sent.insert((side, sent.to_string()), name.to_owned());
+            } else {
+                self.odd += 1;
+                if std::env::var_os("ODD").is_some() { println!("{name}: {sent}\n      {written}"); }
+            }
+            self.written.insert((side, written.to_string()), name.to_owned());
+        }
+    }
+
+    /// How many frames are checked: as they were sent, and as the crate writes them.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.sent.len(), self.written.len())
+    }
+
+    /// The program; `types` is where it finds the types.
+    pub(crate) fn program(&self, types: &str) -> String {
+        let mut text = format!(
+            "import type {{ ClientFrame, ServerFrame }} from {types:?};\n\
+             // Whatever has these members.\n\
+             declare function client<F extends ClientFrame>(sent: F): void;\n\
+             declare function server<F extends ServerFrame>(sent: F): void;\n"
+        );
+        for ((side, frame), name) in &self.sent {
+            let function = match side {
+                Side::Client => "client",
+                Side::Server => "server",
+            };
+            writeln!(text, "// {name}\n{function}({frame});").unwrap();
+        }
+        text += "// These members and no others.\n";
+        for (at, ((side, frame), name)) in self.written.iter().enumerate() {
+            let of = match side {
+                Side::Client => "ClientFrame",
+                Side::Server => "ServerFrame",
+            };
+            writeln!(text, "// {name}\nexport const f{at}: {of} = {frame};").unwrap();
+        }
+        text
+    }
+}
+
+/// Whether all members that both have are the same, and none is null that the other leaves out.
+fn agree(sent: &Value, written: &Value) -> bool {
+    match (sent, written) {
+        (Value::Object(sent), Value::Object(written)) => sent.iter().all(|(name, value)| {
+            let other = written.get(name);
+            other.map_or(!value.is_null(), |other| agree(value, other))
+        }),
+        (Value::Array(sent), Value::Array(written)) => {
+            sent.len() == written.len() && sent.iter().zip(written).all(|(a, b)| agree(a, b))
+        }
+        (Value::Number(sent), Value::Number(written)) => sent.as_f64() == written.as_f64(),
+        _ => sent == written,
+    }
+}

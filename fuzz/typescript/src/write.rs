@@ -1,0 +1,432 @@
+//! Writes the wire types of a crate as TypeScript.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use syn::{Attribute, Fields, GenericArgument, ItemEnum, ItemStruct, PathArguments, Type};
+
+use crate::known::{MEMBERS, TYPES};
+use crate::serde_attrs::{Serde, jsdoc, path};
+use crate::source::{Declared, Source};
+use crate::syntax::{TaggedEnum, TaggedStruct, Words};
+
+/// The wire types of one crate, as the text of its `frames.d.ts`.
+pub(crate) struct Writer<'s> {
+    /// The protocol.
+    of: &'s str,
+    source: &'s Source,
+    /// Types whose names were used, but that are not written yet.
+    pending: VecDeque<String>,
+    seen: BTreeSet<String>,
+    /// What was used of `known`.
+    used: BTreeSet<&'static str>,
+}
+
+/// A member of an object.
+struct Member {
+    doc: String,
+    name: String,
+    is_optional: bool,
+    of: String,
+}
+
+impl<'s> Writer<'s> {
+    pub(crate) fn new(of: &'s str, source: &'s Source) -> Self {
+        Self {
+            of,
+            source,
+            pending: VecDeque::new(),
+            seen: BTreeSet::new(),
+            used: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn write(mut self) -> String {
+        let mut text = format!(
+            "// The frames of the {} protocol. Generated from the Rust types of {0}-proto: do not edit.\n\
+             //\n\
+             // A member that peers may leave out is optional. Frames of types that are not here, and members\n\
+             // that are not here, are allowed: ignore them.\n\n\
+             /** Any JSON value. */\n\
+             export type Json = null | boolean | number | string | Json[] | {{ [name: string]: Json }};\n",
+            self.of
+        );
+        for root in ["ClientFrame", "ServerFrame"] {
+            self.need(root);
+        }
+        for name in &self.source.exported {
+            let known = self.known_type(name);
+            if known.map_or_else(|| self.source.get(name).is_some(), |it| it != "number") {
+                self.need(name);
+            }
+        }
+        while let Some(name) = self.pending.pop_front() {
+            text.push('\n');
+            text += &self.declare(&name);
+        }
+        for (of, name, _) in TYPES.iter().chain(&MEMBERS) {
+            assert!(
+                *of != self.of || self.used.contains(name),
+                "{of}: {name} is not used"
+            );
+        }
+        text
+    }
+
+    fn need(&mut self, name: &str) {
+        if self.seen.insert(name.to_owned()) {
+            self.pending.push_back(name.to_owned());
+        }
+    }
+
+    fn known_type(&mut self, name: &str) -> Option<&'static str> {
+        let mut known = TYPES.iter().filter(|it| it.0 == self.of && it.1 == name);
+        let (_, name, text) = known.next()?;
+        self.used.insert(name);
+        Some(text)
+    }
+
+    fn known_member(&mut self, of: &str, member: &str) -> Option<String> {
+        let name = format!("{of}.{member}");
+        let mut known = MEMBERS.iter().filter(|it| it.0 == self.of && it.1 == name);
+        let (_, name, text) = known.next()?;
+        self.used.insert(name);
+        self.need_names_in(text);
+        Some((*text).to_owned())
+    }
+
+    /// The types that a known text names.
+    fn need_names_in(&mut self, text: &str) {
+        for word in text.split(|letter: char| !letter.is_alphanumeric()) {
+            let is_name = word.starts_with(|letter: char| letter.is_ascii_uppercase());
+            if is_name && self.source.get(word).is_some() || self.known_type(word).is_some() {
+                self.need(word);
+            }
+        }
+    }
+
+    fn declare(&mut self, name: &str) -> String {
+        let source = self.source;
+        if let Some(text) = self.known_type(name) {
+            self.need_names_in(text);
+            let doc = jsdoc(source.docs_of(name), "");
+            return format!("{doc}export type {name} = {text};\n");
+        }
+        let declared = source.get(name);
+        let declared = declared.unwrap_or_else(|| panic!("{}: {name} is written by hand", self.of));
+        let (attrs, text): (&[Attribute], _) = match declared {
+            Declared::Struct(item) => (&item.attrs, self.of_struct(name, item)),
+            Declared::Enum(item) => (&item.attrs, self.of_enum(name, item)),
+            Declared::Alias(of) => (&[], self.of_type(of)),
+            Declared::Words(words) => (&words.attrs, of_words(words)),
+            Declared::TaggedEnum(item) => (&item.attrs, self.of_tagged_enum(name, item)),
+            Declared::TaggedStruct(item) => (&item.attrs, self.of_tagged_struct(name, item)),
+        };
+        let space = if text.starts_with('\n') { "" } else { " " };
+        format!("{}export type {name} ={space}{text};\n", jsdoc(attrs, ""))
+    }
+
+    fn of_struct(&mut self, name: &str, item: &ItemStruct) -> String {
+        let serde = Serde::of(&item.attrs).unwrap();
+        if let Some(into) = serde.get("into") {
+            return self.into(name, into);
+        }
+        if let Fields::Unnamed(fields) = &item.fields {
+            let [one] = &*fields.unnamed.iter().collect::<Vec<_>>() else {
+                panic!("{name} is a tuple");
+            };
+            return self.of_type(&one.ty);
+        }
+        let mut members = Vec::new();
+        if let Some(tag) = serde.get("tag") {
+            members.push(tag_member(tag, &serde.rename(name, None)));
+        }
+        self.object(name, &serde, &item.fields, members)
+    }
+
+    /// What a type is turned into to be written.
+    fn into(&mut self, name: &str, into: &str) -> String {
+        match self.source.members_of(into) {
+            Some(item) => self.of_struct(name, item),
+            None => leaf(into).expect("a type that is written").to_owned(),
+        }
+    }
+
+    /// The members of a struct or of a variant, in one object and what is flattened into it.
+    fn object(&mut self, of: &str, on: &Serde, fields: &Fields, mut members: Vec<Member>) -> String {
+        let mut parts = Vec::new();
+        let absent = self.absent_when_read(on);
+        for field in fields {
+            let serde = Serde::of(&field.attrs).unwrap();
+            let ident = field.ident.as_ref().expect("a named field").to_string();
+            if serde.has("skip") {
+                continue;
+            }
+            let known = self.known_member(of, &ident);
+            assert!(
+                known.is_some() || !serde.has("serialize_with"),
+                "{of}.{ident} has a writer of its own"
+            );
+            if serde.has("flatten") {
+                parts.push(known.unwrap_or_else(|| match inner(&field.ty, "Option") {
+                    Some(it) => format!("Partial<{}>", self.of_type(it)),
+                    None => self.of_type(&field.ty),
+                }));
+                continue;
+            }
+            let name = serde.rename(&ident, on.get("rename_all"));
+            let optional = inner(&field.ty, "Option");
+            let is_skipped = serde.has("skip_serializing_if");
+            let reader = serde.get("deserialize_with").or(serde.get("with"));
+            let of = known.unwrap_or_else(|| match (optional, reader) {
+                (Some(it), _) if is_raw(it) && is_list(reader) => "Json[]".to_owned(),
+                (Some(it), _) if is_raw(it) && is_object(reader) => "{ [name: string]: Json }".to_owned(),
+                (None, Some("args" | "kwargs")) => "{ [name: string]: Json }".to_owned(),
+                (Some(it), _) if is_skipped => self.of_type(it),
+                (Some(it), _) => format!("{} | null", self.of_type(it)),
+                (None, Some("super::time")) => "string".to_owned(),
+                (None, _) => self.of_type(&field.ty),
+            });
+            members.push(Member {
+                doc: jsdoc(&field.attrs, "  "),
+                is_optional: is_skipped
+                    || optional.is_some()
+                    || serde.has("default")
+                    || on.has("default")
+                    || absent.contains(&name),
+                name,
+                of,
+            });
+        }
+        together(members, &parts)
+    }
+
+    /// The members that may be absent in the type from which a type is read.
+    fn absent_when_read(&self, on: &Serde) -> BTreeSet<String> {
+        let from = on.get("from").and_then(|from| self.source.members_of(from));
+        let Some(item) = from else {
+            return BTreeSet::new();
+        };
+        let of = Serde::of(&item.attrs).unwrap();
+        let fields = item.fields.iter().filter_map(|field| {
+            let serde = Serde::of(&field.attrs).unwrap();
+            let may = of.has("default") || serde.has("default") || inner(&field.ty, "Option").is_some();
+            let name = field.ident.as_ref()?.to_string();
+            may.then(|| serde.rename(&name, of.get("rename_all")))
+        });
+        fields.collect()
+    }
+
+    fn of_enum(&mut self, name: &str, item: &ItemEnum) -> String {
+        let serde = Serde::of(&item.attrs).unwrap();
+        if let Some(into) = serde.get("into") {
+            return self.into(name, into);
+        }
+        let all = serde.get("rename_all");
+        let mut union = Vec::new();
+        // What is unknown has no type: it would take in every known frame with a mistake.
+        for variant in item.variants.iter().filter(|it| it.ident != "Unknown") {
+            let on = Serde::of(&variant.attrs).unwrap();
+            let ident = variant.ident.to_string();
+            let wire = on.rename(&ident, all);
+            let mut members = Vec::new();
+            if let Some(tag) = serde.get("tag") {
+                members.push(tag_member(tag, &wire));
+            }
+            let known = self.known_member(name, &ident);
+            assert!(known.is_some() || !on.has("serialize_with"), "{name}.{ident}");
+            let of = known.unwrap_or_else(|| match &variant.fields {
+                Fields::Unit if serde.has("untagged") => panic!("{name}.{ident} is null"),
+                Fields::Unit if members.is_empty() => format!("{wire:?}"),
+                Fields::Unnamed(fields) => {
+                    let content = fields.unnamed.first().map(|it| self.of_type(&it.ty));
+                    let content = content.expect("a variant with content");
+                    together(members, &[content])
+                }
+                fields => self.object(&format!("{name}.{ident}"), &on, fields, members),
+            });
+            assert!(
+                serde.has("tag") || serde.has("untagged") || matches!(variant.fields, Fields::Unit),
+                "{name} has a tag of its own kind"
+            );
+            union.push((jsdoc(&variant.attrs, "  "), of));
+        }
+        of_union(&union)
+    }
+
+    fn of_tagged_enum(&mut self, name: &str, item: &TaggedEnum) -> String {
+        let mut union = Vec::new();
+        for variant in &item.variants {
+            let mut members = vec![tag_member(&item.tag, &variant.tag)];
+            let mut parts = Vec::new();
+            if let Some(of) = &variant.of {
+                let optional = inner(of, "Option");
+                let known = self.known_member(name, &variant.name.to_string());
+                let of = known.unwrap_or_else(|| match optional {
+                    Some(it) => format!("{} | null", self.of_type(it)),
+                    None => self.of_type(of),
+                });
+                let one = |name: &str, of| Member {
+                    doc: String::new(),
+                    name: name.to_owned(),
+                    is_optional: optional.is_some(),
+                    of,
+                };
+                match (&variant.member, &item.content) {
+                    (Some(member), Some(content)) => {
+                        let inside = object_of(&[one(member, of)]);
+                        members.push(one(content, inside));
+                    }
+                    (Some(member), None) | (None, Some(member)) => members.push(one(member, of)),
+                    (None, None) => parts.push(of),
+                }
+            } else if let (Some(content), true) = (&item.content, variant.is_written) {
+                members.push(Member {
+                    doc: String::new(),
+                    name: content.clone(),
+                    is_optional: true,
+                    of: "Json".to_owned(),
+                });
+            }
+            union.push((jsdoc(&variant.attrs, "  "), together(members, &parts)));
+        }
+        of_union(&union)
+    }
+
+    fn of_tagged_struct(&mut self, name: &str, item: &TaggedStruct) -> String {
+        let mut members = Vec::new();
+        let mut parts = Vec::new();
+        for member in &item.members {
+            let Some(wire) = &member.name else {
+                parts.push(self.of_type(&member.of));
+                continue;
+            };
+            let optional = inner(&member.of, "Option");
+            let known = self.known_member(name, wire);
+            members.push(Member {
+                doc: jsdoc(&member.attrs, "  "),
+                name: wire.clone(),
+                is_optional: optional.is_some(),
+                of: known.unwrap_or_else(|| self.of_type(optional.unwrap_or(&member.of))),
+            });
+        }
+        together(members, &parts)
+    }
+
+    fn of_type(&mut self, of: &Type) -> String {
+        let Type::Path(named) = of else {
+            panic!("{}: a type without a name", self.of);
+        };
+        let full = path(&named.path);
+        let name = full.rsplit("::").next().unwrap_or_default();
+        if let Some(it) = inner(of, "Box") {
+            return self.of_type(it);
+        }
+        if let Some(it) = inner(of, "Vec") {
+            return format!("{}[]", self.of_type(it));
+        }
+        if let Some(leaf) = leaf(name) {
+            return leaf.to_owned();
+        }
+        if let Some(text @ "number") = self.known_type(name) {
+            return text.to_owned();
+        }
+        // The name of an id says nothing here.
+        if let Some(Declared::Alias(of)) = self.source.get(name) {
+            return self.of_type(of);
+        }
+        self.need(name);
+        name.to_owned()
+    }
+}
+
+/// The types of `rpc_core` and of the standard library.
+fn leaf(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "bool" => "boolean",
+        "u32" | "u64" | "i64" | "f64" => "number",
+        "Str" | "String" | "Id" | "CallId" => "string",
+        "Json" => "Json",
+        "LooseStr" => "string | boolean | null",
+        _ => return None,
+    })
+}
+
+/// The `T` of `Option<T>`, where `of` is `Option`.
+fn inner<'t>(ty: &'t Type, of: &str) -> Option<&'t Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+        return None;
+    };
+    match arguments.args.first()? {
+        GenericArgument::Type(ty) if last.ident == of => Some(ty),
+        _ => None,
+    }
+}
+
+fn is_raw(ty: &Type) -> bool {
+    matches!(ty, Type::Path(of) if of.path.is_ident("Json"))
+}
+
+fn is_list(reader: Option<&str>) -> bool {
+    matches!(reader, Some("array" | "optional_array" | "opt::array"))
+}
+
+fn is_object(reader: Option<&str>) -> bool {
+    matches!(reader, Some("object" | "optional_object" | "opt::object"))
+}
+
+fn tag_member(tag: &str, word: &str) -> Member {
+    Member {
+        doc: String::new(),
+        name: tag.to_owned(),
+        is_optional: false,
+        of: format!("{word:?}"),
+    }
+}
+
+/// An object with these members, and those of these types.
+fn together(members: Vec<Member>, parts: &[String]) -> String {
+    let mut all = Vec::new();
+    if !members.is_empty() || parts.is_empty() {
+        all.push(object_of(&members));
+    }
+    all.extend(parts.iter().cloned());
+    all.join(" & ")
+}
+
+fn object_of(members: &[Member]) -> String {
+    let is_short = members.iter().all(|it| it.doc.is_empty());
+    let each = members.iter().map(|it| {
+        let mark = if it.is_optional { "?" } else { "" };
+        let is_ident = it.name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+        let name = if is_ident { it.name.clone() } else { format!("{:?}", it.name) };
+        format!("{name}{mark}: {};", it.of)
+    });
+    if is_short {
+        let each: Vec<String> = each.collect();
+        let each = each.join(" ");
+        return format!("{{ {} }}", each.trim_end_matches(';'));
+    }
+    let docs = members.iter().map(|it| &*it.doc);
+    let lines: Vec<String> = docs.zip(each).map(|(doc, it)| format!("{doc}  {it}\n")).collect();
+    format!("{{\n{}}}", lines.concat())
+}
+
+fn of_union(variants: &[(String, String)]) -> String {
+    let each = variants.iter().map(|(doc, of)| {
+        let of = of.replace('\n', "\n    ");
+        format!("\n{doc}  | {of}")
+    });
+    each.collect()
+}
+
+fn of_words(words: &Words) -> String {
+    let mut union: Vec<_> = words.words.iter().map(|(attrs, word)| (jsdoc(attrs, "  "), format!("{:?}", word.value()))).collect();
+    if words.is_open {
+        // Any other, without losing the completion of these.
+        union.push((String::new(), "(string & {})".to_owned()));
+    }
+    of_union(&union)
+}
+
