@@ -131,9 +131,9 @@ export type Reply = {
    * Whether the output was already sent as deltas; if not, show it now. absent from servers
    * before 0.22, and then written as `false`, so that no output is lost.
    */
-  outputStreamed?: boolean;
+  outputStreamed?: boolean | null;
   /** Why the model failed: the chat has then failed, whatever the output says. */
-  error?: string;
+  error?: string | null;
   /** The names of the tools called, in order. */
   toolCalls?: string[];
   /** How often the model was called. */
@@ -195,7 +195,7 @@ export type Answer =
 /** The refusal of a request. */
 export type Refusal = {
   /** The reason; `RefusalKind::of` recognizes the known ones. */
-  error?: string;
+  error?: string | null;
 };
 
 /**
@@ -345,7 +345,7 @@ export type ToolResult = {
   /** The tool. */
   toolName: string;
   /** `true` or absent: see `told`. */
-  isError?: boolean;
+  isError?: boolean | null;
   /** The kind of failure: see `code`, an open set. */
   errorCode?: string;
   /** Details of the failure. */

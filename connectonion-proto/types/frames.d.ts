@@ -55,7 +55,7 @@ export type ServerFrame =
 /** One item of a session for display, in CONNECTED and OUTPUT (`chat_items`). */
 export type ChatItem = {
   /** Its id: `msg-0`, or a tool's id. */
-  id?: string;
+  id?: string | null;
 } & ChatItemKind;
 
 /** The kind of a `ChatItem`. */
@@ -78,15 +78,15 @@ export type ChatItemKind =
 /** A tool and its result. */
 export type ToolItem = {
   /** The tool. */
-  name?: string;
+  name?: string | null;
   /** Its arguments, as they were sent. */
-  args?: Json;
+  args?: Json | null;
   /** Its status: `running`, `done` or `error`. */
-  status?: ToolStatus;
+  status?: ToolStatus | null;
   /** Its result; a value other than a text as JSON. */
-  result?: string;
+  result?: string | null;
   /** How long it took, in milliseconds. */
-  timing_ms?: number;
+  timing_ms?: number | null;
 };
 
 /**
@@ -105,13 +105,13 @@ export type AdminRequest = {
 export type Connect = {
   type: "CONNECT";
   /** The session to resume; absent for a new one. An empty text is read as absent. */
-  session_id?: string;
+  session_id?: string | null;
   /** The id of the last event that the client has shown. The events after it are replayed. */
-  last_msg_id?: string;
+  last_msg_id?: string | null;
   /** The conversation as the client has it: a `Session`, as it was sent. */
-  session?: Session;
+  session?: Session | null;
   /** A newer client's description of itself, as it was sent. */
-  protocol?: Json;
+  protocol?: Json | null;
 } & Signed;
 
 /**
@@ -127,7 +127,7 @@ export type OnboardSubmit = { type: "ONBOARD_SUBMIT" } & Signed;
 export type SessionQuery = {
   type: "SESSION_STATUS";
   /** The session. On the wire `session`, an object with this member. */
-  session?: { session_id?: string };
+  session?: { session_id?: string } | null;
 };
 
 /** A tool waits for the user's approval. ConnectOnion specification, *Stream Events*. */
@@ -135,15 +135,15 @@ export type ApprovalNeeded = {
   /** The tool. */
   tool: string;
   /** The tool's arguments, as they were sent, usually an object. */
-  arguments?: Json;
+  arguments?: Json | null;
   /** The purpose of the tool; often empty. */
-  description?: string;
+  description?: string | null;
   /** The tools that wait behind it: an array of `BatchItem`s, as it was sent. */
-  batch_remaining?: BatchItem[];
+  batch_remaining?: BatchItem[] | null;
   /** The `tool_id` of the call. Newer hosts only. */
-  tool_call_id?: string;
+  tool_call_id?: string | null;
   /** The rule that requires the approval, as it was sent. Newer hosts only. */
-  policy?: Json;
+  policy?: Json | null;
 };
 
 /** A field to fill in. */
@@ -151,9 +151,9 @@ export type AskField = {
   /** Its name in the answer. */
   name: string;
   /** Its label for people. */
-  label?: string;
+  label?: string | null;
   /** The kind of text, in the agent's own words. */
-  type?: string;
+  type?: string | null;
 };
 
 /**
@@ -164,11 +164,11 @@ export type AskField = {
  */
 export type AskUser = {
   /** Answers to choose from: an array of texts, as it was sent. */
-  options?: string[];
+  options?: string[] | null;
   /** Whether several of them may be chosen. */
-  multi_select: boolean;
+  multi_select?: boolean | null;
   /** The form to fill in: an array of `AskField`s, as it was sent. */
-  fields?: AskField[];
+  fields?: AskField[] | null;
 } & { question: string; text?: string };
 
 /** A tool that waits behind another. */
@@ -190,25 +190,25 @@ export type Compact = {
   /** `compacting`, `done` or `error`. */
   status: Phase;
   /** The used part of the model's window, in percent. At the start. */
-  context_percent?: number;
+  context_percent?: number | null;
   /** The used part before, in percent. At the end. */
-  context_before?: number;
+  context_before?: number | null;
   /** The used part now, in percent. At the end. */
-  context_after?: number;
+  context_after?: number | null;
   /** A message for people. At the end. */
-  message?: string;
+  message?: string | null;
   /** What went wrong, for people. */
-  error?: string;
+  error?: string | null;
 };
 
 /** The resources that a run has used. */
 export type Complete = {
   /** The tools, as they were sent. */
-  tools_used?: Json;
+  tools_used?: Json | null;
   /** The number of calls of a model. */
-  llm_calls?: number;
+  llm_calls?: number | null;
   /** The number of iterations. */
-  iterations?: number;
+  iterations?: number | null;
 };
 
 /** The change that a tool would make to a file. */
@@ -216,25 +216,25 @@ export type DiffPreview = {
   /** The file. */
   path: string;
   /** The change, for people. */
-  preview?: string;
+  preview?: string | null;
   /** Whether the preview is incomplete. */
-  truncated?: boolean;
+  truncated?: boolean | null;
   /** Whether the file already exists. */
-  file_exists?: boolean;
+  file_exists?: boolean | null;
 };
 
 /** How the agent judges its work. The start and the end have the same id. */
 export type Eval = {
   /** `evaluating` or `done`. */
-  status?: Phase;
+  status?: Phase | null;
   /** Whether the work passed. */
-  passed?: boolean;
+  passed?: boolean | null;
   /** The judgement. */
-  summary?: string;
+  summary?: string | null;
   /** The expected result. */
-  expected?: string;
+  expected?: string | null;
   /** The file with the expected result. */
-  eval_path?: string;
+  eval_path?: string | null;
 };
 
 /**
@@ -293,45 +293,45 @@ export type FilesReceived = {
   /** An array of `ReceivedFile`s, as it was sent. */
   files: ReceivedFile[];
   /** The number of the prompt within the session. */
-  turn?: number;
+  turn?: number | null;
 };
 
 /** How the agent understands a prompt. The start and the end have the same id. */
 export type Intent = {
   /** `analyzing` or `understood`. */
-  status?: Phase;
+  status?: Phase | null;
   /** The agent's reply to it. */
-  ack?: string;
+  ack?: string | null;
   /** Whether the prompt asks to build something. */
-  is_build?: boolean;
+  is_build?: boolean | null;
 };
 
 /** A model is called. Clients show it as thinking. */
 export type LlmCall = {
   /** The name of the model. */
-  model?: string;
+  model?: string | null;
   /** The number of the call within the turn. */
-  iteration?: number;
+  iteration?: number | null;
   /** `running`. */
-  status?: Phase;
+  status?: Phase | null;
 };
 
 /** A model has answered. The event has the id of its `LlmCall`. */
 export type LlmResult = {
   /** The name of the model. */
-  model?: string;
+  model?: string | null;
   /** The number of the call within the turn. */
-  iteration?: number;
+  iteration?: number | null;
   /** How long it took, in milliseconds. */
-  duration_ms?: number;
+  duration_ms?: number | null;
   /** The number of tools that it wants to call. */
-  tool_calls_count?: number;
+  tool_calls_count?: number | null;
   /** The cost, as it was sent: see `usage`. */
-  usage?: Usage;
+  usage?: Usage & { [name: string]: unknown } | null;
   /** How much of the model's window is used, in percent. */
-  context_percent?: number;
+  context_percent?: number | null;
   /** `success`. */
-  status?: Phase;
+  status?: Phase | null;
 };
 
 /** The agent's mode has changed. */
@@ -339,9 +339,9 @@ export type ModeChanged = {
   /** The new mode. */
   mode: Mode;
   /** Who changed it. */
-  triggered_by?: Trigger;
+  triggered_by?: Trigger | null;
   /** The remaining turns. Newer hosts only. */
-  turns_left?: number;
+  turns_left?: number | null;
 };
 
 /** A plan waits for the user's review. ConnectOnion specification, *Stream Events*. */
@@ -355,7 +355,7 @@ export type ReceivedFile = {
   /** Its name on the server. */
   name: string;
   /** Its path on the server. */
-  path?: string;
+  path?: string | null;
 };
 
 /**
@@ -369,21 +369,21 @@ export type StreamEvent = {
    * The event's id, from which a client can resume. Not unique: a start and its end may
    * share one.
    */
-  id?: string;
+  id?: string | null;
   /** Its time, in seconds since 1970. */
-  ts?: number;
+  ts?: number | null;
   /** The session. */
-  session_id?: string;
+  session_id?: string | null;
 } & EventKind;
 
 /** The agent's thoughts. ConnectOnion specification, *Stream Events*. */
 export type Thinking = {
   /** The text. */
-  content?: string;
+  content?: string | null;
   /** The source, in the agent's own words. */
-  kind?: string;
+  kind?: string | null;
   /** The progress. In chat items. */
-  status?: Phase;
+  status?: Phase | null;
 };
 
 /** A tool was not allowed to run. */
@@ -391,11 +391,11 @@ export type ToolBlocked = {
   /** The tool. */
   tool: string;
   /** The reason, in the host's own words. */
-  reason?: string;
+  reason?: string | null;
   /** A message for people. */
-  message?: string;
+  message?: string | null;
   /** The blocked command. */
-  command?: string;
+  command?: string | null;
 };
 
 /** A tool starts. ConnectOnion specification, *Stream Events*. */
@@ -404,61 +404,61 @@ export type ToolCall = {
    * The id that its result refers to. If the host sends none, a received event has its own id
    * here.
    */
-  tool_id?: string;
+  tool_id?: string | null;
   /** The tool. */
   name: string;
   /** The tool's arguments, as they were sent, usually an object. */
-  args?: Json;
+  args?: Json | null;
   /** The status. Newer hosts only. */
-  status?: ToolStatus;
+  status?: ToolStatus | null;
 };
 
 /** A tool has ended. ConnectOnion specification, *Stream Events*. */
 export type ToolResult = {
   /** The id of its `ToolCall`. If the host sends none, a received event has its own id here. */
-  tool_id?: string;
+  tool_id?: string | null;
   /** The tool. */
-  name?: string;
+  name?: string | null;
   /** The tool's arguments, as they were sent. */
-  args?: Json;
+  args?: Json | null;
   /** The final status. */
-  status?: ToolStatus;
+  status?: ToolStatus | null;
   /** The result; a value other than a text as JSON. */
-  result?: string;
+  result?: string | null;
   /** How long it took, in milliseconds. */
-  timing_ms?: number;
+  timing_ms?: number | null;
   /** What went wrong, for people. */
-  error?: string;
+  error?: string | null;
   /** The kind of failure, in the host's own words. */
-  error_type?: string;
+  error_type?: string | null;
   /** The result before it was converted to a text, as it was sent. Newer hosts only. */
-  raw_output?: Json;
+  raw_output?: Json | null;
   /** The kind of tool, in the host's own words. Newer hosts only. */
-  class?: string;
+  class?: string | null;
   /** Whether the user declined the call. Newer hosts only. */
-  declined?: boolean;
+  declined?: boolean | null;
 };
 
 /** The turns of the mode `ulw` are used up; the agent waits. */
 export type UlwTurnsReached = {
   /** The number of used turns. */
-  turns_used?: number;
+  turns_used?: number | null;
   /** The number of allowed turns. */
-  max_turns?: number;
+  max_turns?: number | null;
 };
 
 /** The cost of a model's call. Absent members are 0. */
 export type Usage = {
   /** Input tokens. */
-  input_tokens?: number;
+  input_tokens?: number | null;
   /** Output tokens. */
-  output_tokens?: number;
+  output_tokens?: number | null;
   /** Input tokens that came from a cache. */
-  cached_tokens?: number;
+  cached_tokens?: number | null;
   /** Input tokens that were written to a cache. */
-  cache_write_tokens?: number;
+  cache_write_tokens?: number | null;
   /** The price in US dollars. */
-  cost?: number;
+  cost?: number | null;
 };
 
 /** The agent has read a prompt: the one that started the run, or a later one. */
@@ -466,14 +466,14 @@ export type UserInput = {
   /** The user's words. */
   content: string;
   /** The number of the prompt within the session. */
-  turn?: number;
+  turn?: number | null;
   /** The number of the model's call that will see it. */
-  iteration?: number;
+  iteration?: number | null;
   /**
    * Whether it came while the agent was running. The event then has the id of the
    * `RuntimeInputAck`.
    */
-  runtime_input?: boolean;
+  runtime_input?: boolean | null;
 };
 
 /** A file attached to a prompt. ConnectOnion specification, *File Upload Protocol*. */
@@ -488,15 +488,15 @@ export type Attachment = {
 export type Input = {
   type: "INPUT";
   /** The user's words. Absent in malformed frames only: a server replies `prompt required`. */
-  prompt?: string;
+  prompt?: string | null;
   /** Images for the model: an array of data URLs, as it was sent. */
-  images?: string[];
+  images?: string[] | null;
   /** Files for the agent's tools: an array of `Attachment`s, as it was sent. */
-  files?: Attachment[];
+  files?: Attachment[] | null;
   /** The client's id for it. The known clients send one; no reply mentions it. */
-  input_id?: string;
+  input_id?: string | null;
   /** The conversation, from clients before the specification's version, which send it here. */
-  session?: Session;
+  session?: Session | null;
 } & Signed;
 
 /** The result of an `AdminRequest`. Not in the specification. */
@@ -505,15 +505,15 @@ export type AdminResult = {
   /** The command: `promote`, `add_admin` and so on. */
   action: string;
   /** Whether it succeeded. */
-  success?: boolean;
+  success?: boolean | null;
   /** For people. */
-  message?: string;
+  message?: string | null;
   /** The error, for people. */
-  error?: string;
+  error?: string | null;
   /** The client's level. */
-  level?: string;
+  level?: string | null;
   /** The client. */
-  client_id?: string;
+  client_id?: string | null;
 };
 
 /**
@@ -523,24 +523,24 @@ export type AdminResult = {
 export type OnboardRequired = {
   type: "ONBOARD_REQUIRED";
   /** The client's address. */
-  identity?: string;
+  identity?: string | null;
   /** The methods: an array of words, as it was sent. */
   methods: OnboardMethod[];
   /** The required payment. */
-  payment_amount?: number;
+  payment_amount?: number | null;
   /** The address for payments. */
-  payment_address?: string;
+  payment_address?: string | null;
 };
 
 /** The stranger is a contact now; CONNECTED follows. ConnectOnion specification, *Trust Gate*. */
 export type OnboardSuccess = {
   type: "ONBOARD_SUCCESS";
   /** The client's address. */
-  identity?: string;
+  identity?: string | null;
   /** The client's level, usually `contact`. */
-  level?: string;
+  level?: string | null;
   /** For people. */
-  message?: string;
+  message?: string | null;
 };
 
 /** The client is admitted. ConnectOnion specification, *CONNECTED*. */
@@ -551,32 +551,32 @@ export type Connected = {
   /** The state of the session. */
   status: SessionState;
   /** Whether a conversation follows. */
-  server_newer?: boolean;
+  server_newer?: boolean | null;
   /**
    * The server's conversation, if it is newer than the client's: a `Session`,
    * as it was sent.
    */
-  session?: Session;
+  session?: Session | null;
   /**
    * The same for display: an array of `ChatItem`s, as it was sent; empty if a
    * server has left it out.
    */
-  chat_items?: ChatItem[];
+  chat_items?: ChatItem[] | null;
   /** A newer host's description of itself, as it was sent. */
-  protocol?: Json;
+  protocol?: Json | null;
   /** The modes of a newer host, as they were sent. */
-  session_modes?: Json;
+  session_modes?: Json | null;
   /**
    * Whether the host applies every answer only to the question that it names, and refuses late
    * ones, so that an answer may safely be sent twice. Not in the specification; this crate's
    * host sets it when a run goes on.
    */
-  bound_answers?: boolean;
+  bound_answers?: boolean | null;
   /**
    * Whether the host recommends to sign, because it let the client in without a signature. Not
    * on the wire of the specification, which says that a host at `careful` recommends it.
    */
-  signature_recommended?: boolean;
+  signature_recommended?: boolean | null;
 };
 
 /** An error; the connection stays open. ConnectOnion specification, *ERROR*. */
@@ -585,17 +585,17 @@ export type ErrorFrame = {
   /** The error message, for people. Also read from `error`; a value other than a text as JSON. */
   message: string;
   /** The beginning of the unreadable text. */
-  received?: string;
+  received?: string | null;
   /** The code, for programs: a number or a word, as it was sent. Newer hosts only. */
-  code?: Json;
+  code?: Json | null;
   /** The reason, for programs. Newer hosts only. */
-  reason?: string;
+  reason?: string | null;
   /** The id of the event that was answered too late. Newer hosts only. */
-  request_id?: string;
+  request_id?: string | null;
   /** The session, where relevant. */
-  session_id?: string;
+  session_id?: string | null;
   /** Whether the same frame may succeed later. Newer hosts only. */
-  retryable?: boolean;
+  retryable?: boolean | null;
 };
 
 /** The agent is done. ConnectOnion specification, *OUTPUT*. */
@@ -604,16 +604,16 @@ export type Output = {
   /** The agent's result; a value other than a text as JSON, and null as an empty text. */
   result: string;
   /** The session. */
-  session_id?: string;
+  session_id?: string | null;
   /** How long it took, in milliseconds. */
-  duration_ms?: number;
+  duration_ms?: number | null;
   /** The conversation: a `Session`, as it was sent. */
-  session?: Session;
+  session?: Session | null;
   /**
    * The same for display: an array of `ChatItem`s, as it was sent. Not in the
    * specification; hosts always send it.
    */
-  chat_items?: ChatItem[];
+  chat_items?: ChatItem[] | null;
 };
 
 /**
@@ -623,7 +623,7 @@ export type Output = {
 export type RuntimeInputAck = {
   type: "RUNTIME_INPUT_ACK";
   /** The session. */
-  session_id?: string;
+  session_id?: string | null;
   /** The id of the later `user_input` event, sent when the agent reads the prompt. */
   id: string;
 };
@@ -668,11 +668,11 @@ export type Approval = {
   /** Whether it may. */
   approved: boolean;
   /** How long that holds; once, if absent. */
-  scope?: Scope;
+  scope?: Scope | null;
   /** What follows a refusal; the agent stops, if absent. Not in the specification. */
-  mode?: Rejection;
+  mode?: Rejection | null;
   /** The reason for a refusal, for the agent. Not in the specification. */
-  feedback?: string;
+  feedback?: string | null;
 };
 
 /** A change of the agent's mode. Not in the specification. */
@@ -681,7 +681,7 @@ export type ModeChange = {
   /** The new mode. */
   mode: Mode;
   /** The number of turns, in the mode `ulw`. */
-  turns?: number;
+  turns?: number | null;
 };
 
 /** A change of the goal of the mode `ulw`. Not in the specification. */
@@ -697,7 +697,7 @@ export type Response = {
    * The id of the event that asked. The specification's clients do not send it; this crate's
    * client does.
    */
-  request_id?: string;
+  request_id?: string | null;
 } & Answer;
 
 /** How to continue when the turns of the mode `ulw` are used up. */
@@ -705,9 +705,9 @@ export type Ulw = {
   /** The action; an unknown word stops the agent. */
   action: UlwAction;
   /** The number of additional turns. */
-  turns?: number;
+  turns?: number | null;
   /** The new mode. */
-  mode?: Mode;
+  mode?: Mode | null;
 };
 
 /**
@@ -728,11 +728,11 @@ export type Session = { messages?: Json[]; trace?: Json[]; turn?: number; mode?:
  */
 export type Signed = {
   /** The signed payload: a JSON object, as it was sent. */
-  payload?: { [name: string]: Json };
+  payload?: { [name: string]: Json } | null;
   /** The sender's address, as it was sent. */
-  from?: string;
+  from?: string | null;
   /** The signature in hex, as it was sent. */
-  signature?: string;
+  signature?: string | null;
 };
 
 /** An administrator's command: the types of the frames ADMIN_*. Not in the specification. */

@@ -25,7 +25,7 @@ export type ServerFrame =
       /** The server's error text: `auth_failed`. */
       error: string;
       /** The server's code: 4001. */
-      code?: number;
+      code?: number | null;
     }
   /** A request has succeeded. */
   | {
@@ -37,7 +37,7 @@ export type ServerFrame =
   /** A request has failed. */
   | {
       /** The request's id; `"0"` or absent if the server could not read it. */
-      id?: string;
+      id?: string | null;
       /** The server's error text. */
       error: string;
     }
@@ -71,14 +71,14 @@ export type Call =
   /** Unload a plugin. */
   | { method: "plugin.unload"; params: PluginUnload }
   /** Get the use of the token budgets. */
-  | { method: "budget.status"; params: BudgetOf }
+  | { method: "budget.status"; params?: BudgetOf }
   /** Search the facts remembered about a session's user. */
   | { method: "memory.search"; params: MemorySearch };
 
 /** The parameters of `chat.history`. */
 export type ChatHistory = {
   /** Most turns to return; absent leaves it to the gateway. */
-  limit?: number;
+  limit?: number | null;
 } & SessionRef;
 
 /** The parameters of `chat.send`. Exoclaw specification, *Methods*. */
@@ -90,11 +90,11 @@ export type ChatSend = {
   /** The user's message. */
   content: string;
   /** The peer; absent is `DEFAULT_PEER`. */
-  peer?: string;
+  peer?: string | null;
   /** The guild or server, in channels that have them. */
-  guild?: string;
+  guild?: string | null;
   /** The team within a guild. */
-  team?: string;
+  team?: string | null;
 };
 
 /** The parameters of `memory.search`. */
@@ -102,7 +102,7 @@ export type MemorySearch = {
   /** The words to search for. */
   query: string;
   /** Most facts to return; absent leaves it to the gateway. */
-  limit?: number;
+  limit?: number | null;
 } & SessionRef;
 
 /** The parameters of `plugin.load`. */
@@ -126,11 +126,11 @@ export type SessionRef = {
   /** The account within the channel. */
   account: string;
   /** The peer; absent is `DEFAULT_PEER`. */
-  peer?: string;
+  peer?: string | null;
   /** The guild or server, in channels that have them. */
-  guild?: string;
+  guild?: string | null;
   /** The team within a guild. */
-  team?: string;
+  team?: string | null;
 };
 
 /** A request: `{"id", "method", "params"}`. Exoclaw specification, *Request Format*. */
@@ -167,7 +167,7 @@ export type ToolResult = {
    * Whether the tool failed. The model learns of it, and continues. Always encoded, as in the
    * known gateway.
    */
-  is_error?: boolean;
+  is_error?: boolean | null;
 };
 
 /** A tool call of the model. */
@@ -217,12 +217,12 @@ export type Method =
  * The first frame of a server that admits the client: `{"ok":true,"version":"0.1.0"}`. Exoclaw
  * specification, *Connection Lifecycle*.
  */
-export type Hello = { ok: boolean; version?: string; extensions?: string[] };
+export type Hello = { ok: boolean; version?: string | null; extensions?: string[] | null };
 
 /** The result of `budget.status`. Not in the specification, which only reserves the method. */
 export type BudgetStatus = {
   /** The session's budget, if a session was named. */
-  session?: BudgetUse;
+  session?: BudgetUse | null;
   /** The day's budget. */
   daily: BudgetUse;
   /** The month's budget. */
@@ -237,7 +237,7 @@ export type BudgetUse = {
   /** The tokens used. */
   used: number;
   /** The limit; absent if there is none. */
-  limit?: number;
+  limit?: number | null;
 };
 
 /** The result of `session.clear`. Not in the specification, which only reserves the method. */

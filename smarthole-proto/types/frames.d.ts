@@ -51,22 +51,22 @@ export type Message = {
    */
   timestamp: string;
   /** How it got here. */
-  metadata?: Metadata;
+  metadata?: Metadata | null;
 };
 
 /** How a message got to a client. The default is typed, and not direct. */
 export type Metadata = {
   /** How the user entered it. */
-  inputMethod?: InputMethod;
+  inputMethod?: InputMethod | null;
   /** Whether the user named the client. */
-  directRouted?: boolean;
+  directRouted?: boolean | null;
   /**
    * The confidence of the speech recognition, from 0 to 1; for voice only. Written if it is a
    * number.
    */
-  confidence?: number;
+  confidence?: number | null;
   /** Why the router chose this client. */
-  routingReason?: string;
+  routingReason?: string | null;
 };
 
 /**
@@ -81,13 +81,13 @@ export type Registration = {
   /** What it does, in natural language: routers choose clients by it. */
   description: string;
   /** Its version, for debugging. */
-  version?: string;
+  version?: string | null;
   /** Hints at what it can do. */
   capabilities?: string[];
 };
 
 /** A server's answer to a registration. SmartHole specification, *Registration Response*. */
-export type RegistrationResponse = { success: boolean; clientId?: string; code?: ErrorCode; message?: string };
+export type RegistrationResponse = { success: boolean; clientId?: string | null; code?: ErrorCode | null; message?: string | null };
 
 /** A client's answer to a message. A server ignores unknown ones. */
 export type Answer =
@@ -101,11 +101,11 @@ export type Answer =
 /** A notification for the user. SmartHole specification, *Notification*. */
 export type Notification = {
   /** The title; the client's name if there is none. */
-  title?: string;
+  title?: string | null;
   /** The text. */
-  body?: string;
+  body?: string | null;
   /** Its priority; normal if absent. */
-  priority?: Priority;
+  priority?: Priority | null;
 };
 
 /**
@@ -123,7 +123,7 @@ export type Priority =
 /** Why a client rejects a message. */
 export type Reject = {
   /** For the router, which uses it to choose another client. */
-  reason?: string;
+  reason?: string | null;
 };
 
 /**

@@ -16,11 +16,11 @@ export type ClientFrame = {
   /** The method's name. */
   method: string;
   /** The positional arguments, a JSON array. */
-  args?: Json[];
+  args?: Json[] | null;
   /** The named arguments, a JSON object. */
-  kwargs?: { [name: string]: Json };
+  kwargs?: { [name: string]: Json } | null;
   /** The id of the answer; absent if the client wants no answer. */
-  callId?: WireId;
+  callId?: WireId | null;
 };
 
 /**
@@ -31,7 +31,7 @@ export type ClientFrame = {
  * A member of the wrong type does not make the frame unreadable, because the frame may be of the
  * kind that does not need it.
  */
-export type ServerFrame = Event | { callId: WireId; success?: boolean; data?: Json; error?: Json };
+export type ServerFrame = Event | { event: "new_message"; channel_uid?: string; data: Partial<Message> } | { callId: WireId; success?: boolean | null; data?: Json; error?: Json };
 
 /** An event of the server, decoded with `ServerFrame::into_event`. */
 export type Event =
@@ -41,7 +41,7 @@ export type Event =
   | {
       event: "set_typing";
       /** The user and the channel. */
-      data: Typing;
+      data?: Typing | null;
     }
   /** The user was joined to a channel. */
   | {
@@ -72,11 +72,11 @@ export type Message = {
   /** The sender's login name. */
   username: string;
   /** The sender's display name; the login name if the server sends none. */
-  user_nick: string;
+  user_nick?: string | null;
   /** The channel. */
   channel_uid: string;
   /** Whether the text is complete. */
-  is_final: boolean;
+  is_final?: boolean | null;
 };
 
 /** An event that this crate does not know. It is encoded as it was decoded. */
@@ -85,13 +85,13 @@ export type OtherEvent = { event: string; [name: string]: unknown };
 /** A typing indicator. The specification does not define the members, so each may be absent. */
 export type Typing = {
   /** The channel. */
-  channel_uid?: string;
+  channel_uid?: string | null;
   /** The login name of the user. */
-  username?: string;
+  username?: string | null;
   /** The display name of the user. */
-  user_nick?: string;
+  user_nick?: string | null;
   /** The indicator's colour. */
-  color?: string;
+  color?: string | null;
 };
 
 /** A channel. Other members of the record are ignored. */
@@ -99,7 +99,7 @@ export type Channel = {
   /** Its uid. */
   uid: string;
   /** Its display name; may be empty. */
-  name?: string;
+  name?: string | null;
   /** Its kind: `"dm"`, any other text, or nothing. */
   tag?: string | null;
 };
@@ -112,7 +112,7 @@ export type User = {
   /** The login name, unique. */
   username: string;
   /** The display name; may be empty. */
-  nick?: string;
+  nick?: string | null;
 };
 
 /**

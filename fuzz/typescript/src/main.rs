@@ -18,7 +18,7 @@ mod source;
 mod syntax;
 mod write;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use frames::Frames;
@@ -28,24 +28,55 @@ use write::Writer;
 const PROTOCOLS: [&str; 5] = ["acolyte", "connectonion", "exoclaw", "smarthole", "snek"];
 
 fn main() {
-    let target = env::args().nth(1).expect("the folder for the frames");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let frames = env::args().nth(1).expect("the folder for the frames");
     for protocol in PROTOCOLS {
-        let folder = root.join(format!("{protocol}-proto"));
-        let source = Source::read(&folder);
-        let text = Writer::new(protocol, &source).write();
-        let file = folder.join("types/frames.d.ts");
+        let (types, text) = types(protocol);
         if env::var_os("ACCEPT").is_some() {
-            fs::create_dir_all(folder.join("types")).unwrap();
-            fs::write(&file, &text).unwrap();
+            fs::create_dir_all(types.parent().unwrap()).unwrap();
+            fs::write(&types, text).unwrap();
+        } else {
+            assert_same(&types, &text);
         }
-        let is_same = fs::read_to_string(&file).is_ok_and(|it| it == text);
-        assert!(is_same, "{protocol}: the types have changed: ACCEPT=1 .ci/run types");
-        let frames = Frames::collect(protocol, &folder.join("tests"));
-        let types = file.canonicalize().unwrap().with_extension("").with_extension("");
-        let program = frames.program(types.to_str().unwrap());
-        fs::write(Path::new(&target).join(format!("{protocol}.ts")), program).unwrap();
-        let (sent, written) = frames.counts();
-        println!("{protocol}: {sent} frames as they were sent, {written} as they are written, {} odd", frames.odd);
+        let all = Frames::collect(protocol, &folder(protocol).join("tests"));
+        let program = Path::new(&frames).join(format!("{protocol}.ts"));
+        fs::write(program, all.program(&types)).unwrap();
+        println!("{protocol}: {}", all.counts());
+    }
+}
+
+/// The crate of a protocol.
+fn folder(protocol: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize()
+        .unwrap()
+        .join(format!("{protocol}-proto"))
+}
+
+/// The file with the types of a protocol, and what should be in it.
+fn types(protocol: &str) -> (PathBuf, String) {
+    let folder = folder(protocol);
+    let text = Writer::new(protocol, &Source::read(&folder)).write();
+    (folder.join("types/frames.d.ts"), text)
+}
+
+fn assert_same(file: &Path, text: &str) {
+    let is_same = fs::read_to_string(file).is_ok_and(|it| it == text);
+    assert!(
+        is_same,
+        "{} is not what the Rust types say. If they should have changed: ACCEPT=1 .ci/run types",
+        file.display()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_types_in_typescript_are_those_in_rust() {
+        for protocol in PROTOCOLS {
+            let (file, text) = types(protocol);
+            assert_same(&file, &text);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use syn::{Attribute, Expr, ExprLit, Lit, LitStr, Meta, Token};
 
 /// What this program knows: any other attribute is an error, because it may change the wire.
-const KNOWN: [&str; 18] = [
+const KNOWN: [&str; 19] = [
     "crate",
     "default",
     "deny_unknown_fields",
@@ -22,19 +22,20 @@ const KNOWN: [&str; 18] = [
     "transparent",
     "try_from",
     "untagged",
+    // A reader, and a writer that writes what a derive would.
+    "with",
 ];
 
 /// The `#[serde(..)]` of an item, a variant or a field.
 pub(crate) struct Serde(Vec<(String, String)>);
 
 impl Serde {
-    /// Reads all of them; `with` is `serialize_with` and `deserialize_with` of a module.
     pub(crate) fn of(attrs: &[Attribute]) -> syn::Result<Self> {
         let mut all = Vec::new();
         for attr in attrs.iter().filter(|it| it.path().is_ident("serde")) {
             attr.parse_nested_meta(|meta| {
                 let name = path(&meta.path);
-                if name != "with" && !KNOWN.contains(&&*name) {
+                if !KNOWN.contains(&&*name) {
                     return Err(meta.error(format!("unknown attribute `{name}`")));
                 }
                 let value = match meta.input.parse::<Option<Token![=]>>()? {
@@ -55,6 +56,11 @@ impl Serde {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut all = self.0.iter();
         all.find(|it| it.0 == name).map(|it| &*it.1)
+    }
+
+    /// The function or the module that reads a field.
+    pub(crate) fn reader(&self) -> Option<&str> {
+        self.get("deserialize_with").or(self.get("with"))
     }
 
     /// The name on the wire of a field or a variant, by the `rename_all` of what it is in.
@@ -94,7 +100,11 @@ fn capital(word: &str) -> String {
 
 /// The idents of a path, with `::`.
 pub(crate) fn path(path: &syn::Path) -> String {
-    let idents: Vec<String> = path.segments.iter().map(|it| it.ident.to_string()).collect();
+    let idents: Vec<String> = path
+        .segments
+        .iter()
+        .map(|it| it.ident.to_string())
+        .collect();
     idents.join("::")
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum Declared {
 #[derive(Default)]
 pub(crate) struct Source {
     types: BTreeMap<String, Vec<Declared>>,
+    /// Types with a `Serialize` of their own.
+    by_hand: BTreeSet<String>,
     /// What `frame` exports.
     pub(crate) exported: Vec<String>,
 }
@@ -71,6 +73,13 @@ impl Source {
                         Tagged::Struct(it) => (it.name.clone(), Declared::TaggedStruct(it)),
                     }
                 }
+                Item::Impl(item) => {
+                    let of = item.trait_.as_ref().map(|(_, of, _)| path(of));
+                    if let (Some("Serialize"), Type::Path(by)) = (of.as_deref(), &*item.self_ty) {
+                        self.by_hand.insert(path(&by.path));
+                    }
+                    continue;
+                }
                 _ => continue,
             };
             let types = self.types.entry(name.to_string()).or_default();
@@ -85,6 +94,11 @@ impl Source {
         let first = wire.next();
         assert!(wire.next().is_none(), "there are two types {name}");
         first
+    }
+
+    /// Whether a type is on the wire, and if it is a `Serialize` of its own that writes it.
+    pub(crate) fn is_wire(&self, name: &str) -> bool {
+        self.get(name).is_some() || self.by_hand.contains(name)
     }
 
     /// The struct that a type is read from or turned into.
@@ -146,4 +160,3 @@ fn exported(tree: &UseTree, names: &mut Vec<String>) {
         UseTree::Rename(_) | UseTree::Glob(_) => panic!("`frame` exports in an unknown way"),
     }
 }
-

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use syn::{Attribute, Fields, GenericArgument, ItemEnum, ItemStruct, PathArguments, Type};
+use syn::{Attribute, Field, Fields, GenericArgument, ItemEnum, ItemStruct, PathArguments, Type};
 
 use crate::known::{MEMBERS, TYPES};
 use crate::serde_attrs::{Serde, jsdoc, path};
@@ -54,8 +54,7 @@ impl<'s> Writer<'s> {
             self.need(root);
         }
         for name in &self.source.exported {
-            let known = self.known_type(name);
-            if known.map_or_else(|| self.source.get(name).is_some(), |it| it != "number") {
+            if self.source.is_wire(name) && self.known_type(name) != Some("number") {
                 self.need(name);
             }
         }
@@ -152,9 +151,16 @@ impl<'s> Writer<'s> {
     }
 
     /// The members of a struct or of a variant, in one object and what is flattened into it.
-    fn object(&mut self, of: &str, on: &Serde, fields: &Fields, mut members: Vec<Member>) -> String {
+    fn object(
+        &mut self,
+        of: &str,
+        on: &Serde,
+        fields: &Fields,
+        mut members: Vec<Member>,
+    ) -> String {
         let mut parts = Vec::new();
-        let absent = self.absent_when_read(on);
+        let source = self.source;
+        let from = on.get("from").and_then(|from| source.members_of(from));
         for field in fields {
             let serde = Serde::of(&field.attrs).unwrap();
             let ident = field.ident.as_ref().expect("a named field").to_string();
@@ -174,46 +180,30 @@ impl<'s> Writer<'s> {
                 continue;
             }
             let name = serde.rename(&ident, on.get("rename_all"));
+            let reading = Reading::of(field, on);
+            let reading = from
+                .and_then(|it| Reading::in_struct(it, &name))
+                .unwrap_or(reading);
             let optional = inner(&field.ty, "Option");
             let is_skipped = serde.has("skip_serializing_if");
-            let reader = serde.get("deserialize_with").or(serde.get("with"));
-            let of = known.unwrap_or_else(|| match (optional, reader) {
-                (Some(it), _) if is_raw(it) && is_list(reader) => "Json[]".to_owned(),
-                (Some(it), _) if is_raw(it) && is_object(reader) => "{ [name: string]: Json }".to_owned(),
-                (None, Some("args" | "kwargs")) => "{ [name: string]: Json }".to_owned(),
-                (Some(it), _) if is_skipped => self.of_type(it),
-                (Some(it), _) => format!("{} | null", self.of_type(it)),
-                (None, Some("super::time")) => "string".to_owned(),
-                (None, _) => self.of_type(&field.ty),
+            let mut text = known.unwrap_or_else(|| match serde.reader() {
+                Some(reader) if is_raw(&field.ty) && LISTS.contains(&reader) => "Json[]".to_owned(),
+                Some(reader) if is_raw(&field.ty) && OBJECTS.contains(&reader) => OBJECT.to_owned(),
+                Some("super::time") => "string".to_owned(),
+                _ => self.of_type(optional.unwrap_or(&field.ty)),
             });
+            let always_written = optional.is_some() && !is_skipped && !serde.has("serialize_with");
+            if reading.is_nullable || always_written {
+                text += " | null";
+            }
             members.push(Member {
                 doc: jsdoc(&field.attrs, "  "),
-                is_optional: is_skipped
-                    || optional.is_some()
-                    || serde.has("default")
-                    || on.has("default")
-                    || absent.contains(&name),
+                is_optional: is_skipped || reading.is_optional || text.starts_with('?'),
+                of: text.trim_start_matches('?').to_owned(),
                 name,
-                of,
             });
         }
         together(members, &parts)
-    }
-
-    /// The members that may be absent in the type from which a type is read.
-    fn absent_when_read(&self, on: &Serde) -> BTreeSet<String> {
-        let from = on.get("from").and_then(|from| self.source.members_of(from));
-        let Some(item) = from else {
-            return BTreeSet::new();
-        };
-        let of = Serde::of(&item.attrs).unwrap();
-        let fields = item.fields.iter().filter_map(|field| {
-            let serde = Serde::of(&field.attrs).unwrap();
-            let may = of.has("default") || serde.has("default") || inner(&field.ty, "Option").is_some();
-            let name = field.ident.as_ref()?.to_string();
-            may.then(|| serde.rename(&name, of.get("rename_all")))
-        });
-        fields.collect()
     }
 
     fn of_enum(&mut self, name: &str, item: &ItemEnum) -> String {
@@ -233,7 +223,10 @@ impl<'s> Writer<'s> {
                 members.push(tag_member(tag, &wire));
             }
             let known = self.known_member(name, &ident);
-            assert!(known.is_some() || !on.has("serialize_with"), "{name}.{ident}");
+            assert!(
+                known.is_some() || !on.has("serialize_with"),
+                "{name}.{ident}"
+            );
             let of = known.unwrap_or_else(|| match &variant.fields {
                 Fields::Unit if serde.has("untagged") => panic!("{name}.{ident} is null"),
                 Fields::Unit if members.is_empty() => format!("{wire:?}"),
@@ -262,14 +255,14 @@ impl<'s> Writer<'s> {
                 let optional = inner(of, "Option");
                 let known = self.known_member(name, &variant.name.to_string());
                 let of = known.unwrap_or_else(|| match optional {
-                    Some(it) => format!("{} | null", self.of_type(it)),
+                    Some(it) => format!("?{} | null", self.of_type(it)),
                     None => self.of_type(of),
                 });
-                let one = |name: &str, of| Member {
+                let one = |name: &str, of: String| Member {
                     doc: String::new(),
                     name: name.to_owned(),
-                    is_optional: optional.is_some(),
-                    of,
+                    is_optional: of.starts_with('?'),
+                    of: of.trim_start_matches('?').to_owned(),
                 };
                 match (&variant.member, &item.content) {
                     (Some(member), Some(content)) => {
@@ -306,7 +299,10 @@ impl<'s> Writer<'s> {
                 doc: jsdoc(&member.attrs, "  "),
                 name: wire.clone(),
                 is_optional: optional.is_some(),
-                of: known.unwrap_or_else(|| self.of_type(optional.unwrap_or(&member.of))),
+                of: known.unwrap_or_else(|| match optional {
+                    Some(it) => format!("{} | null", self.of_type(it)),
+                    None => self.of_type(&member.of),
+                }),
             });
         }
         together(members, &parts)
@@ -364,17 +360,51 @@ fn inner<'t>(ty: &'t Type, of: &str) -> Option<&'t Type> {
     }
 }
 
+/// How a member is read.
+struct Reading {
+    /// Whether it may be absent.
+    is_optional: bool,
+    /// Whether null counts as absent.
+    is_nullable: bool,
+}
+
+impl Reading {
+    fn of(field: &Field, on: &Serde) -> Self {
+        let serde = Serde::of(&field.attrs).unwrap();
+        let reader = serde.reader().unwrap_or_default();
+        let is_option = inner(&field.ty, "Option").is_some();
+        // These leave out any value of another type, which says nothing about null.
+        let is_strict = reader == "some" || reader.starts_with("loose::");
+        Self {
+            is_optional: is_option || serde.has("default") || on.has("default"),
+            is_nullable: is_option && !is_strict || reader.ends_with("or_default"),
+        }
+    }
+
+    /// How a member of this name on the wire is read, where a type is read as another.
+    fn in_struct(item: &ItemStruct, name: &str) -> Option<Self> {
+        let on = Serde::of(&item.attrs).unwrap();
+        let field = item.fields.iter().find(|field| {
+            let ident = field.ident.as_ref().expect("a named field").to_string();
+            Serde::of(&field.attrs)
+                .unwrap()
+                .rename(&ident, on.get("rename_all"))
+                == name
+        });
+        field.map(|field| Self::of(field, &on))
+    }
+}
+
+/// Whether a member is kept as it was sent.
 fn is_raw(ty: &Type) -> bool {
+    let ty = inner(ty, "Option").unwrap_or(ty);
     matches!(ty, Type::Path(of) if of.path.is_ident("Json"))
 }
 
-fn is_list(reader: Option<&str>) -> bool {
-    matches!(reader, Some("array" | "optional_array" | "opt::array"))
-}
-
-fn is_object(reader: Option<&str>) -> bool {
-    matches!(reader, Some("object" | "optional_object" | "opt::object"))
-}
+/// Readers of raw arrays, and of raw objects.
+const LISTS: [&str; 3] = ["array", "optional_array", "opt::array"];
+const OBJECTS: [&str; 5] = ["args", "kwargs", "object", "optional_object", "opt::object"];
+const OBJECT: &str = "{ [name: string]: Json }";
 
 fn tag_member(tag: &str, word: &str) -> Member {
     Member {
@@ -399,8 +429,15 @@ fn object_of(members: &[Member]) -> String {
     let is_short = members.iter().all(|it| it.doc.is_empty());
     let each = members.iter().map(|it| {
         let mark = if it.is_optional { "?" } else { "" };
-        let is_ident = it.name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-        let name = if is_ident { it.name.clone() } else { format!("{:?}", it.name) };
+        let is_ident = it
+            .name
+            .chars()
+            .all(|letter| letter.is_alphanumeric() || letter == '_');
+        let name = if is_ident {
+            it.name.clone()
+        } else {
+            format!("{:?}", it.name)
+        };
         format!("{name}{mark}: {};", it.of)
     });
     if is_short {
@@ -409,7 +446,10 @@ fn object_of(members: &[Member]) -> String {
         return format!("{{ {} }}", each.trim_end_matches(';'));
     }
     let docs = members.iter().map(|it| &*it.doc);
-    let lines: Vec<String> = docs.zip(each).map(|(doc, it)| format!("{doc}  {it}\n")).collect();
+    let lines: Vec<String> = docs
+        .zip(each)
+        .map(|(doc, it)| format!("{doc}  {it}\n"))
+        .collect();
     format!("{{\n{}}}", lines.concat())
 }
 
@@ -422,11 +462,14 @@ fn of_union(variants: &[(String, String)]) -> String {
 }
 
 fn of_words(words: &Words) -> String {
-    let mut union: Vec<_> = words.words.iter().map(|(attrs, word)| (jsdoc(attrs, "  "), format!("{:?}", word.value()))).collect();
+    let mut union: Vec<_> = words
+        .words
+        .iter()
+        .map(|(attrs, word)| (jsdoc(attrs, "  "), format!("{:?}", word.value())))
+        .collect();
     if words.is_open {
         // Any other, without losing the completion of these.
         union.push((String::new(), "(string & {})".to_owned()));
     }
     of_union(&union)
 }
-
