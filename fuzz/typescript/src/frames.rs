@@ -239,6 +239,9 @@ impl<'p> Frames<'p> {
             )
             .unwrap();
         }
+        for (_, frame) in WRONG.iter().filter(|it| it.0 == self.protocol) {
+            assert!(text.contains(frame), "{frame} is not recorded");
+        }
         text
     }
 

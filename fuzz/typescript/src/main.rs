@@ -16,6 +16,7 @@ mod known;
 mod serde_attrs;
 mod source;
 mod syntax;
+mod text;
 mod write;
 
 use std::path::{Path, PathBuf};

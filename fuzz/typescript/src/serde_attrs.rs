@@ -108,7 +108,7 @@ pub(crate) fn path(path: &syn::Path) -> String {
     idents.join("::")
 }
 
-/// The doc comment as a JSDoc comment: without examples, and without the targets of links, which
+/// The doc comment as a comment of TypeScript: without examples, and without the targets of links, which
 /// lead to Rust.
 pub(crate) fn jsdoc(attrs: &[Attribute], indent: &str) -> String {
     let mut lines = Vec::new();
@@ -132,7 +132,7 @@ pub(crate) fn jsdoc(attrs: &[Attribute], indent: &str) -> String {
             lines.push(without_links(text));
         }
     }
-    while lines.last().is_some_and(|last| last.is_empty()) {
+    while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
     match &*lines {

@@ -7,7 +7,8 @@ use syn::{Attribute, Field, Fields, GenericArgument, ItemEnum, ItemStruct, PathA
 use crate::known::{MEMBERS, TYPES};
 use crate::serde_attrs::{Serde, jsdoc, path};
 use crate::source::{Declared, Source};
-use crate::syntax::{TaggedEnum, TaggedStruct, Words};
+use crate::syntax::{TaggedEnum, TaggedStruct};
+use crate::text::{Member, object_of, of_union, of_words, together};
 
 /// The wire types of one crate, as the text of its `frames.d.ts`.
 pub(crate) struct Writer<'s> {
@@ -19,14 +20,6 @@ pub(crate) struct Writer<'s> {
     seen: BTreeSet<String>,
     /// What was used of `known`.
     used: BTreeSet<&'static str>,
-}
-
-/// A member of an object.
-struct Member {
-    doc: String,
-    name: String,
-    is_optional: bool,
-    of: String,
 }
 
 impl<'s> Writer<'s> {
@@ -96,8 +89,7 @@ impl<'s> Writer<'s> {
     /// The types that a known text names.
     fn need_names_in(&mut self, text: &str) {
         for word in text.split(|letter: char| !letter.is_alphanumeric()) {
-            let is_name = word.starts_with(|letter: char| letter.is_ascii_uppercase());
-            if is_name && self.source.get(word).is_some() || self.known_type(word).is_some() {
+            if self.source.is_wire(word) || self.known_type(word).is_some() {
                 self.need(word);
             }
         }
@@ -118,7 +110,7 @@ impl<'s> Writer<'s> {
             Declared::Alias(of) => (&[], self.of_type(of)),
             Declared::Words(words) => (&words.attrs, of_words(words)),
             Declared::TaggedEnum(item) => (&item.attrs, self.of_tagged_enum(name, item)),
-            Declared::TaggedStruct(item) => (&item.attrs, self.of_tagged_struct(name, item)),
+            Declared::TaggedStruct(item) => (&item.attrs, self.of_tagged_struct(item)),
         };
         let space = if text.starts_with('\n') { "" } else { " " };
         format!("{}export type {name} ={space}{text};\n", jsdoc(attrs, ""))
@@ -137,7 +129,7 @@ impl<'s> Writer<'s> {
         }
         let mut members = Vec::new();
         if let Some(tag) = serde.get("tag") {
-            members.push(tag_member(tag, &serde.rename(name, None)));
+            members.push(Member::tag(tag, &serde.rename(name, None)));
         }
         self.object(name, &serde, &item.fields, members)
     }
@@ -192,18 +184,17 @@ impl<'s> Writer<'s> {
                 Some("super::time") => "string".to_owned(),
                 _ => self.of_type(optional.unwrap_or(&field.ty)),
             });
-            let always_written = optional.is_some() && !is_skipped && !serde.has("serialize_with");
-            if reading.is_nullable || always_written {
+            // Neither left out nor written in another way.
+            let is_null_written = optional.is_some() && !is_skipped && !serde.has("serialize_with");
+            if reading.is_nullable || is_null_written {
                 text += " | null";
             }
-            members.push(Member {
-                doc: jsdoc(&field.attrs, "  "),
-                is_optional: is_skipped || reading.is_optional || text.starts_with('?'),
-                of: text.trim_start_matches('?').to_owned(),
-                name,
-            });
+            let mut member = Member::new(&name, &text);
+            member.doc = jsdoc(&field.attrs, "  ");
+            member.is_optional |= is_skipped || reading.is_optional;
+            members.push(member);
         }
-        together(members, &parts)
+        together(&members, &parts)
     }
 
     fn of_enum(&mut self, name: &str, item: &ItemEnum) -> String {
@@ -213,14 +204,14 @@ impl<'s> Writer<'s> {
         }
         let all = serde.get("rename_all");
         let mut union = Vec::new();
-        // What is unknown has no type: it would take in every known frame with a mistake.
+        // Without unknown ones: their type would allow every known frame with a mistake.
         for variant in item.variants.iter().filter(|it| it.ident != "Unknown") {
             let on = Serde::of(&variant.attrs).unwrap();
             let ident = variant.ident.to_string();
             let wire = on.rename(&ident, all);
             let mut members = Vec::new();
             if let Some(tag) = serde.get("tag") {
-                members.push(tag_member(tag, &wire));
+                members.push(Member::tag(tag, &wire));
             }
             let known = self.known_member(name, &ident);
             assert!(
@@ -233,7 +224,7 @@ impl<'s> Writer<'s> {
                 Fields::Unnamed(fields) => {
                     let content = fields.unnamed.first().map(|it| self.of_type(&it.ty));
                     let content = content.expect("a variant with content");
-                    together(members, &[content])
+                    together(&members, &[content])
                 }
                 fields => self.object(&format!("{name}.{ident}"), &on, fields, members),
             });
@@ -249,7 +240,7 @@ impl<'s> Writer<'s> {
     fn of_tagged_enum(&mut self, name: &str, item: &TaggedEnum) -> String {
         let mut union = Vec::new();
         for variant in &item.variants {
-            let mut members = vec![tag_member(&item.tag, &variant.tag)];
+            let mut members = vec![Member::tag(&item.tag, &variant.tag)];
             let mut parts = Vec::new();
             if let Some(of) = &variant.of {
                 let optional = inner(of, "Option");
@@ -258,34 +249,25 @@ impl<'s> Writer<'s> {
                     Some(it) => format!("?{} | null", self.of_type(it)),
                     None => self.of_type(of),
                 });
-                let one = |name: &str, of: String| Member {
-                    doc: String::new(),
-                    name: name.to_owned(),
-                    is_optional: of.starts_with('?'),
-                    of: of.trim_start_matches('?').to_owned(),
-                };
                 match (&variant.member, &item.content) {
                     (Some(member), Some(content)) => {
-                        let inside = object_of(&[one(member, of)]);
-                        members.push(one(content, inside));
+                        let inside = object_of(&[Member::new(member, &of)]);
+                        members.push(Member::new(content, &inside));
                     }
-                    (Some(member), None) | (None, Some(member)) => members.push(one(member, of)),
+                    (Some(member), None) | (None, Some(member)) => {
+                        members.push(Member::new(member, &of));
+                    }
                     (None, None) => parts.push(of),
                 }
             } else if let (Some(content), true) = (&item.content, variant.is_written) {
-                members.push(Member {
-                    doc: String::new(),
-                    name: content.clone(),
-                    is_optional: true,
-                    of: "Json".to_owned(),
-                });
+                members.push(Member::new(content, "?Json"));
             }
-            union.push((jsdoc(&variant.attrs, "  "), together(members, &parts)));
+            union.push((jsdoc(&variant.attrs, "  "), together(&members, &parts)));
         }
         of_union(&union)
     }
 
-    fn of_tagged_struct(&mut self, name: &str, item: &TaggedStruct) -> String {
+    fn of_tagged_struct(&mut self, item: &TaggedStruct) -> String {
         let mut members = Vec::new();
         let mut parts = Vec::new();
         for member in &item.members {
@@ -294,18 +276,15 @@ impl<'s> Writer<'s> {
                 continue;
             };
             let optional = inner(&member.of, "Option");
-            let known = self.known_member(name, wire);
-            members.push(Member {
-                doc: jsdoc(&member.attrs, "  "),
-                name: wire.clone(),
-                is_optional: optional.is_some(),
-                of: known.unwrap_or_else(|| match optional {
-                    Some(it) => format!("{} | null", self.of_type(it)),
-                    None => self.of_type(&member.of),
-                }),
-            });
+            let of = match optional {
+                Some(it) => format!("?{} | null", self.of_type(it)),
+                None => self.of_type(&member.of),
+            };
+            let mut written = Member::new(wire, &of);
+            written.doc = jsdoc(&member.attrs, "  ");
+            members.push(written);
         }
-        together(members, &parts)
+        together(&members, &parts)
     }
 
     fn of_type(&mut self, of: &Type) -> String {
@@ -318,7 +297,12 @@ impl<'s> Writer<'s> {
             return self.of_type(it);
         }
         if let Some(it) = inner(of, "Vec") {
-            return format!("{}[]", self.of_type(it));
+            let it = self.of_type(it);
+            return if it.contains(' ') {
+                format!("({it})[]")
+            } else {
+                it + "[]"
+            };
         }
         if let Some(leaf) = leaf(name) {
             return leaf.to_owned();
@@ -403,73 +387,5 @@ fn is_raw(ty: &Type) -> bool {
 
 /// Readers of raw arrays, and of raw objects.
 const LISTS: [&str; 3] = ["array", "optional_array", "opt::array"];
-const OBJECTS: [&str; 5] = ["args", "kwargs", "object", "optional_object", "opt::object"];
+const OBJECTS: [&str; 4] = ["args", "object", "optional_object", "opt::object"];
 const OBJECT: &str = "{ [name: string]: Json }";
-
-fn tag_member(tag: &str, word: &str) -> Member {
-    Member {
-        doc: String::new(),
-        name: tag.to_owned(),
-        is_optional: false,
-        of: format!("{word:?}"),
-    }
-}
-
-/// An object with these members, and those of these types.
-fn together(members: Vec<Member>, parts: &[String]) -> String {
-    let mut all = Vec::new();
-    if !members.is_empty() || parts.is_empty() {
-        all.push(object_of(&members));
-    }
-    all.extend(parts.iter().cloned());
-    all.join(" & ")
-}
-
-fn object_of(members: &[Member]) -> String {
-    let is_short = members.iter().all(|it| it.doc.is_empty());
-    let each = members.iter().map(|it| {
-        let mark = if it.is_optional { "?" } else { "" };
-        let is_ident = it
-            .name
-            .chars()
-            .all(|letter| letter.is_alphanumeric() || letter == '_');
-        let name = if is_ident {
-            it.name.clone()
-        } else {
-            format!("{:?}", it.name)
-        };
-        format!("{name}{mark}: {};", it.of)
-    });
-    if is_short {
-        let each: Vec<String> = each.collect();
-        let each = each.join(" ");
-        return format!("{{ {} }}", each.trim_end_matches(';'));
-    }
-    let docs = members.iter().map(|it| &*it.doc);
-    let lines: Vec<String> = docs
-        .zip(each)
-        .map(|(doc, it)| format!("{doc}  {it}\n"))
-        .collect();
-    format!("{{\n{}}}", lines.concat())
-}
-
-fn of_union(variants: &[(String, String)]) -> String {
-    let each = variants.iter().map(|(doc, of)| {
-        let of = of.replace('\n', "\n    ");
-        format!("\n{doc}  | {of}")
-    });
-    each.collect()
-}
-
-fn of_words(words: &Words) -> String {
-    let mut union: Vec<_> = words
-        .words
-        .iter()
-        .map(|(attrs, word)| (jsdoc(attrs, "  "), format!("{:?}", word.value())))
-        .collect();
-    if words.is_open {
-        // Any other, without losing the completion of these.
-        union.push((String::new(), "(string & {})".to_owned()));
-    }
-    of_union(&union)
-}
