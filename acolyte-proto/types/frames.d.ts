@@ -1,7 +1,7 @@
 // The frames of the acolyte protocol. Generated from the Rust types of acolyte-proto: do not edit.
 //
-// A member that peers may leave out is optional. Frames of types that are not here, and members
-// that are not here, are allowed: ignore them.
+// A member that peers may leave out is optional, and null if some of them send that: leave it out.
+// Ignore frames of other types, and other members.
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -17,6 +17,15 @@ export type ServerFrame = {
   /** The request's id; `is_unreadable` if the server could not read it. */
   id: string;
 } & Answer;
+
+/** The unknown members of an open object, in order: at most `MAX_EXTRA`. */
+export type Extra = { [name: string]: unknown };
+
+/**
+ * One frame of a chat over HTTP. The stream ends with the first `Done` or
+ * `Error` and cannot be resumed.
+ */
+export type StreamFrame = Event | { type: "done"; reply: Reply };
 
 /**
  * The payload of a `chat.start`. Acolyte specification, *Contract shape*. The list of members is
@@ -91,9 +100,6 @@ export type Role =
   | "user"
   /** The model. */
   | "assistant";
-
-/** The unknown members of an open object, in order: at most `MAX_EXTRA`. */
-export type Extra = { [name: string]: unknown };
 
 /** The parts of a prompt, in tokens. */
 export type PromptBreakdown = {

@@ -1,7 +1,7 @@
 // The frames of the connectonion protocol. Generated from the Rust types of connectonion-proto: do not edit.
 //
-// A member that peers may leave out is optional. Frames of types that are not here, and members
-// that are not here, are allowed: ignore them.
+// A member that peers may leave out is optional, and null if some of them send that: leave it out.
+// Ignore frames of other types, and other members.
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -51,6 +51,18 @@ export type ServerFrame =
   | OnboardSuccess
   /** The result of an administrator's command. */
   | AdminResult;
+
+/** An administrator's command: the types of the frames ADMIN_*. Not in the specification. */
+export type AdminAction = `ADMIN_${string}`;
+
+/**
+ * A session as sent in CONNECT, CONNECTED, OUTPUT and `session_sync`: an object whose members,
+ * known or not, are kept in order and as they were sent. ConnectOnion specification, *CONNECT*.
+ *
+ * Frames hold it raw, so that a session of megabytes that is only passed on costs nothing; read it
+ * with `parse`. The messages and the trace stay raw in this type, too.
+ */
+export type Session = { messages?: Json[]; trace?: Json[]; turn?: number; mode?: Mode; [name: string]: unknown };
 
 /** One item of a session for display, in CONNECTED and OUTPUT (`chat_items`). */
 export type ChatItem = {
@@ -711,15 +723,6 @@ export type Ulw = {
 };
 
 /**
- * A session as sent in CONNECT, CONNECTED, OUTPUT and `session_sync`: an object whose members,
- * known or not, are kept in order and as they were sent. ConnectOnion specification, *CONNECT*.
- *
- * Frames hold it raw, so that a session of megabytes that is only passed on costs nothing; read it
- * with `parse`. The messages and the trace stay raw in this type, too.
- */
-export type Session = { messages?: Json[]; trace?: Json[]; turn?: number; mode?: Mode; [name: string]: unknown };
-
-/**
  * The sender of a frame, with proof: `payload`, `from` and `signature`. ConnectOnion
  * specification, *Authentication*.
  *
@@ -734,9 +737,6 @@ export type Signed = {
   /** The signature in hex, as it was sent. */
   signature?: string | null;
 };
-
-/** An administrator's command: the types of the frames ADMIN_*. Not in the specification. */
-export type AdminAction = `ADMIN_${string}`;
 
 /** What an agent may do without asking. ConnectOnion specification, *CONNECT* (`session.mode`). */
 export type Mode =

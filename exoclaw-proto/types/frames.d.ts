@@ -1,7 +1,7 @@
 // The frames of the exoclaw protocol. Generated from the Rust types of exoclaw-proto: do not edit.
 //
-// A member that peers may leave out is optional. Frames of types that are not here, and members
-// that are not here, are allowed: ignore them.
+// A member that peers may leave out is optional, and null if some of them send that: leave it out.
+// Ignore frames of other types, and other members.
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -46,6 +46,14 @@ export type ServerFrame =
       /** The request's id. */
       id: string;
     } & StreamEvent;
+
+/**
+ * The `id` of a request: a JSON string or number, kept as it was sent.
+ *
+ * Answers carry its text, as with the known gateway: a number is returned as a
+ * string.
+ */
+export type WireId = string | number;
 
 /** The parameters of `budget.status`. */
 export type BudgetOf = Partial<SessionRef>;
@@ -217,7 +225,7 @@ export type Method =
  * The first frame of a server that admits the client: `{"ok":true,"version":"0.1.0"}`. Exoclaw
  * specification, *Connection Lifecycle*.
  */
-export type Hello = { ok: boolean; version?: string | null; extensions?: string[] | null };
+export type Hello = { ok: true; version?: string | null; extensions?: string[] | null };
 
 /** The result of `budget.status`. Not in the specification, which only reserves the method. */
 export type BudgetStatus = {
@@ -298,11 +306,3 @@ export type Turn = {
   /** When the turn ended, in seconds since 1970. */
   at: number;
 };
-
-/**
- * The `id` of a request: a JSON string or number, kept as it was sent.
- *
- * Answers carry its text, as with the known gateway: a number is returned as a
- * string.
- */
-export type WireId = string | number;

@@ -35,7 +35,7 @@ export const exoclaws: (exoclaw.ClientFrame | exoclaw.ServerFrame)[] = [
   // @ts-expect-error: the data of another event
   { id: "1", event: "usage", data: "Hello" },
   // @ts-expect-error: a hello that is none
-  { ok: "yes" },
+  { ok: false },
 ];
 
 export const smartholes: (smarthole.ClientFrame | smarthole.ServerFrame)[] = [

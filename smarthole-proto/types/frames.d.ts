@@ -1,7 +1,7 @@
 // The frames of the smarthole protocol. Generated from the Rust types of smarthole-proto: do not edit.
 //
-// A member that peers may leave out is optional. Frames of types that are not here, and members
-// that are not here, are allowed: ignore them.
+// A member that peers may leave out is optional, and null if some of them send that: leave it out.
+// Ignore frames of other types, and other members.
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };

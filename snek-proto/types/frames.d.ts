@@ -1,7 +1,7 @@
 // The frames of the snek protocol. Generated from the Rust types of snek-proto: do not edit.
 //
-// A member that peers may leave out is optional. Frames of types that are not here, and members
-// that are not here, are allowed: ignore them.
+// A member that peers may leave out is optional, and null if some of them send that: leave it out.
+// Ignore frames of other types, and other members.
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -32,6 +32,15 @@ export type ClientFrame = {
  * kind that does not need it.
  */
 export type ServerFrame = Event | { event: "new_message"; channel_uid?: string; data: Partial<Message> } | { callId: WireId; success?: boolean | null; data?: Json; error?: Json };
+
+/** An event that this crate does not know. It is encoded as it was decoded. */
+export type OtherEvent = { event: string; [name: string]: unknown };
+
+/**
+ * The `callId` of a frame: any JSON string, number or boolean, kept as it was sent, to be returned
+ * unchanged.
+ */
+export type WireId = string | number | boolean;
 
 /** An event of the server, decoded with `ServerFrame::into_event`. */
 export type Event =
@@ -79,9 +88,6 @@ export type Message = {
   is_final?: boolean | null;
 };
 
-/** An event that this crate does not know. It is encoded as it was decoded. */
-export type OtherEvent = { event: string; [name: string]: unknown };
-
 /** A typing indicator. The specification does not define the members, so each may be absent. */
 export type Typing = {
   /** The channel. */
@@ -114,9 +120,3 @@ export type User = {
   /** The display name; may be empty. */
   nick?: string | null;
 };
-
-/**
- * The `callId` of a frame: any JSON string, number or boolean, kept as it was sent, to be returned
- * unchanged.
- */
-export type WireId = string | number | boolean;

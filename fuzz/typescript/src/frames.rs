@@ -13,9 +13,22 @@ use crate::known::WRONG;
 
 /// Who sends a frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Side {
+enum Side {
     Client,
     Server,
+    /// A server, over HTTP.
+    Stream,
+}
+
+impl Side {
+    /// The type of its frames.
+    const fn frame(self) -> &'static str {
+        match self {
+            Self::Client => "ClientFrame",
+            Self::Server => "ServerFrame",
+            Self::Stream => "StreamFrame",
+        }
+    }
 }
 
 /// Who sends a frame, and how a crate writes it; `None` if it writes what it has read.
@@ -31,12 +44,21 @@ fn read(protocol: &str, text: &str) -> Vec<Written> {
     let mut frames = Vec::new();
     match protocol {
         "acolyte" => {
+            use acolyte_proto::event::Event;
             use acolyte_proto::frame::{Answer, ClientFrame, ServerFrame};
+            use acolyte_proto::http::StreamFrame;
             let client = ClientFrame::decode(text, &limits);
             frames.extend(client.map(|it| written(Side::Client, &it)));
             let server = ServerFrame::decode(text, &limits).ok();
             let server = server.filter(|it| !matches!(it.answer, Answer::Unknown { .. }));
             frames.extend(server.map(|it| written(Side::Server, &it)));
+            // Without the id of a request.
+            let stream = json::find_member(text, "id").is_none();
+            let stream = stream.then(|| StreamFrame::decode(text, &limits).ok());
+            let stream = stream
+                .flatten()
+                .filter(|it| !matches!(it, StreamFrame::Event(Event::Unknown { .. })));
+            frames.extend(stream.map(|it| written(Side::Stream, &it)));
         }
         "connectonion" => {
             use connectonion_proto::frame::{ClientFrame, EventKind, ServerFrame};
@@ -174,7 +196,12 @@ impl<'p> Frames<'p> {
             Value::Object(all) => {
                 for (member, value) in all {
                     match &**member {
-                        "frame" | "msg" if value.is_object() => self.add(&value.to_string(), name),
+                        // What recordings have instead of a text.
+                        "frame" | "msg" | "data"
+                            if value.is_object() && all.contains_key("dir") =>
+                        {
+                            self.add(&value.to_string(), name);
+                        }
                         _ => self.collect_json(value, name),
                     }
                 }
@@ -212,27 +239,25 @@ impl<'p> Frames<'p> {
     pub(crate) fn program(&self, types: &Path) -> String {
         let types = types.display().to_string();
         let types = types.trim_end_matches(".d.ts");
-        let mut text = format!(
-            "import type {{ ClientFrame, ServerFrame }} from {types:?};\n\
-             // Whatever has these members.\n\
-             declare function client<F extends ClientFrame>(sent: F): void;\n\
-             declare function server<F extends ServerFrame>(sent: F): void;\n"
-        );
+        let mut text = String::from("// Whatever has these members.\n");
+        for side in [Side::Client, Side::Server, Side::Stream] {
+            if self.sent.keys().any(|it| it.0 == side) {
+                let of = side.frame();
+                writeln!(text, "import type {{ {of} }} from {types:?};").unwrap();
+                writeln!(
+                    text,
+                    "declare function a{of}<F extends {of}>(sent: F): void;"
+                )
+                .unwrap();
+            }
+        }
         for ((side, frame), name) in &self.sent {
-            let function = match side {
-                Side::Client => "client",
-                Side::Server => "server",
-            };
-            let refused = self.refused(frame);
-            writeln!(text, "// {name}\n{refused}{function}({frame});").unwrap();
+            let (of, refused) = (side.frame(), self.refused(frame));
+            writeln!(text, "// {name}\n{refused}a{of}({frame});").unwrap();
         }
         text += "// These members and no others.\n";
         for (at, ((side, frame), name)) in self.written.iter().enumerate() {
-            let of = match side {
-                Side::Client => "ClientFrame",
-                Side::Server => "ServerFrame",
-            };
-            let refused = self.refused(frame);
+            let (of, refused) = (side.frame(), self.refused(frame));
             writeln!(
                 text,
                 "// {name}\n{refused}export const f{at}: {of} = {frame};"

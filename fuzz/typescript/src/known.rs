@@ -4,8 +4,13 @@
 type Known = (&'static str, &'static str, &'static str);
 
 /// Types that a hand-written `Serialize` writes, and unions that are read by hand.
-pub(crate) const TYPES: [Known; 8] = [
+pub(crate) const TYPES: [Known; 9] = [
     ("acolyte", "Extra", "{ [name: string]: unknown }"),
+    (
+        "acolyte",
+        "StreamFrame",
+        "Event | { type: \"done\"; reply: Reply }",
+    ),
     // Any type with this start is read as one.
     ("connectonion", "AdminAction", "`ADMIN_${string}`"),
     ("connectonion", "Number", "number"),
@@ -32,7 +37,7 @@ pub(crate) const TYPES: [Known; 8] = [
 
 /// Members and variants with a writer of their own, and members that the Rust types keep as they
 /// were sent: `Json` would be right, but of no use. `?` is for one that may be absent.
-pub(crate) const MEMBERS: [Known; 32] = [
+pub(crate) const MEMBERS: [Known; 33] = [
     ("acolyte", "ChatRequest.history", "HistoryItem[]"),
     ("acolyte", "Reply.model", "string"),
     ("acolyte", "Reply.output_streamed", "boolean"),
@@ -79,6 +84,7 @@ pub(crate) const MEMBERS: [Known; 32] = [
     ),
     // Without parameters it is about the whole gateway.
     ("exoclaw", "Call.BudgetStatus", "?BudgetOf"),
+    ("exoclaw", "Hello.ok", "true"),
     ("exoclaw", "Hello.extensions", "string[]"),
     ("smarthole", "ClientFrame.Registration", "Registration"),
     ("snek", "ClientFrame.args", "Json[] | null"),

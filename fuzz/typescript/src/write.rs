@@ -37,14 +37,19 @@ impl<'s> Writer<'s> {
         let mut text = format!(
             "// The frames of the {} protocol. Generated from the Rust types of {0}-proto: do not edit.\n\
              //\n\
-             // A member that peers may leave out is optional. Frames of types that are not here, and members\n\
-             // that are not here, are allowed: ignore them.\n\n\
+             // A member that peers may leave out is optional, and null if some of them send that: leave it out.\n\
+             // Ignore frames of other types, and other members.\n\n\
              /** Any JSON value. */\n\
              export type Json = null | boolean | number | string | Json[] | {{ [name: string]: Json }};\n",
             self.of
         );
         for root in ["ClientFrame", "ServerFrame"] {
             self.need(root);
+        }
+        for (of, name, text) in TYPES {
+            if of == self.of && text != "number" {
+                self.need(name);
+            }
         }
         for name in &self.source.exported {
             if self.source.is_wire(name) && self.known_type(name) != Some("number") {
