@@ -4,10 +4,11 @@ use crate::tree::{read, root};
 use crate::uniform::{assert_none, crates, promises, tests_near};
 
 /// In this order, in every protocol crate's README, which is its crate documentation.
-const README: [&str; 5] = [
+const README: [&str; 6] = [
     "Client",
     "Server",
     "Features",
+    "TypeScript",
     "Where to look",
     "Where to change what",
 ];
