@@ -155,3 +155,15 @@ fn a_check_answers_in_json_too() {
     let (code, said) = check("[agent]\nmodel = 1\n");
     assert_eq!((code, &said[0]["event"]), (Some(2), &json!("error")));
 }
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_aborts_a_chat() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let chat = ["chat", "--url", &url, "--json", "!slow 1000 50"];
+    let chat = Running::start(folder.gateway(&chat));
+    chat.line_with("\"text\"");
+    chat.interrupt();
+    assert_eq!(chat.end(), Some(130));
+}
