@@ -53,10 +53,17 @@ pub const SOME_FILES: u64 = 4_096;
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Verbosity {
     /// Print answers, questions and errors only: no remarks, warnings or logs.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 900)]
     quiet: bool,
     /// Log more; twice for even more. Without it and --quiet, RUST_LOG says what is logged.
-    #[arg(short, long, global = true, conflicts_with = "quiet", action = clap::ArgAction::Count)]
+    #[arg(
+        short,
+        long,
+        global = true,
+        display_order = 901,
+        conflicts_with = "quiet",
+        action = clap::ArgAction::Count
+    )]
     verbose: u8,
 }
 

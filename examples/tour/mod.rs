@@ -24,8 +24,9 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   switchboard tour chapters
   switchboard tour chapters snek acolyte";
 
-/// Tells one story with five protocols, a line for each frame: a person speaks to a SmartHole router,
-/// which hands it to a ConnectOnion agent, which asks an Exoclaw gateway, which gives the work to an
+/// Tells one story with five protocols, a line for each frame.
+///
+/// A person speaks to a SmartHole router, which hands it to a ConnectOnion agent, which asks an Exoclaw gateway, which gives the work to an
 /// Acolyte coding agent and has a Snek bot tell of it in a channel. The line to the agent is cut
 /// meanwhile, and nothing is lost.
 ///

@@ -559,3 +559,16 @@ fn an_answer_that_is_cut_is_not_taken_for_a_whole_one() {
     // The model sees what it has said.
     assert_holds(&requests[1], &["hello", "as far as it", "and now?"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_aborts_a_question_and_the_agent_goes_on() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let args = ["chat", &host.url, "!slow 1000 50", "--frames"];
+    let chat = Running::start(home.agent(&args));
+    chat.line_with("llm_call");
+    chat.interrupt();
+    chat.line_with("come back to it with --resume");
+    assert_eq!(chat.end(), Some(130));
+}

@@ -112,7 +112,7 @@ fn a_strict_host_lets_in_whom_it_allows() {
     let (home, guest) = (Home::new(), Home::new());
     let host = home.host(&["--trust", "strict"]);
     let (code, _, err) = guest.chat(&host, &["hello"], "");
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(3));
     assert_holds(&err, &["error: no connection to ", "forbidden"]);
     let line = host.running.line_with("CONNECT auth error");
     assert_holds(&line, &["✗ CONNECT auth error: forbidden"]);

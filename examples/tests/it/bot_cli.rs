@@ -313,3 +313,19 @@ fn a_password_in_the_environment_goes_before_the_file() {
     }
     std::fs::remove_file(file).unwrap();
 }
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_aborts_a_bot_that_has_to_answer_once() {
+    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
+    let line = server.line_with("listening on");
+    let url = line.trim_start_matches("listening on ").to_owned();
+    for (once, expected) in [(&["--once"][..], 130), (&[], 0)] {
+        let mut command = bot(&["--url", &url, "--username", "b"]);
+        command.args(once).env("SNEK_PASSWORD", "p");
+        let running = Running::start(command);
+        running.line_with("logged in");
+        running.interrupt();
+        assert_eq!(running.end(), Some(expected), "{once:?}");
+    }
+}

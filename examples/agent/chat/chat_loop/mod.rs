@@ -188,7 +188,7 @@ impl ChatLoop {
             self.say(self.show.error(&failure.to_string())).await;
         }
         self.keeper.keep(self.agent.session());
-        if self.is_busy && !matches!(&worked, Err(failure) if !failure.is_abort()) {
+        if self.is_busy && worked.as_ref().err().is_none_or(Failure::is_abort) {
             complain("the agent goes on; come back to it with --resume");
         }
         worked?;
@@ -230,9 +230,7 @@ impl ChatLoop {
                 }
             }
             match self.next().await {
-                Happened::Signal if self.is_once() && self.is_busy => {
-                    return Err(Failure::aborted());
-                }
+                Happened::Signal if self.is_once() => return Err(Failure::aborted()),
                 Happened::Signal | Happened::Event(None) => return Ok(()),
                 Happened::Line(Some(line)) => self.held = Some(line),
                 // At a terminal that is the end; from a pipe, all was said.

@@ -169,3 +169,15 @@ fn a_token_may_be_the_file_of_a_service_manager() {
         assert_eq!(outcome(chat).0, code, "{token}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_aborts_a_chat() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let chat = ["chat", "--url", &url, "--json", "!slow 1000 50"];
+    let chat = Running::start(folder.gateway(&chat));
+    chat.line_with("\"text\"");
+    chat.interrupt();
+    assert_eq!(chat.end(), Some(130));
+}
