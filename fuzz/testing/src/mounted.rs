@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::middleware::map_request;
 use axum::routing::get;
 use bytes::Bytes;
@@ -26,8 +27,17 @@ const TIMEOUT: Duration = Duration::from_millis(100);
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// An extension that a layer adds to every request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FromLayer(pub &'static str);
+#[derive(Clone, Copy)]
+struct FromLayer(&'static str);
+
+/// What a handler knows of a request: the header `x-name`, and the extension of a layer of [`host`].
+#[must_use]
+pub fn described(parts: &Parts) -> String {
+    let header = parts.headers.get("x-name").map(|name| name.as_bytes());
+    let header = String::from_utf8_lossy(header.unwrap_or_default());
+    let extension = parts.extensions.get::<FromLayer>();
+    format!("{header} and {}", extension.map_or("none", |from| from.0))
+}
 
 /// Serves `service` in axum behind layers, beside the routes `/hello` and `/slow`. Returns the address.
 ///

@@ -13,7 +13,7 @@ use snek_proto::net::{
     Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerHandle, ServerOptions,
     connect_with, dialer, http_config,
 };
-use switchboard_testing::mounted::{FromLayer, check, host};
+use switchboard_testing::mounted::{check, described, host};
 
 fn mount<B: Backend>(backend: B, http: HttpConfig) -> (Service, ServerHandle) {
     let (server, service) = Server::mount(backend, ServerOptions::default().with_http(http));
@@ -51,12 +51,11 @@ impl Backend for Reader {
         call: &Call,
         reply: Reply<'_>,
     ) -> Result<Replied, RpcError> {
-        if !matches!(call, Call::SendMessage { .. }) {
-            return reply.send(&User::new("ann", "Ann"));
+        match call {
+            Call::GetUser { .. } => reply.send(&User::new("ann", "Ann")),
+            Call::GetChannels => reply.send(&[(); 0]),
+            _ => reply.send(&described(peer.parts())),
         }
-        let header = peer.parts().headers["x-name"].to_str().unwrap();
-        let extension = peer.parts().extensions.get::<FromLayer>().unwrap();
-        reply.send(&format!("{header} and {}", extension.0))
     }
 }
 

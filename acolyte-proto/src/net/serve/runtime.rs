@@ -138,7 +138,7 @@ impl<A: Agent> AgentRuntime<A> {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn asked_to_stop(&self) {
+    pub(super) async fn asked_to_stop(&self) {
         self.shared.asked_to_stop.get().cancelled().await;
     }
 
