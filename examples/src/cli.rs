@@ -10,12 +10,16 @@ use serde_json::Value;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::terminal;
 
 mod failure;
 mod health;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod serving;
 mod signals;
 mod variable;
@@ -203,12 +207,15 @@ fn log(Verbosity { quiet, verbose }: Verbosity, warns: bool) {
             _ => ours("trace"),
         })
     });
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(wants_colour(&io::stderr()))
         .with_writer(|| Stderr)
         .map_event_format(Lines)
-        .try_init();
+        .with_filter(filter);
+    let layers = tracing_subscriber::registry().with(lines);
+    #[cfg(feature = "otlp")]
+    let layers = layers.with(otlp::layer());
+    let _ = layers.try_init();
 }
 
 /// A host's console lines as the protocol has them; everything else as the inner format has it.

@@ -82,6 +82,8 @@ impl Display for Failure {
 
 /// Ends a program: prints nothing on success, otherwise `error: ...`, and returns the exit code.
 pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
+    #[cfg(feature = "otlp")]
+    super::otlp::flush();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { code, message }) => {

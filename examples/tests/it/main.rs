@@ -20,6 +20,7 @@ mod gateway;
 mod gateway_cli;
 mod gateway_http;
 mod metrics;
+mod otlp;
 mod programs;
 mod promises;
 mod pty;

@@ -22,6 +22,8 @@ pub(crate) fn program(path: &str) -> Command {
             "SNEK_",
             "EXOCLAW_",
             "OPENAI_",
+            "OTEL_",
+            "METRICS_",
             "ANTHROPIC_",
         ];
         if known.iter().any(|start| lossy.starts_with(start)) {
