@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::map_request;
 use axum::routing::get;
 use bytes::Bytes;
@@ -33,8 +33,9 @@ struct FromLayer(&'static str);
 /// What a handler knows of a request: the header `x-name`, and the extension of a layer of [`host`].
 #[must_use]
 pub fn described(parts: &Parts) -> String {
-    let header = parts.headers.get("x-name").map(|name| name.as_bytes());
-    let header = String::from_utf8_lossy(header.unwrap_or_default());
+    let header = parts.headers.get("x-name");
+    let header = header.map_or(&b""[..], HeaderValue::as_bytes);
+    let header = String::from_utf8_lossy(header);
     let extension = parts.extensions.get::<FromLayer>();
     format!("{header} and {}", extension.map_or("none", |from| from.0))
 }
