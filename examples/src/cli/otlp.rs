@@ -7,6 +7,7 @@ use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use rpc_core::net::tls::TlsConfig;
 use tracing::Level;
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
@@ -51,7 +52,7 @@ where
 /// Creates the exporter. Its client blocks, and so is made on a thread without a runtime.
 fn exporter() -> Result<SpanExporter, Box<dyn Error + Send + Sync>> {
     let client = std::thread::spawn(|| {
-        let tls = ClientTls::platform()?;
+        let tls = TlsConfig::platform()?;
         let client = reqwest::blocking::Client::builder();
         let client = client.tls_backend_preconfigured((**tls.as_rustls()).clone());
         Ok::<_, Box<dyn Error + Send + Sync>>(client.build()?)

@@ -8,7 +8,9 @@ use rpc_core::{CallId, CloseFrame, CloseReason, Match, Refused};
 use serde::Serialize;
 
 use super::{ClientConn, ClientState, Pending, Purpose};
-use crate::codec::{NoArgs, NoKwargs, encode_call_id, encode_request};
+#[cfg(feature = "tokio")]
+use crate::codec::encode_call_id;
+use crate::codec::{NoArgs, NoKwargs, encode_request};
 use crate::color::is_html_color;
 use crate::frame::Final;
 use crate::id::is_channel_uid;
