@@ -115,8 +115,6 @@ impl Service {
 impl<B> tower_service::Service<Request<B>> for Service
 where
     B: hyper::body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Send,
 {
     type Response = Response<Body>;
     type Error = Infallible;
