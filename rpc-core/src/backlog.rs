@@ -10,8 +10,8 @@ const KEPT: usize = 256;
 /// A first-in, first-out queue that is empty most of the time, such as the events of one connection
 /// among thousands.
 ///
-/// The first item allocates room for one, the second for sixteen. A queue that becomes empty after a
-/// burst gives the memory of the burst back.
+/// The first item allocates room for one. A queue that becomes empty after a burst gives the memory
+/// of the burst back; until then it keeps it, so a burst costs one allocation per doubling.
 ///
 /// ```
 /// let mut backlog = rpc_core::backlog::Backlog::new();
@@ -36,11 +36,9 @@ impl<T> Backlog<T> {
 
     /// Adds an item at the end.
     pub fn push_back(&mut self, item: T) {
-        match self.items.capacity() {
+        if self.items.capacity() == 0 {
             // Left to itself it would make room for four.
-            0 => self.items.reserve_exact(1),
-            1 if self.items.len() == 1 => self.items.reserve_exact(15),
-            _ => {}
+            self.items.reserve_exact(1);
         }
         self.items.push_back(item);
     }
