@@ -26,7 +26,7 @@ LONG = "!tool calculate {\"expression\": \"1 + 1\"}\n!tool calculate {\"expressi
 async def agent(path, *args):
     """An agent with a home of its own: its address in the browser, and its folder."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        args = ["host", "--listen", "127.0.0.1:0", "--home", folder, *args]
+        args = ["agent", "host", "--listen", "127.0.0.1:0", "--home", folder, *args]
         async with program(path, *args) as running:
             line = await asyncio.wait_for(running.line_with("listening on http://"), 20)
             yield re.search(r"http://127\.0\.0\.1:\d+", line)[0], Path(folder)

@@ -1,6 +1,6 @@
 """The chat pages: what a user sees and does, against the gateway, one that is told what to do, and the agent.
 
-    checks.py GATEWAY AGENT BROWSER
+    checks.py SWITCHBOARD BROWSER
 """
 
 import asyncio
@@ -27,7 +27,7 @@ async def gateway(path, *args):
         config = Path(folder, "config.toml")
         config.touch()
         env = {"EXOCLAW_CONFIG": str(config), "HOME": folder}
-        async with program(path, "--port", "0", "--bind", "127.0.0.1", *args, **env) as running:
+        async with program(path, "gateway", "--port", "0", "--bind", "127.0.0.1", *args, **env) as running:
             line = await asyncio.wait_for(running.line_with("http://127.0.0.1:"), 20)
             yield re.search(r"http://127\.0\.0\.1:\d+", line)[0]
 
@@ -60,7 +60,7 @@ CHECKS = {
 
 
 async def main():
-    ours, agent, browser_program = sys.argv[1:]
+    switchboard, browser_program = sys.argv[1:]
     for name in list(os.environ):
         if name.startswith(("AGENT_", "EXOCLAW_", "ANTHROPIC_")) or name.lower().endswith("_proxy"):
             del os.environ[name]
@@ -68,14 +68,14 @@ async def main():
     if scripted_gateway.PICTURES:
         Path(scripted_gateway.PICTURES).mkdir(parents=True, exist_ok=True)
     async with (
-        gateway(ours) as open_one,
-        gateway(ours, "--token", TOKEN) as guarded,
+        gateway(switchboard) as open_one,
+        gateway(switchboard, "--token", TOKEN) as guarded,
         browser(browser_program) as chrome,
     ):
         for name, check in CHECKS.items():
             await checks.run(name, check(chrome, open_one, guarded))
         for name, check in agents.CHECKS.items():
-            await checks.run(name, check(chrome, agent))
+            await checks.run(name, check(chrome, switchboard))
         if scripted_gateway.PICTURES:
             await checks.run("pictures", scripted_gateway.pictures(chrome, open_one, guarded))
     checks.finish()

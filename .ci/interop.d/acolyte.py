@@ -13,7 +13,7 @@ import aiohttp
 from common import Failed, expect, program
 from websockets.asyncio.client import connect
 
-DAEMON = sys.argv[1]
+SWITCHBOARD = sys.argv[1]
 KEY = "test-key-123"
 RPC_ID = re.compile(r"rpc_[a-z0-9]+")
 TASK_ID = re.compile(r"task_[a-z0-9]{8}")
@@ -289,7 +289,7 @@ async def daemon(*args, files=None, end=True, **env):
         for name, text in ({"a.txt": "one\ntwo\nthree\n"} | (files or {})).items():
             Path(folder, name).write_text(text)
         where = ("--listen", "127.0.0.1:0", "--workspace", str(folder))
-        async with program(DAEMON, "serve", *where, *args, HOME=outside, **env) as running:
+        async with program(SWITCHBOARD, "daemon", "serve", *where, *args, HOME=outside, **env) as running:
             await asyncio.wait_for(running.line_with("listening on "), 20)
             served = Daemon(running, folder)
             yield served

@@ -1,6 +1,6 @@
 """ConnectOnion's own clients against our host, and our client when that is killed.
 
-    agents.py AGENT NODE VENV..
+    agents.py SWITCHBOARD NODE VENV..
 
 NODE is the folder with the package for Node. Each VENV is named after the version of that for Python
 in it, at the end.
@@ -18,7 +18,7 @@ from aiohttp import web
 from common import expect, title
 from peers import START, Caller, Chat, Line, our_host, run, spoken
 
-AGENT, NODE, *VENVS = sys.argv[1:]
+SWITCHBOARD, NODE, *VENVS = sys.argv[1:]
 CALLER = Path(__file__).parent / "agents" / "caller.py"
 CODE = "letmein"
 #: Images are not looked into.
@@ -40,7 +40,7 @@ class Peer:
     async def host(self, *args):
         store = self.folder / "sessions.jsonl"
         args = ("--verbose", "--trust", "careful", "--invite", CODE, "--store", store, *args)
-        async with our_host(AGENT, self.folder / "home", *args) as host:
+        async with our_host(SWITCHBOARD, self.folder / "home", *args) as host:
             self.line.to = host.port
             self.address = host.address
             self.relay.places[host.address] = self.line.url
@@ -56,7 +56,7 @@ class Peer:
     @contextlib.asynccontextmanager
     async def open_host(self, name, key):
         """A user at another host, which lets everybody in, over a line that is never cut."""
-        async with our_host(AGENT, self.folder / name) as host:
+        async with our_host(SWITCHBOARD, self.folder / name) as host:
             self.relay.places[host.address] = host.url
             yield await self.user(name, key, host.address)
 
@@ -431,10 +431,10 @@ async def check_peer(checks, name, command, folder, relay):
 async def nothing_is_lost_with_a_killed_host(folder):
     home, store = folder / "home", folder / "sessions.jsonl"
     async with Line.lead(0) as line:
-        async with our_host(AGENT, folder / "host", "--store", store) as host:
+        async with our_host(SWITCHBOARD, folder / "host", "--store", store) as host:
             line.to = host.port
             args = (host.address, "--endpoint", line.url, "--home", home, "--json")
-            async with spoken(Chat, AGENT, "chat", *args) as chat:
+            async with spoken(Chat, SWITCHBOARD, "agent", "chat", *args) as chat:
                 expect(await chat.ask("What is 6 * 7?") == "42", "the first answer")
                 await chat.write("!slow 1000 50")
                 await chat.step("llm_call")
@@ -443,7 +443,7 @@ async def nothing_is_lost_with_a_killed_host(folder):
                     await chat.event("queued")
                 await host.stopped()
                 await chat.event("lost")
-                async with our_host(AGENT, folder / "host", "--store", store) as host:
+                async with our_host(SWITCHBOARD, folder / "host", "--store", store) as host:
                     line.to = host.port
                     await chat.event("connected", status="new", newer=True)
                     await chat.line_with("does not know of it any more")

@@ -129,16 +129,18 @@ async def without_a_key_nothing_is_asked(kind):
             expect(not provider.requests, "the provider was asked")
 
 
-async def the_key_of_the_file_goes_first(kind):
+async def the_key_of_the_environment_goes_first(kind):
     async with Provider() as provider:
-        env = provider.env | {"ANTHROPIC_API_KEY": "wrong", "OPENAI_API_KEY": "wrong"}
+        env = provider.env | {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY}
+        async with gateway(None, config={"agent": agent(kind, api_key="wrong")}, **env) as running:
+            replied(await running.chat("hi"))
+        env |= {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": ""}
         async with gateway(None, config={"agent": agent(kind, api_key=KEY)}, **env) as running:
             replied(await running.chat("hi"))
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "credentials" / f"{kind}.key"
             path.parent.mkdir()
             path.write_text(KEY + "\n")
-            env |= {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": ""}
             async with gateway(None, config={"agent": agent(kind)}, folder=folder, **env) as running:
                 replied(await running.chat("hi"))
         provider.check()

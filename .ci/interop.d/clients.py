@@ -10,7 +10,7 @@ import aiohttp
 from common import Checks, Failed, expect, program
 from websockets.asyncio.client import connect
 
-BOT = sys.argv[1]
+SWITCHBOARD = sys.argv[1]
 PASSWORDS = {"SNEK_PASSWORD_ALICE": "wonderland", "SNEK_PASSWORD_BOB": "builder"}
 
 
@@ -313,7 +313,7 @@ ONCE = [
 async def main():
     checks = Checks()
     args = ["serve", "--listen", "127.0.0.1:0", "--user", "alice:Alice", "--user", "bob:Bob"]
-    async with program(BOT, *args, **PASSWORDS) as server:
+    async with program(SWITCHBOARD, "bot", *args, **PASSWORDS) as server:
         line = await asyncio.wait_for(server.line_with("listening on "), 30)
         url = line.removeprefix("listening on ")
         for kind, library in ((WebsocketsLine, "websockets"), (AiohttpLine, "aiohttp")):

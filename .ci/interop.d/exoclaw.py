@@ -15,7 +15,7 @@ from common import Failed, expect, program
 from provider import KEY
 from websockets.asyncio.client import connect
 
-GATEWAY = sys.argv[1] if len(sys.argv) > 1 else None
+SWITCHBOARD = sys.argv[1] if len(sys.argv) > 1 else None
 TOKEN = "correct-horse"
 HELLO = {"ok": True, "version": "0.1.0"}
 USAGE = {"input_tokens": 11, "output_tokens": 2}
@@ -86,7 +86,7 @@ async def gateway(provider=None, *args, folder=None, config=None, **env):
         path = Path(folder) / "config.toml"
         path.write_text(tables if isinstance(tables, str) else config_text(tables))
         env = {"HOME": folder} | (provider.env if provider else {}) | env
-        async with program(GATEWAY, "--config", str(path), "--port", "0", *args, **env) as running:
+        async with program(SWITCHBOARD, "gateway", "--config", str(path), "--port", "0", *args, **env) as running:
             line = await asyncio.wait_for(running.line_with("http://"), 20)
             url = "http://" + line.split("http://")[1].split()[0].rstrip("/.,")
             started = Gateway(running, url, folder)
@@ -292,7 +292,7 @@ def close_code(code):
 async def run(*args, **env):
     """Runs the gateway to its end, which must come by itself. Returns the code and all it says."""
     with tempfile.TemporaryDirectory() as home:
-        async with program(GATEWAY, *args, **({"HOME": home} | env)) as running:
+        async with program(SWITCHBOARD, "gateway", *args, **({"HOME": home} | env)) as running:
             code = await asyncio.wait_for(running.end(), 10)
             return code, "\n".join(running.lines)
 

@@ -10,7 +10,7 @@ from common import expect, program
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
-BOT = sys.argv[1]
+SWITCHBOARD = sys.argv[1]
 CHANNELS = [{"uid": "dm1", "name": "Ann", "tag": "dm", "color": "#123456", "new_count": 0}]
 
 
@@ -103,5 +103,5 @@ async def bot_at(fake, *args, **env):
     async with serve(fake.serve_websockets, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         url = ["--url", f"ws://127.0.0.1:{port}", "--username", "bot"]
-        async with program(BOT, *url, *args, SNEK_PASSWORD="secret", **env) as bot:
+        async with program(SWITCHBOARD, "bot", *url, *args, SNEK_PASSWORD="secret", **env) as bot:
             yield bot

@@ -12,7 +12,7 @@ from common import Failed, expect, program
 
 # It warns of what it is told to do.
 logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
-DAEMON = sys.argv[1]
+SWITCHBOARD = sys.argv[1]
 STATUS = {
     "ok": True, "providers": ["openai"], "provider_auth": ["openai (api key)"], "model": "gpt-5-mini",
     "protocol_version": "1", "capabilities": "error.structured, stream.sse, workspace.path",
@@ -233,7 +233,7 @@ async def run(fake, *args, command="run", signals=0, after="started", within=15,
     """Runs our program, sends it Ctrl-C after this, and gives it these lines."""
     if command == "run":
         args = ("do it", *args)
-    async with program(DAEMON, command, *args, "--url", fake.url, "--json", feed=bool(lines), **env) as running:
+    async with program(SWITCHBOARD, "daemon", command, *args, "--url", fake.url, "--json", feed=bool(lines), **env) as running:
         if lines:
             running.process.stdin.write(("\n".join(lines) + "\n").encode())
             running.process.stdin.close()

@@ -11,7 +11,7 @@ from exoclaw import HELLO, TOKEN
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
-CLIENT = sys.argv[1]
+SWITCHBOARD = sys.argv[1]
 
 
 class Fake:
@@ -78,7 +78,7 @@ async def talk(behaviour, *args, text="hi"):
 
     async with serve(handler, "127.0.0.1", 0, ping_interval=None) as server:
         port = server.sockets[0].getsockname()[1]
-        async with program(CLIENT, "chat", "--url", f"ws://127.0.0.1:{port}", *args, text) as client:
+        async with program(SWITCHBOARD, "gateway", "chat", "--url", f"ws://127.0.0.1:{port}", *args, text) as client:
             code = await asyncio.wait_for(client.end(), 15)
             result = await asyncio.wait_for(lines, 5)
             if isinstance(result, Exception):
@@ -94,9 +94,9 @@ async def whole(behaviour, *args, says="Hello world"):
     expect(code == 0 and says in said, f"{code} {said}")
 
 
-async def broken(behaviour, *args, says):
+async def broken(behaviour, *args, says, with_code=1):
     code, said = await talk(behaviour, *args)
-    expect(code == 1 and says in said, f"{code} {said}")
+    expect(code == with_code and says in said, f"{code} {said}")
 
 
 async def a_chat_is_read():
@@ -152,7 +152,7 @@ async def a_refused_token_is_told():
         return behaviour
 
     for code, frame in ((1000, True), (4001, True), (4001, False), (1008, False)):
-        await broken(closes(code, frame), "--token", TOKEN, says="authentication failed")
+        await broken(closes(code, frame), "--token", TOKEN, says="authentication failed", with_code=3)
 
 
 async def other_frames_in_between_do_not_hurt():
@@ -218,7 +218,7 @@ async def an_error_ends_a_chat():
     await broken(ends([], "error", "done"), says="provider error: no luck")
     # Nothing behind the error: the chat is over all the same.
     await broken(ends(["so far"], "error"), says="provider error: no luck")
-    await broken(refuses, says="token budget exceeded (daily: 65/60)")
+    await broken(refuses, says="token budget exceeded (daily: 65/60)", with_code=3)
 
 
 async def a_cut_line_is_told_and_nothing_is_sent_twice():
@@ -280,9 +280,9 @@ async def nobody_there_is_told():
     url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     server.close()
     await server.wait_closed()
-    async with program(CLIENT, "chat", "--url", url, "hi") as client:
+    async with program(SWITCHBOARD, "gateway", "chat", "--url", url, "hi") as client:
         code = await asyncio.wait_for(client.end(), 15)
-        expect(code == 1 and client.find("no connection"), f"{code} {client.lines}")
+        expect(code == 3 and client.find("no connection"), f"{code} {client.lines}")
 
 
 CHECKS = [

@@ -1,4 +1,4 @@
-"""Our client against hosts of ConnectOnion's Python package: hosts.py AGENT VENV..
+"""Our client against hosts of ConnectOnion's Python package: hosts.py SWITCHBOARD VENV..
 
 Each VENV is named after the version in it, at the end.
 """
@@ -14,7 +14,7 @@ import aiohttp
 from common import expect, title
 from peers import START, Chat, Line, Spoken, run, spoken
 
-AGENT, *VENVS = sys.argv[1:]
+SWITCHBOARD, *VENVS = sys.argv[1:]
 STUB = Path(__file__).parent / "agents" / "stub.py"
 CODE = "OpenOnion"
 STEPS = 4
@@ -51,7 +51,7 @@ class Real(Spoken):
         url = f"http://127.0.0.1:{line.port if line else self.port}"
         args = ("chat", self.address, "--endpoint", url, "--json", *args)
         leave = [leave] if leave else []
-        return spoken(Chat, AGENT, *args, "--home", home or self.home, *leave)
+        return spoken(Chat, SWITCHBOARD, "agent", *args, "--home", home or self.home, *leave)
 
     @contextlib.asynccontextmanager
     async def chat_on_a_line(self, **how):
@@ -91,16 +91,16 @@ async def a_forged_signature_is_refused(real):
     async with Line.lead(real.port) as line:
         line.forges = True
         async with real.chat("hello", line=line, leave=None) as chat:
-            expect(await chat.end() == 1, f"the exit code: {chat.told()}")
+            expect(await chat.end() == 3, f"the exit code: {chat.told()}")
             expect(chat.find("unauthorized: invalid signature"), chat.told())
 
 
 async def another_host_is_not_talked_to(real):
     address = "0x" + "ab" * 32
     url = f"http://127.0.0.1:{real.port}"
-    args = (AGENT, "chat", address, "--endpoint", url, "--home", real.home, "hello")
+    args = (SWITCHBOARD, "agent", "chat", address, "--endpoint", url, "--home", real.home, "hello")
     async with spoken(Chat, *args) as chat:
-        expect(await chat.end() == 1, f"the exit code: {chat.told()}")
+        expect(await chat.end() == 3, f"the exit code: {chat.told()}")
         expect(chat.find("no agent at"), chat.told())
 
 

@@ -207,7 +207,7 @@ class Host(Spoken):
 
 @contextlib.asynccontextmanager
 async def our_host(program, home, *args):
-    args = ("host", "--listen", "127.0.0.1:0", "--home", home, *args)
+    args = ("agent", "host", "--listen", "127.0.0.1:0", "--home", home, *args)
     async with spoken(Host, program, *args) as host:
         yield await asyncio.wait_for(host.started(), START)
 

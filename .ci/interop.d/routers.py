@@ -13,12 +13,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from common import Checks, expect, program, title
 
-ROUTER = sys.argv[1]
+SWITCHBOARD = sys.argv[1]
 
 
 @contextlib.asynccontextmanager
 async def router(*args):
-    async with program(ROUTER, "--listen", "127.0.0.1:0", "--json", *args) as running:
+    async with program(SWITCHBOARD, "router", "--listen", "127.0.0.1:0", "--json", *args) as running:
         listening = json.loads(await running.line_with('"listening"'))
         yield running, listening["url"], listening["input"]
 
@@ -125,7 +125,7 @@ async def our_client():
         port = server.sockets[0].getsockname()[1]
         with tempfile.TemporaryDirectory() as folder:
             args = ("client", "--url", f"ws://127.0.0.1:{port}", "--file", f"{folder}/notes.txt")
-            async with program(ROUTER, *args) as running:
+            async with program(SWITCHBOARD, "router", *args) as running:
                 expect((await frames.get())["type"] == "registration", "the first frame")
                 kinds = [(await frames.get())["payload"]["type"] for _ in range(2)]
                 expect(kinds == ["ack", "notification"], f"the answers: {kinds}")

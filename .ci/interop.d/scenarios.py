@@ -6,7 +6,7 @@ import signal
 
 from answers import (
     FOR_EACH_PROVIDER, a_provider_that_is_not_there, a_silent_provider_is_given_up, modules_may_fail,
-    the_key_of_the_file_goes_first, without_a_key_nothing_is_asked,
+    the_key_of_the_environment_goes_first, without_a_key_nothing_is_asked,
 )
 from common import Checks, title
 from exoclaw import PROVIDERS, TOKEN, agent, echo, gateway
@@ -41,7 +41,7 @@ async def main():
             async with gateway(provider, config=tables) as running:
                 for check in FOR_EACH_PROVIDER:
                     await checks.run(f"{kind}: {title(check)}", check(kind, running, provider))
-        for check in (without_a_key_nothing_is_asked, the_key_of_the_file_goes_first):
+        for check in (without_a_key_nothing_is_asked, the_key_of_the_environment_goes_first):
             await checks.run(f"{kind}: {title(check)}", check(kind))
     for check in [modules_may_fail, *SESSIONS_ALONE, *SETTINGS]:
         await checks.run(title(check), check())

@@ -6,7 +6,7 @@ import time
 
 from aiohttp import web
 from common import Checks, expect, program
-from fake import BOT, Fake, bot_at, chat
+from fake import SWITCHBOARD, Fake, bot_at, chat
 
 
 async def talks_to_aiohttp_and_answers_its_pings():
@@ -20,7 +20,7 @@ async def talks_to_aiohttp_and_answers_its_pings():
         await site.start()
         port = runner.addresses[0][1]
         url = ["--url", f"ws://127.0.0.1:{port}", "--username", "bot"]
-        async with program(BOT, *url, SNEK_PASSWORD="secret"):
+        async with program(SWITCHBOARD, "bot", *url, SNEK_PASSWORD="secret"):
             line = await fake.opened.get()
             await asyncio.sleep(1)
             expect(await fake.asked(line, "ping hello") == "pong hello", "wrong answer")
@@ -168,7 +168,7 @@ async def ends_when_the_login_is_refused():
 
     fake = Strict()
     async with bot_at(fake) as bot:
-        expect(await bot.end() == 1, "wrong exit code")
+        expect(await bot.end() == 3, "wrong exit code")
         expect(bot.find("refused the login") and bot.find("no such user"), bot.lines)
         expect(not any("secret" in line for line in bot.lines), "the password was shown")
         expect(fake.logins == 1, "it tried again")

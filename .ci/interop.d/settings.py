@@ -103,7 +103,7 @@ async def a_second_signal_ends_at_once():
             except (ConnectionError, asyncio.IncompleteReadError):
                 pass
             running.program.process.send_signal(signal.SIGINT)
-            expect(await asyncio.wait_for(running.program.end(), 5) == 1, "another exit code")
+            expect(await asyncio.wait_for(running.program.end(), 5) == 130, "another exit code")
 
 
 async def names_and_pages_can_be_allowed():
@@ -150,12 +150,12 @@ async def without_a_configuration_it_answers_by_rules():
 async def a_public_address_needs_a_token():
     for host in ("0.0.0.0", "::"):
         code, text = await run("--bind", host, "--port", "0")
-        expect(code == 1, f"{host}: exit code {code}, {text}")
+        expect(code == 2, f"{host}: exit code {code}, {text}")
         expect("Auth token required when binding to non-loopback address" in text, text)
     for args, env in ((["--token", ""], {}), ([], {"EXOCLAW_TOKEN": ""})):
         for bind in ([], ["--bind", "0.0.0.0"]):
             code, text = await run("--port", "0", *args, *bind, **env)
-            expect(code == 1 and "token" in text, f"{args} {env} {bind}: {code} {text}")
+            expect(code == 2 and "token" in text, f"{args} {env} {bind}: {code} {text}")
 
 
 async def a_token_may_come_from_the_environment():
@@ -179,7 +179,7 @@ async def mistakes_in_the_file_are_told():
             path.write_text(text)
             for args, env in ((["--config", str(path)], {}), ([], {"EXOCLAW_CONFIG": str(path)})):
                 code, said = await run("--port", "0", *args, **env)
-                expect(code == 1, f"{text!r}: exit code {code}, {said}")
+                expect(code == 2, f"{text!r}: exit code {code}, {said}")
                 expect("config.toml" in said, said)
                 missing = [word for word in found if word not in said]
                 expect(not missing, f"{text!r}: no {missing} in {said}")
@@ -188,7 +188,7 @@ async def mistakes_in_the_file_are_told():
 
 async def other_mistakes_are_told():
     code, text = await run("--config", "/nowhere/at/all.toml")
-    expect(code == 1 and "/nowhere/at/all.toml" in text, f"{code} {text}")
+    expect(code == 2 and "/nowhere/at/all.toml" in text, f"{code} {text}")
     code, text = await run("--nonsense")
     expect(code == 2 and "--nonsense" in text, f"{code} {text}")
     code, text = await run("--help")

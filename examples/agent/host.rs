@@ -1,4 +1,4 @@
-//! `agent host`: serves an agent.
+//! `switchboard agent host`: serves an agent.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,13 +14,14 @@ use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, Trus
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker, page};
-use examples::cli::{self, Failure, GOODBYE, Signals, complain};
+use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
+use examples::metrics;
 use examples::model::options::{ModelArgs, model};
 use examples::model::scripted::Scripted;
 use rpc_core::Secret;
 
-use crate::home::Home;
-use crate::lists::Lists;
+use crate::agent::home::Home;
+use crate::agent::lists::Lists;
 
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -30,9 +31,8 @@ pub(crate) struct Args {
     /// The address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     listen: SocketAddr,
-    /// Allow an address that other machines can reach. Say then who comes in, with --trust.
-    #[arg(long)]
-    public: bool,
+    #[command(flatten)]
+    reach: Reach,
     /// The agent's name.
     #[arg(long, value_name = "NAME", default_value = "agent")]
     name: String,
@@ -58,9 +58,8 @@ pub(crate) struct Args {
     trust: TrustArgs,
     #[command(flatten)]
     model: ModelArgs,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -93,10 +92,6 @@ struct TrustArgs {
     /// Programs that are no browsers, and pages of this machine at any port, always may.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// A name under which the host may be called; may be given again. Default: on a loopback address
-    /// only loopback names, else any.
-    #[arg(long = "allow-host", value_name = "HOST")]
-    hosts: Vec<String>,
 }
 
 impl TrustArgs {
@@ -126,14 +121,14 @@ impl From<Trust> for TrustLevel {
 }
 
 pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
+    metrics::install().map_err(Failure::new)?;
     let _ = cli::raise_file_limit(u64::MAX);
     let address = args.listen;
     let is_public = check_reach(args)?;
     let (agent, options) = agent(args, is_public)?;
     let pages = cli::web_pages(&options.http.guards);
     if is_public {
-        warn_of_reach(&args.trust);
+        warn_of_reach(args);
     }
     let host = Server::bind(address, agent, options)
         .await
@@ -145,13 +140,14 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
             Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
         })?;
     let signals = Signals::listen();
-    let (handle, runtime, url) = (host.handle(), host.runtime(), host.url());
+    let (handle, runtime) = (host.handle(), host.runtime());
     cli::say(format_args!(
-        "listening on http://{}/ (WebSocket: {url}, address: {})",
-        host.local_addr(),
+        "listening on {} (WebSocket: {}, address: {})",
+        args.tls.url(&format!("http://{}/", host.local_addr())),
+        args.tls.url(&host.url()),
         runtime.address()
     ));
-    cli::say(pages);
+    cli::remark(pages);
     signals
         .serve(host.run(), handle.drain(DRAIN + GOODBYE))
         .await
@@ -160,13 +156,7 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
 /// Whether other machines can reach the host, which somebody has to want.
 fn check_reach(args: &Args) -> Result<bool, Failure> {
     let address = args.listen;
-    let is_public = !address.ip().to_canonical().is_loopback();
-    if is_public && !args.public {
-        return Err(Failure::usage(format_args!(
-            "other machines can reach {address}: if that is meant, add --public, and say who comes in \
-             with --trust open, careful or strict"
-        )));
-    }
+    let is_public = args.reach.check(address)?;
     if is_public && args.trust.trust.is_none() {
         return Err(Failure::usage(format_args!(
             "other machines can reach {address}: say who comes in with --trust open, careful or strict"
@@ -175,18 +165,13 @@ fn check_reach(args: &Args) -> Result<bool, Failure> {
     Ok(is_public)
 }
 
-fn warn_of_reach(trust: &TrustArgs) {
-    complain(
-        "warning: other machines can reach this agent, and nothing is encrypted: put a proxy with TLS before it",
-    );
-    if trust.level() == TrustLevel::Open {
+fn warn_of_reach(args: &Args) {
+    args.reach.warn(&args.tls);
+    if args.trust.level() == TrustLevel::Open {
         complain("warning: --trust open lets all of them in");
     }
-    if trust.unsigned {
+    if args.trust.unsigned {
         complain("warning: --unsigned lets in who proves nothing");
-    }
-    if trust.hosts.is_empty() {
-        complain("warning: any Host is served: name yours with --allow-host");
     }
 }
 
@@ -219,20 +204,17 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
         .with_on_trust(move |book| lists.keep(book))
         .with_storage(Arc::new(kept));
     let http = http_config();
-    let mut guards = http.guards.clone();
-    for origin in &args.trust.origins {
-        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
-    }
-    for host in &args.trust.hosts {
-        guards = guards.with_allowed_host(host).map_err(Failure::usage)?;
-    }
+    let guards = http.guards.clone();
+    let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;
+    let http = args.tls.http(http.with_guards(guards))?;
     let options = ServerOptions::with_runtime(runtime, level)
         .with_name(&args.name)
         .with_tools(worker.tools())
-        .with_http(http.with_guards(guards))
+        .with_http(http)
         .with_shutdown_timeout(DRAIN)
-        .with_service(|request, _| {
-            let response = page::respond(request.method(), request.uri().path());
+        .with_service(|request, peer| {
+            let response = metrics::respond(&request, peer)
+                .unwrap_or_else(|| page::respond(request.method(), request.uri().path()));
             async move { response }
         });
     Ok((worker, options))

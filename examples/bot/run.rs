@@ -1,28 +1,23 @@
 //! The bot itself: its options, its handler, its end.
 
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use async_trait::async_trait;
 use clap::ValueEnum;
-use examples::assistant::{Assistant, is_apology};
 use examples::cli::{self, Failure, complain};
-use examples::model::scripted;
-use examples::pictures::Pictures;
-use examples::replies;
-use examples::screen::{Colour, Screen, printable, snek};
-use rpc_core::Delivery;
+use examples::screen::{Colour, Screen, snek};
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::net::entropy;
-use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend};
+use serde_json::json;
+use snek_proto::bot::{Bot, BotConfig, RetrySend};
 use snek_proto::client::ClientConfig;
 use snek_proto::error::BotError;
-use snek_proto::frame::Message;
-use snek_proto::limits::RECONNECT_MAX_RETRIES;
 use snek_proto::net::link_config;
 use snek_proto::permission::Triggers;
 use tokio::sync::watch;
 
-use crate::think;
+use crate::bot::talker::Talker;
+use crate::bot::think;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -62,9 +57,9 @@ pub(crate) struct Args {
     /// Show every frame. Passwords are left out.
     #[arg(long)]
     frames: bool,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
+    /// Print one JSON object for each event: connected, joined, answered, lost and so on.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     think: think::ModelArgs,
 }
@@ -90,24 +85,31 @@ impl From<Retry> for RetrySend {
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
+    let ended = answer_messages(&args).await;
+    ended.inspect_err(|failure| failure.tell(args.json))
+}
+
+async fn answer_messages(args: &Args) -> Result<(), Failure> {
     let url = args.url.as_deref().ok_or_else(|| {
         Failure::usage(
-            "no server: give --url ws://HOST:PORT or set SNEK_URL ('bot serve --open' starts one)",
+            "no server: give --url ws://HOST:PORT or set SNEK_URL ('switchboard bot serve --open' starts one)",
         )
     })?;
-    let config = config(&args)?;
+    let config = config(args)?;
     let (assistant, pictures) = think::assistant(&args.think)?;
 
     let (answers, mut answered) = watch::channel(0_u64);
     let triggers = config.triggers.clone();
     let username = config.client.username.clone();
+    let was_in = Arc::new(AtomicBool::new(false));
     let talker = Talker {
         triggers,
         answers,
         assistant,
         pictures,
         knows_words: args.think.model == think::Kind::Scripted,
+        was_in: Arc::clone(&was_in),
+        json: args.json,
     };
     let bot = Bot::new(url, config, talker).map_err(|error| {
         Failure::usage(format_args!(
@@ -116,6 +118,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         ))
     })?;
 
+    let (json, mut is_interrupted) = (args.json, false);
+    let ending = |why: &str| {
+        let words = format!("bot: {why}");
+        cli::tell(json, "ending", json!({ "why": why }), words);
+    };
     let enough = async {
         let first_answer = async {
             if !args.once || answered.wait_for(|answers| *answers > 0).await.is_err() {
@@ -129,27 +136,34 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
             }
         };
         tokio::select! {
-            () = first_answer => complain("bot: answered once, that is all"),
-            () = time_is_up => complain("bot: the time is up"),
-            () = cli::end_signal() => complain("bot: finishing what is under way"),
+            () = first_answer => ending("answered once, that is all"),
+            () = time_is_up => ending("the time is up"),
+            () = cli::end_signal() => {
+                is_interrupted = true;
+                ending("finishing what is under way");
+            }
         }
     };
     let report = bot.run_until(enough).await.map_err(|error| match error {
-        BotError::AuthenticationError { message } => Failure::new(format_args!(
+        BotError::AuthenticationError { message } => Failure::refused(format_args!(
             "the server refused the login of {username:?}: {message}; check --username and the \
              password in {}",
             args.password_env
         )),
+        BotError::ConnectionError { cause, .. } if !was_in.load(Ordering::Relaxed) => {
+            Failure::refused(cause)
+        }
         BotError::ConnectionError { cause, .. } => Failure::new(cause),
         other => Failure::new(other),
     })?;
     if report.aborted > 0 {
         complain(format_args!("bot: {} answers were cut off", report.aborted));
     }
-    if args.once && args.within.is_some() && *answered.borrow() == 0 {
-        return Err(Failure::new("nothing was answered"));
+    match args.once && *answered.borrow() == 0 {
+        true if is_interrupted => Err(Failure::aborted()),
+        true => Err(Failure::new("nothing was answered")),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 fn config(args: &Args) -> Result<BotConfig, Failure> {
@@ -191,168 +205,4 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
         .with_link(link)
         .with_triggers(triggers)
         .with_retry_send(args.retry.into()))
-}
-
-/// What the bot does with messages.
-struct Talker {
-    triggers: Triggers,
-    /// Counts the messages that were answered.
-    answers: watch::Sender<u64>,
-    /// Answers what is more than a word.
-    assistant: Assistant,
-    pictures: Option<Box<dyn Pictures>>,
-    /// Whether some words are answered without the model. A real model knows better.
-    knows_words: bool,
-}
-
-#[async_trait]
-impl Handler for Talker {
-    /// `ping` has been answered already when this is called.
-    async fn on_ping(&self, _: &Context, _: &Message, _: &str) -> Result<(), BotError> {
-        self.answered();
-        Ok(())
-    }
-
-    async fn on_join(&self, cx: &Context) -> Result<(), BotError> {
-        complain(format_args!(
-            "bot: joined {}",
-            printable(cx.channel().as_str())
-        ));
-        cx.reply(greeting(self.knows_words)).await?;
-        self.answered();
-        Ok(())
-    }
-
-    async fn on_leave(&self, cx: &Context) -> Result<(), BotError> {
-        complain(format_args!(
-            "bot: left {}",
-            printable(cx.channel().as_str())
-        ));
-        Ok(())
-    }
-
-    async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
-        self.answer(cx, message, true).await
-    }
-
-    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
-        let is_dm = cx.channel_record().is_some_and(|channel| channel.is_dm());
-        let addressed = is_dm || self.triggers.matches(&message.message);
-        self.answer(cx, message, addressed).await
-    }
-
-    fn on_notice(&self, notice: &Notice) {
-        match notice {
-            Notice::Connected { generation: 1 } => complain("bot: logged in"),
-            Notice::Connected { generation } => {
-                complain(format_args!(
-                    "bot: logged in again (connection {generation})"
-                ));
-            }
-            Notice::Lost {
-                cause,
-                attempt,
-                retry_in,
-                ..
-            } => {
-                let cause = cause.to_string();
-                complain(format_args!(
-                    "bot: {}; trying again in {retry_in:?} (attempt {attempt}/{RECONNECT_MAX_RETRIES})",
-                    printable(&cause)
-                ));
-            }
-            Notice::TooManyChannels { channel } => {
-                let channel = printable(channel.as_str());
-                complain(format_args!(
-                    "bot: too many channels, not joining {channel}"
-                ));
-            }
-            Notice::Resent { attempt, delivery } => {
-                let note = match delivery {
-                    Delivery::NotSent => "the last one was not sent",
-                    _ => "the last one may have arrived: the message can appear twice",
-                };
-                complain(format_args!(
-                    "bot: sending again, attempt {attempt}; {note}"
-                ));
-            }
-            Notice::Lagged { events } => {
-                complain(format_args!("bot: too slow, {events} events were dropped"));
-            }
-            Notice::Warning(warning) => {
-                let warning = warning.to_string();
-                complain(format_args!("bot: warning: {}", printable(&warning)));
-            }
-            other => complain(format_args!("bot: {other:?}")),
-        }
-    }
-}
-
-impl Talker {
-    async fn answer(
-        &self,
-        cx: &Context,
-        message: &Message,
-        addressed: bool,
-    ) -> Result<(), BotError> {
-        let text = &*message.message;
-        // Explanations are not explained again: two bots would keep each other busy.
-        if [replies::HELP, scripted::HELP].contains(&text) || is_apology(text) {
-            return Ok(());
-        }
-        let word = if self.knows_words {
-            replies::answer(text, entropy(), SystemTime::now())
-        } else {
-            None
-        };
-        // In a channel with others, what the rules do not know is no business of the bot.
-        if word.is_some() || self.knows_words && !addressed {
-            let (channel, nick) = (cx.channel().as_str(), &*message.user_nick);
-            self.assistant.heard(channel, nick, text, word.as_deref());
-            return self.reply(cx, word).await;
-        }
-        let pictures = self.pictures.as_deref();
-        if let Err(error) = self.assistant.reply(cx, message, pictures).await? {
-            let error = error.to_string();
-            complain(format_args!("bot: no answer: {}", printable(&error)));
-        }
-        self.answered();
-        Ok(())
-    }
-
-    async fn reply(&self, cx: &Context, answer: Option<String>) -> Result<(), BotError> {
-        if let Some(answer) = answer {
-            cx.reply(answer).await?;
-            self.answered();
-        }
-        Ok(())
-    }
-
-    fn answered(&self) {
-        self.answers.send_modify(|answers| *answers += 1);
-    }
-}
-
-/// What is said first in a channel. A real model does not know the words of the rules.
-fn greeting(knows_words: bool) -> String {
-    let help = if knows_words {
-        replies::HELP
-    } else {
-        "Ask me what you want to know"
-    };
-    format!("here I am. {help}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_words_that_work_are_advertised() {
-        assert!(greeting(true).ends_with(replies::HELP));
-        let greeting = greeting(false);
-        for word in ["help", "time", "dice", "echo"] {
-            assert!(!greeting.contains(word), "{greeting}");
-        }
-    }
 }

@@ -1,11 +1,11 @@
-//! `bot serve`: a Snek server that keeps everything in memory.
+//! `switchboard bot serve`: a Snek server that keeps everything in memory.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use examples::cli::{self, Failure, GOODBYE, Signals, complain};
+use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use rpc_core::net::server::{Guards, HttpConfig};
 use snek_proto::frame::User;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
@@ -14,15 +14,16 @@ use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 const DRAIN: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "\
-Examples ('bot' stands for 'cargo run -p examples --bin bot --'):
+Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   Everybody on this machine gets in, and a new name makes a user:
-    bot serve --open
+    switchboard bot serve --open
   Two users, with passwords from the environment:
     SNEK_PASSWORD_ALICE=wonderland SNEK_PASSWORD_MYBOT=secret \\
-      bot serve --user alice:Alice --user mybot:MyBot --channel general=General
-  For a network, behind a proxy that adds TLS:
-    bot serve --public --listen 0.0.0.0:8080 --allow-host chat.example.com \\
-      --allow-origin https://chat.example.com --passwords users.txt --user alice";
+      switchboard bot serve --user alice:Alice --user mybot:MyBot --channel general=General
+  For a network, with TLS (or without, behind a proxy that adds it):
+    switchboard bot serve --public --listen 0.0.0.0:8080 --allow-host chat.example.com \\
+      --tls-cert cert.pem --tls-key key.pem --allow-origin https://chat.example.com \\
+      --passwords users.txt --user alice";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -33,8 +34,8 @@ pub(crate) struct Args {
     /// A channel, as UID or UID=NAME; may be given again. Default: general=General.
     #[arg(long = "channel", value_name = "UID=NAME")]
     channels: Vec<String>,
-    /// A user, as NAME or NAME:NICK; may be given again. The password is taken from --passwords, or
-    /// else from the environment variable SNEK_PASSWORD_NAME, in capitals.
+    /// A user, as NAME or NAME:NICK; may be given again. The password is taken from the environment
+    /// variable SNEK_PASSWORD_NAME, in capitals, or else from --passwords.
     #[arg(long = "user", value_name = "NAME:NICK")]
     users: Vec<String>,
     /// A file with lines of the form NAME:PASSWORD.
@@ -43,46 +44,30 @@ pub(crate) struct Args {
     /// Let everybody in: a login with an unknown name makes a user with that password.
     #[arg(long)]
     open: bool,
-    /// Allow an address that other machines can reach.
-    #[arg(long)]
-    public: bool,
-    /// A name under which the server may be called; may be given again. Default: on a loopback
-    /// address only loopback names, else any.
-    #[arg(long = "allow-host", value_name = "HOST")]
-    hosts: Vec<String>,
+    #[command(flatten)]
+    reach: Reach,
     /// The origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be
     /// given again. Default: none.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
-    let here = args.listen.ip().to_canonical().is_loopback();
-    if !here && !args.public {
-        return Err(Failure::usage(format_args!(
-            "other machines can reach {}: add --public if that is meant",
-            args.listen
-        )));
-    }
-    let (backend, guards) = (backend(&args)?, guards(&args)?);
-    if !here {
-        complain(
-            "warning: other machines can reach this server, and nothing is encrypted: put a proxy with TLS before it",
-        );
+    let is_public = args.reach.check(args.listen)?;
+    let backend = backend(&args)?;
+    let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
+    let http = args.tls.http(HttpConfig::default().with_guards(guards))?;
+    if is_public {
+        args.reach.warn(&args.tls);
         if args.open {
             complain("warning: --open lets all of them in");
-        }
-        if args.hosts.is_empty() {
-            complain("warning: any Host is served: name yours with --allow-host");
         }
     }
 
     let _ = cli::raise_file_limit(cli::SOME_FILES);
-    let options = ServerOptions::default().with_http(HttpConfig::default().with_guards(guards));
+    let options = ServerOptions::default().with_http(http);
     let server = Server::bind(args.listen, backend, options)
         .await
         .map_err(|error| {
@@ -93,7 +78,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         })?;
     let handle = server.handle();
     let signals = Signals::listen();
-    cli::say(format_args!("listening on {}", server.url()));
+    cli::say(format_args!("listening on {}", args.tls.url(&server.url())));
     signals
         .serve(server.run(), handle.drain(DRAIN + GOODBYE))
         .await
@@ -122,10 +107,14 @@ fn backend(args: &Args) -> Result<MemoryBackend, Failure> {
     };
     for user in &args.users {
         let (name, nick) = user.split_once(':').unwrap_or((user, user));
-        let password = match passwords.get(name) {
-            Some(password) => password.clone(),
-            None => password_from_environment(name)?,
-        };
+        let variable = variable(name);
+        let password = std::env::var(&variable).ok();
+        let password = password.or_else(|| passwords.get(name).cloned());
+        let password = password.ok_or_else(|| {
+            Failure::usage(format_args!(
+                "no password: set the environment variable {variable}, or give --passwords FILE"
+            ))
+        })?;
         backend
             .add_user(User::new(name, nick), &password)
             .map_err(|error| Failure::usage(format_args!("--user {user}: {error}")))?;
@@ -142,24 +131,9 @@ fn read_passwords(file: &Path) -> Result<HashMap<String, String>, Failure> {
         .collect())
 }
 
-fn password_from_environment(name: &str) -> Result<String, Failure> {
+/// The environment variable with the password of a user.
+fn variable(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.to_ascii_uppercase().chars().map(plain).collect();
-    let variable = format!("SNEK_PASSWORD_{name}");
-    std::env::var(&variable).map_err(|_| {
-        Failure::usage(format_args!(
-            "no password: set the environment variable {variable}, or give --passwords FILE"
-        ))
-    })
-}
-
-fn guards(args: &Args) -> Result<Guards, Failure> {
-    let mut guards = Guards::default();
-    for host in &args.hosts {
-        guards = guards.with_allowed_host(host).map_err(Failure::usage)?;
-    }
-    for origin in &args.origins {
-        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
-    }
-    Ok(guards)
+    format!("SNEK_PASSWORD_{name}")
 }

@@ -102,7 +102,7 @@ fn openai(args: &ModelArgs) -> Result<Arc<dyn ChatModel>, Failure> {
     let name = args.model_name.as_deref().ok_or_else(|| {
         Failure::usage("no model: give --model-name NAME, as the provider calls it")
     })?;
-    let key = std::env::var("OPENAI_API_KEY").ok();
+    let key = cli::variable("OPENAI_API_KEY");
     let key = key.filter(|key| !key.trim().is_empty());
     // Servers of one's own often want none.
     if key.is_none() && args.model_url == DEFAULT_OPENAI_URL {
@@ -136,7 +136,7 @@ fn openai(args: &ModelArgs) -> Result<Arc<dyn ChatModel>, Failure> {
     let _ = (&args.model_url, &args.model_name, args.model_timeout);
     Err(Failure::usage(
         "this build has no HTTP client for --model openai: build it with '--features llm,fetch', \
-         as in 'cargo run -p examples --features llm,fetch --bin bot -- --model openai'",
+         as in 'cargo run -p examples --features llm,fetch -- bot --model openai'",
     ))
 }
 

@@ -178,7 +178,7 @@ impl Server {
                 format_args!("{url} wants another key: set ACOLYTE_API_KEY to it"),
             ),
             CallError::Closed { reason, .. } => Failure::refused(format_args!(
-                "no server at {url}: {reason} ('daemon serve' starts one)"
+                "no server at {url}: {reason} ('switchboard daemon serve' starts one)"
             )),
             other => Failure::refused(format_args!("no Acolyte server at {url}: {other}")),
         }

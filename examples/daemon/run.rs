@@ -1,4 +1,4 @@
-//! `daemon run`: gives an agent something to do, and prints its answer.
+//! `switchboard daemon run`: gives an agent something to do, and prints its answer.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -13,8 +13,8 @@ use examples::screen::printable_lines;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use crate::connection::{Server, Wishes};
-use crate::show::{Piece, Show, Style, words};
+use crate::daemon::connection::{Server, Wishes};
+use crate::daemon::show::{Piece, Show, Style, words};
 
 /// The longest prompt from standard input, in bytes.
 const MAX_PROMPT: u64 = 512 * 1024;
@@ -32,16 +32,9 @@ pub(crate) struct Args {
     /// Print one JSON object for each event.
     #[arg(long)]
     json: bool,
-    /// Print the answer only.
-    #[arg(short, long, conflicts_with = "json")]
-    quiet: bool,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
     let prompt = match args.prompt.as_str() {
         "-" => read_prompt()?,
         prompt => prompt.to_owned(),
@@ -116,7 +109,7 @@ impl Running {
         Self {
             chat,
             show: Show::new(style(args)),
-            is_quiet: args.quiet,
+            is_quiet: cli::is_quiet() && !args.json,
             is_live: !args.json && io::stdout().is_terminal(),
             is_open: false,
             calls: VecDeque::new(),

@@ -1,4 +1,4 @@
-//! `daemon serve`: serves a coding agent on a folder.
+//! `switchboard daemon serve`: serves a coding agent on a folder.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use acolyte_proto::limits::DEFAULT_PORT;
 use acolyte_proto::net::{BindError, Server, ServerOptions, http_config};
 use acolyte_proto::server::ServerConfig;
 use clap::ValueEnum;
-use examples::cli::{self, Failure, GOODBYE, Signals};
+use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs};
 use examples::daemon::Worker;
 use examples::model::options::{ModelArgs, model};
 use examples::model::provider::Provider;
 use examples::model::scripted::Scripted;
 
-use crate::tools::{ToolArgs, Tools};
+use crate::daemon::tools::{ToolArgs, Tools};
 
 /// How long chats may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -57,9 +57,8 @@ pub(crate) struct Args {
     tools: ToolArgs,
     #[command(flatten)]
     model: ModelArgs,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -80,7 +79,6 @@ impl From<ListName> for ChecklistTag {
 }
 
 pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
     // No more than it needs: its commands have the same limit.
     let _ = cli::raise_file_limit(cli::SOME_FILES);
     let tools = Tools::open(&args.workspace, &args.tools).await?;
@@ -112,12 +110,12 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     })?;
 
     let signals = Signals::listen();
-    let (handle, url) = (server.handle(), server.url());
+    let (handle, url) = (server.handle(), args.tls.url(&server.url()));
     cli::say(format_args!(
         "listening on {url} (workspace: {}, {words})",
         workspace.display()
     ));
-    cli::say(pages);
+    cli::remark(pages);
     // A client may end it, too.
     signals
         .serve(server.run(), handle.drain(DRAIN + GOODBYE))
@@ -131,16 +129,14 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         None => Auth::open(),
     };
     let http = http_config();
-    let mut guards = http.guards.clone();
-    for origin in &args.origins {
-        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
-    }
+    let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
+    let http = args.tls.http(http.with_guards(guards))?;
     let connection = ServerConfig::default()
         .with_checklist(args.list_name.into())
         .with_silent_aborts(args.silent_aborts);
     Ok(ServerOptions::default()
         .with_auth(auth)
         .with_connection(connection)
-        .with_http(http.with_guards(guards))
+        .with_http(http)
         .with_shutdown_timeout(DRAIN))
 }

@@ -1,4 +1,4 @@
-//! `daemon status`: what a server is and what it has to do, or what became of a task.
+//! `switchboard daemon status`: what a server is and what it has to do, or what became of a task.
 
 use acolyte_proto::frame::Status;
 use acolyte_proto::id::TaskId;
@@ -7,7 +7,7 @@ use acolyte_proto::task::Task;
 use examples::cli::{self, Failure};
 use examples::screen::printable;
 
-use crate::connection::Server;
+use crate::daemon::connection::Server;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -15,16 +15,17 @@ pub(crate) struct Args {
     task: Option<TaskId>,
     #[command(flatten)]
     server: Server,
-    /// Print it as JSON.
+    /// Print it as one JSON object.
     #[arg(long)]
     json: bool,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
 }
 
 pub(crate) async fn status(args: &Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
+    let told = tell(args).await;
+    told.inspect_err(|failure| failure.tell(args.json))
+}
+
+async fn tell(args: &Args) -> Result<(), Failure> {
     if let Some(id) = &args.task {
         let connection = args.server.open(None).await?;
         let outcome = match connection.client() {

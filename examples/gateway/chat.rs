@@ -1,17 +1,18 @@
-//! `gateway chat`: says something to a gateway and prints the reply as it comes, or asks what it
+//! `switchboard gateway chat`: says something to a gateway and prints the reply as it comes, or asks what it
 //! remembers.
 
 use std::io::Write as _;
 
 use clap::ArgGroup;
-use examples::cli::{Failure, complain, say};
+use examples::cli::{self, Failure, complain, say};
 use examples::screen::{printable, printable_lines};
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::error::{ErrorKind, RpcError};
-use exoclaw_proto::frame::{BudgetUse, ChatSend, SessionRef, StreamEvent};
+use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef, StreamEvent};
 use exoclaw_proto::net::{Client, connect_with, dialer, link_config};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{CallError, CloseReason, Secret, Str};
+use rpc_core::{CallError, CloseReason, Delivery, Secret, Str};
+use serde::Serialize;
 
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what").required(true))]
@@ -34,7 +35,12 @@ pub(crate) struct Args {
     #[arg(long, group = "what")]
     budget: bool,
     /// The gateway.
-    #[arg(long, value_name = "URL", default_value = "ws://127.0.0.1:7200")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "EXOCLAW_URL",
+        default_value = "ws://127.0.0.1:7200"
+    )]
     url: String,
     /// The gateway's token. Better given in the environment: others can see command lines.
     #[arg(
@@ -59,9 +65,13 @@ pub(crate) struct Args {
     /// The team within the guild.
     #[arg(long, value_name = "NAME")]
     team: Option<Str>,
+    /// Print one JSON object for each event of the reply, the last with the event 'done' or 'error'; or
+    /// for each turn and fact, or for what else is asked.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
-pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
+pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
     let mut config = ClientConfig::new()
         .with_channel(args.channel.as_str())
         .with_account(args.account.as_str())
@@ -78,33 +88,57 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
             CloseReason::Authentication { .. } => " (the token comes from EXOCLAW_TOKEN)",
             _ => "",
         };
-        Failure::new(format_args!(
+        Failure::refused(format_args!(
             "no connection to {}: {reason}{hint}",
             args.url
         ))
     })?;
 
-    let outcome = match &args.text {
-        Some(text) => {
-            let mut chat = config.chat(text);
-            (chat.guild, chat.team) = (args.guild.clone(), args.team.clone());
-            converse(&client, chat).await
+    let work = async {
+        match &args.text {
+            Some(text) => {
+                let mut chat = config.chat(text);
+                (chat.guild, chat.team) = (args.guild.clone(), args.team.clone());
+                converse(&client, chat, args.json).await
+            }
+            None => ask(&client, args)
+                .await
+                .map_err(|error| explain(error, false)),
         }
-        None => ask(&client, &args).await.map_err(explain),
+    };
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        () = cli::end_signal() => Err(Failure::aborted()),
     };
     client.close();
     connection.await.map_err(Failure::new)?;
-    outcome.map_err(Failure::new)
+    outcome
 }
 
-/// What has failed, in the gateway's own words if it has any.
-fn explain(error: CallError<RpcError>) -> String {
-    match error {
+/// What has failed, in the gateway's own words if it has any. Whether it has `begun` to answer.
+fn explain(error: CallError<RpcError>, begun: bool) -> Failure {
+    let is_refused = match &error {
+        CallError::Remote(error) => !matches!(error.kind(), ErrorKind::Provider | ErrorKind::Other),
+        other => other.delivery() == Delivery::NotSent,
+    };
+    let words = match error {
         CallError::Remote(error) if error.kind() == ErrorKind::UnknownMethod => {
             format!("{error} (the gateway needs 'extensions = true' for that)")
         }
         CallError::Remote(error) => error.to_string(),
         other => other.to_string(),
+    };
+    match is_refused && !begun {
+        true => Failure::refused(words),
+        false => Failure::new(words),
+    }
+}
+
+/// Prints an answer as a line of JSON, or in words.
+fn answer(json: bool, value: &impl Serialize, words: impl FnOnce() -> String) {
+    match serde_json::to_string(value) {
+        Ok(line) if json => say(line),
+        _ => say(words()),
     }
 }
 
@@ -114,52 +148,84 @@ async fn ask(client: &Client, args: &Args) -> Result<(), CallError<RpcError>> {
     (session.guild, session.team) = (args.guild.clone(), args.team.clone());
     if let Some(limit) = args.history {
         for turn in client.chat_history(session, Some(limit)).await? {
-            say(format_args!("> {}", printable_lines(&turn.user)));
-            say(printable_lines(&turn.assistant));
+            answer(args.json, &turn, || {
+                let (user, assistant) = (&turn.user, &turn.assistant);
+                format!(
+                    "> {}\n{}",
+                    printable_lines(user),
+                    printable_lines(assistant)
+                )
+            });
         }
     } else if let Some(words) = &args.search {
         for fact in client.memory_search(session, words, None).await? {
-            say(printable(&fact.text));
+            answer(args.json, &fact, || printable(&fact.text).into_owned());
         }
     } else if args.clear {
         let cleared = client.session_clear(session).await?;
-        say(format_args!("{} turns forgotten", cleared.turns));
+        answer(args.json, &cleared, || {
+            format!("{} turns forgotten", cleared.turns)
+        });
     } else {
         let budget = client.budget_status(Some(session)).await?;
-        let of = [
-            ("session", budget.session),
-            ("day", Some(budget.daily)),
-            ("month", Some(budget.monthly)),
-        ];
-        for (name, budget) in of {
-            let Some(BudgetUse { used, limit }) = budget else {
-                continue;
-            };
-            let limit = limit.map_or("without a limit".to_owned(), |limit| format!("of {limit}"));
-            say(format_args!("{name}: {used} tokens {limit}"));
-        }
+        answer(args.json, &budget, || words(&budget));
     }
     Ok(())
 }
 
-/// Says something and prints the reply. The error is in words.
-async fn converse(client: &Client, chat: ChatSend) -> Result<(), String> {
+/// A line for each budget.
+fn words(budget: &BudgetStatus) -> String {
+    let of = [
+        ("session", budget.session),
+        ("day", Some(budget.daily)),
+        ("month", Some(budget.monthly)),
+    ];
+    let lines = of.into_iter().filter_map(|(name, budget)| {
+        let BudgetUse { used, limit } = budget?;
+        let limit = limit.map_or("without a limit".to_owned(), |limit| format!("of {limit}"));
+        Some(format!("{name}: {used} tokens {limit}"))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Says something and prints the reply.
+async fn converse(client: &Client, chat: ChatSend, json: bool) -> Result<(), Failure> {
     let mut chat = client.chat_send(chat).await;
-    let mut out = std::io::stdout();
-    let (mut ended_line, mut failed) = (true, None);
+    let mut shown = Shown::default();
     while let Some(event) = chat.next().await {
-        let event = match event {
-            Ok(event) => event,
-            Err(error) => {
-                failed = Some(explain(error));
-                break;
-            }
-        };
+        let event = event.map_err(|error| {
+            shown.end_line();
+            explain(error, shown.has_begun)
+        })?;
+        shown.has_begun = true;
+        match json {
+            true => say(serde_json::to_string(&event).map_err(Failure::new)?),
+            false => shown.event(&event),
+        }
+    }
+    shown.end_line();
+    if json {
+        say(r#"{"event":"done"}"#);
+    }
+    Ok(())
+}
+
+/// What was printed of a reply.
+#[derive(Default)]
+struct Shown {
+    has_begun: bool,
+    /// The last line has no end yet.
+    is_open: bool,
+}
+
+impl Shown {
+    fn event(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Text(text) => {
+                let mut out = std::io::stdout();
                 // A reader that went away is no reason to panic.
-                let _ = write!(out, "{}", printable_lines(&text)).and_then(|()| out.flush());
-                ended_line = text.ends_with('\n');
+                let _ = write!(out, "{}", printable_lines(text)).and_then(|()| out.flush());
+                self.is_open = !text.ends_with('\n');
             }
             StreamEvent::ToolUse(tool) => complain(format_args!(
                 "[{} {}]",
@@ -174,8 +240,10 @@ async fn converse(client: &Client, chat: ChatSend) -> Result<(), String> {
             _ => {}
         }
     }
-    if !ended_line {
-        let _ = writeln!(out);
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            let _ = writeln!(std::io::stdout());
+        }
     }
-    failed.map_or(Ok(()), Err)
 }

@@ -1,15 +1,17 @@
-//! `gateway serve` and `gateway check`.
+//! `switchboard gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use examples::cli::{self, Failure, GOODBYE, Signals, complain};
+use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, variable};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use examples::gateway::site::SECRET_VARIABLE;
+use examples::metrics;
 use exoclaw_proto::auth::AuthError;
 use exoclaw_proto::net::BindError;
 use rpc_core::Secret;
+use serde_json::json;
 
 /// Files that are open beside the connections.
 const OTHER_FILES: u64 = 64;
@@ -17,7 +19,7 @@ const OTHER_FILES: u64 = 64;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    file: CheckArgs,
+    file: File,
     /// The port to listen on; 0 takes a free one. Overrides the file.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
@@ -33,23 +35,28 @@ pub(crate) struct Args {
         hide_env_values = true
     )]
     token: Option<String>,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
+/// Where the configuration is.
 #[derive(Debug, clap::Args)]
-pub(crate) struct CheckArgs {
+pub(crate) struct File {
     /// The configuration. Default: EXOCLAW_CONFIG, else ~/.exoclaw/config.toml if it exists.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    file: File,
+    /// Print one JSON object: 'ok', 'problems', 'warnings', and 'summary' if it is right.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
-impl CheckArgs {
+impl File {
     /// The folder of the configuration, whether or not there is one.
     fn folder(&self) -> Option<PathBuf> {
         let file = self.config.clone();
@@ -61,7 +68,7 @@ impl CheckArgs {
     }
 
     pub(crate) fn load(&self) -> Result<Loaded, Failure> {
-        let loaded = Config::load(self.config.as_deref(), variable).map_err(Failure::new)?;
+        let loaded = Config::load(self.config.as_deref(), variable).map_err(Failure::usage)?;
         for warning in &loaded.warnings {
             complain(format_args!("warning: {warning}"));
         }
@@ -70,23 +77,38 @@ impl CheckArgs {
 }
 
 pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
-    let loaded = args.load()?;
+    let Loaded {
+        config, warnings, ..
+    } = args.file.load()?;
     let overrides = Overrides {
         token: variable("EXOCLAW_TOKEN").map(Secret::from),
         webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
-        folder: args.folder(),
+        folder: args.file.folder(),
         ..Overrides::default()
     };
-    let checked = setup::check(&loaded.config, &overrides, &variable).await;
+    let checked = setup::check(&config, &overrides, &variable).await;
     let checked = checked.map_err(|error| failure(error, ""))?;
-    for warning in checked.warnings {
+    for warning in &checked.warnings {
         complain(format_args!("warning: {warning}"));
     }
-    if !checked.problems.is_empty() {
-        return Err(Failure::new(checked.problems.join("\nerror: ")));
+    let problems = checked.problems;
+    let is_right = problems.is_empty();
+    if args.json {
+        let warnings: Vec<String> = warnings
+            .into_iter()
+            .map(|it| it.to_string())
+            .chain(checked.warnings)
+            .collect();
+        let summary = is_right.then(|| describe(&config));
+        let answer = json!({ "ok": is_right, "problems": problems, "warnings": warnings, "summary": summary });
+        cli::say(answer);
+    } else if is_right {
+        cli::say(describe(&config));
     }
-    cli::say(describe(&loaded.config));
-    Ok(())
+    match is_right {
+        true => Ok(()),
+        false => Err(Failure::new(problems.join("\nerror: "))),
+    }
 }
 
 /// Every connection is an open file: takes as many as the system gives, and returns how many
@@ -115,27 +137,32 @@ fn failure(error: SetupError, address: &str) -> Failure {
         SetupError::Bind(BindError::Io(error)) => {
             Failure::new(format_args!("cannot listen on {address}: {error}"))
         }
-        SetupError::Auth(AuthError::TokenRequired) => Failure::new(
+        SetupError::Auth(AuthError::TokenRequired) => Failure::usage(
             "Auth token required when binding to non-loopback address. Set --token or \
              EXOCLAW_TOKEN env var. Without one, listen on 127.0.0.1.",
         ),
-        SetupError::Auth(error) => Failure::new(format_args!(
+        SetupError::Auth(error) => Failure::usage(format_args!(
             "{error} (it comes from --token or EXOCLAW_TOKEN)"
         )),
-        error => Failure::new(error),
+        error @ (SetupError::Store(_) | SetupError::Thread(_)) => Failure::new(error),
+        error => Failure::usage(error),
     }
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
+    metrics::install().map_err(Failure::new)?;
     let mut config = args.file.load()?.config;
     config.gateway.max_connections = raise_connection_limit(config.gateway.max_connections);
     let overrides = Overrides {
         port: args.port,
         bind: args.bind,
-        token: args.token.map(Secret::from),
+        token: args
+            .token
+            .or_else(|| variable("EXOCLAW_TOKEN"))
+            .map(Secret::from),
         webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
         folder: args.file.folder(),
+        tls: args.tls.acceptor()?,
     };
     let bound = &config.gateway;
     let host = overrides.bind.as_ref().unwrap_or(&bound.bind);
@@ -148,9 +175,10 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     }
     let handle = gateway.handle();
     let signals = Signals::listen();
-    let (page, url, cut) = (gateway.page(), gateway.url(), gateway.cut());
+    let cut = gateway.cut();
+    let (page, url) = (args.tls.url(&gateway.page()), args.tls.url(&gateway.url()));
     cli::say(format_args!("listening on {page} (WebSocket: {url})"));
-    cli::say(cli::web_pages(gateway.guards()));
+    cli::remark(cli::web_pages(gateway.guards()));
     let outcome = signals
         .serve(gateway.run(), handle.drain(DRAIN + GOODBYE))
         .await;

@@ -1,4 +1,4 @@
-//! `gateway usage`: prints the log of usage.
+//! `switchboard gateway usage`: prints the log of usage.
 
 use std::path::Path;
 
@@ -7,15 +7,18 @@ use examples::gateway::config::DataDir;
 use examples::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits, empty_file};
 use examples::gateway::usage::UsageEntry;
 
-use crate::serve::CheckArgs;
+use crate::gateway::serve::File;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    file: CheckArgs,
+    file: File,
     /// How many replies at most
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     last: usize,
+    /// Taken as by every command that answers: it is JSON with and without it
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 pub(crate) fn usage(args: &Args) -> Result<(), Failure> {

@@ -67,7 +67,7 @@ pub(crate) fn router(args: &ModelArgs) -> Result<Arc<dyn Router>, Failure> {
     // The option stands for the variable that holds another address.
     let env = |name: &str| match &args.model_url {
         Some(url) if provider.endpoint_variable() == Some(name) => Some(url.clone()),
-        _ => std::env::var(name).ok(),
+        _ => cli::variable(name),
     };
     let model = build(&config, &env, &HttpClient::default()).map_err(Failure::usage)?;
     Ok(Arc::new(ModelRouter::new(model)))

@@ -1,8 +1,8 @@
-//! `router client`: a client that keeps notes.
+//! `switchboard router client`: a client that keeps notes.
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -10,6 +10,7 @@ use examples::cli::{self, Failure, complain};
 use examples::router::{Note, Notes, asks_for_notes};
 use examples::screen::{Colour, Screen, printable, smarthole};
 use rpc_core::CloseReason;
+use serde_json::{Value, json};
 use smarthole_proto::client::reconnect_policy;
 use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Notification, Registration};
@@ -19,20 +20,21 @@ use smarthole_proto::net::{InboundMessage, link_config};
 use smarthole_proto::plugin::{
     Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError,
 };
-use tokio::sync::Notify;
+
+use crate::router::standing::Standing;
 
 /// Notes that one notification tells.
 const TOLD: usize = 10;
 
 const EXAMPLES: &str = "\
-Examples ('router' stands for 'cargo run -p examples --bin router --'):
+Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   Two clients of the router on this machine:
-    router client --name notes --description 'Keeps notes and shopping lists.'
-    router client --name ideas --description 'Keeps ideas.' --capability ideas --file ideas.txt
+    switchboard router client --name notes --description 'Keeps notes and shopping lists.'
+    switchboard router client --name ideas --description 'Keeps ideas.' --capability ideas --file ideas.txt
   Clients that do not take everything, to see what a router does then:
-    router client --name shop --description 'Keeps shopping lists.' --only milk --only bread
-    router client --name lights --description 'Switches lamps.' --reject 'The bulb is broken.'
-    router client --name slow --description 'Thinks for long.' --delay 40s";
+    switchboard router client --name shop --description 'Keeps shopping lists.' --only milk --only bread
+    switchboard router client --name lights --description 'Switches lamps.' --reject 'The bulb is broken.'
+    switchboard router client --name slow --description 'Thinks for long.' --delay 40s";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -54,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The router: ws://HOST:PORT.
-    #[arg(long, value_name = "URL", default_value = DEFAULT_URL)]
+    #[arg(long, value_name = "URL", env = "SMARTHOLE_URL", default_value = DEFAULT_URL)]
     url: String,
     /// Take only messages with one of these words; may be given again.
     #[arg(long = "only", value_name = "WORD")]
@@ -71,13 +73,18 @@ pub(crate) struct Args {
     /// Show every frame.
     #[arg(long)]
     frames: bool,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
+    /// Print one JSON object for each event: registered, message, rejected, lost and so on.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
+    let json = args.json;
+    let ended = keep_notes(args).await;
+    ended.inspect_err(|failure| failure.tell(json))
+}
+
+async fn keep_notes(args: Args) -> Result<(), Failure> {
     let config = config(&args)?;
     let standing = Arc::new(Standing::default());
     let keeper = Keeper {
@@ -88,6 +95,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         delay: args.delay,
         attempts: args.attempts,
         standing: Arc::clone(&standing),
+        json: args.json,
     };
     let plugin = Plugin::with_config(&args.url, config, keeper).map_err(|error| match error {
         SetupError::Url { message } => Failure::usage(format_args!("--url: {message}")),
@@ -113,10 +121,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
             Ok(())
         }
         Ended::Refused(error) => Err(refused(&error)),
-        Ended::GaveUp(reason) => Err(Failure::new(format_args!(
-            "Max reconnection attempts reached; no router at {}: {reason}",
-            args.url
-        ))),
+        Ended::GaveUp(reason) => {
+            let url = &args.url;
+            let why = format!("Max reconnection attempts reached; no router at {url}: {reason}");
+            Err(match standing.was_in() {
+                true => Failure::new(why),
+                false => Failure::refused(why),
+            })
+        }
         other => Err(Failure::new(other)),
     }
 }
@@ -154,48 +166,10 @@ fn refused(error: &RegistrationError) -> Failure {
         _ => "",
     };
     let error = error.to_string();
-    Failure::new(format_args!(
+    Failure::refused(format_args!(
         "the router refuses the registration: {}{hint}",
         printable(&error)
     ))
-}
-
-/// How the client stands with the router.
-#[derive(Debug, Default)]
-struct Standing {
-    state: Mutex<State>,
-    /// Given when the client is refused that was never let in.
-    refused: Notify,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    was_in: bool,
-    refusal: Option<RegistrationError>,
-}
-
-impl Standing {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take_refusal(&self) -> Option<RegistrationError> {
-        self.state().refusal.take()
-    }
-
-    fn let_in(&self) {
-        self.state().was_in = true;
-    }
-
-    /// Somebody who was in before may still have the name, on a line that the router believes in. Who
-    /// never was need not wait for that.
-    fn turned_away(&self, error: &RegistrationError) {
-        let mut state = self.state();
-        if !state.was_in {
-            state.refusal = Some(error.clone());
-            self.refused.notify_one();
-        }
-    }
 }
 
 /// What the client does with messages.
@@ -210,23 +184,27 @@ struct Keeper {
     /// How often it tries to come back.
     attempts: u32,
     standing: Arc<Standing>,
+    /// Events are told in JSON.
+    json: bool,
 }
 
 #[async_trait]
 impl Handler for Keeper {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         let text = &*message.text;
-        complain(format_args!(
-            "client: gets {}",
-            printable(&format!("{text:?}"))
-        ));
+        self.tell(
+            "message",
+            json!({ "text": text }),
+            &format!("gets {text:?}"),
+        );
         tokio::time::sleep(self.delay).await;
         if message.time_left().is_zero() {
             // Somebody else has it by now.
             return Err(PluginError::rejected("it took me too long"));
         }
         if let Some(reason) = self.refusal(text) {
-            complain(format_args!("client: rejects it: {}", printable(&reason)));
+            let words = format!("rejects it: {reason}");
+            self.tell("rejected", json!({ "reason": reason }), &words);
             return Err(PluginError::rejected(reason));
         }
         if asks_for_notes(text) {
@@ -252,41 +230,37 @@ impl Handler for Keeper {
             Some(file) => format!("notes go to {}", file.display()),
             None => "notes are kept until it ends (--file keeps them for longer)".to_owned(),
         };
-        complain(format_args!("client: registered as {name}; {place}"));
+        let words = format!("registered as {name}; {place}");
+        self.tell("registered", json!({ "name": **name }), &words);
     }
 
     async fn on_error(&self, _: &Context, error: PluginError) {
-        let error = error.to_string();
-        let error = printable(&error);
-        match self.notes.file() {
-            Some(file) => complain(format_args!("client: {}: {error}", file.display())),
-            None => complain(format_args!("client: {error}")),
-        }
+        let words = match self.notes.file() {
+            Some(file) => format!("{}: {error}", file.display()),
+            None => error.to_string(),
+        };
+        self.tell("failed", json!({ "message": words }), &words);
     }
 
     fn on_lost(&self, cause: &CloseReason, retry_in: Duration, attempt: u32) {
-        let cause = cause.to_string();
-        complain(format_args!(
-            "client: {}. Reconnecting in {}ms (attempt {attempt}/{})...",
-            printable(&cause),
-            retry_in.as_millis(),
-            self.attempts
-        ));
+        let (message, wait) = (cause.to_string(), retry_in.as_millis());
+        let attempts = self.attempts;
+        let words =
+            format!("{message}. Reconnecting in {wait}ms (attempt {attempt}/{attempts})...");
+        let about = json!({ "message": message, "retryInMs": wait, "attempt": attempt });
+        self.tell("lost", about, &words);
     }
 
     fn on_notice(&self, notice: &Notice) {
         match notice {
             Notice::Refused(error) => self.standing.turned_away(error),
             Notice::Overdue { id } => {
-                complain(format_args!(
-                    "client: {} was not answered in time",
-                    printable(id)
-                ));
+                let words = format!("{} was not answered in time", &**id);
+                self.tell("overdue", json!({ "id": &**id }), &words);
             }
             Notice::Lagged { events } => {
-                complain(format_args!(
-                    "client: too slow, {events} events were dropped"
-                ));
+                let words = format!("too slow, {events} events were dropped");
+                self.tell("lagged", json!({ "events": events }), &words);
             }
             other => tracing::info!(notice = ?other, "client"),
         }
@@ -294,6 +268,15 @@ impl Handler for Keeper {
 }
 
 impl Keeper {
+    fn tell(&self, event: &str, about: Value, words: &str) {
+        cli::tell(
+            self.json,
+            event,
+            about,
+            format_args!("client: {}", printable(words)),
+        );
+    }
+
     /// Why a text is not taken.
     fn refusal(&self, text: &str) -> Option<String> {
         let words = || text.split(|c: char| !c.is_alphanumeric());
@@ -347,6 +330,7 @@ mod tests {
             delay: Duration::ZERO,
             attempts: MAX_ATTEMPTS,
             standing: Arc::default(),
+            json: false,
         }
     }
 

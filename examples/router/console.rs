@@ -10,9 +10,9 @@ use smarthole_proto::hub::{HubError, HubEvent, Input as Said, Settlement};
 use smarthole_proto::id::MessageId;
 use smarthole_proto::net::{HubEvents, RouterRuntime};
 
-use crate::desktop::{Desktop, Shown};
-use crate::input::{self, Line};
-use crate::show::Show;
+use crate::router::desktop::{Desktop, Shown};
+use crate::router::input::{self, Line};
+use crate::router::show::Show;
 
 /// When lines are read, and when it is enough.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +177,7 @@ impl Console {
                 self.lost += 1;
                 let mut words = error.to_string();
                 if error == HubError::NoClients {
-                    words.push_str(": start one, for example with 'router client'");
+                    words.push_str(": start one, for example with 'switchboard router client'");
                 }
                 self.tell("error", json!({ "message": error.to_string() }), &words)
                     .await;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, Input};
 use smarthole_proto::net::{AskError, RouterRuntime};
 
-use crate::json;
+use crate::router::json;
 
 const USAGE: &str = "\
 This is a SmartHole router. Its clients connect with a WebSocket.
@@ -20,6 +20,7 @@ POST /input     a message, as text/plain or as JSON: {\"text\": \"..\", \"inputM
                 with ?wait=1 the answer says what became of it
 GET  /clients   who is connected
 GET  /history   what came of the last messages
+GET  /metrics   what is counted, for Prometheus
 ";
 
 /// Answers plain requests.

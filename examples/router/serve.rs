@@ -1,11 +1,12 @@
-//! `router serve`: its options, its start and its end.
+//! `switchboard router serve`: its options, its start and its end.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use examples::cli::{self, Failure, Signals};
+use examples::cli::{self, Failure, Signals, TlsArgs};
+use examples::metrics;
 use examples::terminal;
 use serde_json::json;
 use smarthole_proto::hub::HubConfig;
@@ -13,10 +14,10 @@ use smarthole_proto::limits::{self, MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIM
 use smarthole_proto::net::{RouterOptions, RouterRuntime, Server, ServerOptions, http_config};
 use smarthole_proto::server::ServerConfig;
 
-use crate::console::{Console, Wanted};
-use crate::http::Http;
-use crate::show::{Show, Style};
-use crate::{choose, desktop};
+use crate::router::console::{Console, Wanted};
+use crate::router::http::Http;
+use crate::router::show::{Show, Style};
+use crate::router::{choose, desktop};
 
 /// How long a request to `/input` may wait for what becomes of its message.
 const HTTP_PATIENCE: Duration = Duration::from_secs(110);
@@ -69,13 +70,12 @@ pub(crate) struct Args {
     /// End when the input has ended and every message is settled; fail if one reached nobody.
     #[arg(long)]
     once: bool,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
+    metrics::install().map_err(Failure::new)?;
     let address = args.listen;
     if !address.ip().to_canonical().is_loopback() {
         return Err(Failure::usage(format_args!(
@@ -101,6 +101,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
 
     let mut signals = Signals::listen();
     let (runtime, handle, url) = (server.runtime(), server.handle(), server.url());
+    let url = args.tls.url(&url);
     let mut events = runtime.events();
     let input = terminal::open(args.history.as_deref())?;
     let show = Show::new(match args.json {
@@ -110,6 +111,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         },
     });
     let post = format!("http://{}/input", server.local_addr());
+    let post = args.tls.url(&post);
     let listening = json!({ "url": url, "input": post });
     let words = format!("listening on {url} (input: POST {post})");
     let listening = show.note("listening", listening, &words);
@@ -161,10 +163,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         .with_interval(heartbeat)
         .with_pong_timeout(args.pong_timeout);
     let http = http_config();
-    let mut guards = http.guards.clone();
-    for origin in &args.origins {
-        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
-    }
+    let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
     let limits = http
         .limits
         .clone()
@@ -175,12 +174,19 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         runtime: runtime.clone(),
         patience: HTTP_PATIENCE,
     });
-    let http = http
+    let http = args
+        .tls
+        .http(http)?
         .with_guards(guards)
         .with_limits(limits)
-        .with_http(move |request, _| {
+        .with_http(move |request, peer| {
             let service = Arc::clone(&service);
-            async move { service.answer(request).await }
+            async move {
+                match metrics::respond(&request, peer) {
+                    Some(metrics) => metrics,
+                    None => service.answer(request).await,
+                }
+            }
         });
     let router = RouterOptions::default().with_timeout(args.model.model_timeout);
     Ok(ServerOptions::default()

@@ -8,7 +8,7 @@ use smarthole_proto::hub::{HubEvent, Outcome, RegisteredClient, Unroutable};
 use smarthole_proto::net::HistoryItem;
 use smarthole_proto::router::RouteRequest;
 
-use crate::json;
+use crate::router::json;
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,50 +1,104 @@
-//! Common parts of the command lines: exit codes, durations, colours, the end signal.
+//! Common parts of the commands: how much is printed, durations, colours, the end signal.
 
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write as _};
-use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use connectonion_proto::console::TARGET;
-use rpc_core::net::server::{Guards, OriginPolicy};
+use serde_json::Value;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::terminal;
 
+mod failure;
+mod health;
+#[cfg(feature = "otlp")]
+mod otlp;
+mod serving;
 mod signals;
+mod variable;
 
+pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
+pub use health::health;
+pub use serving::{Reach, TlsArgs, guards, web_pages};
 pub use signals::Signals;
+pub use variable::variable;
 
 /// The crates of this workspace, for log filters.
-const OURS: [&str; 7] = [
+const OURS: [&str; 9] = [
     "examples",
+    "switchboard",
     "acolyte_proto",
     "connectonion_proto",
     "exoclaw_proto",
     "smarthole_proto",
     "snek_proto",
     "rpc_core",
+    // The spans of connections and calls.
+    "rpc",
 ];
-
-/// The exit code for a failure at run time.
-pub const FAILURE: u8 = 1;
-/// The exit code for a wrong command line or environment.
-pub const USAGE: u8 = 2;
-/// The exit code if the peer is absent or refuses. Only in programs that document it.
-pub const REFUSED: u8 = 3;
-/// The exit code after an abort by the user, as shells report Ctrl-C.
-pub const ABORTED: u8 = 130;
 
 /// The extra time for connections to close after the work in progress, when a server ends.
 pub const GOODBYE: Duration = Duration::from_secs(2);
 /// Open files for a server with the default limit of connections, with a reserve.
 pub const SOME_FILES: u64 = 4_096;
 
-/// Writes a line to standard error. Does not panic if the reader is gone.
+/// How much a command prints.
+#[allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Verbosity {
+    /// Print answers, questions and errors only: no remarks, warnings or logs.
+    #[arg(short, long, global = true, display_order = 900)]
+    quiet: bool,
+    /// Log more; twice for even more. Without it and --quiet, RUST_LOG says what is logged.
+    #[arg(
+        short,
+        long,
+        global = true,
+        display_order = 901,
+        conflicts_with = "quiet",
+        action = clap::ArgAction::Count
+    )]
+    verbose: u8,
+}
+
+/// Whether remarks are left out.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+impl Verbosity {
+    /// Applies the options to this process, and begins to write logs to standard error. If the
+    /// command `warns`, warnings of the libraries are among them.
+    pub fn start(self, warns: bool) {
+        QUIET.store(self.quiet, Ordering::Relaxed);
+        log(self, warns);
+    }
+}
+
+/// Returns whether only answers, questions and errors are printed.
+#[must_use]
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Writes a remark to standard error, unless the user wants [none](is_quiet). Does not panic if the
+/// reader is gone.
 pub fn complain(line: impl Display) {
+    if !is_quiet() {
+        let _ = writeln!(Stderr, "{line}");
+    }
+}
+
+/// Writes a question to standard error.
+pub fn ask(line: impl Display) {
     let _ = writeln!(Stderr, "{line}");
 }
 
@@ -80,94 +134,26 @@ impl io::Write for Stderr {
     }
 }
 
+/// Writes a remark to standard output, unless the user wants [none](is_quiet).
+pub fn remark(line: impl Display) {
+    if !is_quiet() {
+        say(line);
+    }
+}
+
 /// Writes a line to standard output.
 pub fn say(line: impl Display) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Describes which web pages these guards admit, for a line at start.
-#[must_use]
-pub fn web_pages(guards: &Guards) -> String {
-    let (group, listed) = match &guards.origins {
-        OriginPolicy::List(list) => (None, &list[..]),
-        OriginPolicy::Loopback(list) => (Some("those of this machine, at any port"), &list[..]),
-        OriginPolicy::Any => (Some("all"), &[][..]),
-        _ => (None, &[][..]),
-    };
-    let own = guards.same_origin.then_some("its own");
-    let named = own.into_iter().chain(group).map(str::to_owned);
-    let pages: Vec<_> = named
-        .chain(listed.iter().map(ToString::to_string))
-        .collect();
-    match pages.is_empty() {
-        true => "web pages that may connect: none".to_owned(),
-        false => format!("web pages that may connect: {}", pages.join("; ")),
+/// Tells of an event: as a line of JSON on standard output, or in words on standard error.
+pub fn tell(json: bool, event: &str, mut about: Value, words: impl Display) {
+    if !json {
+        return complain(words);
     }
-}
-
-/// An error message with an exit code.
-#[derive(Debug)]
-pub struct Failure {
-    code: u8,
-    message: String,
-}
-
-impl Failure {
-    /// Creates a failure of the program.
-    pub fn new(message: impl Display) -> Self {
-        let message = message.to_string();
-        Self {
-            code: FAILURE,
-            message,
-        }
-    }
-
-    /// Creates a failure because the peer is absent or refuses. Nothing was done.
-    pub fn refused(message: impl Display) -> Self {
-        Self {
-            code: REFUSED,
-            ..Self::new(message)
-        }
-    }
-
-    /// Creates a failure because the user aborted it.
-    #[must_use]
-    pub fn aborted() -> Self {
-        Self {
-            code: ABORTED,
-            ..Self::new("aborted")
-        }
-    }
-
-    /// Creates a failure because of wrong usage. The message says what is right.
-    pub fn usage(message: impl Display) -> Self {
-        let message = message.to_string();
-        Self {
-            code: USAGE,
-            message,
-        }
-    }
-}
-
-impl Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-/// Ends a program: prints nothing on success, otherwise `error: ...`, and returns the exit code.
-pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure { code, message }) => {
-            complain(format_args!(
-                "error: {}",
-                crate::screen::printable_lines(&message)
-            ));
-            ExitCode::from(code)
-        }
-    }
+    about["event"] = event.into();
+    say(about);
 }
 
 /// Parses `30`, `0.5`, `30s` or `250ms`.
@@ -196,30 +182,40 @@ pub fn wants_colour(stream: &impl IsTerminal) -> bool {
 }
 
 /// Writes the logs of the libraries to standard error: warnings, with `-v` information, with `-vv`
-/// more. `RUST_LOG` overrides it.
-pub fn log(verbose: u8) {
+/// more, with `-q` errors only. Without these options, `RUST_LOG` decides.
+fn log(Verbosity { quiet, verbose }: Verbosity, warns: bool) {
     use tracing_subscriber::EnvFilter;
     let ours = |level: &str| {
         let crates = OURS.map(|name| format!(",{name}={level}"));
         // The WebSocket library logs whole requests, secrets included, so it stays at `info`.
         format!("info{}", crates.concat())
     };
-    let default = match verbose {
-        0 => format!("warn,{TARGET}=info"),
-        1 => ours("debug"),
-        _ => ours("trace"),
+    let variable = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let filter = match (quiet, verbose) {
+        (true, _) => None,
+        // An empty variable orders nothing.
+        (_, 0) => Some(variable.trim()).filter(|ordered| !ordered.is_empty()),
+        _ => None,
     };
-    // An empty variable orders nothing.
-    let ordered = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
-    let ordered = Some(ordered.trim()).filter(|ordered| !ordered.is_empty());
-    let filter = ordered.and_then(|ordered| EnvFilter::try_new(ordered).ok());
-    let filter = filter.unwrap_or_else(|| EnvFilter::new(default));
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let filter = filter.and_then(|ordered| EnvFilter::try_new(ordered).ok());
+    let filter = filter.unwrap_or_else(|| {
+        EnvFilter::new(match (quiet, verbose) {
+            (true, _) => "error".to_owned(),
+            (_, 0) if !warns => "error".to_owned(),
+            (_, 0) => format!("warn,{TARGET}=info"),
+            (_, 1) => ours("debug"),
+            _ => ours("trace"),
+        })
+    });
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(wants_colour(&io::stderr()))
         .with_writer(|| Stderr)
         .map_event_format(Lines)
-        .try_init();
+        .with_filter(filter);
+    let layers = tracing_subscriber::registry().with(lines);
+    #[cfg(feature = "otlp")]
+    let layers = layers.with(otlp::layer());
+    let _ = layers.try_init();
 }
 
 /// A host's console lines as the protocol has them; everything else as the inner format has it.
@@ -287,25 +283,6 @@ mod tests {
         }
         for text in ["", "s", "-1", "1h", "nan", "1e400"] {
             assert!(duration(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_line_at_start_names_every_web_page_that_may_connect() {
-        let of_this_machine = OriginPolicy::Loopback(Vec::new());
-        let listing = |guards: Guards| guards.with_allowed_origin("http://LOCALHOST:80").unwrap();
-        for (guards, pages) in [
-            (Guards::default(), "none"),
-            (Guards::default().with_same_origin(true), "its own"),
-            (listing(Guards::default()), "http://localhost"),
-            (
-                listing(Guards::default().with_origins(of_this_machine)).with_same_origin(true),
-                "its own; those of this machine, at any port; http://localhost",
-            ),
-            (Guards::default().with_origins(OriginPolicy::Any), "all"),
-        ] {
-            let line = format!("web pages that may connect: {pages}");
-            assert_eq!(web_pages(&guards), line);
         }
     }
 }

@@ -102,7 +102,9 @@ pub fn reads(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
 }
 
-fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Bytes> {
+/// Returns an answer of this type.
+#[must_use]
+pub fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -157,7 +157,7 @@ export function accepted(kind, value) {
 
 /** The daemon on a free port. */
 export async function daemon(path, folder, ...args) {
-  const program = new Program(path, ["serve", "--listen", "127.0.0.1:0", "--workspace", folder, ...args]);
+  const program = new Program(path, ["daemon", "serve", "--listen", "127.0.0.1:0", "--workspace", folder, ...args]);
   const line = await program.line("listening on ");
   const url = line.split("listening on ")[1].split(" ")[0].replace(/\/$/, "");
   return Object.assign(program, { url, rpc: `${url.replace("http", "ws")}/v1/rpc` });

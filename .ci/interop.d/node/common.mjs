@@ -109,7 +109,7 @@ export class Queue {
 export class Program {
   constructor(path, args, options = {}) {
     const env = Object.fromEntries(
-      Object.entries(process.env).filter(([name]) => !/^(ACOLYTE_|ANTHROPIC_|OPENAI_|RUST_LOG)/.test(name)),
+      Object.entries(process.env).filter(([name]) => !/^(ACOLYTE_|ANTHROPIC_|OPENAI_|RUST_LOG|SMARTHOLE_)/.test(name)),
     );
     this.child = spawn(path, args, { env, stdio: ["pipe", "pipe", "pipe"], ...options });
     this.lines = new Queue();
@@ -163,7 +163,7 @@ export class Program {
 
 /** A router on a free port. */
 export async function router(path, ...args) {
-  const program = new Program(path, ["--listen", "127.0.0.1:0", "--json", ...args]);
+  const program = new Program(path, ["router", "--listen", "127.0.0.1:0", "--json", ...args]);
   const { url } = await program.event("listening");
   return Object.assign(program, { url, port: Number(new URL(url).port) });
 }

@@ -77,7 +77,7 @@ class Host {
 function client(port, ...args) {
   numbers += 1;
   const file = join(folder, `${numbers}.txt`);
-  const program = new Program(path, ["client", "--url", `ws://127.0.0.1:${port}`, "--file", file, ...args]);
+  const program = new Program(path, ["router", "client", "--url", `ws://127.0.0.1:${port}`, "--file", file, ...args]);
   return Object.assign(program, { file });
 }
 
@@ -154,7 +154,7 @@ async function each_refusal_ends_it_with_4000() {
     await visit.frames.next();
     visit.send(refusal(payload));
     same(await visit.closed, [4000, "Registration failed"], `the close after ${JSON.stringify(payload)}`);
-    await ended(program, 1);
+    await ended(program, 3);
     const words = program.errors.join(" ");
     expect(words.includes(payload.code ?? "refuse"), `the code is told: ${words}`);
     host.close();
@@ -330,7 +330,7 @@ async function attempts_wait_longer_and_longer_and_then_it_gives_up() {
     times.push(visit.at);
     visit.socket.terminate();
   }
-  await ended(program, 1);
+  await ended(program, 3);
   const waits = [times[1] - times[0], times[2] - times[1]];
   expect(waits[0] >= 950 && waits[1] >= 1950, `the waits: ${waits}`);
   host.close();
@@ -446,7 +446,7 @@ async function wrong_options_are_told() {
     [["--url", "ftp://127.0.0.1"], 2],
     [["--url", "nonsense"], 2],
   ]) {
-    await ended(new Program(path, ["client", ...args]), code);
+    await ended(new Program(path, ["router", "client", ...args]), code);
   }
 }
 

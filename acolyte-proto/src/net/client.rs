@@ -97,7 +97,7 @@ impl Client {
             let _ = sent.set(id);
             Ok(id)
         };
-        let stream = self.link.stream(start).await;
+        let stream = self.link.stream_named("chat.start", start).await;
         Chat::over_link(stream, id, self.link.downgrade())
     }
 
@@ -109,7 +109,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn status(&self) -> Result<Box<Status>, CallError<RpcError>> {
-        match self.call(ClientConn::status).await? {
+        match self.call("status.get", ClientConn::status).await? {
             CallValue::Status(status) => Ok(status),
             other => Err(other.unexpected()),
         }
@@ -140,7 +140,7 @@ impl Client {
     pub async fn task_status(&self, task_id: &TaskId) -> Result<Option<Task>, CallError<RpcError>> {
         let task_id = task_id.clone();
         let ask = move |conn: &mut ClientConn, now| conn.task_status(&task_id, now);
-        match self.call(ask).await? {
+        match self.call("task.status", ask).await? {
             CallValue::Task(task) => Ok(task),
             other => Err(other.unexpected()),
         }
@@ -221,12 +221,13 @@ impl Client {
 
     fn call<F>(
         &self,
+        method: &'static str,
         start: F,
     ) -> impl Future<Output = Result<CallValue, CallError<RpcError>>> + Send + use<'_, F>
     where
         F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
     {
-        self.link.call(start)
+        self.link.call_named(method, start)
     }
 }
 

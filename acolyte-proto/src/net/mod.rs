@@ -28,8 +28,8 @@ pub use protocol::{CallValue, ClientProtocol};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
-    Agent, BindError, EmitError, Run, Server, ServerHandle, ServerOptions, Service, Stopped,
-    Unauthorized, http_config,
+    Agent, AgentRuntime, BindError, EmitError, Run, Server, ServerHandle, ServerOptions, Stopped,
+    http_config,
 };
 #[cfg(feature = "sse")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sse")))]
@@ -39,6 +39,9 @@ pub use sse::SseClient;
 pub use url::{ConnectError, connect, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
+
+/// The name of the protocol in spans and metrics.
+const SYSTEM: &str = "acolyte";
 
 /// A client's events besides chats and answers: [`ClientEvent`]s and changes of the link's state,
 /// in order and bounded. Chats and answers go to their callers.

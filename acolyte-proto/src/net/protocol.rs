@@ -8,6 +8,7 @@ use rpc_core::{CallError, CloseFrame};
 
 use crate::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, RpcError};
 use crate::frame::Status;
+use crate::net::SYSTEM;
 use crate::task::Task;
 
 /// The client's protocol: every connection starts with the same configuration.
@@ -59,6 +60,8 @@ impl Protocol for ClientProtocol {
     type Remote = RpcError;
     type Item = ChatUpdate;
     type Event = ClientEvent;
+
+    const SYSTEM: &'static str = SYSTEM;
 
     fn open(&mut self, now: Instant, entropy: u64) -> ClientConn {
         ClientConn::new(Arc::clone(&self.config), entropy, now)

@@ -2,6 +2,8 @@
 
 #[path = "../../examples/abort.rs"]
 mod abort;
+#[path = "../../examples/axum.rs"]
+mod axum;
 #[path = "../../examples/client.rs"]
 mod client;
 #[path = "../../examples/machine.rs"]
@@ -17,6 +19,7 @@ fn every_example_is_listed_and_short_and_runs() {
         env!("CARGO_MANIFEST_DIR"),
         &[
             ("abort", abort::main),
+            ("axum", axum::main),
             ("client", client::main),
             ("machine", machine::main),
             ("server", server::main),

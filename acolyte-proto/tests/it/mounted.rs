@@ -1,21 +1,27 @@
-//! The service without a socket, and the two clients of this crate against it and against the
-//! server: the same chats over every transport.
+//! The server mounted into axum, its runtime over other transports, and both clients of this crate: the
+//! same chats over every transport.
 
 use std::time::Duration;
 
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome};
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;
-use acolyte_proto::frame::ChatRequest;
-use acolyte_proto::net::{Chat, Client, Server, ServerOptions, Service, SseClient, connect};
-use acolyte_proto::net::{connect_with, link_config};
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
+use acolyte_proto::net::{
+    Agent, AgentRuntime, Chat, Client, Run, Server, ServerHandle, ServerOptions, SseClient,
+    connect, connect_with, dialer, http_config, link_config,
+};
 use acolyte_proto::server::ServerConfig;
 use acolyte_proto::task::TaskState;
-use bytes::Bytes;
+use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use http::{Request, StatusCode};
 use rpc_core::net::mem;
+use rpc_core::net::server::{Body, Service};
+use switchboard_testing::mounted::{check, described, host};
 use tokio::time::{Instant, timeout};
+use tower_service::Service as _;
 
 use crate::daemon::{LONG, Puppet, puppet};
 
@@ -23,20 +29,20 @@ fn ask(message: &str) -> ChatRequest {
     ChatRequest::new(message.to_owned(), "m")
 }
 
-/// A client of a service in memory.
-fn in_memory(options: ServerOptions) -> (Client, Service<Puppet>) {
+/// A client of a runtime in memory.
+fn in_memory(options: ServerOptions) -> (Client, AgentRuntime<Puppet>) {
     let (agent, ..) = puppet();
-    let service = Service::new(agent, options);
+    let runtime = AgentRuntime::new(agent, options);
     let (dialer, mut listener) = mem::listen(16);
-    let door = service.clone();
+    let door = runtime.clone();
     tokio::spawn(async move {
         while let Some(line) = listener.accept().await {
-            tokio::spawn(door.websocket(line, None));
+            tokio::spawn(door.serve(line, None));
         }
     });
     let (client, _, connection) = connect_with(dialer, ClientConfig::new(), link_config());
     tokio::spawn(connection.run());
-    (client, service)
+    (client, runtime)
 }
 
 /// What a chat tells of its steps and its end, the same over every transport.
@@ -71,7 +77,7 @@ async fn chats_tell_the_same_over_every_transport() {
     tokio::spawn(connection.run());
     over_ws.ready().await.unwrap();
     let over_sse = SseClient::new(&url, ClientConfig::new()).unwrap();
-    let (over_mem, _service) = in_memory(ServerOptions::default());
+    let (over_mem, _runtime) = in_memory(ServerOptions::default());
     over_mem.ready().await.unwrap();
     for (message, expected) in [
         ("hello", &["status", "text hello", "done hello"][..]),
@@ -135,7 +141,7 @@ async fn dropping_a_chat_ends_the_work_over_both_transports() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_kept_alive_for_a_day() {
-    let (client, _service) = in_memory(ServerOptions::default());
+    let (client, _runtime) = in_memory(ServerOptions::default());
     client.ready().await.unwrap();
     tokio::time::sleep(Duration::from_secs(24 * 60 * 60)).await;
     assert!(client.state().is_ready());
@@ -147,7 +153,7 @@ async fn an_idle_connection_is_kept_alive_for_a_day() {
 async fn the_next_chat_starts_when_the_grace_of_an_aborted_one_is_over() {
     let grace = Duration::from_secs(5);
     let connection = ServerConfig::default().with_abort_grace(grace);
-    let (client, _service) = in_memory(ServerOptions::default().with_connection(connection));
+    let (client, _runtime) = in_memory(ServerOptions::default().with_connection(connection));
     client.ready().await.unwrap();
     let mut stubborn = client.start_chat(ask("hang")).await;
     while !matches!(stubborn.next().await, Some(ChatUpdate::Event(_))) {}
@@ -168,7 +174,7 @@ async fn a_thousand_tasks_are_remembered_unless_it_is_told_otherwise() {
         (ServerOptions::default(), 1_000),
         (ServerOptions::default().with_max_tasks(2), 2),
     ] {
-        let (client, _service) = in_memory(options);
+        let (client, _runtime) = in_memory(options);
         client.ready().await.unwrap();
         let mut ids = Vec::new();
         for _ in 0..=kept {
@@ -182,51 +188,92 @@ async fn a_thousand_tasks_are_remembered_unless_it_is_told_otherwise() {
     }
 }
 
+fn mount<A: Agent>(agent: A, options: ServerOptions) -> (Service, ServerHandle) {
+    let (server, service) = Server::mount(agent, options);
+    let handle = server.handle();
+    tokio::spawn(server.run());
+    (service, handle)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stream_on_which_nothing_is_said_has_a_comment_every_15_seconds() {
     let (agent, shared, _told) = puppet();
-    let service = Service::new(agent, ServerOptions::default());
+    let (mut service, _handle) = mount(agent, ServerOptions::default());
     let body = r#"{"message":"wait","history":[],"model":"m"}"#;
-    let mut request = Request::new(Bytes::from_static(body.as_bytes()));
-    *request.uri_mut() = "/v1/chat/stream".parse().unwrap();
-    *request.method_mut() = http::Method::POST;
-    let mut pieces = service.http(request, None).await.into_body();
-    let first = pieces.next().await.unwrap();
-    assert!(first.starts_with(b"data: {\"type\":\"status\""));
+    let request = Request::post("/v1/chat/stream").header("host", "localhost");
+    let request = request.body(Body::from(body)).unwrap();
+    let answer = service.call(request).await.unwrap();
+    let mut pieces = axum::body::Body::new(answer.into_body()).into_data_stream();
+    let mut next = async || pieces.next().await.unwrap().unwrap();
+    assert!(next().await.starts_with(b"data: {\"type\":\"status\""));
     for _ in 0..3 {
         let since = Instant::now();
-        assert_eq!(pieces.next().await.unwrap(), ":\n\n");
+        assert_eq!(next().await, ":\n\n");
         assert_eq!(since.elapsed(), Duration::from_secs(15));
     }
     shared.gate.notify_one();
-    let last = pieces.next().await.unwrap();
-    assert!(last.starts_with(b"data: {\"type\":\"done\""));
+    assert!(next().await.starts_with(b"data: {\"type\":\"done\""));
 }
 
 #[tokio::test]
-async fn pages_of_a_mounted_service_are_plain_answers() {
-    let (agent, ..) = puppet();
-    let service = Service::new(agent, ServerOptions::default());
-    service.set_address("http://example.org");
-    let get = |path: &str| {
-        let mut request = Request::new(Bytes::new());
-        *request.uri_mut() = path.parse().unwrap();
-        request
-    };
-    let body = async |path: &str| {
-        let answer = service.http(get(path), None).await;
-        let pieces: Vec<Bytes> = answer.into_body().collect().await;
-        String::from_utf8(pieces.concat()).unwrap()
-    };
-    assert_eq!(body("/healthz").await, r#"{"ok":true}"#);
-    let status = body("/v1/status").await;
-    assert!(
-        status.contains("\"service\":\"http://example.org\""),
-        "{status}"
-    );
-    service.stop();
-    let mut request = get("/v1/chat/stream");
-    *request.method_mut() = http::Method::POST;
-    let answer = service.http(request, None).await;
-    assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+async fn a_mounted_server_refuses_answers_and_drains_as_one_on_a_socket() {
+    let own = Server::bind("127.0.0.1:0", puppet().0, ServerOptions::default());
+    let own = own.await.unwrap();
+    let url = own.url();
+    tokio::spawn(own.run());
+    check(&url, "/v1/rpc", 1001, |change| {
+        let options = ServerOptions::default().with_http(change(http_config()));
+        let (service, handle) = mount(puppet().0, options);
+        (service, async move |deadline| handle.drain(deadline).await)
+    })
+    .await;
+}
+
+/// Answers with what the request says.
+struct Reader;
+
+#[async_trait]
+impl Agent for Reader {
+    async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
+        assert!(run.address().unwrap().ip().is_loopback());
+        Ok(Reply::new(described(run.parts().unwrap()), "m"))
+    }
+
+    async fn status(&self) -> Status {
+        Status::new("reader", "")
+    }
+}
+
+#[tokio::test]
+async fn headers_and_extensions_of_the_host_reach_the_agent_over_both_transports() {
+    let (service, handle) = mount(Reader, ServerOptions::default());
+    let url = format!("http://{}", host(service).await);
+    let config = ClientConfig::new();
+    let dialer = dialer(&url, &config).unwrap();
+    let dialer = dialer.with_header("x-name", "a header").unwrap();
+    let (client, _events, connection) = connect_with(dialer, config, link_config());
+    tokio::spawn(connection.run());
+    client.ready().await.unwrap();
+    let told = told(&mut client.start_chat(ask("hello")).await).await;
+    assert_eq!(told, ["status", "done a header and a layer"]);
+    let over_sse = SseClient::new(&url, ClientConfig::new()).unwrap();
+    let told = self::told(&mut over_sse.start_chat(ask("hello")).await).await;
+    assert_eq!(told, ["status", "done  and a layer"]);
+    let report = handle.drain(Duration::from_secs(5)).await;
+    assert_eq!((report.finished, report.aborted), (1, 0));
+}
+
+#[tokio::test]
+async fn a_server_that_is_shut_down_over_http_ends_its_websockets() {
+    let (server, service) = Server::mount(puppet().0, ServerOptions::default());
+    let serving = tokio::spawn(server.run());
+    let url = format!("http://{}", host(service.clone()).await);
+    let (client, _events, connection) = connect(&url, ClientConfig::new()).unwrap();
+    tokio::spawn(connection.run());
+    client.ready().await.unwrap();
+    let mut service = service;
+    let request = Request::post("/v1/admin/shutdown").header("host", "localhost");
+    let answer = service.call(request.body(Body::from("")).unwrap()).await;
+    assert_eq!(answer.unwrap().status(), StatusCode::OK);
+    assert_eq!(serving.await.unwrap().finished, 1);
 }

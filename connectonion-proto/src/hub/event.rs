@@ -8,7 +8,7 @@ use rpc_core::{Json, Str};
 use crate::console::Line;
 use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck};
 use crate::id::SessionId;
-use crate::session::{Owner, RunId, RuntimeInput};
+use crate::session::{ConnId, Owner, RunId, RuntimeInput};
 use crate::storage::Record;
 
 /// The current time: for deadlines, and for records.
@@ -180,6 +180,8 @@ pub enum HubEvent {
         session_id: SessionId,
         /// The owner of the session.
         owner: Owner,
+        /// The connection that has sent the prompt, unless it was acknowledged to an earlier run.
+        conn: Option<ConnId>,
         /// The prompt.
         input: NewInput,
     },

@@ -160,6 +160,7 @@ impl Hub {
                     run,
                     session_id: session_id.clone(),
                     owner,
+                    conn: intake.conn,
                     input,
                 });
             }

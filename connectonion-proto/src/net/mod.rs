@@ -41,3 +41,6 @@ pub use runtime::{Agent, AgentError, HostRuntime, Payments, Prompt, Reply, Runti
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerHandle, ServerOptions, http_config};
+
+/// The name of the protocol in spans and metrics.
+const SYSTEM: &str = "connectonion";

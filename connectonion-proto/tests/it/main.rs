@@ -29,6 +29,7 @@ mod keys;
 mod killed;
 mod losses;
 mod merge;
+mod mounted;
 mod net_answers;
 mod net_client;
 mod net_gate;

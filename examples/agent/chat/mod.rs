@@ -1,4 +1,4 @@
-//! `agent chat`: talks to an agent from the terminal.
+//! `switchboard agent chat`: talks to an agent from the terminal.
 
 mod attach;
 mod chat_loop;
@@ -25,20 +25,20 @@ use self::attach::Attachments;
 use self::chat_loop::{ChatLoop, Manner};
 use self::last_session::LastSession;
 use self::show::{Show, Style};
-use crate::home::Home;
+use crate::agent::home::Home;
 
 const EXAMPLES: &str = "\
-Examples ('agent' stands for 'cargo run -p examples --bin agent --'):
+Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   ChatLoop, line by line:
-    agent chat http://127.0.0.1:8000
+    switchboard agent chat http://127.0.0.1:8000
   One question, for a script; what happens on the way goes to standard error:
-    agent chat http://127.0.0.1:8000 'What is 6 * 7?'
-    echo 'n' | agent chat http://127.0.0.1:8000 'Write milk to notes.txt'
-    agent chat http://127.0.0.1:8000 --file report.txt 'Read the file' --json
+    switchboard agent chat http://127.0.0.1:8000 'What is 6 * 7?'
+    echo 'n' | switchboard agent chat http://127.0.0.1:8000 'Write milk to notes.txt'
+    switchboard agent chat http://127.0.0.1:8000 --file report.txt 'Read the file' --json
   Go on where you were, also if the agent is still at work:
-    agent chat http://127.0.0.1:8000 --resume
+    switchboard agent chat http://127.0.0.1:8000 --resume
   An agent that you know by its address, so that nobody else can take its place:
-    agent chat 0x3d40.. --endpoint wss://agent.example.org/ws";
+    switchboard agent chat 0x3d40.. --endpoint wss://agent.example.org/ws";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     /// Let every tool run that the agent asks about.
     #[arg(long)]
     yes: bool,
-    /// Print one JSON object for each event.
+    /// Print one JSON object for each event, the answer too: its event is 'output'.
     #[arg(long)]
     json: bool,
     /// A file that keeps the lines that were written in the terminal.
@@ -94,13 +94,9 @@ pub(crate) struct Args {
     /// Show every frame.
     #[arg(long)]
     frames: bool,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
 }
 
 pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
     let is_json = args.json;
     let (mut chat, agent, connection) = open(args).await.inspect_err(|failure| {
         if is_json {
@@ -207,7 +203,9 @@ async fn whereabouts(args: &Args) -> Result<(String, Option<Address>), Failure> 
         Err(FindError::Dial(error @ DialError::BadUrl { .. })) => Err(Failure::usage(error)),
         Err(error) => {
             let place = args.relay.as_ref().unwrap_or(place);
-            Err(Failure::new(format_args!("no agent at {place}: {error}")))
+            Err(Failure::refused(format_args!(
+                "no agent at {place}: {error}"
+            )))
         }
     }
 }

@@ -19,9 +19,9 @@ use futures_util::future::BoxFuture;
 use rpc_core::net::entropy;
 
 use super::line::{HELP, Line};
-use crate::connection::{Connection, Wishes};
-use crate::show::{Piece, Show, words};
-use crate::status;
+use crate::daemon::connection::{Connection, Wishes};
+use crate::daemon::show::{Piece, Show, words};
+use crate::daemon::status;
 
 /// Most of what was said that goes along.
 const SAID: usize = 100;

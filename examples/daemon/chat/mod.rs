@@ -1,4 +1,4 @@
-//! `daemon chat`: talks to an agent, line by line.
+//! `switchboard daemon chat`: talks to an agent, line by line.
 
 mod chat_loop;
 mod line;
@@ -10,8 +10,8 @@ use examples::cli::{self, Failure};
 use examples::terminal;
 
 use self::chat_loop::ChatLoop;
-use crate::connection::{Server, Wishes};
-use crate::show::{Show, Style};
+use crate::daemon::connection::{Server, Wishes};
+use crate::daemon::show::{Show, Style};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -25,13 +25,9 @@ pub(crate) struct Args {
     /// A file that keeps the lines that were written in the terminal.
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// Log more; twice for even more. RUST_LOG overrides it.
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    verbose: u8,
 }
 
 pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
-    cli::log(args.verbose);
     let style = match args.json {
         true => Style::Json,
         false => Style::People {

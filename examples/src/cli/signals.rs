@@ -52,7 +52,7 @@ impl Signals {
     /// # Cancel safety
     /// Dropping the future drops `work`.
     pub async fn finish<R>(self, work: impl Future<Output = R>) -> Result<R, Failure> {
-        let cut = || Failure::new("ended before everything was finished");
+        let cut = || Failure::aborted_with("ended before everything was finished");
         // Only now: it would have heard the first signal too.
         let mut second = pin!(end_signal());
         if second.as_mut().now_or_never().is_some() {

@@ -13,6 +13,7 @@ use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_co
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
 use rpc_core::net::server::{DrainReport, Guards, HttpConfig, ServerLimits};
+use rpc_core::net::tls::TlsAcceptor;
 
 use super::backend::GatewayBackend;
 use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
@@ -23,6 +24,7 @@ use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
 use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
+use crate::metrics;
 use crate::model::http::{HttpClient, RequestPolicy};
 use crate::model::provider::{self, Provider, ProviderConfig};
 use crate::model::{ChatModel, ModelError};
@@ -50,6 +52,8 @@ pub struct Overrides {
     pub webhook_secret: Option<Secret>,
     /// The folder of the configuration, which may hold `credentials/<provider>.key`.
     pub folder: Option<PathBuf>,
+    /// The certificate and its key; without it, connections are not encrypted.
+    pub tls: Option<TlsAcceptor>,
 }
 
 /// The reason why a gateway cannot start.
@@ -111,6 +115,9 @@ impl Gateway {
         let port = overrides.port.unwrap_or(config.gateway.port);
         let (host, auth) = access(&config, &overrides)?;
         let mut http = http(&config.gateway, !auth.is_open())?;
+        if let Some(tls) = overrides.tls.clone() {
+            http = http.with_tls(tls);
+        }
         let guards = http.guards.clone();
         let Prepared {
             model,
@@ -167,9 +174,14 @@ impl Gateway {
         let cut = backend.cut();
         let site = Site::new(Arc::clone(&engine), auth.clone()).with_webhooks(adapters, secret);
         let site = Arc::new(site);
-        let http = http.with_http(move |request, _| {
+        let http = http.with_http(move |request, peer| {
             let site = Arc::clone(&site);
-            async move { site.respond(request).await }
+            async move {
+                match metrics::respond(&request, peer) {
+                    Some(metrics) => metrics,
+                    None => site.respond(request).await,
+                }
+            }
         });
         let options = ServerOptions::default()
             .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))

@@ -94,7 +94,7 @@ pub fn model(
     // The option stands for the variable that holds another address.
     let env = |name: &str| match &args.model_url {
         Some(url) if provider.endpoint_variable() == Some(name) => Some(url.clone()),
-        _ => std::env::var(name).ok(),
+        _ => cli::variable(name),
     };
     let model = build(&config, &env, &HttpClient::default()).map_err(Failure::usage)?;
     Ok((model, name.to_owned()))

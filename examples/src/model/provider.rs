@@ -128,7 +128,7 @@ rpc_core::config! {
 }
 
 impl ProviderConfig {
-    /// Returns the key: the configured one, otherwise that of the environment, otherwise that of
+    /// Returns the key: that of the environment, otherwise the configured one, otherwise that of
     /// the file. An empty one counts as none. `None` for a provider that requires none. Reads a
     /// small file.
     ///
@@ -143,9 +143,9 @@ impl ProviderConfig {
         };
         let given = self.key.as_ref().map(|key| key.expose().to_owned());
         let filled = |key: &String| !key.trim().is_empty();
-        let key = given
+        let key = env(variable)
             .filter(filled)
-            .or_else(|| env(variable).filter(filled));
+            .or_else(|| given.filter(filled));
         let key = match (key, &self.folder) {
             (Some(key), _) => Some(key),
             (None, Some(folder)) => from_file(self.provider, folder)?.filter(filled),

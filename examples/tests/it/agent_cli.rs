@@ -11,7 +11,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::programs::{Running, answer_as_a_model, outcome, program};
+use crate::programs::{Running, answer_as_a_model, outcome, switchboard};
 
 /// A home for keys, lists and files, which is removed with the value.
 pub(crate) struct Home(pub(crate) PathBuf);
@@ -27,7 +27,7 @@ impl Home {
     }
 
     pub(crate) fn agent(&self, args: &[&str]) -> Command {
-        let mut command = program(env!("CARGO_BIN_EXE_agent"));
+        let mut command = switchboard("agent");
         command.args(args).env("AGENT_HOME", &self.0);
         command
     }
@@ -126,7 +126,12 @@ fn help_shows_examples_and_exit_codes() {
     for (args, expected) in [
         (
             &["--help"][..],
-            &["Examples (", "agent host", "agent chat", "Exit codes"][..],
+            &[
+                "Examples (",
+                "switchboard agent host",
+                "switchboard agent chat",
+                "Exit codes",
+            ][..],
         ),
         (
             &["host", "--help"],
@@ -187,7 +192,7 @@ fn every_mistake_says_what_to_do() {
         assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
         assert!(err.contains(expected), "{args:?}: {err}");
     }
-    let mut homeless = program(env!("CARGO_BIN_EXE_agent"));
+    let mut homeless = switchboard("agent");
     homeless.args(["host"]).env_remove("HOME");
     let (code, _, err) = outcome(homeless);
     assert_eq!(code, Some(2));
@@ -199,7 +204,7 @@ fn an_agent_that_is_not_there_is_told_at_once() {
     let home = Home::new();
     for url in ["http://127.0.0.1:1", "ws://127.0.0.1:1/own"] {
         let (code, out, err) = outcome(home.agent(&["chat", url, "hello"]));
-        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+        assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
         assert_holds(&err, &["error: no ", "127.0.0.1:1"]);
     }
 }
@@ -445,7 +450,7 @@ fn an_agent_is_known_by_its_address() {
         "{err}"
     );
     let (code, _, err) = chat(&("0x".to_owned() + &"ab".repeat(32)));
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(3));
     assert_holds(&err, &["there is another agent", &host.address]);
 }
 
@@ -486,14 +491,14 @@ fn json_has_an_event_for_whatever_ends_it() {
     let host = home.host(&["--trust", "strict"]);
     let open = home.host(&[]);
     let nobody = "http://127.0.0.1:1".to_owned();
-    for (url, words) in [
-        (&open.url, "it hurts"),
-        (&host.url, "forbidden: Denied by fast rules"),
-        (&nobody, "no agent at http://127.0.0.1:1"),
+    for (url, words, expected) in [
+        (&open.url, "it hurts", 1),
+        (&host.url, "forbidden: Denied by fast rules", 3),
+        (&nobody, "no agent at http://127.0.0.1:1", 3),
     ] {
         let command = guest.agent(&["chat", url, "--json", "!fail it hurts"]);
         let (code, out, err) = outcome(command);
-        assert_eq!(code, Some(1), "{err}");
+        assert_eq!(code, Some(expected), "{err}");
         let last = out.lines().last().unwrap_or_default();
         let event: Value = serde_json::from_str(last).unwrap();
         assert_eq!(event["event"], "error", "{out}");
@@ -553,4 +558,17 @@ fn an_answer_that_is_cut_is_not_taken_for_a_whole_one() {
     let requests = provider.join().unwrap();
     // The model sees what it has said.
     assert_holds(&requests[1], &["hello", "as far as it", "and now?"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_aborts_a_question_and_the_agent_goes_on() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let args = ["chat", &host.url, "!slow 1000 50", "--frames"];
+    let chat = Running::start(home.agent(&args));
+    chat.line_with("llm_call");
+    chat.interrupt();
+    chat.line_with("come back to it with --resume");
+    assert_eq!(chat.end(), Some(130));
 }

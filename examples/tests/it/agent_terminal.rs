@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::programs::{Running, program};
+use crate::programs::{Running, switchboard};
 use crate::pty::Screen;
 
 /// A host, and a home for it and for who talks to it.
@@ -22,7 +22,7 @@ impl Place {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("agent-terminal-{}-{number}", std::process::id());
         let home = std::env::temp_dir().join(name);
-        let mut command = program(env!("CARGO_BIN_EXE_agent"));
+        let mut command = switchboard("agent");
         command
             .args(["host", "--listen", "127.0.0.1:0"])
             .env("AGENT_HOME", &home);
@@ -38,7 +38,7 @@ impl Place {
     }
 
     pub(crate) fn client(&self, args: &[&str]) -> Command {
-        let mut command = program(env!("CARGO_BIN_EXE_agent"));
+        let mut command = switchboard("agent");
         command
             .args(["chat", &self.url])
             .args(args)

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use crate::programs::{Running, answer_as_a_model, outcome, program};
+use crate::programs::{Running, answer_as_a_model, outcome, switchboard};
 
 fn bot(args: &[&str]) -> Command {
-    let mut command = program(env!("CARGO_BIN_EXE_bot"));
+    let mut command = switchboard("bot");
     command.args(args);
     command
 }
@@ -35,7 +35,7 @@ fn help_shows_examples_and_exit_codes() {
         &out,
         &[
             "Examples (",
-            "bot serve --open",
+            "switchboard bot serve --open",
             "Exit codes",
             "--password-env",
             "--model <MODEL>",
@@ -176,7 +176,7 @@ fn a_refused_login_fails_at_once_and_says_where_to_look() {
     let mut wrong = bot(&["--url", &url, "--username", "b", "--password-env", "PW"]);
     wrong.env("PW", "hunter2");
     let (code, _, err) = outcome(wrong);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(3));
     assert_holds(&err, &["refused the login", "password in PW"]);
     assert!(!err.contains("hunter2"), "{err}");
 }
@@ -249,4 +249,83 @@ fn talk(url: &str, text: &str) {
         client.close();
         connection.await.unwrap();
     });
+}
+
+#[test]
+fn json_is_one_object_for_each_event() {
+    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
+    let line = server.line_with("listening on");
+    let url = line.trim_start_matches("listening on ").to_owned();
+    let mut command = bot(&["--url", &url, "--username", "b", "--json", "--once"]);
+    command
+        .args(["--within", "100ms"])
+        .env("SNEK_PASSWORD", "p");
+    let (code, out, _) = outcome(command);
+    assert_eq!(code, Some(1));
+    let events = out.lines().map(|line| serde_json::from_str(line).unwrap());
+    let events: Vec<serde_json::Value> = events.collect();
+    let names: Vec<_> = events
+        .iter()
+        .filter_map(|event| event["event"].as_str())
+        .collect();
+    assert_eq!(names, ["connected", "ending", "error"], "{out}");
+    let mut nowhere = bot(&["--url", "ws://127.0.0.1:1", "--username", "b", "--json"]);
+    nowhere.env("SNEK_PASSWORD", "p");
+    let running = Running::start(nowhere);
+    running.line_with("\"event\":\"lost\"");
+}
+
+#[test]
+fn a_password_in_the_environment_goes_before_the_file() {
+    let file = std::env::temp_dir().join(format!("bot-cli-{}", std::process::id()));
+    std::fs::write(&file, "b:of-the-file\nc:of-the-file\n").unwrap();
+    let mut server = bot(&[
+        "serve",
+        "--user",
+        "b",
+        "--user",
+        "c",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    server.arg("--passwords").arg(&file);
+    server.env("SNEK_PASSWORD_B", "of-the-variable");
+    let server = Running::start(server);
+    let line = server.line_with("listening on");
+    let url = line.trim_start_matches("listening on ").to_owned();
+    for (name, password, expected) in [
+        ("b", "of-the-variable", 1),
+        ("b", "of-the-file", 3),
+        ("c", "of-the-file", 1),
+    ] {
+        let mut command = bot(&[
+            "--url",
+            &url,
+            "--username",
+            name,
+            "--once",
+            "--within",
+            "100ms",
+        ]);
+        command.env("SNEK_PASSWORD", password);
+        let (code, _, err) = outcome(command);
+        assert_eq!(code, Some(expected), "{name} {password}: {err}");
+    }
+    std::fs::remove_file(file).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_aborts_a_bot_that_has_to_answer_once() {
+    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
+    let line = server.line_with("listening on");
+    let url = line.trim_start_matches("listening on ").to_owned();
+    for (once, expected) in [(&["--once"][..], 130), (&[], 0)] {
+        let mut command = bot(&["--url", &url, "--username", "b"]);
+        command.args(once).env("SNEK_PASSWORD", "p");
+        let running = Running::start(command);
+        running.line_with("logged in");
+        running.interrupt();
+        assert_eq!(running.end(), Some(expected), "{once:?}");
+    }
 }

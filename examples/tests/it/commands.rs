@@ -10,7 +10,7 @@ use examples::daemon::{Code, Workspace};
 #[cfg(target_os = "linux")]
 use tokio::io::AsyncReadExt as _;
 
-use crate::programs::PATIENCE;
+use crate::programs::{PATIENCE, SWITCHBOARD};
 
 /// A folder that is removed with the value, and a workspace in it.
 pub(crate) struct Place(pub(crate) PathBuf, pub(crate) Workspace);
@@ -34,7 +34,7 @@ impl Drop for Place {
 
 /// Commands that the daemon's own program supervises.
 pub(crate) fn commands(config: CommandConfig) -> Commands {
-    Commands::new(config.with_supervisor(env!("CARGO_BIN_EXE_daemon").into()))
+    Commands::new(config.with_supervisor(SWITCHBOARD.into()))
 }
 
 fn open() -> Commands {

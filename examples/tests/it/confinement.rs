@@ -16,10 +16,8 @@ use examples::daemon::{Code, Problem};
 use rustix::fs::{Mode, Timestamps, XattrFlags};
 
 use crate::commands::{Place, commands};
-use crate::programs::{Running, outcome, program};
+use crate::programs::{Running, SWITCHBOARD, outcome, program, switchboard};
 use crate::pty::Screen;
-
-const DAEMON: &str = env!("CARGO_BIN_EXE_daemon");
 
 /// A folder with a workspace, and what is outside of it.
 struct Room {
@@ -48,7 +46,7 @@ impl Room {
         let itself = std::env::current_exe().unwrap();
         let config = CommandConfig::default()
             .with_confinement(confinement)
-            .with_readable(vec![itself, DAEMON.into(), self.outside.clone()]);
+            .with_readable(vec![itself, SWITCHBOARD.into(), self.outside.clone()]);
         let run = commands(config).run(&self.place.1, line, None).await;
         match run {
             Ok(output) => Tried::Code(output.code.unwrap_or(-1)),
@@ -346,9 +344,9 @@ async fn a_command_has_no_terminal_and_a_session_of_its_own() {
 impl Room {
     /// What starts a server on this workspace.
     fn serve(&self, start: &[&str], options: &[&str]) -> Command {
-        let mut command = program(start.first().unwrap_or(&DAEMON));
-        command.args(start.iter().skip(1).chain([&DAEMON]));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--workspace"]);
+        let mut command = program(start.first().unwrap_or(&SWITCHBOARD));
+        command.args(start.iter().skip(1).chain([&SWITCHBOARD]));
+        command.args(["daemon", "serve", "--listen", "127.0.0.1:0", "--workspace"]);
         command.arg(self.place.1.path()).args(options);
         command
     }
@@ -356,7 +354,7 @@ impl Room {
 
 /// Lets the agent at this address do something, and returns what it says of that.
 fn does(url: &str, prompt: &str) -> String {
-    let mut command = program(DAEMON);
+    let mut command = switchboard("daemon");
     command.args(["run", "--url", url, prompt]);
     let (code, out, err) = outcome(command);
     assert_eq!(code, Some(0), "{err}");
@@ -401,10 +399,10 @@ async fn a_system_that_cannot_confine_says_so_at_the_start_and_runs_nothing() {
     let room = Room::new("cannot");
     // That is how a confined daemon finds its system.
     let line = format!(
-        "{DAEMON} serve --listen 127.0.0.1:0 > log 2>&1 &
+        "{SWITCHBOARD} daemon serve --listen 127.0.0.1:0 > log 2>&1 &
         while ! grep -q listening log; do sleep 0.05; done
         url=$(sed -n 's/.*listening on \\([^ ]*\\) .*/\\1/p' log)
-        {DAEMON} run --url $url 'run touch made' > said; cat log said
+        {SWITCHBOARD} daemon run --url $url 'run touch made' > said; cat log said
         grep 'warning: commands are not run.*--unconfined' log && grep 'not run' said && ! test -e made"
     );
     let tried = room.tries(Confinement::Workspace, &line).await;

@@ -5,16 +5,16 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::programs::{Running, program};
+use crate::programs::{Running, SWITCHBOARD, program};
 
 /// More than the files that a server may open.
 const CROWD: usize = 300;
 
 /// A server that may open 128 files. It cannot have them all for connections.
-fn serve(binary: &str, args: &[&str], home: &std::path::Path) -> Command {
+fn serve(args: &[&str], home: &std::path::Path) -> Command {
     let mut command = program("/bin/sh");
     command
-        .args(["-c", "ulimit -n 128 && exec \"$0\" \"$@\"", binary])
+        .args(["-c", "ulimit -n 128 && exec \"$0\" \"$@\"", SWITCHBOARD])
         .args(args)
         .current_dir(home)
         .env("HOME", home);
@@ -32,27 +32,22 @@ fn address(line: &str) -> String {
 fn a_crowd_that_says_nothing_keeps_nobody_out_of_any_program() {
     let home = std::env::temp_dir().join(format!("crowd-cli-{}", std::process::id()));
     std::fs::create_dir_all(&home).unwrap();
-    let programs: [(&str, &[&str]); 5] = [
-        (
-            env!("CARGO_BIN_EXE_bot"),
-            &["serve", "--open", "--listen", "127.0.0.1:0"],
-        ),
-        (
-            env!("CARGO_BIN_EXE_daemon"),
-            &["serve", "--commands", "open", "--listen", "127.0.0.1:0"],
-        ),
-        (env!("CARGO_BIN_EXE_gateway"), &["serve", "--port", "0"]),
-        (
-            env!("CARGO_BIN_EXE_agent"),
-            &["host", "--listen", "127.0.0.1:0"],
-        ),
-        (
-            env!("CARGO_BIN_EXE_router"),
-            &["serve", "--listen", "127.0.0.1:0"],
-        ),
+    let programs: [&[&str]; 5] = [
+        &["bot", "serve", "--open", "--listen", "127.0.0.1:0"],
+        &[
+            "daemon",
+            "serve",
+            "--commands",
+            "open",
+            "--listen",
+            "127.0.0.1:0",
+        ],
+        &["gateway", "serve", "--port", "0"],
+        &["agent", "host", "--listen", "127.0.0.1:0"],
+        &["router", "serve", "--listen", "127.0.0.1:0"],
     ];
-    for (binary, args) in programs {
-        let running = Running::start(serve(binary, args, &home));
+    for args in programs {
+        let running = Running::start(serve(args, &home));
         let address = address(&running.line_with("listening on "));
         let crowd: Vec<_> = (0..CROWD)
             .map(|_| TcpStream::connect(&address).unwrap())
@@ -65,7 +60,7 @@ fn a_crowd_that_says_nothing_keeps_nobody_out_of_any_program() {
             honest.read_to_string(&mut answer).unwrap();
             assert!(
                 answer.starts_with("HTTP/1.1 ") && !answer.contains(" 503 "),
-                "{binary}: {answer:?}"
+                "{args:?}: {answer:?}"
             );
         }
         drop(crowd);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-use crate::programs::{Running, outcome, program};
+use crate::programs::{Running, outcome, switchboard};
 
 /// A folder that is removed with the value, with a secret beside it.
 pub(crate) struct Place(PathBuf);
@@ -56,7 +56,7 @@ impl Drop for Place {
 }
 
 pub(crate) fn daemon(args: &[&str]) -> Command {
-    let mut command = program(env!("CARGO_BIN_EXE_daemon"));
+    let mut command = switchboard("daemon");
     command.args(args);
     command
 }
@@ -128,7 +128,12 @@ fn help_shows_examples_and_exit_codes() {
     for (args, expected) in [
         (
             &["--help"][..],
-            &["Examples (", "daemon serve", "Exit codes", "130 aborted"][..],
+            &[
+                "Examples (",
+                "switchboard daemon serve",
+                "Exit codes",
+                "130 aborted",
+            ][..],
         ),
         (
             &["serve", "--help"],
@@ -173,7 +178,7 @@ fn every_mistake_says_what_to_do() {
         (&["serve", "--model", "anthropic"], "--model-name"),
         (&["run"], "<PROMPT>"),
         (&["run", "x", "--url", "ftp://h"], "ws, wss, http and https"),
-        (&["run", "x", "--quiet", "--json"], "--json"),
+        (&["run", "x", "--quiet", "--verbose"], "--verbose"),
         (&["run", "x", "--resource", "me"], "--resource"),
         (&["run", "x", "--session", "proj_a"], "--session"),
         (&["run", "x", "--skill", "name"], "NAME=@FILE"),
@@ -397,7 +402,10 @@ fn exit_codes_tell_scripts_what_happened() {
     let nobody = ["run", "x", "--url", "http://127.0.0.1:1"];
     let (code, _, err) = outcome(daemon(&nobody));
     assert_eq!(code, Some(3));
-    assert!(err.contains("'daemon serve' starts one"), "{err}");
+    assert!(
+        err.contains("'switchboard daemon serve' starts one"),
+        "{err}"
+    );
     let updates = server.updates("!break", &[]);
     assert_eq!(updates.last().unwrap()["outcome"], "failed");
 }

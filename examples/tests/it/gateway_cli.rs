@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use examples::gateway::config::{Config, DataDir, Origin};
 
-use crate::programs::{PATIENCE, Running, outcome, program};
+use crate::programs::{PATIENCE, Running, outcome, switchboard};
 use crate::tree::{read, root};
 
 /// A folder that is removed with the value.
@@ -29,7 +29,7 @@ impl Folder {
 
     /// The gateway's program, at home in this folder.
     fn gateway(&self, args: &[&str]) -> Command {
-        let mut command = program(env!("CARGO_BIN_EXE_gateway"));
+        let mut command = switchboard("gateway");
         command.args(args).env("HOME", &self.0);
         command
     }
@@ -123,8 +123,8 @@ fn help_shows_examples_and_exit_codes() {
         &out,
         &[
             "Examples (",
-            "gateway chat 'hello there'",
-            "gateway check --config",
+            "switchboard gateway chat 'hello there'",
+            "switchboard gateway check --config",
             "gateway.toml",
             "--features llm",
             "--features wasm",
@@ -193,7 +193,7 @@ fn a_token_is_asked_for_and_never_repeated() {
     let mut wrong = folder.gateway(&["chat", "--url", &url, "count to 1"]);
     wrong.env("EXOCLAW_TOKEN", "hunter3");
     let (code, out, err) = outcome(wrong);
-    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_eq!((code, out.as_str()), (Some(3), ""));
     assert_holds(&err, &["authentication failed", "EXOCLAW_TOKEN"]);
     assert!(!err.contains("hunter"), "{err}");
     let mut elsewhere = folder.gateway(&["chat", "--url", "ws://192.0.2.1", "hi"]);
@@ -215,43 +215,40 @@ fn a_wrong_call_or_file_is_refused_with_the_reason() {
     let provider = folder.file("provider.toml", "[agent]\n  provider = \"abacus\"\n");
     let missing = folder.0.join("missing.toml");
     let missing = missing.to_str().unwrap();
-    for (args, token, code, expected) in [
+    for (args, token, expected) in [
         (
             &["--bind", "0.0.0.0", "--port", "0"][..],
             None,
-            1,
             &["token required", "Set --token or EXOCLAW_TOKEN env var."][..],
         ),
-        (&["--port", "0"], Some(""), 1, &["token is empty"]),
+        (&["--port", "0"], Some(""), &["token is empty"]),
         (
             &["--bind", "0.0.0.0", "--port", "0"],
             Some(""),
-            1,
             &["token is empty"],
         ),
-        (&["check", "--config", &toml], None, 1, &["bad.toml:3:9: "]),
-        (&["--config", &toml], None, 1, &["bad.toml:3:9: "]),
+        (&["check", "--config", &toml], None, &["bad.toml:3:9: "]),
+        (&["--config", &toml], None, &["bad.toml:3:9: "]),
         (
             &["--config", &provider, "--port", "0"],
             None,
-            1,
             &[
                 "provider.toml:2:14: ",
                 "`abacus`",
                 "scripted, anthropic, openai",
             ],
         ),
-        (&["--config", missing], None, 1, &["missing.toml"]),
-        (&["--port", "70000"], None, 2, &["--port"]),
-        (&["--fast"], None, 2, &["--fast"]),
-        (&["chat"], None, 2, &["<TEXT|--history"]),
+        (&["--config", missing], None, &["missing.toml"]),
+        (&["--port", "70000"], None, &["--port"]),
+        (&["--fast"], None, &["--fast"]),
+        (&["chat"], None, &["<TEXT|--history"]),
     ] {
         let mut command = folder.gateway(args);
         if let Some(token) = token {
             command.env("EXOCLAW_TOKEN", token);
         }
-        let (found, out, err) = outcome(command);
-        assert_eq!((found, out.as_str()), (Some(code), ""), "{args:?}: {err}");
+        let (code, out, err) = outcome(command);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
         assert_holds(&err, expected);
     }
 }
@@ -277,7 +274,7 @@ fn all_mistakes_of_a_file_are_told_each_on_its_line() {
     let folder = Folder::new();
     let file = folder.file("two.toml", "[agent]\nmax_tokens = 0\nmodel = 1\n");
     let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     let lines: Vec<_> = err.lines().collect();
     assert_eq!(lines.len(), 2, "{err}");
     assert_holds(lines[0], &["error: ", "two.toml:2:14: "]);
@@ -469,7 +466,7 @@ fn the_end_lets_a_reply_finish_and_what_was_said_is_there_after_it() {
     let known = folder.hears(&url, &["What do you know of me?"]);
     assert_eq!(known, "I know: the user's name is Ann\n");
     let (code, _, err) = folder.chat(&url, &["--peer", "long", &long]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(3));
     assert_holds(&err, &["token budget exceeded (session: ", "/300)"]);
     // Another account is another user.
     let known = folder.hears(&url, &["--account", "eve", "What do you know of me?"]);
@@ -532,7 +529,7 @@ fn a_second_signal_ends_at_once() {
         gateway.interrupt();
     });
     assert_eq!(rest, None);
-    assert_eq!(gateway.end(), Some(1));
+    assert_eq!(gateway.end(), Some(130));
 }
 
 #[test]
@@ -579,7 +576,7 @@ fn the_sample_configuration_is_read_without_a_warning() {
 #[test]
 fn the_configuration_in_the_readme_is_read_without_a_warning() {
     let readme = read(&root().join("examples/README.md"));
-    let (_, rest) = readme.split_once("config.toml <<'END'\n").unwrap();
+    let (_, rest) = readme.split_once("gateway.toml\" <<'END'\n").unwrap();
     let (text, _) = rest.split_once("\nEND\n").unwrap();
     let loaded = Config::parse(text, &Origin::new("/etc/gate/config.toml")).unwrap();
     assert_eq!(loaded.warnings, []);

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Nothing here takes that long, unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program of this package, without what the environment may hold for it.
+/// A program, without what the environment may hold for it.
 pub(crate) fn program(path: &str) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
@@ -18,9 +18,12 @@ pub(crate) fn program(path: &str) -> Command {
         let known = [
             "ACOLYTE_",
             "AGENT_",
+            "SMARTHOLE_",
             "SNEK_",
             "EXOCLAW_",
             "OPENAI_",
+            "OTEL_",
+            "METRICS_",
             "ANTHROPIC_",
         ];
         if known.iter().any(|start| lossy.starts_with(start)) {
@@ -33,6 +36,16 @@ pub(crate) fn program(path: &str) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
+}
+
+/// The path of the program of this package.
+pub(crate) const SWITCHBOARD: &str = env!("CARGO_BIN_EXE_switchboard");
+
+/// One of its commands.
+pub(crate) fn switchboard(command: &str) -> Command {
+    let mut program = program(SWITCHBOARD);
+    program.arg(command);
+    program
 }
 
 /// A program that runs, and is killed with the value.

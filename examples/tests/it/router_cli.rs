@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::programs::{PATIENCE, Running, outcome, program};
+use crate::programs::{PATIENCE, Running, outcome, switchboard};
 
 /// A folder that is removed with the value; clients keep their notes in it.
 struct Folder(PathBuf);
@@ -25,7 +25,7 @@ impl Folder {
     }
 
     fn router(&self, args: &[&str]) -> Command {
-        let mut command = program(env!("CARGO_BIN_EXE_router"));
+        let mut command = switchboard("router");
         command.args(args).current_dir(&self.0);
         command
     }
@@ -131,7 +131,7 @@ fn help_shows_examples_and_exit_codes() {
         &out,
         &[
             "Examples (",
-            "router client --name notes",
+            "switchboard router client --name notes",
             "/input?wait=1",
             "--once",
             "--json",
@@ -429,7 +429,7 @@ fn a_name_that_is_taken_is_refused_at_once() {
     let router = folder.start(&[]);
     let _first = folder.client(&router, "notes", &[]);
     let (code, _, err) = outcome(folder.router(&["client", "--url", &router.url]));
-    assert_eq!(code, Some(1), "{err}");
+    assert_eq!(code, Some(3), "{err}");
     assert_holds(&err, &["DUPLICATE_NAME", "choose another one with --name"]);
 }
 
@@ -454,7 +454,7 @@ fn a_client_without_a_router_gives_up() {
             attempts,
         ];
         let (code, _, err) = outcome(folder.router(&args));
-        assert_eq!(code, Some(1), "{err}");
+        assert_eq!(code, Some(3), "{err}");
         assert_holds(&err, told);
     }
 }

@@ -4,11 +4,11 @@
 
 use std::process::Command;
 
-use crate::programs::{Running, program};
+use crate::programs::{Running, switchboard};
 use crate::pty::Screen;
 
 fn router(args: &[&str]) -> Command {
-    let mut command = program(env!("CARGO_BIN_EXE_router"));
+    let mut command = switchboard("router");
     command.args(["--listen", "127.0.0.1:0"]).args(args);
     command.current_dir(std::env::temp_dir());
     command
@@ -20,7 +20,7 @@ fn started() -> (Screen, Running) {
     screen.shows("listening on ");
     let url = screen.shows(" (input: ");
     let url = url.trim_end_matches(" (input: ").to_owned();
-    let mut client = program(env!("CARGO_BIN_EXE_router"));
+    let mut client = switchboard("router");
     client.args(["client", "--url", &url, "--reject", "not today"]);
     let client = Running::start(client);
     screen.shows("is here");

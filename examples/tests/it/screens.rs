@@ -4,7 +4,7 @@
 
 use crate::agent_terminal;
 use crate::daemon_cli;
-use crate::programs::program;
+use crate::programs::switchboard;
 use crate::pty::{COLUMNS, Screen};
 
 const TYPED: &str = "> half a li";
@@ -69,7 +69,7 @@ fn the_daemons_lines_stand_above_what_is_typed() {
 #[test]
 fn the_routers_lines_stand_above_what_is_typed() {
     for rows in SIZES {
-        let mut command = program(env!("CARGO_BIN_EXE_router"));
+        let mut command = switchboard("router");
         command.args(["--listen", "127.0.0.1:0"]);
         let mut screen = Screen::with_rows(command, rows);
         screen.shows("write what you want done");

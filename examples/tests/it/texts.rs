@@ -4,10 +4,11 @@ use crate::tree::{read, root};
 use crate::uniform::{assert_none, crates, promises, tests_near};
 
 /// In this order, in every protocol crate's README, which is its crate documentation.
-const README: [&str; 5] = [
+const README: [&str; 6] = [
     "Client",
     "Server",
     "Features",
+    "TypeScript",
     "Where to look",
     "Where to change what",
 ];
@@ -32,10 +33,11 @@ fn links(text: &str) -> Vec<(&str, &str)> {
 }
 
 /// Texts that are read as files and not as documentation.
-const TEXTS: [&str; 6] = [
+const TEXTS: [&str; 7] = [
     "README.md",
     "examples/README.md",
     "examples/bench/README.md",
+    "examples/install/README.md",
     "fuzz/README.md",
     ".github/CONTRIBUTING.md",
     ".github/SECURITY.md",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::programs::{outcome, program};
+use crate::programs::{outcome, switchboard};
 use crate::tree::{read, root};
 
 /// The lines of the story.
@@ -17,7 +17,7 @@ const LINES: [&str; 6] = [
 
 /// What the tour prints. It has to end well, with nothing to complain of.
 fn tour(arguments: &[&str]) -> String {
-    let mut tour = program(env!("CARGO_BIN_EXE_tour"));
+    let mut tour = switchboard("tour");
     tour.args(arguments);
     let (code, out, err) = outcome(tour);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
@@ -371,7 +371,7 @@ fn the_tour_shows_no_secret_and_no_colours_in_a_pipe() {
 #[cfg(unix)]
 #[test]
 fn a_tour_that_does_not_go_as_it_should_says_why_and_ends_with_1() {
-    let mut tour = program(env!("CARGO_BIN_EXE_tour"));
+    let mut tour = switchboard("tour");
     // No folder can be made there.
     tour.env("TMPDIR", "/dev/null");
     let (code, out, err) = outcome(tour);
@@ -382,13 +382,13 @@ fn a_tour_that_does_not_go_as_it_should_says_why_and_ends_with_1() {
 
 #[test]
 fn the_tour_explains_itself_and_refuses_what_it_does_not_know() {
-    let mut help = program(env!("CARGO_BIN_EXE_tour"));
+    let mut help = switchboard("tour");
     help.arg("--help");
     let (code, out, _) = outcome(help);
     assert_eq!(code, Some(0));
-    assert!(out.contains("Examples:"), "{out}");
+    assert!(out.contains("Examples ("), "{out}");
     for wrong in [&["--fast"][..], &["chapters", "morse"]] {
-        let mut tour = program(env!("CARGO_BIN_EXE_tour"));
+        let mut tour = switchboard("tour");
         tour.args(wrong);
         assert_eq!(outcome(tour).0, Some(2), "{wrong:?}");
     }

@@ -193,6 +193,8 @@ fn published_crates_inherit_what_the_workspace_sets() {
             "rust-version",
             "license",
             "authors",
+            "repository",
+            "homepage",
             "categories",
             "exclude",
         ] {

@@ -28,8 +28,8 @@ use tokio::task::JoinHandle;
 use super::cable::Cable;
 use super::hop::Hop;
 use super::script::Script;
-use crate::patience::in_time;
-use crate::temp_dir::TempDir;
+use crate::tour::patience::in_time;
+use crate::tour::temp_dir::TempDir;
 
 /// How long until a lost line is dialled again: nobody would wait for the usual second here.
 const BACK: Duration = Duration::from_millis(20);

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::hop::Hop;
-use crate::patience::in_time;
+use crate::tour::patience::in_time;
 
 const BOT: &str = "herald";
 

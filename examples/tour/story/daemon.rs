@@ -18,8 +18,8 @@ use tokio::task::JoinHandle;
 
 use super::hop::Hop;
 use super::script::Script;
-use crate::patience::in_time;
-use crate::temp_dir::TempDir;
+use crate::tour::patience::in_time;
+use crate::tour::temp_dir::TempDir;
 
 /// What clients have to show.
 const KEY: &str = "0pen-sesam1";

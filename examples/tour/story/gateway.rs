@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 use super::channel::News;
 use super::hop::Hop;
 use super::script::Script;
-use crate::patience::in_time;
+use crate::tour::patience::in_time;
 
 /// What clients have to show.
 const TOKEN: &str = "open barley";

@@ -7,7 +7,7 @@ use examples::screen::{Colour, Describe, Screen};
 use rpc_core::net::{Direction, Frame, Observer};
 use tokio::sync::watch;
 
-use crate::patience::{expect, in_time};
+use crate::tour::patience::{expect, in_time};
 
 /// The lines of one protocol.
 #[derive(Clone)]

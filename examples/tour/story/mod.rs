@@ -28,7 +28,7 @@ use rpc_core::net::Direction::{In, Out};
 use tokio::sync::Barrier;
 
 use self::hop::Hop;
-use crate::patience::{expect, in_time};
+use crate::tour::patience::{expect, in_time};
 
 /// The room for the names of the lines.
 pub(crate) const LONGEST_NAME: usize = "connectonion".len();

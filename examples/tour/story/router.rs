@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::agent::Remote;
 use super::hop::Hop;
-use crate::patience::{expect, in_time};
+use crate::tour::patience::{expect, in_time};
 
 /// A program that takes messages: passes them on to an agent, and shows the person what it answers.
 struct Assistant {

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use rpc_core::net::telemetry::OTHER;
 use rpc_core::net::{DrainReport, Link, LinkState};
 use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused, Str, json};
 use serde::Serialize;
@@ -15,8 +16,8 @@ use super::protocol::{CallValue, ClientProtocol};
 use crate::client::{ClientConfig, ClientConn};
 use crate::error::RpcError;
 use crate::frame::{
-    BudgetOf, BudgetStatus, Call, ChatHistory, ChatSend, Cleared, Fact, MemorySearch, Plugin,
-    PluginLoad, PluginUnload, Session, SessionRef, Status, Turn,
+    BudgetOf, BudgetStatus, Call, ChatHistory, ChatSend, Cleared, Fact, MemorySearch, Method,
+    Plugin, PluginLoad, PluginUnload, Session, SessionRef, Status, Turn,
 };
 
 /// The result of a request.
@@ -122,7 +123,8 @@ impl Client {
             let _ = sent.set(id);
             Ok(id)
         };
-        let stream = self.link.stream(start).await;
+        let name = Method::ChatSend.name();
+        let stream = self.link.stream_named(name, start).await;
         Chat::new(stream, id, self.config.limits.max_event_bytes)
     }
 
@@ -140,7 +142,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn ping(&self) -> Outcome<()> {
-        self.start(ClientConn::ping).await.map(drop)
+        self.start("ping", ClientConn::ping).await.map(drop)
     }
 
     /// Fetches version, plugins and sessions. Safe to repeat.
@@ -277,8 +279,9 @@ impl Client {
     /// # Cancel safety
     /// Dropping the future stops waiting; the call may have run.
     pub async fn call(&self, method: &str, params: &impl Serialize) -> Outcome<Json> {
+        let label = label(method);
         let (method, params) = (method.to_owned(), Json::of(params)?);
-        self.start(move |conn, now| conn.call(&method, &params, now))
+        self.start(label, move |conn, now| conn.call(&method, &params, now))
             .await
     }
 
@@ -296,8 +299,9 @@ impl Client {
         method: &str,
         params: &impl Serialize,
     ) -> Outcome<Json> {
+        let label = label(method);
         let (method, params) = (method.to_owned(), Json::of(params)?);
-        self.start(move |conn, now| {
+        self.start(label, move |conn, now| {
             let id = conn.call(&method, &params, now)?;
             conn.set_timeout(id, None, now);
             conn.set_total_timeout(id, timeout, now);
@@ -356,15 +360,19 @@ impl Client {
     }
 
     fn request(&self, call: Call) -> impl Future<Output = Outcome<Json>> + Send + use<'_> {
-        self.start(move |conn, now| conn.request(&call, now))
+        self.start(label(call.tag()), move |conn, now| conn.request(&call, now))
     }
 
     // Not an `async fn`: its future would carry the call along.
-    fn start<F>(&self, start: F) -> impl Future<Output = Outcome<Json>> + Send + use<'_, F>
+    fn start<F>(
+        &self,
+        method: &'static str,
+        start: F,
+    ) -> impl Future<Output = Outcome<Json>> + Send + use<'_, F>
     where
         F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
     {
-        let ended = self.link.call(start);
+        let ended = self.link.call_named(method, start);
         async {
             match ended.await? {
                 CallValue::Answer(answer) => Ok(answer),
@@ -373,6 +381,11 @@ impl Client {
             }
         }
     }
+}
+
+/// Returns a method's name for spans and metrics.
+fn label(method: &str) -> &'static str {
+    Method::parse(method).map_or(OTHER, Method::name)
 }
 
 /// Creates the error for an answer that does not fit the method.

@@ -35,6 +35,9 @@ pub use url::{ConnectError, connect, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
+/// The name of the protocol in spans and metrics.
+const SYSTEM: &str = "exoclaw";
+
 /// The receiver of a client's events: [`ClientEvent`]s and changes of the link's state, in order
 /// and bounded. Answers and chats go to their callers instead.
 pub type Events = rpc_core::net::Events<ClientEvent>;

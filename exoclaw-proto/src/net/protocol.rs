@@ -11,6 +11,7 @@ use crate::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent};
 use crate::codec::redact;
 use crate::error::RpcError;
 use crate::frame::StreamEvent;
+use crate::net::SYSTEM;
 
 /// The client's side: every connection has the same configuration.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ impl Protocol for ClientProtocol {
     type Remote = RpcError;
     type Item = StreamEvent;
     type Event = ClientEvent;
+
+    const SYSTEM: &'static str = SYSTEM;
 
     fn open(&mut self, now: Instant, entropy: u64) -> ClientConn {
         let open = if self.let_in {

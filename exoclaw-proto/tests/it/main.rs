@@ -15,6 +15,7 @@ mod harness;
 mod limits;
 mod losses;
 mod memory;
+mod mounted;
 mod net_client;
 mod serve;
 mod server;

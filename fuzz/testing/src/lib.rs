@@ -6,7 +6,8 @@
 //! - [`vectors`]: running test vectors from files;
 //! - [`play`]: machines that a test plays by hand;
 //! - [`json`]: comparing frames as JSON values;
-//! - [`examples`]: running the example programs of a crate.
+//! - [`examples`]: running the example programs of a crate;
+//! - [`mounted`]: servers that are mounted into axum.
 //!
 //! It needs `rpc_core` as its users see it. The core's unit tests cannot use it: there the core is
 //! another crate.
@@ -15,6 +16,7 @@ pub mod examples;
 pub mod faults;
 pub mod json;
 pub mod losses;
+pub mod mounted;
 pub mod play;
 pub mod sim;
 pub mod vectors;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 pub(crate) use io::Io;
 
 use super::observe::{Observer, Redact};
+use super::telemetry::{Line, Side};
 use super::transport::Transport;
 use crate::error::Disconnect;
 use crate::machine::Machine;
@@ -97,7 +98,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
     pub fn with_config(machine: M, transport: T, config: DriverConfig) -> Self {
-        let io = Io::new(transport, config, |text| Cow::Borrowed(text));
+        let io = Io::new(transport, config, |text| Cow::Borrowed(text), Line::none());
         Self { machine, io }
     }
 
@@ -105,6 +106,12 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     #[must_use]
     pub const fn with_redact(mut self, redact: Redact) -> Self {
         self.io.set_redact(redact);
+        self
+    }
+
+    /// Counts connection and bytes as those of this client.
+    pub(super) fn with_meter(mut self, system: &'static str) -> Self {
+        self.io.set_meter(Line::new(Side::Client, system));
         self
     }
 

@@ -46,20 +46,17 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     pub(crate) fn incoming(message: &'a Message, redact: Redact) -> Self {
-        let (kind, len, text) = match message {
-            Message::Text(text) => (FrameKind::Text, text.len(), Some(text.as_str())),
-            Message::Binary(bytes) => (FrameKind::Binary, bytes.len(), None),
-            Message::Ping(bytes) => (FrameKind::Ping, bytes.len(), None),
-            Message::Pong(bytes) => (FrameKind::Pong, bytes.len(), None),
-            Message::Close(frame) => {
-                let len = frame.as_ref().map_or(0, |frame| 2 + frame.reason.len());
-                (FrameKind::Close, len, None)
-            }
+        let (kind, text) = match message {
+            Message::Text(text) => (FrameKind::Text, Some(text.as_str())),
+            Message::Binary(_) => (FrameKind::Binary, None),
+            Message::Ping(_) => (FrameKind::Ping, None),
+            Message::Pong(_) => (FrameKind::Pong, None),
+            Message::Close(_) => (FrameKind::Close, None),
         };
         Self {
             direction: Direction::In,
             kind,
-            len,
+            len: message.len(),
             text,
             redact,
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 
+use super::telemetry::Queue;
 use crate::backlog::Backlog;
 
 /// What happens when a consumer does not take items as fast as they arrive.
@@ -80,6 +81,7 @@ struct State<T> {
     bytes: usize,
     unreported: u64,
     lost_ever: u64,
+    meter: Queue,
     ended: bool,
     abandoned: bool,
     consumer: Option<Waker>,
@@ -98,6 +100,7 @@ impl<T> State<T> {
             weight,
             counts,
         } = self.items.pop_front()?;
+        self.meter.taken(1);
         self.bytes -= weight;
         self.counted -= usize::from(counts);
         Some(item)
@@ -112,6 +115,7 @@ impl<T> State<T> {
         };
         self.bytes -= item.weight;
         self.counted -= 1;
+        self.meter.taken(1);
         self.lose(1);
         true
     }
@@ -119,6 +123,7 @@ impl<T> State<T> {
     fn lose(&mut self, items: u64) {
         self.unreported += items;
         self.lost_ever += items;
+        self.meter.lost(items);
     }
 }
 
@@ -167,7 +172,12 @@ pub struct Consumer<T> {
 /// assert_eq!(consumer.try_next(), Some(Queued::Item("second")));
 /// ```
 #[must_use]
-pub fn queue<T>(mut config: QueueConfig) -> (Producer<T>, Consumer<T>) {
+pub fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
+    metered(config, Queue::none())
+}
+
+/// Creates a queue that is counted.
+pub(super) fn metered<T>(mut config: QueueConfig, meter: Queue) -> (Producer<T>, Consumer<T>) {
     config.max_items = config.max_items.max(1);
     let state = State {
         items: Backlog::new(),
@@ -175,6 +185,7 @@ pub fn queue<T>(mut config: QueueConfig) -> (Producer<T>, Consumer<T>) {
         bytes: 0,
         unreported: 0,
         lost_ever: 0,
+        meter,
         ended: false,
         abandoned: false,
         consumer: None,
@@ -245,6 +256,7 @@ impl<T> Producer<T> {
         state.bytes += item.weight;
         state.counted += usize::from(item.counts);
         state.items.push_back(item);
+        state.meter.pushed();
         let consumer = state.consumer.take();
         drop(state);
         if let Some(consumer) = consumer {
@@ -354,6 +366,7 @@ impl<T> Drop for Consumer<T> {
         state.counted = 0;
         state.bytes = 0;
         let items = std::mem::take(&mut state.items);
+        state.meter.taken(items.len());
         let producer = state.producer.take();
         drop(state);
         drop(items);

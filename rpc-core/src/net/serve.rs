@@ -14,6 +14,7 @@ use tracing::Instrument;
 use super::driver::{DriverConfig, Io, clock};
 use super::queue::remember;
 use super::running::Running;
+use super::telemetry::{Line, Side, connection_span};
 use super::transport::Transport;
 use crate::error::{CloseReason, Disconnect};
 use crate::machine::Machine;
@@ -23,6 +24,9 @@ use crate::message::CloseFrame;
 pub trait ConnectionHandler: Send + Unpin + 'static {
     /// The machine of the connection.
     type Machine: Machine + Send + 'static;
+
+    /// The name of the protocol in [spans and metrics](crate::net::telemetry), such as `snek`.
+    const SYSTEM: &'static str;
 
     /// Handles an event. Work that waits goes into `tasks`, whose futures run on the connection's
     /// task and are dropped when the connection ends. Returns the reason if the event is the end.
@@ -225,14 +229,19 @@ pub fn serve<H: ConnectionHandler, T: Transport>(
 ) -> impl Future<Output = CloseReason> + Send {
     let mut connection = Connection {
         handle,
-        io: Io::new(transport, config, H::redact),
+        io: Io::new(
+            transport,
+            config,
+            H::redact,
+            Line::new(Side::Server, H::SYSTEM),
+        ),
         handler,
         tasks: Running::new(),
         shutdown: Some(Box::pin(shutdown)),
         reason: None,
         has_ended: false,
     };
-    let span = tracing::debug_span!("connection", handler = std::any::type_name::<H>());
+    let span = connection_span(Side::Server, H::SYSTEM);
     // Not an `async fn`, which would hold its arguments a second time.
     poll_fn(move |cx| connection.poll(cx)).instrument(span)
 }

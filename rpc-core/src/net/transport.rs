@@ -28,6 +28,15 @@ pub enum Message {
 }
 
 impl Message {
+    /// The payload's length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Binary(bytes) | Self::Ping(bytes) | Self::Pong(bytes) => bytes.len(),
+            Self::Close(frame) => frame.as_ref().map_or(0, |frame| 2 + frame.reason.len()),
+        }
+    }
+
     /// Converts the message for a machine.
     ///
     /// # Errors

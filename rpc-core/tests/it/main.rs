@@ -11,6 +11,7 @@ mod link_events;
 mod link_orders;
 mod link_reconnect;
 mod memory;
+mod mounted;
 mod secrets;
 mod server;
 mod server_crowd;

@@ -33,6 +33,9 @@ pub use runtime::{AskError, HistoryItem, HubEvents, RouterOptions, RouterRuntime
 pub use serve::{Server, ServerHandle, ServerOptions, http_config};
 
 use crate::client::{ClientConfig, reconnect_policy};
+
+/// The name of the protocol in spans and metrics.
+const SYSTEM: &str = "smarthole";
 use left_answers::LeftAnswers;
 
 /// The events of a client: [`Event`]s and changes of the link's state, in order and bounded. A

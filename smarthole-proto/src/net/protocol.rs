@@ -11,6 +11,7 @@ use super::event::Event;
 use super::inbound::InboundMessage;
 use super::left_answers::LeftAnswers;
 use crate::client::{ClientConfig, ClientConn, ClientEvent};
+use crate::net::SYSTEM;
 
 /// The client's side: every connection registers with the same configuration. Created by
 /// [`connect_with`](super::connect_with).
@@ -34,6 +35,8 @@ impl Protocol for ClientProtocol {
     type Remote = Infallible;
     type Item = Infallible;
     type Event = Event;
+
+    const SYSTEM: &'static str = SYSTEM;
 
     fn open(&mut self, now: Instant, _: u64) -> ClientConn {
         ClientConn::new(Arc::clone(&self.config), now)

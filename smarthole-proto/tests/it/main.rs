@@ -22,6 +22,7 @@ mod hub_naive;
 mod hub_play;
 mod losses;
 mod memory;
+mod mounted;
 mod net_client;
 mod pair;
 mod played;

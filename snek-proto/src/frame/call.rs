@@ -302,14 +302,22 @@ impl Call {
     #[must_use]
     pub fn method(&self) -> &str {
         match self {
+            Self::Unknown { method, .. } => method,
+            known => known.known().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the name of a method that this crate knows.
+    pub(crate) const fn known(&self) -> Option<&'static str> {
+        Some(match self {
             Self::Login { .. } => LOGIN,
             Self::GetUser { .. } => "get_user",
             Self::GetChannels => "get_channels",
             Self::SendMessage { .. } => "send_message",
             Self::SetTyping { .. } => "set_typing",
             Self::Ping => "ping",
-            Self::Unknown { method, .. } => method,
-        }
+            Self::Unknown { .. } => return None,
+        })
     }
 }
 

@@ -68,7 +68,9 @@ impl Client {
     ) -> Outcome {
         let request = message(channel.borrow(), text, is_final)?;
         self.link
-            .call(move |conn, now| conn.call_encoded(&request, now))
+            .call_named("send_message", move |conn, now| {
+                conn.call_encoded(&request, now)
+            })
             .await
     }
 
@@ -119,7 +121,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn ping(&self) -> Outcome {
-        self.link.call(ClientConn::ping).await
+        self.link.call_named("ping", ClientConn::ping).await
     }
 
     /// Fetches a user's record; `None` is the logged-in user. Safe to repeat.
@@ -133,7 +135,9 @@ impl Client {
         let username = username.map(str::to_owned);
         let answer = self
             .link
-            .call(move |conn, now| conn.get_user(username.as_deref(), now))
+            .call_named("get_user", move |conn, now| {
+                conn.get_user(username.as_deref(), now)
+            })
             .await?;
         answer.parse().map_err(|error| unexpected(&error))
     }
@@ -146,7 +150,10 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn get_channels(&self) -> Result<Vec<Channel>, CallError<RpcError>> {
-        let answer = self.link.call(ClientConn::get_channels).await?;
+        let answer = self
+            .link
+            .call_named("get_channels", ClientConn::get_channels)
+            .await?;
         answer.parse().map_err(|error| unexpected(&error))
     }
 

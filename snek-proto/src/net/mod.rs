@@ -29,6 +29,9 @@ pub use url::{ConnectError, connect, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
+/// The name of the protocol in spans and metrics.
+const SYSTEM: &str = "snek";
+
 /// The receiver of a client's events: [`ClientEvent`]s and changes of the link's state, in order
 /// and bounded.
 pub type Events = rpc_core::net::Events<ClientEvent>;

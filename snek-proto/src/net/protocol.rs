@@ -8,6 +8,7 @@ use std::time::Instant;
 use rpc_core::net::{LinkAction, Protocol};
 use rpc_core::{CallId, CloseFrame};
 
+use super::SYSTEM;
 use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
 use crate::codec::redact;
 use crate::error::RpcError;
@@ -35,6 +36,8 @@ impl Protocol for ClientProtocol {
     type Remote = RpcError;
     type Item = Infallible;
     type Event = ClientEvent;
+
+    const SYSTEM: &'static str = SYSTEM;
 
     fn open(&mut self, now: Instant, entropy: u64) -> ClientConn {
         ClientConn::new(Arc::clone(&self.config), entropy, now)

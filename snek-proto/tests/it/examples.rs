@@ -1,5 +1,7 @@
 //! The programs in `examples/` run to their end, and are short enough to read.
 
+#[path = "../../examples/axum.rs"]
+mod axum;
 #[path = "../../examples/bot.rs"]
 mod bot;
 #[path = "../../examples/client.rs"]
@@ -16,6 +18,7 @@ fn every_example_is_listed_and_short_and_runs() {
     switchboard_testing::examples::run(
         env!("CARGO_MANIFEST_DIR"),
         &[
+            ("axum", axum::main),
             ("bot", bot::main),
             ("client", client::main),
             ("machine", machine::main),

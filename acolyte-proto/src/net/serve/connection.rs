@@ -1,11 +1,11 @@
 //! One WebSocket connection from its upgrade to its end, with its running chat.
 
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use futures_util::future::{AbortHandle, abortable};
+use rpc_core::net::telemetry::server_call;
 use rpc_core::net::{
     Cancellation, Canceller, ConnectionHandler, Handle, Running, Transport, clock, entropy,
 };
@@ -13,17 +13,18 @@ use rpc_core::{CloseFrame, CloseReason, Refused};
 
 use super::agent::Agent;
 use super::queue::End;
-use super::run::{Origin, Output, Run};
+use super::run::{Client, Origin, Output, Run};
 use super::shared::Shared;
 use crate::error::ChatError;
 use crate::frame::ChatRequest;
 use crate::id::{RpcId, TaskId};
+use crate::net::SYSTEM;
 use crate::server::{SHUTTING_DOWN, ServerConn, ServerEvent};
 
 /// Starts and ends the work on the chats of one connection.
 struct Handler<A> {
     shared: Arc<Shared<A>>,
-    address: Option<SocketAddr>,
+    client: Client,
     handle: Handle<ServerConn>,
     /// The last started chat.
     work: Option<Work>,
@@ -40,7 +41,7 @@ struct Work {
 pub(super) fn serve<A: Agent>(
     shared: Arc<Shared<A>>,
     transport: impl Transport,
-    address: Option<SocketAddr>,
+    client: Client,
 ) -> impl Future<Output = CloseReason> {
     let conn = ServerConn::new(Arc::clone(&shared.connection), entropy(), clock());
     let handle = Handle::new(conn);
@@ -48,7 +49,7 @@ pub(super) fn serve<A: Agent>(
     let shutdown = shared.stopping.get().into_cancelled();
     let handler = Handler {
         shared,
-        address,
+        client,
         handle: handle.clone(),
         work: None,
     };
@@ -57,6 +58,7 @@ pub(super) fn serve<A: Agent>(
 
 impl<A: Agent> ConnectionHandler for Handler<A> {
     type Machine = ServerConn;
+    const SYSTEM: &'static str = SYSTEM;
 
     fn on_event(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
         match event {
@@ -80,7 +82,8 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
             ServerEvent::StatusGet { id } => {
                 let (shared, handle) = (Arc::clone(&self.shared), self.handle.clone());
                 tasks.push(async move {
-                    let status = shared.status().await;
+                    let status = shared.status();
+                    let status = server_call(SYSTEM, "status.get", status, |_| true).await;
                     write(&handle, |conn| conn.status(&id, &status)).await;
                 });
             }
@@ -130,7 +133,7 @@ impl<A: Agent> Handler<A> {
     fn start(&mut self, id: RpcId, task_id: TaskId, request: ChatRequest, tasks: &mut Running) {
         let (canceller, cancellation) = Cancellation::new();
         let origin = Origin {
-            address: self.address,
+            client: self.client.clone(),
             checklist: self.shared.connection.checklist,
             output: Output::Connection {
                 handle: self.handle.clone(),

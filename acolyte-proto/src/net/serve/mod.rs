@@ -5,7 +5,7 @@ mod connection;
 mod options;
 mod queue;
 mod run;
-mod service;
+mod runtime;
 mod shared;
 mod stream;
 
@@ -15,18 +15,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use http::StatusCode;
-use rpc_core::net::server::{Counters, DrainReport, ShutdownHandle, UpgradeDecision};
+use rpc_core::net::server::{
+    Counters, DrainReport, HttpConfig, Service, ShutdownHandle, UpgradeDecision,
+};
 use tokio::net::ToSocketAddrs;
 
 use crate::auth::{AuthError, check_bind};
 use crate::http::UNAUTHORIZED;
 use crate::limits::RPC_PATH;
 
+use connection::serve;
+use run::Client;
+use runtime::admit;
+
 pub use agent::Agent;
 pub use options::{ServerOptions, http_config};
 pub use run::{EmitError, Run, Stopped};
-pub use service::{Service, Unauthorized};
+pub use runtime::AgentRuntime;
 
 /// Why a [`Server`] cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +48,7 @@ pub enum BindError {
     Io(#[from] io::Error),
 }
 
-/// An Acolyte server on a socket.
+/// An Acolyte server, on a socket or [mounted](Self::mount).
 ///
 /// ```
 /// use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
@@ -84,7 +91,7 @@ pub enum BindError {
 /// ```
 pub struct Server<A> {
     server: rpc_core::net::server::Server,
-    service: Service<A>,
+    runtime: AgentRuntime<A>,
     shutdown_timeout: Duration,
 }
 
@@ -127,40 +134,47 @@ impl<A: Agent> Server<A> {
     pub async fn bind(
         address: impl ToSocketAddrs,
         agent: A,
-        mut options: ServerOptions,
+        options: ServerOptions,
     ) -> Result<Self, BindError> {
         let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await?.collect();
         for address in &addresses {
             check_bind(address.ip(), &options.auth)?;
         }
-        let max = options.connection.limits.max_message_bytes;
-        let shutdown_timeout = options.shutdown_timeout;
-        let mut http = std::mem::take(&mut options.http);
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
-        let service = Service::new(agent, options);
-        let (door, pages) = (service.clone(), service.clone());
-        let http = http
-            .with_path(RPC_PATH)
-            .with_on_upgrade(move |parts, _| match door.admit(&parts.headers) {
-                Ok(Some(subprotocol)) => UpgradeDecision::accept_with(subprotocol),
-                Ok(None) => UpgradeDecision::accept(),
-                Err(_) => UpgradeDecision::reject(StatusCode::UNAUTHORIZED, UNAUTHORIZED),
-            })
-            .with_http(move |request, peer| {
-                let pages = pages.clone();
-                async move { pages.http(request, Some(peer)).await }
-            });
+        let (shutdown_timeout, runtime, http) = prepare(agent, options);
         let server = rpc_core::net::server::Server::bind(&addresses[..], http).await?;
         let port = server.local_addr().port();
-        service.set_address(format!("http://localhost:{port}"));
+        // It is set once.
+        let _ = runtime
+            .shared
+            .address
+            .set(format!("http://localhost:{port}"));
         Ok(Self {
             server,
-            service,
+            runtime,
             shutdown_timeout,
         })
     }
 
-    /// Returns the address that the server listens on.
+    /// Creates a server that is mounted on an HTTP server of yours, such as axum, which passes it
+    /// requests through the [`Service`]. [Run](Self::run) it beside that. See the
+    /// [guide](crate::guide) for an example, and [`rpc_core`](rpc_core::net::server::Server::mount)
+    /// for what the host has to say.
+    ///
+    /// Whoever reaches the host reaches this server: set a key unless that is this machine only.
+    #[must_use]
+    pub fn mount(agent: A, options: ServerOptions) -> (Self, Service) {
+        let (shutdown_timeout, runtime, http) = prepare(agent, options);
+        let (server, service) = rpc_core::net::server::Server::mount(http);
+        let mounted = Self {
+            server,
+            runtime,
+            shutdown_timeout,
+        };
+        (mounted, service)
+    }
+
+    /// Returns the address that the server listens on; the unspecified one if it is
+    /// [mounted](Self::mount).
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.server.local_addr()
@@ -181,9 +195,9 @@ impl<A: Agent> Server<A> {
     /// Returns a handle that ends the server.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
-        let service = self.service.clone();
+        let runtime = self.runtime.clone();
         ServerHandle {
-            stop: Arc::new(move || service.stop()),
+            stop: Arc::new(move || runtime.stop()),
             handle: self.server.shutdown_handle(),
         }
     }
@@ -191,13 +205,13 @@ impl<A: Agent> Server<A> {
     /// Returns the agent.
     #[must_use]
     pub fn agent(&self) -> Arc<A> {
-        self.service.agent()
+        self.runtime.agent()
     }
 
-    /// Returns the server without its socket.
+    /// Returns the runtime, which serves other transports too.
     #[must_use]
-    pub fn service(&self) -> Service<A> {
-        self.service.clone()
+    pub fn runtime(&self) -> AgentRuntime<A> {
+        self.runtime.clone()
     }
 
     /// Serves until the [handle](Self::handle), or a client's shutdown request, drains the server.
@@ -206,14 +220,15 @@ impl<A: Agent> Server<A> {
     /// Dropping the future cuts all connections.
     pub async fn run(self) -> DrainReport {
         let handle = self.handle();
-        let (service, sockets) = (self.service.clone(), self.service);
-        let run = self
-            .server
-            .run(move |accepted| sockets.websocket(accepted.socket, Some(accepted.peer)));
+        let (runtime, shared) = (self.runtime.clone(), self.runtime.shared);
+        let run = self.server.run(move |accepted| {
+            let client = Client::new(accepted.peer, accepted.parts);
+            serve(Arc::clone(&shared), accepted.socket, client).map(drop)
+        });
         // What is left when its time is over has to say goodbye still.
         let deadline = self.shutdown_timeout + Duration::from_secs(2);
         let asked = async {
-            service.asked_to_stop().await;
+            runtime.asked_to_stop().await;
             handle.drain(deadline).await
         };
         let mut run = std::pin::pin!(run);
@@ -222,6 +237,31 @@ impl<A: Agent> Server<A> {
             _ = asked => run.await,
         }
     }
+}
+
+/// Returns the shutdown timeout and the runtime of a new server, and what its connections start with.
+fn prepare<A: Agent>(
+    agent: A,
+    mut options: ServerOptions,
+) -> (Duration, AgentRuntime<A>, HttpConfig) {
+    let max = options.connection.limits.max_message_bytes;
+    let shutdown_timeout = options.shutdown_timeout;
+    let mut http = std::mem::take(&mut options.http);
+    http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+    let runtime = AgentRuntime::new(agent, options);
+    let (shared, pages) = (Arc::clone(&runtime.shared), runtime.clone());
+    let http = http
+        .with_path(RPC_PATH)
+        .with_on_upgrade(move |parts, _| match admit(&shared.auth, &parts.headers) {
+            Ok(Some(subprotocol)) => UpgradeDecision::accept_with(subprotocol),
+            Ok(None) => UpgradeDecision::accept(),
+            Err(_) => UpgradeDecision::reject(StatusCode::UNAUTHORIZED, UNAUTHORIZED),
+        })
+        .with_http(move |request, peer| {
+            let pages = pages.clone();
+            async move { pages.http(request, peer).await }
+        });
+    (shutdown_timeout, runtime, http)
 }
 
 impl<A> fmt::Debug for Server<A> {

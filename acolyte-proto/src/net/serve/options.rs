@@ -23,7 +23,8 @@ pub fn http_config() -> HttpConfig {
 }
 
 rpc_core::config! {
-    /// The configuration of a [`Server`](super::Server) or a [`Service`](super::Service).
+    /// The configuration of a [`Server`](super::Server) or an
+    /// [`AgentRuntime`](super::AgentRuntime).
     ///
     /// ```
     /// use acolyte_proto::auth::{ApiKey, Auth};
@@ -42,7 +43,8 @@ rpc_core::config! {
         /// The queue, limits and timeouts of each WebSocket connection.
         pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
         /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
-        /// [`http_config`]; start from it. Not used by a [`Service`](super::Service).
+        /// [`http_config`]; start from it. Not used by an
+        /// [`AgentRuntime`](super::AgentRuntime).
         pub http: HttpConfig = http_config() => with_http(HttpConfig),
         /// Transport settings and observer of each WebSocket. The write timeout ends a connection
         /// whose client reads nothing.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use http::request::Parts;
 use rpc_core::Refused;
 use rpc_core::net::{Cancellation, Handle};
 
@@ -43,9 +44,25 @@ pub struct Run {
     pub(super) cancellation: Cancellation,
 }
 
+/// Who has connected, and with what request.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) address: Option<SocketAddr>,
+    pub(super) parts: Option<Arc<Parts>>,
+}
+
+impl Client {
+    pub(super) fn new(address: SocketAddr, parts: Parts) -> Self {
+        Self {
+            address: Some(address).filter(|address| !address.ip().is_unspecified()),
+            parts: Some(Arc::new(parts)),
+        }
+    }
+}
+
 /// The origin of a chat, and the destination of its steps.
 pub(super) struct Origin {
-    pub(super) address: Option<SocketAddr>,
+    pub(super) client: Client,
     /// The name under which checklists are sent.
     pub(super) checklist: ChecklistTag,
     pub(super) output: Output,
@@ -90,7 +107,14 @@ impl Run {
     /// Returns the client's address; `None` if the transport has none.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
-        self.origin.address
+        self.origin.client.address
+    }
+
+    /// Returns the upgrade request, or the request of a chat over HTTP: headers, URI and extensions.
+    /// `None` over other transports.
+    #[must_use]
+    pub fn parts(&self) -> Option<&Parts> {
+        self.origin.client.parts.as_deref()
     }
 
     /// Sends a step at once; steps sent without a wait between them leave together. While the

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use rpc_core::net::telemetry::server_call;
 use rpc_core::net::{Cancellation, Canceller, DriverConfig};
 
 use super::agent::Agent;
@@ -15,6 +16,7 @@ use crate::auth::Auth;
 use crate::error::ChatError;
 use crate::event::{Event, RunState};
 use crate::frame::{ChatRequest, Status};
+use crate::net::SYSTEM;
 use crate::server::ServerConfig;
 use crate::task::{Load, TaskRegistry};
 
@@ -87,6 +89,16 @@ impl<A: Agent> Shared<A> {
 
     /// Works on a chat to its end.
     pub(super) async fn work(&self, run: Run, request: ChatRequest) -> End {
+        server_call(
+            SYSTEM,
+            "chat.start",
+            self.answer(run, request),
+            Result::is_ok,
+        )
+        .await
+    }
+
+    async fn answer(&self, run: Run, request: ChatRequest) -> End {
         // Every known server says this first, and nothing else of this kind.
         let _ = run.emit(&Event::Status(RunState::RUNNING)).await;
         match guarded("chat", self.agent.run(run, request)).await {

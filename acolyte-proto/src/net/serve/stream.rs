@@ -1,6 +1,5 @@
 //! A chat over HTTP: `POST /v1/chat/stream`, answered with server-sent events.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,8 +13,8 @@ use tokio::task::JoinHandle;
 
 use super::agent::Agent;
 use super::queue::{End, ResponseQueue};
-use super::run::{Origin, Output, Run};
-use super::service::refuse;
+use super::run::{Client, Origin, Output, Run};
+use super::runtime::refuse;
 use super::shared::Shared;
 use crate::error::ChatError;
 use crate::frame::ChatRequest;
@@ -45,7 +44,7 @@ impl Drop for Work {
 pub(super) fn stream<A: Agent>(
     shared: &Arc<Shared<A>>,
     body: &Bytes,
-    address: Option<SocketAddr>,
+    client: Client,
 ) -> Response<Body> {
     if shared.stopping.get().is_cancelled() {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, SHUTTING_DOWN);
@@ -57,7 +56,7 @@ pub(super) fn stream<A: Agent>(
     let queue = Arc::new(ResponseQueue::new(&shared.connection.limits));
     let (canceller, cancellation) = Cancellation::new();
     let origin = Origin {
-        address,
+        client,
         checklist: shared.connection.checklist,
         output: Output::Body {
             queue: Arc::clone(&queue),

@@ -121,7 +121,9 @@ impl Client {
     /// If the future is dropped, the prompt may have been sent.
     pub async fn interject(&self, prompt: impl Into<Str>) -> Outcome<Taken> {
         let input = Input::new(prompt);
-        let reply = self.link.call(move |conn, now| conn.input(&input, now));
+        let reply = self
+            .link
+            .call_named("INPUT", move |conn, now| conn.input(&input, now));
         match reply.await? {
             Reply::Input(taken) => Ok(taken),
             _ => Err(unexpected()),
@@ -240,7 +242,9 @@ impl Client {
 
     async fn submit(&self, draft: Draft) -> Outcome<OnboardSuccess> {
         let submit = OnboardSubmit::new(self.signer.sign(draft)?);
-        let reply = self.link.call(move |conn, now| conn.onboard(&submit, now));
+        let reply = self.link.call_named("ONBOARD_SUBMIT", move |conn, now| {
+            conn.onboard(&submit, now)
+        });
         match reply.await? {
             Reply::Onboarded(success) => Ok(success),
             _ => Err(unexpected()),
@@ -256,7 +260,9 @@ impl Client {
     /// Cancel-safe.
     pub async fn status(&self, session_id: impl Into<Str>) -> Outcome<SessionStatus> {
         let id = session_id.into();
-        let reply = self.link.call(move |conn, now| conn.query(id, now));
+        let reply = self
+            .link
+            .call_named("SESSION_STATUS", move |conn, now| conn.query(id, now));
         match reply.await? {
             Reply::Status(status) => Ok(status),
             _ => Err(unexpected()),
@@ -280,7 +286,9 @@ impl Client {
         let draft = self.signer.draft().with("type", action.name());
         let signed = self.signer.sign(draft.with(about, whom))?;
         let request = AdminRequest::new(action, signed);
-        let reply = self.link.call(move |conn, now| conn.admin(&request, now));
+        let reply = self
+            .link
+            .call_named("ADMIN", move |conn, now| conn.admin(&request, now));
         match reply.await? {
             Reply::Admin(result) => Ok(result),
             _ => Err(unexpected()),

@@ -16,6 +16,7 @@ use crate::auth::{Address, Draft, unix_seconds};
 use crate::client::{ClientConfig, ClientConn, ClientEvent, Reply, Sign};
 use crate::codec::redact;
 use crate::frame::{Connect, ErrorFrame, OnboardSubmit, Signed};
+use crate::net::SYSTEM;
 
 /// The client's protocol: every connection starts with its own, freshly signed CONNECT for the
 /// session of the last one. [`connect_with`](crate::net::connect_with) creates it.
@@ -113,6 +114,8 @@ impl Protocol for ClientProtocol {
     type Remote = ErrorFrame;
     type Item = Infallible;
     type Event = Event;
+
+    const SYSTEM: &'static str = SYSTEM;
 
     fn open(&mut self, now: Instant, entropy: u64) -> ClientConn {
         self.offer = false;

@@ -16,6 +16,7 @@ use crate::hub::{ConnectRequest, NewInput};
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, server_limits,
 };
+use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
 use crate::session::{ConnId, Owner};
 use crate::trust::{Admission, Onboarding, prompt_of};
@@ -280,6 +281,7 @@ impl Drop for Handler {
 
 impl ConnectionHandler for Handler {
     type Machine = ServerConn;
+    const SYSTEM: &'static str = SYSTEM;
 
     fn on_event(&mut self, event: ServerEvent, _: &mut Running) -> Option<CloseReason> {
         self.take(event)

@@ -28,6 +28,7 @@ use crate::storage::Storage;
 use crate::trust::AccessControl;
 use handler::Handler;
 use state::{Job, State};
+use turn::Head;
 
 pub use agent::{Agent, AgentError, Prompt, Reply};
 use options::OnTrust;
@@ -165,7 +166,7 @@ impl HostRuntime {
         T: Transport,
         C: Into<Arc<ServerConfig>>,
     {
-        let (handle, handler) = self.connection(peer, config.into());
+        let (handle, handler) = self.connection(peer, None, config.into());
         rpc_core::net::serve(handle, transport, handler, driver, std::future::pending())
     }
 
@@ -173,12 +174,14 @@ impl HostRuntime {
     pub(super) fn connection(
         &self,
         peer: Option<IpAddr>,
+        head: Option<Arc<Head>>,
         config: Arc<ServerConfig>,
     ) -> (Handle<ServerConn>, Handler) {
         let handle = Handle::new(ServerConn::new(config, clock()));
         let (conn, active) = self.shared.hub.peek(|state| {
-            let conn = state.connections.insert(handle.clone());
-            (ConnId(conn), state.hub.registry().len())
+            let conn = ConnId(state.connections.insert(handle.clone()));
+            state.heads.extend(head.map(|head| (conn, head)));
+            (conn, state.hub.registry().len())
         });
         if let Some(peer) = peer {
             tracing::info!(target: console::TARGET, "{}", Line::Opened { peer, active });
@@ -260,6 +263,7 @@ impl HostRuntime {
     fn leave(&self, conn: ConnId) {
         let active = self.with(|state, now| {
             let was_there = state.connections.remove(conn.0);
+            state.heads.remove(&conn);
             was_there.then(|| {
                 state.hub.disconnect(conn, now);
                 state.hub.registry().len()

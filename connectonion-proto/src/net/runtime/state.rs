@@ -10,7 +10,7 @@ use rpc_core::{Refused, Str};
 use tokio::sync::oneshot;
 
 use super::agent::Prompt;
-use super::turn::Signals;
+use super::turn::{Head, Signals};
 use crate::console;
 use crate::frame::{Answer, Input};
 use crate::hub::{Hub, HubEvent, JobId, Now, Reply};
@@ -32,6 +32,7 @@ pub(super) enum Job {
         run: RunId,
         session_id: SessionId,
         owner: Owner,
+        head: Option<Arc<Head>>,
         prompt: Prompt,
         signals: Arc<Signals>,
     },
@@ -60,6 +61,8 @@ struct Runner {
 pub(super) struct State {
     pub(super) hub: Hub,
     pub(super) connections: Connections<ServerConn>,
+    /// The upgrade requests of those that have one.
+    pub(super) heads: HashMap<ConnId, Arc<Head>>,
     runners: HashMap<RunId, Runner>,
     pub(super) storage: VecDeque<StorageJob>,
     pub(super) jobs: VecDeque<Job>,
@@ -70,6 +73,7 @@ impl State {
         Self {
             hub,
             connections: Connections::default(),
+            heads: HashMap::new(),
             runners: HashMap::new(),
             storage: VecDeque::new(),
             jobs: VecDeque::new(),
@@ -119,6 +123,7 @@ impl State {
                 run,
                 session_id,
                 owner,
+                conn,
                 input,
             } => {
                 let signals = Arc::new(Signals::default());
@@ -131,6 +136,7 @@ impl State {
                     run,
                     session_id,
                     owner,
+                    head: conn.and_then(|conn| self.heads.get(&conn).cloned()),
                     prompt: Prompt::from(input),
                     signals,
                 });

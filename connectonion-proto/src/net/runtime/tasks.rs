@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rpc_core::Str;
+use rpc_core::net::telemetry::server_call;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::agent::{AgentError, Prompt};
@@ -17,6 +18,7 @@ use super::{HostRuntime, random};
 use crate::auth::AuthError;
 use crate::frame::{ErrorFrame, Input};
 use crate::hub::{Finished, JobId, NewInput, SavedFile};
+use crate::net::SYSTEM;
 use crate::session::{ConnId, RunId};
 use crate::storage::{Record, StorageError};
 use crate::trust::Onboarding;
@@ -49,6 +51,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                     run,
                     session_id,
                     owner,
+                    head,
                     prompt,
                     signals,
                 } => {
@@ -57,6 +60,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                         run,
                         session_id,
                         owner,
+                        head,
                         signals,
                     };
                     let handle = running.spawn(work(turn, prompt));
@@ -134,9 +138,16 @@ fn carry_out(
 /// Runs an agent from its prompt to its end. A panic counts as a failure.
 async fn work(turn: Turn, prompt: Prompt) -> Option<RunId> {
     let run = turn.run;
+    server_call(SYSTEM, "INPUT", answer(turn, prompt), |ok| *ok).await;
+    Some(run)
+}
+
+/// Returns whether the agent has answered.
+async fn answer(turn: Turn, prompt: Prompt) -> bool {
+    let run = turn.run;
     let runtime = turn.runtime.clone();
     let mut prompt = prompt;
-    loop {
+    let has_answered = loop {
         let answering = async { runtime.shared.agent.run(&turn, prompt).await };
         let answer = AssertUnwindSafe(answering).catch_unwind().await;
         let answer = answer.unwrap_or_else(|_| {
@@ -145,20 +156,21 @@ async fn work(turn: Turn, prompt: Prompt) -> Option<RunId> {
         });
         let finished = match answer {
             Ok(reply) => runtime.with(|state, now| state.hub.finish(run, &reply.text, now)),
-            Err(AgentError::Over(_)) => break,
+            Err(AgentError::Over(_)) => break false,
             Err(error) => {
                 // A run that is over has told so.
                 let _ = runtime.with(|state, now| state.hub.fail(run, &error.to_string(), now));
-                break;
+                break false;
             }
         };
         match finished {
             Ok(Finished::More(inputs)) => prompt = joined(inputs.into_iter().map(Prompt::from)),
-            Ok(Finished::Done) | Err(_) => break,
+            Ok(Finished::Done) => break true,
+            Err(_) => break false,
         }
-    }
+    };
     runtime.shared.hub.peek(|state| state.forget_runner(run));
-    Some(run)
+    has_answered
 }
 
 /// Joins several prompts of a user into one.

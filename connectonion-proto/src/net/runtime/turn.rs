@@ -47,8 +47,19 @@ pub struct Turn {
     pub(super) run: RunId,
     pub(super) session_id: SessionId,
     pub(super) owner: Owner,
+    #[cfg_attr(
+        not(feature = "server"),
+        allow(dead_code, reason = "upgrades need `server`")
+    )]
+    pub(super) head: Option<Arc<Head>>,
     pub(super) signals: Arc<Signals>,
 }
+
+/// The head of an upgrade request.
+#[cfg(feature = "server")]
+pub(in crate::net) type Head = http::request::Parts;
+#[cfg(not(feature = "server"))]
+pub(in crate::net) type Head = std::convert::Infallible;
 
 /// The signals that wake an agent.
 #[derive(Debug, Default)]
@@ -75,6 +86,16 @@ impl Turn {
             Owner::Key(address) => Some(address),
             Owner::Unsigned => None,
         }
+    }
+
+    /// Returns the upgrade request of the connection that has sent the prompt: headers, URI and
+    /// extensions. `None` if the prompt came over another transport, or its client had left before
+    /// the run started.
+    #[cfg(feature = "server")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+    #[must_use]
+    pub fn parts(&self) -> Option<&http::request::Parts> {
+        self.head.as_deref()
     }
 
     /// Sends an event. Returns its id.

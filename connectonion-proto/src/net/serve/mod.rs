@@ -12,8 +12,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::http::request::Parts;
 use futures_util::FutureExt;
-use rpc_core::net::server::{Accepted, Counters, DrainReport, ShutdownHandle};
+use rpc_core::net::server::{Accepted, Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
 use rpc_core::net::{Cancellation, DriverConfig, Transport};
 use tokio::net::ToSocketAddrs;
 
@@ -24,7 +25,7 @@ use crate::server::ServerConfig;
 
 pub use options::{ServerOptions, http_config};
 
-/// A host of an agent on a socket.
+/// A host of an agent, on a socket or [mounted](Self::mount).
 ///
 /// ```
 /// use connectonion_proto::auth::Signer;
@@ -88,39 +89,24 @@ impl Server {
         agent: impl Agent,
         options: ServerOptions,
     ) -> io::Result<Self> {
-        let max = options.connection.limits.max_message_bytes;
-        let max_sent = options.connection.max_sent_bytes;
-        let mut runtime = options.runtime;
-        runtime.hub.max_output_bytes = runtime.hub.max_output_bytes.min(max_sent);
-        let runtime = HostRuntime::new(agent, runtime);
-        let pages = Arc::new(Pages {
-            runtime: runtime.clone(),
-            name: options.name,
-            tools: options.tools,
-            trust: options.trust.as_str(),
-            started: Instant::now(),
-            service: options.service,
-        });
-        let mut http = options.http.with_path(WS_PATH);
-        http = http.with_http(move |request, peer| Arc::clone(&pages).answer(request, peer));
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max_sent);
-        let mut driver = options.driver;
-        let half = options.shutdown_timeout / 2;
-        driver.close_timeout = driver.close_timeout.min(half);
-        let shared = Shared {
-            runtime,
-            connection: Arc::new(options.connection),
-            driver,
-            shutdown_timeout: options.shutdown_timeout,
-        };
+        let (shared, http) = prepare(agent, options);
         let server = rpc_core::net::server::Server::bind(address, http).await?;
-        Ok(Self {
-            server,
-            shared: Arc::new(shared),
-        })
+        Ok(Self { server, shared })
     }
 
-    /// Returns the address that the host listens on.
+    /// Creates a server that is mounted on an HTTP server of yours, such as axum, which passes it
+    /// requests through the [`Service`]. [Run](Self::run) it beside that. See the
+    /// [guide](crate::guide) for an example, and [`rpc_core`](rpc_core::net::server::Server::mount)
+    /// for what the host has to say.
+    #[must_use]
+    pub fn mount(agent: impl Agent, options: ServerOptions) -> (Self, Service) {
+        let (shared, http) = prepare(agent, options);
+        let (server, service) = rpc_core::net::server::Server::mount(http);
+        (Self { server, shared }, service)
+    }
+
+    /// Returns the address that the host listens on; the unspecified one if it is
+    /// [mounted](Self::mount).
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.server.local_addr()
@@ -164,8 +150,9 @@ impl Server {
         let half = shared.shutdown_timeout / 2;
         let serving = async {
             let serve = move |accepted: Accepted| {
+                let head = Some(Arc::new(accepted.parts));
                 let peer = accepted.peer.ip();
-                serve(&shared, accepted.socket, peer, accepted.cancellation)
+                serve(&shared, accepted.socket, peer, head, accepted.cancellation)
             };
             let report = server.run(serve).await;
             // Agents may be at work that nobody watches.
@@ -177,6 +164,36 @@ impl Server {
             never = runtime.run() => match never {},
         }
     }
+}
+
+/// Returns the state of a new host, and what its connections start with.
+fn prepare(agent: impl Agent, options: ServerOptions) -> (Arc<Shared>, HttpConfig) {
+    let max = options.connection.limits.max_message_bytes;
+    let max_sent = options.connection.max_sent_bytes;
+    let mut runtime = options.runtime;
+    runtime.hub.max_output_bytes = runtime.hub.max_output_bytes.min(max_sent);
+    let runtime = HostRuntime::new(agent, runtime);
+    let pages = Arc::new(Pages {
+        runtime: runtime.clone(),
+        name: options.name,
+        tools: options.tools,
+        trust: options.trust.as_str(),
+        started: Instant::now(),
+        service: options.service,
+    });
+    let mut http = options.http.with_path(WS_PATH);
+    http = http.with_http(move |request, peer| Arc::clone(&pages).answer(request, peer));
+    http.ws = http.ws.with_max_message(max).with_max_outgoing(max_sent);
+    let mut driver = options.driver;
+    let half = options.shutdown_timeout / 2;
+    driver.close_timeout = driver.close_timeout.min(half);
+    let shared = Shared {
+        runtime,
+        connection: Arc::new(options.connection),
+        driver,
+        shutdown_timeout: options.shutdown_timeout,
+    };
+    (Arc::new(shared), http)
 }
 
 impl fmt::Debug for Server {
@@ -193,10 +210,13 @@ fn serve<T: Transport>(
     shared: &Shared,
     transport: T,
     peer: IpAddr,
+    head: Option<Arc<Parts>>,
     cancellation: Cancellation,
 ) -> impl Future<Output = ()> + use<T> {
     let config = Arc::clone(&shared.connection);
-    let (handle, mut handler) = shared.runtime.connection(Some(peer), config);
+    // A mounted host may not know it.
+    let peer = Some(peer).filter(|peer| !peer.is_unspecified());
+    let (handle, mut handler) = shared.runtime.connection(peer, head, config);
     handler.drain_timeout = shared.shutdown_timeout / 2;
     let (driver, shutdown) = (shared.driver.clone(), cancellation.into_cancelled());
     rpc_core::net::serve(handle, transport, handler, driver, shutdown).map(drop)

@@ -64,6 +64,7 @@ async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
         &shared,
         theirs,
         Ipv4Addr::LOCALHOST.into(),
+        None,
         cancellation,
     ));
     say(&mut line, r#"{"type":"CONNECT"}"#).await;

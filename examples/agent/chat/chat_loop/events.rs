@@ -89,7 +89,7 @@ impl ChatLoop {
     async fn show_question(&self) {
         if let Some(question) = self.questions.front() {
             for line in self.show.question(question.step(), question.words()) {
-                self.say(line).await;
+                self.ask(line).await;
             }
         }
     }
@@ -109,7 +109,7 @@ impl ChatLoop {
             }
             Ok(Meant::More(wanted)) => {
                 let about = json!({ "message": wanted.trim() });
-                self.note("wanted", about, &wanted).await;
+                self.ask(self.show.note("wanted", about, &wanted)).await;
                 Ok(())
             }
             Err(refused) => self.wrong(&refused.to_string()).await,
@@ -166,20 +166,20 @@ impl ChatLoop {
     }
 
     fn no_connection(&self, why: &CloseReason) -> Failure {
-        Failure::new(format_args!("no connection to {}: {why}", self.url))
+        let words = format!("no connection to {}: {why}", self.url);
+        match self.is_in {
+            true => Failure::new(words),
+            false => Failure::refused(words),
+        }
     }
 
     /// Something about the connection.
-    pub(super) async fn link_event(
-        &mut self,
-        event: LinkEvent<Event>,
-        was_in: bool,
-    ) -> Result<(), Failure> {
+    pub(super) async fn link_event(&mut self, event: LinkEvent<Event>) -> Result<(), Failure> {
         match event {
             LinkEvent::State(LinkState::Lost {
                 cause, retry_in, ..
             }) => {
-                if !was_in {
+                if !self.is_in {
                     return Err(self.no_connection(&cause));
                 }
                 let about =
@@ -233,8 +233,9 @@ impl ChatLoop {
             // The code that was offered is none.
             Event::Complaint(error) if self.agent.session().session_id.is_none() => {
                 self.is_gated = true;
-                self.say(self.show.error(&error.message)).await;
-                self.note("gate", json!({}), WANTS_CODE).await;
+                self.ask(self.show.error(&error.message)).await;
+                self.ask(self.show.note("gate", json!({}), WANTS_CODE))
+                    .await;
             }
             Event::AnswerRefused { error, .. } => {
                 self.say(self.show.error(&error.message)).await;

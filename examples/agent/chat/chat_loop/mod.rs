@@ -69,6 +69,8 @@ pub(crate) struct ChatLoop {
     along: Attachments,
     /// What is listened to: the run of this user's prompt, or whatever runs.
     run: Run,
+    /// The agent has let this user in.
+    is_in: bool,
     /// Somebody works, as far as is known.
     is_busy: bool,
     /// The run is this user's.
@@ -126,6 +128,7 @@ impl ChatLoop {
             is_silent: false,
             held: None,
             along,
+            is_in: false,
             is_busy: false,
             is_own: false,
             questions: VecDeque::new(),
@@ -154,6 +157,14 @@ impl ChatLoop {
         }
     }
 
+    /// Says what the user has to know.
+    async fn ask(&self, line: String) {
+        match &self.voice {
+            Voice::Once if !self.show.is_json() => cli::ask(line),
+            _ => self.say(line).await,
+        }
+    }
+
     async fn note(&self, name: &str, about: serde_json::Value, words: &str) {
         self.say(self.show.note(name, about, words)).await;
     }
@@ -177,10 +188,10 @@ impl ChatLoop {
             self.say(self.show.error(&failure.to_string())).await;
         }
         self.keeper.keep(self.agent.session());
-        worked?;
-        if self.is_busy {
+        if self.is_busy && worked.as_ref().err().is_none_or(Failure::is_abort) {
             complain("the agent goes on; come back to it with --resume");
         }
+        worked?;
         if self.is_declined {
             return Err(Failure::new(
                 "the agent asked something, and nobody was here to answer",
@@ -205,9 +216,8 @@ impl ChatLoop {
     }
 
     async fn run_until_done(&mut self) -> Result<(), Failure> {
-        let mut is_in = false;
         loop {
-            if is_in || self.is_gated {
+            if self.is_in || self.is_gated {
                 if let Some(line) = self.ripe() {
                     if self.line(line).await? {
                         return Ok(());
@@ -219,7 +229,8 @@ impl ChatLoop {
                     return Ok(());
                 }
             }
-            match self.next(is_in).await {
+            match self.next().await {
+                Happened::Signal if self.is_once() => return Err(Failure::aborted()),
                 Happened::Signal | Happened::Event(None) => return Ok(()),
                 Happened::Line(Some(line)) => self.held = Some(line),
                 // At a terminal that is the end; from a pipe, all was said.
@@ -236,10 +247,11 @@ impl ChatLoop {
                     if ends_line(&event) && self.catch_up().await? {
                         return Ok(());
                     }
-                    let was_in = is_in;
-                    is_in |= matches!(&*event, LinkEvent::Event(Event::Connected(_)));
-                    self.link_event(*event, was_in).await?;
-                    if is_in && !was_in {
+                    let begins =
+                        !self.is_in && matches!(&*event, LinkEvent::Event(Event::Connected(_)));
+                    self.link_event(*event).await?;
+                    if begins {
+                        self.is_in = true;
                         self.begin().await?;
                     }
                 }
@@ -247,15 +259,15 @@ impl ChatLoop {
         }
     }
 
-    async fn next(&mut self, is_in: bool) -> Happened {
+    async fn next(&mut self) -> Happened {
         // A line that has to wait holds up those behind it.
-        let asked = is_in && !self.questions.is_empty() || self.is_gated;
+        let asked = self.is_in && !self.questions.is_empty() || self.is_gated;
         let reads = !self.is_silent
             && self.held.is_none()
             && if self.is_once() {
                 asked
             } else {
-                is_in || self.is_gated
+                self.is_in || self.is_gated
             };
         if reads && self.input.is_none() {
             self.input = Some(terminal::plain());
@@ -318,7 +330,7 @@ impl ChatLoop {
     async fn silence(&mut self) -> Result<(), Failure> {
         self.is_silent = true;
         if self.is_gated {
-            return Err(Failure::new(
+            return Err(Failure::refused(
                 "this agent wants an invite code: give it with --invite",
             ));
         }

@@ -52,6 +52,7 @@ struct Listener;
 
 impl ConnectionHandler for Listener {
     type Machine = ServerConn;
+    const SYSTEM: &'static str = "test";
 
     fn on_event(&mut self, event: ServerEvent, _: &mut Running) -> Option<CloseReason> {
         match event {

@@ -305,15 +305,21 @@ impl Scratch {
         let temporary = std::env::temp_dir().canonicalize()?;
         let random = rpc_core::net::entropy();
         let path = temporary.join(format!("daemon-{}-{random:016x}", std::process::id()));
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::DirBuilderExt as _;
-            builder.mode(0o700);
-        }
-        builder.create(&path)?;
+        make_private(&path)?;
         Ok(Self(path))
     }
+}
+
+/// Creates a folder that only this user can read, where the system has such.
+#[cfg(unix)]
+fn make_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
 }
 
 impl Drop for Scratch {

@@ -103,7 +103,7 @@ fn supervise_confined(plan: &Plan) -> Result<u8, Obstacle> {
     prepare()?;
     isolate::isolate(&plan.writable)?;
     let mut first = Command::new("/proc/self/exe");
-    first.arg0("daemon").arg(FIRST).args(plan.to_args());
+    first.arg0("switchboard").arg(FIRST).args(plan.to_args());
     watch(first)
 }
 

@@ -88,7 +88,7 @@ rpc_core::config! {
         pub provider: String = "scripted".to_owned(),
         /// `model`: the provider's name of the model. Required for `openai`.
         pub model: String = "scripted".to_owned(),
-        /// `api_key`: the key of the provider. It takes precedence over the environment.
+        /// `api_key`: the key of the provider. The environment goes before it.
         pub api_key: Option<Secret> = None,
         /// `max_tokens`: most tokens of one answer. Default 4,096, at least 1.
         pub max_tokens: u32 = 4096,

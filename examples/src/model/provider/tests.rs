@@ -71,7 +71,8 @@ fn a_key_is_looked_for_in_order() {
     assert_eq!(key(&with_folder, &blank).unwrap(), "from-file");
     assert_eq!(key(&with_folder, &env).unwrap(), "from-env");
     let given = with_folder.clone().with_key(Some(Secret::from("given")));
-    assert_eq!(key(&given, &env).unwrap(), "given");
+    assert_eq!(key(&given, &env).unwrap(), "from-env");
+    assert_eq!(key(&given, &nothing).unwrap(), "given");
     let empty = with_folder.with_key(Some(Secret::default()));
     assert_eq!(key(&empty, &env).unwrap(), "from-env");
     assert!(!format!("{given:?}").contains("given"));

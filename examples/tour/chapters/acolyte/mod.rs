@@ -18,8 +18,8 @@ use examples::model::scripted::Scripted;
 use examples::screen::{Colour, Screen};
 
 use self::script::Player;
-use crate::patience::{expect, in_time};
-use crate::temp_dir::TempDir;
+use crate::tour::patience::{expect, in_time};
+use crate::tour::temp_dir::TempDir;
 
 /// The file to be changed.
 const POEM: &str = "poem.txt";

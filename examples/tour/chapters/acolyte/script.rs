@@ -13,7 +13,7 @@ use examples::screen::acolyte::Frames;
 use examples::screen::{Colour, Screen};
 use rpc_core::reconnect::ReconnectPolicy;
 
-use crate::patience::in_time;
+use crate::tour::patience::in_time;
 
 /// What a chat has told.
 #[derive(Debug, Default)]

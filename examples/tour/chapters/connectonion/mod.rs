@@ -21,8 +21,8 @@ use examples::model::scripted::Scripted;
 use examples::screen::{Colour, Screen};
 
 use self::script::Player;
-use crate::patience::{expect, in_time};
-use crate::temp_dir::TempDir;
+use crate::tour::patience::{expect, in_time};
+use crate::tour::temp_dir::TempDir;
 
 /// So fast does the model speak: a word in this time.
 const PACE: Duration = Duration::from_millis(20);

@@ -16,7 +16,7 @@ use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::reconnect::ReconnectPolicy;
 
-use crate::patience::in_time;
+use crate::tour::patience::in_time;
 
 /// How long until a lost line is there again: nobody would wait for the usual second here.
 const BACK: Duration = Duration::from_millis(150);

@@ -17,7 +17,7 @@ use exoclaw_proto::error::ErrorKind;
 use rpc_core::{CloseFrame, CloseReason, Secret};
 
 use self::script::{Ann, Seen, holds, piece, read};
-use crate::patience::{expect, in_time};
+use crate::tour::patience::{expect, in_time};
 
 /// What a file would hold. Every key has a default; see `examples/gateway/gateway.toml`.
 const CONFIG: &str = r#"

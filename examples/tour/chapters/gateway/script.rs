@@ -14,7 +14,7 @@ use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Limits};
 use tokio::task::JoinHandle;
 
-use crate::patience::in_time;
+use crate::tour::patience::in_time;
 
 /// What came from the gateway on all lines: a name for each frame, in order.
 #[derive(Clone, Debug, Default)]

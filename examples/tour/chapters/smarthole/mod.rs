@@ -16,7 +16,7 @@ use smarthole_proto::net::{DROPPED, Server, ServerOptions};
 use smarthole_proto::router::Keywords;
 
 use self::script::{Ann, Does, Player};
-use crate::patience::{expect, in_time};
+use crate::tour::patience::{expect, in_time};
 
 /// How long a client may take. The specification has 30 s, for which nobody would wait here.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);

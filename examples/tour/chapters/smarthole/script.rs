@@ -18,7 +18,7 @@ use smarthole_proto::net::{
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use tokio::task::JoinHandle;
 
-use crate::patience::{expect, in_time};
+use crate::tour::patience::{expect, in_time};
 
 /// What a client does with its messages.
 #[derive(Clone, Copy, Debug)]

@@ -24,7 +24,7 @@ use tokio::sync::{oneshot, watch};
 
 use self::helper::{Helper, Progress};
 use self::script::{Alice, reached};
-use crate::patience::in_time;
+use crate::tour::patience::in_time;
 
 /// A picture of one black dot.
 const DOT: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0:~\x9bU\

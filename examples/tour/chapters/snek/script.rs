@@ -8,7 +8,7 @@ use snek_proto::net::{Client, Events};
 use tokio::sync::watch;
 
 use super::helper::Progress;
-use crate::patience::in_time;
+use crate::tour::patience::in_time;
 
 pub(crate) struct Alice {
     pub(crate) client: Client,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use rpc_core::net::server::Accepted;
+use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, clock};
 use rpc_core::{CloseFrame, CloseReason};
 
@@ -18,7 +19,8 @@ use super::peer::{Peer, refuse};
 use super::reply::ChatReply;
 use crate::codec::redact;
 use crate::error::RpcError;
-use crate::frame::{Call, ChatSend};
+use crate::frame::{Call, ChatSend, Method};
+use crate::net::SYSTEM;
 use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 /// The error text and close reason of a draining server.
@@ -65,6 +67,7 @@ pub(super) fn serve<B: Backend>(
 
 impl<B: Backend> ConnectionHandler for Handler<B> {
     type Machine = ServerConn;
+    const SYSTEM: &'static str = SYSTEM;
 
     fn on_event(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
         match event {
@@ -77,8 +80,16 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
             ServerEvent::Request { id, call } => {
                 let (backend, peer) = (Arc::clone(&self.shared.backend), Arc::clone(&self.peer));
                 match call {
-                    Call::ChatSend(chat) => tasks.push(run_chat(backend, peer, id, chat)),
-                    call => tasks.push(respond(backend, peer, id, call)),
+                    Call::ChatSend(chat) => {
+                        let chat = run_chat(backend, peer, id, chat);
+                        let name = Method::ChatSend.name();
+                        tasks.push(server_call(SYSTEM, name, chat, |ok| *ok).map(drop));
+                    }
+                    call => {
+                        let name = Method::parse(call.tag()).map_or(OTHER, Method::name);
+                        let answer = respond(backend, peer, id, call);
+                        tasks.push(server_call(SYSTEM, name, answer, |ok| *ok).map(drop));
+                    }
                 }
             }
             ServerEvent::Writable => self.peer.handle.notify(),
@@ -118,7 +129,13 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
     }
 }
 
-async fn run_chat<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, chat: ChatSend) {
+/// Returns whether the chat succeeded.
+async fn run_chat<B: Backend>(
+    backend: Arc<B>,
+    peer: Arc<Peer>,
+    id: RequestId,
+    chat: ChatSend,
+) -> bool {
     let reply = ChatReply::new(Arc::clone(&peer), id);
     let run = async { backend.chat(&peer, chat, reply).await };
     let outcome = guarded("chat", run).await;
@@ -130,9 +147,11 @@ async fn run_chat<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, c
         Some(Err(ChatError::Gone(_))) | None => refuse(conn, id, &internal_error()),
     })
     .await;
+    matches!(outcome, Some(Ok(())))
 }
 
-async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, call: Call) {
+/// Returns whether the request succeeded.
+async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, call: Call) -> bool {
     let run = async {
         // Answers may be large: none is made before there is room for it.
         peer.handle
@@ -142,10 +161,12 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
             Call::Status => {
                 let status = backend.status(&peer).await;
                 peer.end(id, |conn| conn.reply(id, &status)).await;
+                true
             }
             Call::PluginList => {
                 let plugins = backend.plugins(&peer).await;
                 peer.end(id, |conn| conn.reply(id, &plugins)).await;
+                true
             }
             call => {
                 let outcome = backend.extension(&peer, call).await;
@@ -154,13 +175,16 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
                     Err(error) => refuse(conn, id, error),
                 })
                 .await;
+                outcome.is_ok()
             }
         }
     };
-    if guarded("request", run).await.is_none() {
+    let ended = guarded("request", run).await;
+    if ended.is_none() {
         let error = internal_error();
         peer.end(id, |conn| refuse(conn, id, &error)).await;
     }
+    ended.unwrap_or_default()
 }
 
 fn internal_error() -> RpcError {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use futures_util::FutureExt;
-use rpc_core::net::server::{Counters, DrainReport, ShutdownHandle};
+use rpc_core::net::server::{Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
 use crate::auth::{AuthError, check_bind};
@@ -40,7 +40,7 @@ pub enum BindError {
     Io(#[from] io::Error),
 }
 
-/// An Exoclaw gateway's server on a socket.
+/// An Exoclaw gateway's server, on a socket or [mounted](Self::mount).
 ///
 /// ```
 /// use exoclaw_proto::net::{MemoryBackend, Server, ServerOptions};
@@ -88,24 +88,26 @@ impl<B: Backend> Server<B> {
         for address in &addresses {
             check_bind(&address.ip().to_string(), &options.connection.auth)?;
         }
-        let max = options.connection.limits.max_message_bytes;
-        let mut http = options.http.with_path(WS_PATH);
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
-        let shared = Shared {
-            backend: Arc::new(backend),
-            connection: Arc::new(options.connection),
-            driver: options.driver,
-            shutdown_timeout: options.shutdown_timeout,
-            next: AtomicU64::new(1),
-        };
+        let (shared, http) = prepare(backend, options);
         let server = rpc_core::net::server::Server::bind(&addresses[..], http).await?;
-        Ok(Self {
-            server,
-            shared: Arc::new(shared),
-        })
+        Ok(Self { server, shared })
     }
 
-    /// Returns the address that the server listens on.
+    /// Creates a server that is mounted on an HTTP server of yours, such as axum, which passes it
+    /// requests through the [`Service`]. [Run](Self::run) it beside that. See the
+    /// [guide](crate::guide) for an example, and [`rpc_core`](rpc_core::net::server::Server::mount)
+    /// for what the host has to say.
+    ///
+    /// Whoever reaches the host reaches this server: set a token unless that is this machine only.
+    #[must_use]
+    pub fn mount(backend: B, options: ServerOptions) -> (Self, Service) {
+        let (shared, http) = prepare(backend, options);
+        let (server, service) = rpc_core::net::server::Server::mount(http);
+        (Self { server, shared }, service)
+    }
+
+    /// Returns the address that the server listens on; the unspecified one if it is
+    /// [mounted](Self::mount).
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.server.local_addr()
@@ -146,6 +148,21 @@ impl<B: Backend> Server<B> {
             .run(move |accepted| serve(Arc::clone(&shared), accepted).map(drop))
             .await
     }
+}
+
+/// Returns the state of a new server, and what its connections start with.
+fn prepare<B>(backend: B, options: ServerOptions) -> (Arc<Shared<B>>, HttpConfig) {
+    let max = options.connection.limits.max_message_bytes;
+    let mut http = options.http.with_path(WS_PATH);
+    http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+    let shared = Shared {
+        backend: Arc::new(backend),
+        connection: Arc::new(options.connection),
+        driver: options.driver,
+        shutdown_timeout: options.shutdown_timeout,
+        next: AtomicU64::new(1),
+    };
+    (Arc::new(shared), http)
 }
 
 impl<B> fmt::Debug for Server<B> {

@@ -14,6 +14,7 @@ use crate::machine::Machine;
 use crate::message::Outgoing;
 use crate::net::observe::{Redact, Tap};
 use crate::net::queue::remember;
+use crate::net::telemetry::Line;
 use crate::net::transport::{Message, Transport, TransportError};
 use crate::timers::later;
 
@@ -21,6 +22,7 @@ use crate::timers::later;
 pub(crate) struct Io<T> {
     transport: Option<T>,
     tap: Tap,
+    meter: Line,
     write_timeout: Duration,
     close_timeout: Duration,
     read_budget: usize,
@@ -44,13 +46,14 @@ pub(crate) struct Io<T> {
 impl<T: Transport> Io<T> {
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
-    pub(crate) fn new(transport: T, config: DriverConfig, redact: Redact) -> Self {
+    pub(crate) fn new(transport: T, config: DriverConfig, redact: Redact, meter: Line) -> Self {
         Self {
             transport: Some(transport),
             tap: Tap {
                 observer: config.observer,
                 redact,
             },
+            meter,
             write_timeout: config.write_timeout,
             close_timeout: config.close_timeout,
             read_budget: config.read_budget.max(1),
@@ -74,6 +77,10 @@ impl<T: Transport> Io<T> {
 
     pub(super) const fn set_redact(&mut self, redact: Redact) {
         self.tap.redact = redact;
+    }
+
+    pub(super) fn set_meter(&mut self, meter: Line) {
+        self.meter = meter;
     }
 
     /// Runs the first half of a turn: reads what is available and handles deadlines. Returns `true`
@@ -151,6 +158,7 @@ impl<T: Transport> Io<T> {
 
     fn take(&mut self, machine: &mut impl Machine, message: &Message, now: Instant) {
         self.tap.incoming(message);
+        self.meter.received(message.len());
         match message.as_incoming() {
             Ok(incoming) => {
                 if !machine.is_closed() {
@@ -198,6 +206,7 @@ impl<T: Transport> Io<T> {
                 break Ok(());
             };
             self.tap.outgoing(&frame);
+            self.meter.sent(frame.len());
             if matches!(frame, Outgoing::Abort) {
                 aborted = true;
                 break Ok(());

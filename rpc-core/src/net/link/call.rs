@@ -12,6 +12,7 @@ use super::handle::Shared;
 use super::{Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::net::queue::remember;
+use crate::net::telemetry::{CallSpan, Side};
 
 /// The closure that starts a call, to be taken once.
 pub(super) trait Start<P: Protocol>: Send {
@@ -57,6 +58,7 @@ fn lock<P: Protocol>(cell: &Cell<P>) -> MutexGuard<'_, State<P, dyn Start<P> + '
 pub(super) struct Waiting<P: Protocol> {
     cell: Arc<Cell<P>>,
     shared: Arc<Shared<P>>,
+    span: CallSpan,
     /// Whether the outcome was taken.
     is_over: bool,
 }
@@ -71,6 +73,7 @@ pub(super) struct Completer<P: Protocol> {
 /// Creates a call that is not yet queued.
 pub(super) fn prepare<P, F>(
     shared: Arc<Shared<P>>,
+    method: &'static str,
     items: Option<Producer<P::Item>>,
     start: F,
 ) -> (Completer<P>, Waiting<P>)
@@ -90,6 +93,7 @@ where
     let waiting = Waiting {
         cell,
         shared,
+        span: CallSpan::new(Side::Client, P::SYSTEM, method),
         is_over: false,
     };
     (completer, waiting)
@@ -172,7 +176,10 @@ impl<P: Protocol> Future for Waiting<P> {
         drop(state);
         self.is_over = true;
         match phase {
-            Phase::Ended(outcome) => Poll::Ready(outcome),
+            Phase::Ended(outcome) => {
+                self.span.end(outcome.is_ok());
+                Poll::Ready(outcome)
+            }
             _ => Poll::Pending,
         }
     }

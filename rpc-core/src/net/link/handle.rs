@@ -15,6 +15,7 @@ use super::{LinkConfig, LinkState, Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::message::CloseFrame;
 use crate::net::queue;
+use crate::net::telemetry::OTHER;
 
 /// The result of a [`drain`](Link::drain).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,8 +121,27 @@ impl<P: Protocol> Link<P> {
     where
         F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
     {
+        self.call_named(OTHER, start)
+    }
+
+    /// Like [`call`](Self::call), with the method's name for [spans and
+    /// metrics](crate::net::telemetry).
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call).
+    ///
+    /// # Cancel safety
+    /// As for [`call`](Self::call).
+    pub fn call_named<F>(
+        &self,
+        method: &'static str,
+        start: F,
+    ) -> impl Future<Output = Outcome<P>> + Send + use<'_, P, F>
+    where
+        F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
+    {
         // Not an `async fn`: its future, and each one around it, would carry the closure along.
-        let (completer, waiting) = prepare(Arc::clone(&self.shared), None, start);
+        let (completer, waiting) = prepare(Arc::clone(&self.shared), method, None, start);
         async move {
             if let Some(wait) = self.submit(completer) {
                 wait.await;
@@ -138,8 +158,24 @@ impl<P: Protocol> Link<P> {
     where
         F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
     {
+        self.stream_named(OTHER, start)
+    }
+
+    /// Like [`stream`](Self::stream), with the method's name for [spans and
+    /// metrics](crate::net::telemetry).
+    ///
+    /// # Cancel safety
+    /// As for [`call`](Self::call). Dropping the [`CallStream`] cancels the call as well.
+    pub fn stream_named<F>(
+        &self,
+        method: &'static str,
+        start: F,
+    ) -> impl Future<Output = CallStream<P>> + Send + use<'_, P, F>
+    where
+        F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
+    {
         let (producer, consumer) = queue(self.shared.config.streams.clone());
-        let (completer, waiting) = prepare(Arc::clone(&self.shared), Some(producer), start);
+        let (completer, waiting) = prepare(Arc::clone(&self.shared), method, Some(producer), start);
         let stream = CallStream::new(consumer, waiting);
         async move {
             if let Some(wait) = self.submit(completer) {

@@ -48,6 +48,9 @@ pub trait Protocol: Send + Sized + 'static {
     /// An event for the application.
     type Event: Send + 'static;
 
+    /// The name of the protocol in [spans and metrics](crate::net::telemetry), such as `snek`.
+    const SYSTEM: &'static str;
+
     /// Creates the machine for a fresh connection from the state that is kept between connections.
     /// `entropy` is fresh randomness for ids.
     fn open(&mut self, now: Instant, entropy: u64) -> Self::Machine;

@@ -19,6 +19,7 @@ use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
 use crate::net::driver::{Driver, clock};
 use crate::net::queue::{self, Producer};
+use crate::net::telemetry::{Queue, Side, connection_span};
 use crate::reconnect::{Dial, ReconnectPolicy, Reconnector};
 
 pub(super) fn parts<P: Protocol, D: Dialer>(
@@ -27,7 +28,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
     config: Arc<LinkConfig>,
     reconnect: ReconnectPolicy,
 ) -> Parts<P, D> {
-    let (producer, events) = queue::queue(config.events.clone());
+    let (producer, events) = queue::metered(config.events.clone(), Queue::new(P::SYSTEM));
     let dials_again = !reconnect.is_off();
     let shared = Arc::new(Shared {
         inbox: Inbox::new(config.max_commands),
@@ -94,7 +95,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
     pub fn run(mut self) -> impl Future<Output = CloseReason> {
-        let span = tracing::debug_span!("link", protocol = std::any::type_name::<P>());
+        let span = connection_span(Side::Client, P::SYSTEM);
         // Not an `async fn`, which would hold all of `self` a second time.
         let work = async move {
             loop {
@@ -175,7 +176,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         Offline::Done(dialled.map(|transport| {
             let machine = self.protocol.open(clock(), (config.entropy)());
             let driver = Driver::with_config(machine, transport, config.driver.clone());
-            Box::new(driver.with_redact(P::redact))
+            Box::new(driver.with_redact(P::redact).with_meter(P::SYSTEM))
         }))
     }
 

@@ -94,6 +94,7 @@ struct Answers {
 
 impl ConnectionHandler for Answers {
     type Machine = Echo;
+    const SYSTEM: &'static str = "test";
 
     fn on_event(&mut self, event: Event, tasks: &mut Running) -> Option<CloseReason> {
         let said = match event {

@@ -9,8 +9,14 @@ use bytes::Bytes;
 use futures_core::Stream;
 use hyper::body::{Frame, SizeHint};
 
-/// The body of the reply to a plain HTTP request.
-pub struct Body(Kind);
+use super::permits::Slot;
+
+/// The body of the reply to a plain HTTP request, also an [`http_body::Body`](hyper::body::Body).
+pub struct Body {
+    kind: Kind,
+    /// What counts until the body is sent.
+    _slot: Option<Slot>,
+}
 
 enum Kind {
     Whole(Bytes),
@@ -26,17 +32,31 @@ impl Body {
     /// polled only as fast as the peer takes data.
     #[must_use]
     pub fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Kind::Streamed(Box::pin(pieces)))
+        Kind::Streamed(Box::pin(pieces)).into()
     }
 
     pub(super) const fn is_streamed(&self) -> bool {
-        matches!(self.0, Kind::Streamed(_))
+        matches!(self.kind, Kind::Streamed(_))
+    }
+
+    /// Keeps the slot until the body is sent or dropped.
+    pub(super) fn holding(self, slot: Option<Slot>) -> Self {
+        Self {
+            _slot: slot,
+            ..self
+        }
+    }
+}
+
+impl From<Kind> for Body {
+    fn from(kind: Kind) -> Self {
+        Self { kind, _slot: None }
     }
 }
 
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
-        Self(Kind::Whole(bytes))
+        Kind::Whole(bytes).into()
     }
 }
 
@@ -54,32 +74,14 @@ impl From<&'static str> for Body {
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.kind {
             Kind::Whole(bytes) => write!(f, "Body({} bytes)", bytes.len()),
             Kind::Streamed(_) => f.write_str("Body(streamed)"),
         }
     }
 }
 
-/// The pieces of the body, to send through another HTTP server.
-impl Stream for Body {
-    type Item = Bytes;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        match &mut self.get_mut().0 {
-            Kind::Whole(bytes) => {
-                let bytes = std::mem::take(bytes);
-                Poll::Ready((!bytes.is_empty()).then_some(bytes))
-            }
-            Kind::Streamed(pieces) => pieces.as_mut().poll_next(cx),
-        }
-    }
-}
-
-/// A [`Body`] in the form that hyper takes.
-pub(super) struct Sent(pub(super) Body);
-
-impl hyper::body::Body for Sent {
+impl hyper::body::Body for Body {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -87,19 +89,25 @@ impl hyper::body::Body for Sent {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = ready!(Pin::new(&mut self.get_mut().0).poll_next(cx));
+        let piece = match &mut self.get_mut().kind {
+            Kind::Whole(bytes) => {
+                let bytes = std::mem::take(bytes);
+                (!bytes.is_empty()).then_some(bytes)
+            }
+            Kind::Streamed(pieces) => ready!(pieces.as_mut().poll_next(cx)),
+        };
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0.0 {
+        match &self.kind {
             Kind::Whole(bytes) => bytes.is_empty(),
             Kind::Streamed(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0.0 {
+        match &self.kind {
             Kind::Whole(bytes) => {
                 SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
             }

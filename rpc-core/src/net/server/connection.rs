@@ -22,6 +22,7 @@ use tokio::time::{sleep, timeout};
 use super::http1::{Agreed, Exchange};
 use super::permits::{Evicted, Opening, Permit, Refusal, Slot};
 use super::run::Shared;
+use super::service::Upgrade;
 use super::write_timeout::WriteTimeout;
 use crate::net::Cancellation;
 use crate::net::ws::{Handshake, Role, Socket, WsStream};
@@ -40,9 +41,11 @@ const SMALLEST_BUFFER: usize = 8 * 1024;
 pub struct Accepted {
     /// The WebSocket. Its [`handshake`](WsStream::handshake) names the selected subprotocol.
     pub socket: WsStream,
-    /// The peer's address.
+    /// The peer's address; unspecified (`0.0.0.0:0`) if a [`Service`](super::Service) was not told
+    /// it.
     pub peer: SocketAddr,
-    /// The head of the upgrade request, with the extensions of the upgrade hook. The headers of the
+    /// The head of the upgrade request, with the extensions of the upgrade hook and, of a
+    /// mounted server, those of the host. The headers of the
     /// handshake itself (`Connection`, `Upgrade`, `Sec-WebSocket-Key` and `Sec-WebSocket-Version`)
     /// are removed.
     pub parts: Parts,
@@ -63,6 +66,9 @@ impl fmt::Debug for Accepted {
     }
 }
 
+/// The handler's future of an upgraded connection, and what the connection holds.
+type Opened<F> = (Pin<Box<F>>, Permit, Slot);
+
 /// Serves one connection to its end: up to the upgrade, then with the handler. Each part has memory
 /// of its own, so that a connection does not keep the memory of its opening. Not an `async fn`,
 /// which would hold its arguments a second time.
@@ -78,16 +84,47 @@ where
     H: Fn(Accepted) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    let opening = Box::pin(async move {
+    serve_opened(Box::pin(async move {
         let (accepted, permit, slot) = open(shared, tcp, peer, opening, evicted).await?;
         Some((Box::pin(handler(accepted)), permit, slot))
-    });
-    async move {
-        if let Some((running, permit, slot)) = opening.await {
-            running.await;
-            permit.release();
-            drop(slot);
-        }
+    }))
+}
+
+/// Like [`serve`], for a connection whose request came through a [`Service`](super::Service).
+pub(super) fn serve_mounted<H, F>(
+    upgrade: Upgrade,
+    shared: Arc<Shared>,
+    handler: Arc<H>,
+) -> impl Future<Output = ()> + Send
+where
+    H: Fn(Accepted) -> F + Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    serve_opened(Box::pin(async move {
+        let Upgrade {
+            on_upgrade,
+            agreed,
+            peer,
+            slot,
+        } = upgrade;
+        let upgraded = timeout(shared.config.limits.handshake_timeout, on_upgrade).await;
+        let Ok(Ok(upgraded)) = upgraded else {
+            tracing::debug!(%peer, "the client left before the upgrade");
+            return None;
+        };
+        let socket = Socket::from_upgraded(upgraded);
+        let (accepted, permit) = accept(&shared, socket, Bytes::new(), peer, agreed).await;
+        Some((Box::pin(handler(accepted)), permit, slot))
+    }))
+}
+
+async fn serve_opened<F: Future<Output = ()>>(
+    opening: Pin<Box<impl Future<Output = Option<Opened<F>>>>>,
+) {
+    if let Some((running, permit, slot)) = opening.await {
+        running.await;
+        permit.release();
+        drop(slot);
     }
 }
 
@@ -118,6 +155,18 @@ async fn open(
     };
     let (socket, read_already, agreed) = upgraded?;
     let slot = opening.take_slot()?;
+    let (accepted, permit) = accept(&shared, socket, read_already, peer, agreed).await;
+    Some((accepted, permit, slot))
+}
+
+/// Makes an upgraded connection what the handler receives.
+async fn accept(
+    shared: &Shared,
+    socket: Socket,
+    read_already: Bytes,
+    peer: SocketAddr,
+    agreed: Agreed,
+) -> (Accepted, Permit) {
     shared.counters.count_upgraded();
     let socket =
         WsStream::from_upgraded(socket, read_already, Role::Server, &shared.config.ws).await;
@@ -132,7 +181,7 @@ async fn open(
         cancellation: shared.cancellation.clone(),
         permit: agreed.permit.clone(),
     };
-    Some((accepted, agreed.permit, slot))
+    (accepted, agreed.permit)
 }
 
 /// Runs TLS and the request. `None` if the connection ended as plain HTTP.

@@ -3,17 +3,17 @@
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 
-use super::body::{Body, Sent};
+use super::body::Body;
 use super::config::UpgradeDecision;
 use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
@@ -41,9 +41,9 @@ pub(super) struct Exchange {
 }
 
 impl hyper::service::Service<Request<Incoming>> for Exchange {
-    type Response = Response<Sent>;
+    type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Sent>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (shared, peer) = (Arc::clone(&self.shared), self.peer);
@@ -59,15 +59,16 @@ impl hyper::service::Service<Request<Incoming>> for Exchange {
                 answer.headers_mut().insert(header::CONNECTION, close);
             }
             streams.store(answer.body().is_streamed(), Ordering::Relaxed);
-            Ok(answer.map(Sent))
+            Ok(answer)
         })
     }
 }
 
-async fn answer(
+/// Answers a request, and notes in `agreed` if it is upgraded.
+pub(super) async fn answer<B: hyper::body::Body>(
     shared: &Shared,
     peer: SocketAddr,
-    request: Request<Incoming>,
+    request: Request<B>,
     opening: &Opening,
     agreed: &Mutex<Option<Agreed>>,
 ) -> Response<Body> {
@@ -88,11 +89,12 @@ async fn answer(
     }
     let path_upgrades = config.is_upgrade_path(parts.uri.path());
     if is_upgrade(&parts) && path_upgrades {
-        if !body.is_end_stream() {
+        // A body that a host has wrapped may not know that it is empty.
+        if !body.is_end_stream() && announces_body(&parts) {
             return plain(StatusCode::BAD_REQUEST, "an upgrade request has no body");
         }
         if !opening.finish() {
-            return full();
+            return busy(Refusal::ServerFull);
         }
         return upgrade(shared, peer, parts, agreed);
     }
@@ -102,7 +104,7 @@ async fn answer(
             Err((status, why)) => return plain(status, why),
         };
         if !opening.finish() {
-            return full();
+            return busy(Refusal::ServerFull);
         }
         if let Some(service) = config.http(Request::from_parts(parts, body), peer) {
             let answer = service.await;
@@ -193,9 +195,21 @@ fn upgrade(
     response
 }
 
-/// Returns the refusal of a connection that had to make room just before its request was complete.
-fn full() -> Response<Body> {
-    plain(Refusal::ServerFull.status(), Refusal::ServerFull.why())
+fn announces_body(parts: &Parts) -> bool {
+    let length = parts.headers.get(header::CONTENT_LENGTH);
+    length.is_some_and(|length| length != "0")
+        || parts.headers.contains_key(header::TRANSFER_ENCODING)
+}
+
+/// Returns the refusal of a request for which there is no room, or of a peer that is not served.
+pub(super) fn busy(refusal: Refusal) -> Response<Body> {
+    let status = refusal.status();
+    let mut response = plain(status, refusal.why());
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let retry = HeaderValue::from_static("1");
+        response.headers_mut().insert(header::RETRY_AFTER, retry);
+    }
+    response
 }
 
 /// Returns a plain text reply.
@@ -209,20 +223,23 @@ pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Body
 }
 
 /// Returns the whole body, or the reply if the body is larger than `max` or incomplete.
-async fn collect(mut body: Incoming, max: usize) -> Result<Bytes, (StatusCode, &'static str)> {
+async fn collect(
+    body: impl hyper::body::Body,
+    max: usize,
+) -> Result<Bytes, (StatusCode, &'static str)> {
     let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
     let max_hint = u64::try_from(max).unwrap_or(u64::MAX);
     if body.size_hint().lower() > max_hint {
         return Err(too_large);
     }
-    let mut all = BytesMut::new();
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+    let (mut body, mut all) = (pin!(body), BytesMut::new());
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
         let frame = frame.map_err(|_| (StatusCode::BAD_REQUEST, "the body breaks off"))?;
         if let Ok(data) = frame.into_data() {
-            if data.len() > max.saturating_sub(all.len()) {
+            if data.remaining() > max.saturating_sub(all.len()) {
                 return Err(too_large);
             }
-            all.extend_from_slice(&data);
+            all.put(data);
         }
     }
     Ok(all.freeze())

@@ -1,4 +1,5 @@
-//! Accepting connections: plain HTTP/1 and WebSocket upgrades on one port.
+//! Accepting connections: plain HTTP/1 and WebSocket upgrades on one port, or behind a server of
+//! another crate.
 //!
 //! [`Server`] owns the accept loop. It limits the number of connections and the time until their
 //! request, checks peer, `Host` and `Origin` before anything else ([`Guards`]), answers plain
@@ -33,6 +34,25 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Mounting
+//! [`Server::mount`] returns a server without a socket, and a [`Service`]: a `tower::Service` that
+//! axum takes with `route_service`, `nest_service` or `fallback_service`. Guards, limits, hooks,
+//! handler and drain are the same; connections run in [`Server::run`] all the same.
+//!
+//! ```
+//! use rpc_core::net::server::{Accepted, HttpConfig, Server};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let (server, service) = Server::mount(HttpConfig::default().with_path("/rpc.ws"));
+//! let handle = server.shutdown_handle();
+//! let serving = tokio::spawn(server.run(|accepted: Accepted| async move { /* serve it */ }));
+//! // let app = axum::Router::new().route_service("/rpc.ws", service);
+//! # drop(service);
+//! handle.drain(std::time::Duration::from_secs(5)).await;
+//! # serving.await.unwrap();
+//! # }
+//! ```
 
 mod body;
 mod config;
@@ -41,6 +61,7 @@ mod guards;
 mod http1;
 mod permits;
 mod run;
+mod service;
 mod shutdown;
 mod upgrade;
 mod write_timeout;
@@ -51,4 +72,5 @@ pub use connection::Accepted;
 pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};
 pub use permits::{Counters, Permit};
 pub use run::Server;
+pub use service::{PeerAddr, Service};
 pub use shutdown::{DrainReport, ShutdownHandle};

@@ -138,7 +138,8 @@ impl Slots {
         }
     }
 
-    /// Takes a slot. A peer that is not served takes none, and is refused even if all are taken.
+    /// Takes a slot. A peer that is not served takes none, and is refused even if all are taken. An
+    /// unspecified address counts in total only.
     pub(super) fn take(
         &mut self,
         peer: SocketAddr,
@@ -166,11 +167,12 @@ impl Slots {
         {
             return Err(Refusal::ServerFull);
         }
-        let per_ip = self.max_per_ip.map(|_| {
+        let counts = self.max_per_ip.filter(|_| !address.is_unspecified());
+        let per_ip = counts.map(|_| {
             *lock(&self.per_ip).entry(address).or_default() += 1;
             (Arc::clone(&self.per_ip), address)
         });
-        // Only the accept loop adds, so nothing came between.
+        // Nobody else adds meanwhile, so nothing came between.
         self.counters.open.fetch_add(1, Ordering::Relaxed);
         let slot = Slot {
             counters: Arc::clone(&self.counters),

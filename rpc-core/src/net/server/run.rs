@@ -4,16 +4,18 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, ToSocketAddrs};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::config::HttpConfig;
-use super::connection::{Accepted, refuse, serve};
+use super::connection::{Accepted, refuse, serve, serve_mounted};
 use super::permits::{Counters, Slots};
+use super::service::{Service, UNKNOWN, Upgrade};
 use super::shutdown::{Drain, DrainReport, ShutdownHandle};
 use crate::net::{Cancellation, Canceller};
 
@@ -23,10 +25,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// Most refusals that are being sent at once. A further one replaces the oldest.
 const MAX_REFUSALS: usize = 256;
 
-/// A server that listens, and serves once [`run`](Self::run) is polled.
+/// A server that listens or is [mounted](Self::mount), and serves once [`run`](Self::run) is polled.
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
+    /// `None` if the server is mounted.
+    listener: Option<TcpListener>,
+    /// Closed unless the server is mounted.
+    upgrades: UnboundedReceiver<Upgrade>,
     local: SocketAddr,
     shared: Arc<Shared>,
     canceller: Canceller,
@@ -61,22 +66,53 @@ impl Server {
         let local = listener.local_addr()?;
         config.guards = config.guards.for_bind(local);
         config.limits = config.limits.for_bind(local, config.guards.peers);
+        Ok(Self::new(Some(listener), local, config).0)
+    }
+
+    /// Creates a server that accepts no connections itself, and the [`Service`] that passes it those
+    /// of an HTTP server of yours. [Run](Self::run) it beside that.
+    ///
+    /// The server does not know where the host listens. [`HostPolicy::Auto`](super::HostPolicy::Auto)
+    /// therefore serves loopback names only: list your own. The number of connections per address
+    /// has no limit by default. TLS is not used.
+    #[must_use]
+    pub fn mount(config: HttpConfig) -> (Self, Service) {
+        let (server, upgrades) = Self::new(None, UNKNOWN, config);
+        let shared = Arc::clone(&server.shared);
+        let slots = Slots::new(&shared.counters, &shared.config.limits);
+        let service = Service {
+            slots: Arc::new(Mutex::new(slots)),
+            shared,
+            upgrades,
+        };
+        (server, service)
+    }
+
+    fn new(
+        listener: Option<TcpListener>,
+        local: SocketAddr,
+        config: HttpConfig,
+    ) -> (Self, UnboundedSender<Upgrade>) {
         let (canceller, cancellation) = Cancellation::new();
         let shared = Arc::new(Shared {
             config,
             cancellation,
             counters: Arc::default(),
         });
-        Ok(Self {
+        let (sender, upgrades) = unbounded_channel();
+        let server = Self {
             listener,
+            upgrades,
             local,
             shared,
             canceller,
             drain: Drain::new(),
-        })
+        };
+        (server, sender)
     }
 
-    /// Returns the address that the server listens on.
+    /// Returns the address that the server listens on; the unspecified one (`0.0.0.0:0`) if it is
+    /// [mounted](Self::mount).
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
@@ -107,6 +143,7 @@ impl Server {
     {
         let Self {
             listener,
+            mut upgrades,
             shared,
             canceller,
             mut drain,
@@ -129,7 +166,11 @@ impl Server {
                 Some(_) = refusals.join_next() => {}
                 () = sleep_until(paused_until.unwrap_or_else(Instant::now)),
                     if paused_until.is_some() => paused_until = None,
-                accepted = listener.accept(), if paused_until.is_none() => match accepted {
+                Some(upgrade) = upgrades.recv() => {
+                    let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
+                    connections.spawn(serve_mounted(upgrade, shared, handler));
+                }
+                accepted = accept(listener.as_ref()), if paused_until.is_none() => match accepted {
                     Ok((tcp, peer)) => match slots.take(peer, &shared.config.guards) {
                         Ok((opening, evicted)) => {
                             let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
@@ -163,9 +204,23 @@ impl Server {
         }
         drop((listener, refusals));
         canceller.cancel();
+        // Who is upgraded already is told goodbye.
+        upgrades.close();
+        while let Ok(upgrade) = upgrades.try_recv() {
+            let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
+            connections.spawn(serve_mounted(upgrade, shared, handler));
+        }
         let report = finish(&shared, &mut drain, connections).await;
         drain.report(report);
         report
+    }
+}
+
+/// Accepts the next connection; waits forever without a listener.
+async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
     }
 }
 

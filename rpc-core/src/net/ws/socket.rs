@@ -1,4 +1,4 @@
-//! [`Socket`]: a TCP connection, with TLS or without.
+//! [`Socket`]: a TCP connection, with TLS or without, or an upgraded one.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -7,10 +7,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+#[cfg(feature = "server")]
+use hyper::upgrade::Upgraded;
+#[cfg(feature = "server")]
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// The connection under a [`WsStream`](super::WsStream) on either end: TCP, with TLS or without.
+/// The connection under a [`WsStream`](super::WsStream) on either end: TCP, with TLS or without, or
+/// what an HTTP server of another crate has upgraded.
 ///
 /// Reads of less than 4 KiB are served from a larger read, so that a small buffer does not cause
 /// many system calls.
@@ -30,6 +35,8 @@ enum Inner {
     Plain(TcpStream),
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::TlsStream<TcpStream>>),
+    #[cfg(feature = "server")]
+    Upgraded(Box<TokioIo<Upgraded>>),
 }
 
 /// Either kind of connection.
@@ -42,28 +49,40 @@ impl Inner {
             Self::Plain(tcp) => Pin::new(tcp),
             #[cfg(feature = "tls")]
             Self::Tls(tls) => Pin::new(tls.as_mut()),
+            #[cfg(feature = "server")]
+            Self::Upgraded(upgraded) => Pin::new(upgraded.as_mut()),
         }
     }
 }
 
 impl Socket {
-    /// Returns whether the connection is encrypted.
+    /// Returns whether the connection is known to be encrypted. `false` behind a server of another
+    /// crate.
     #[must_use]
     pub const fn is_tls(&self) -> bool {
         match &self.inner {
             Inner::Plain(_) => false,
             #[cfg(feature = "tls")]
             Inner::Tls(_) => true,
+            #[cfg(feature = "server")]
+            Inner::Upgraded(_) => false,
         }
     }
 
-    /// Returns the TCP connection underneath, for its addresses and options.
+    /// Returns the TCP connection underneath, for its addresses and options; `None` if it belongs to
+    /// a server of another crate.
     #[must_use]
-    pub fn tcp(&self) -> &TcpStream {
+    #[allow(
+        clippy::unnecessary_wraps,
+        reason = "feature `server` has connections without"
+    )]
+    pub fn tcp(&self) -> Option<&TcpStream> {
         match &self.inner {
-            Inner::Plain(tcp) => tcp,
+            Inner::Plain(tcp) => Some(tcp),
             #[cfg(feature = "tls")]
-            Inner::Tls(tls) => tls.get_ref().0,
+            Inner::Tls(tls) => Some(tls.get_ref().0),
+            #[cfg(feature = "server")]
+            Inner::Upgraded(_) => None,
         }
     }
 
@@ -76,6 +95,11 @@ impl Socket {
     pub(crate) fn from_tls(stream: tokio_rustls::TlsStream<TcpStream>) -> Self {
         Self::over(Inner::Tls(Box::new(stream)))
     }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn from_upgraded(upgraded: Upgraded) -> Self {
+        Self::over(Inner::Upgraded(Box::new(TokioIo::new(upgraded))))
+    }
 }
 
 impl From<TcpStream> for Socket {
@@ -87,7 +111,7 @@ impl From<TcpStream> for Socket {
 impl fmt::Debug for Socket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Socket")
-            .field("peer", &self.tcp().peer_addr().ok())
+            .field("peer", &self.tcp().and_then(|tcp| tcp.peer_addr().ok()))
             .field("tls", &self.is_tls())
             .finish()
     }
@@ -143,6 +167,8 @@ impl AsyncWrite for Socket {
             Inner::Plain(tcp) => tcp.is_write_vectored(),
             #[cfg(feature = "tls")]
             Inner::Tls(tls) => tls.is_write_vectored(),
+            #[cfg(feature = "server")]
+            Inner::Upgraded(upgraded) => upgraded.is_write_vectored(),
         }
     }
 

@@ -37,6 +37,7 @@ impl Protocol for GuestSide {
     type Remote = ();
     type Item = Infallible;
     type Event = GuestEvent;
+    const SYSTEM: &'static str = "toy";
 
     fn open(&mut self, now: Instant, _: u64) -> Guest {
         Guest::with_limits(&self.name, &self.limits, now).with_handshake(self.handshake, now)
@@ -91,6 +92,7 @@ impl Protocol for HostSide {
     type Remote = String;
     type Item = String;
     type Event = HostEvent;
+    const SYSTEM: &'static str = "toy";
 
     fn open(&mut self, now: Instant, entropy: u64) -> Host {
         Host::with_limits(entropy, self.limits.clone(), now).with_handshake(self.handshake, now)

@@ -8,6 +8,7 @@ use rpc_core::{CloseFrame, CloseReason};
 use super::RouterRuntime;
 use crate::hub::ConnId;
 use crate::limits::SHUTTING_DOWN;
+use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent};
 
 /// Passes the events of a connection to the hub, in the connection's own task, so that frames sent
@@ -39,6 +40,7 @@ impl Drop for Handler {
 
 impl ConnectionHandler for Handler {
     type Machine = ServerConn;
+    const SYSTEM: &'static str = SYSTEM;
 
     fn on_event(&mut self, event: ServerEvent, _: &mut Running) -> Option<CloseReason> {
         match event {

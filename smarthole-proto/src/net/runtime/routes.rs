@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use rpc_core::net::telemetry::server_call;
 use tokio::task::JoinSet;
 
 use super::RouterRuntime;
 use super::state::Open;
 use crate::limits::ROUTER_TIMEOUT;
+use crate::net::SYSTEM;
 use crate::router::{Router, RouterError};
 
 rpc_core::config! {
@@ -53,6 +55,7 @@ pub(super) async fn run<R: Router>(
 async fn ask<R: Router>(runtime: RouterRuntime, router: Arc<R>, question: Open, timeout: Duration) {
     let deciding = async { router.route(&question.request).await };
     let deciding = AssertUnwindSafe(deciding).catch_unwind();
+    let deciding = server_call(SYSTEM, "route", deciding, |done| matches!(done, Ok(Ok(_))));
     let decision = match tokio::time::timeout(timeout, deciding).await {
         Ok(Ok(decision)) => decision,
         Ok(Err(_)) => {

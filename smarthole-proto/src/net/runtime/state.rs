@@ -4,12 +4,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Instant, SystemTime};
 
+use rpc_core::net::telemetry::{CallSpan, Side};
 use rpc_core::net::{Connections, HubState, Producer, Push, clock};
 use tokio::sync::oneshot;
 
 use super::Settled;
 use crate::hub::{Hub, HubError, HubEvent, Input, RouteId, Unroutable};
 use crate::id::MessageId;
+use crate::net::SYSTEM;
 use crate::router::{Candidate, Choice, RouteRequest, RouterError};
 use crate::server::ServerConn;
 
@@ -39,6 +41,8 @@ pub(super) struct State {
     pub(super) connections: Connections<ServerConn>,
     pub(super) questions: VecDeque<Open>,
     pub(super) asks: HashMap<MessageId, Ask>,
+    /// The open messages, for spans and metrics.
+    calls: HashMap<MessageId, CallSpan>,
     has_ended: bool,
     listeners: Vec<Producer<HubEvent>>,
 }
@@ -50,13 +54,19 @@ impl State {
             connections: Connections::default(),
             questions: VecDeque::new(),
             asks: HashMap::new(),
+            calls: HashMap::new(),
             has_ended: false,
             listeners: Vec::new(),
         }
     }
 
     pub(super) fn submit(&mut self, input: Input, now: Instant) -> Result<MessageId, HubError> {
-        self.hub.submit(input, now, SystemTime::now())
+        let message = self.hub.submit(input, now, SystemTime::now())?;
+        let call = CallSpan::new(Side::Server, SYSTEM, "message");
+        if call.is_watched() {
+            self.calls.insert(message.clone(), call);
+        }
+        Ok(message)
     }
 
     /// Passes a decision of the router to the hub.
@@ -100,6 +110,9 @@ impl State {
                 }
             }
             HubEvent::Settled { message, outcomes } => {
+                if let Some(mut call) = self.calls.remove(&message) {
+                    call.end(outcomes.iter().any(|one| one.outcome.is_taken()));
+                }
                 if let Some(ask) = self.asks.remove(&message) {
                     // Whoever asked may have gone.
                     let _ = ask.sender.send(Settled {
@@ -148,6 +161,7 @@ impl HubState for State {
     fn end(&mut self) {
         self.has_ended = true;
         self.asks = HashMap::new();
+        self.calls = HashMap::new();
         self.listeners = Vec::new();
         self.questions = VecDeque::new();
     }

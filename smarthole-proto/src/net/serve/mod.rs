@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use rpc_core::net::DriverConfig;
-use rpc_core::net::server::{Accepted, Counters, DrainReport, ShutdownHandle};
+use rpc_core::net::server::{Accepted, Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
 use super::{RouterOptions, RouterRuntime};
@@ -20,7 +20,7 @@ use crate::server::ServerConfig;
 
 pub use options::{ServerOptions, http_config};
 
-/// A router's server on a socket.
+/// A router's server, on a socket or [mounted](Self::mount).
 ///
 /// ```
 /// use smarthole_proto::hub::Input;
@@ -83,28 +83,41 @@ impl<R: Router> Server<R> {
         router: R,
         options: ServerOptions,
     ) -> io::Result<Self> {
-        let max = options.connection.limits.max_message_bytes;
-        let mut http = options.http;
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
-        let mut driver = options.driver;
-        let half = options.shutdown_timeout / 2;
-        driver.close_timeout = driver.close_timeout.min(half);
-        let shared = Shared {
-            runtime: options.runtime,
-            connection: Arc::new(options.connection),
-            driver,
-            shutdown_timeout: options.shutdown_timeout,
-        };
+        let (shared, http, asking) = prepare(options);
         let server = rpc_core::net::server::Server::bind(address, http).await?;
-        Ok(Self {
-            server,
-            router: Arc::new(router),
-            options: options.router,
-            shared: Arc::new(shared),
-        })
+        Ok(Self::new(server, router, asking, shared))
     }
 
-    /// Returns the address that the server listens on.
+    /// Creates a server that is mounted on an HTTP server of yours, such as axum, which passes it
+    /// requests through the [`Service`]. [Run](Self::run) it beside that. See the
+    /// [guide](crate::guide) for an example, and [`rpc_core`](rpc_core::net::server::Server::mount)
+    /// for what the host has to say.
+    ///
+    /// [`http_config`] serves this machine only, so that the host has to tell the peer's address
+    /// with [`PeerAddr`](rpc_core::net::server::PeerAddr), or you allow others.
+    #[must_use]
+    pub fn mount(router: R, options: ServerOptions) -> (Self, Service) {
+        let (shared, http, asking) = prepare(options);
+        let (server, service) = rpc_core::net::server::Server::mount(http);
+        (Self::new(server, router, asking, shared), service)
+    }
+
+    fn new(
+        server: rpc_core::net::server::Server,
+        router: R,
+        options: RouterOptions,
+        shared: Shared,
+    ) -> Self {
+        Self {
+            server,
+            router: Arc::new(router),
+            options,
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Returns the address that the server listens on; the unspecified one if it is
+    /// [mounted](Self::mount).
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.server.local_addr()
@@ -152,6 +165,23 @@ impl<R: Router> Server<R> {
             never = routing => match never {},
         }
     }
+}
+
+/// Returns what the connections of a new server share and start with, and how it asks its router.
+fn prepare(options: ServerOptions) -> (Shared, HttpConfig, RouterOptions) {
+    let max = options.connection.limits.max_message_bytes;
+    let mut http = options.http;
+    http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+    let mut driver = options.driver;
+    let half = options.shutdown_timeout / 2;
+    driver.close_timeout = driver.close_timeout.min(half);
+    let shared = Shared {
+        runtime: options.runtime,
+        connection: Arc::new(options.connection),
+        driver,
+        shutdown_timeout: options.shutdown_timeout,
+    };
+    (shared, http, options.router)
 }
 
 impl<R> fmt::Debug for Server<R> {

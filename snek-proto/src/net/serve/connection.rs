@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use rpc_core::net::server::Accepted;
+use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, clock};
 use rpc_core::{CloseFrame, CloseReason, Refused, Secret, Str};
 
@@ -17,7 +18,9 @@ use super::peer::{Peer, slow_reader};
 use super::{Backend, Reply};
 use crate::codec::redact;
 use crate::error::RpcError;
+use crate::frame::LOGIN;
 use crate::hub::ConnId;
+use crate::net::SYSTEM;
 use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 /// The data that all connections of a server share.
@@ -55,6 +58,7 @@ pub(super) fn serve<B: Backend>(
 
 impl<B: Backend> ConnectionHandler for Handler<B> {
     type Machine = ServerConn;
+    const SYSTEM: &'static str = SYSTEM;
 
     fn on_event(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
         let (shared, peer) = (Arc::clone(&self.shared), Arc::clone(&self.peer));
@@ -64,11 +68,15 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
                 username,
                 password,
             } => tasks.push(async move {
-                login(&*shared.backend, &peer, id, &username, &password).await;
+                let login = login(&*shared.backend, &peer, id, &username, &password);
+                server_call(SYSTEM, LOGIN, login, |accepted| *accepted).await;
             }),
             ServerEvent::Request { id, call } => tasks.push(async move {
                 let reply = Reply { peer: &peer, id };
-                if let Err(error) = guarded(shared.backend.call(&peer, &call, reply)).await {
+                let work = guarded(shared.backend.call(&peer, &call, reply));
+                let done =
+                    server_call(SYSTEM, call.known().unwrap_or(OTHER), work, Result::is_ok).await;
+                if let Err(error) = done {
                     fail(&peer, id, &error);
                 }
             }),
@@ -104,24 +112,27 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
     }
 }
 
+/// Returns whether the login was accepted.
 async fn login<B: Backend>(
     backend: &B,
     peer: &Arc<Peer>,
     id: RequestId,
     username: &str,
     password: &Secret<Str>,
-) {
+) -> bool {
     let checked = guarded(async {
         let user = backend.login(peer, username, password).await?;
         backend.logged_in(peer, &user).await;
         Ok(user)
     })
     .await;
+    let accepted = checked.is_ok();
     // A client that is not there any more needs no answer.
     let _ = peer.handle.with(|conn| match checked {
         Ok(user) => conn.accept_login(id, user),
         Err(error) => conn.refuse_login(id, error.message()),
     });
+    accepted
 }
 
 /// Runs a backend's work. A panic becomes an error without details.

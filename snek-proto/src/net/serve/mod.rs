@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use futures_util::FutureExt;
-use rpc_core::net::server::{Counters, DrainReport, ShutdownHandle};
+use rpc_core::net::server::{Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
 use connection::{Shared, serve};
@@ -25,7 +25,7 @@ pub use options::{ServerOptions, http_config};
 pub use peer::Peer;
 pub use reply::{Replied, Reply};
 
-/// A Snek server on a socket.
+/// A Snek server, on a socket or [mounted](Self::mount).
 ///
 /// ```
 /// use snek_proto::net::{MemoryBackend, Server, ServerOptions};
@@ -68,24 +68,24 @@ impl<B: Backend> Server<B> {
         backend: B,
         options: ServerOptions,
     ) -> io::Result<Self> {
-        let max = options.connection.limits.max_message_bytes;
-        let mut http = options.http;
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
-        let shared = Shared {
-            backend: Arc::new(backend),
-            connection: Arc::new(options.connection),
-            driver: options.driver,
-            shutdown_timeout: options.shutdown_timeout,
-            next: AtomicU64::new(1),
-        };
+        let (shared, http) = prepare(backend, options);
         let server = rpc_core::net::server::Server::bind(address, http).await?;
-        Ok(Self {
-            server,
-            shared: Arc::new(shared),
-        })
+        Ok(Self { server, shared })
     }
 
-    /// Returns the address that the server listens on.
+    /// Creates a server that is mounted on an HTTP server of yours, such as axum, which passes it
+    /// requests through the [`Service`]. [Run](Self::run) it beside that. See the
+    /// [guide](crate::guide) for an example, and [`rpc_core`](rpc_core::net::server::Server::mount)
+    /// for what the host has to say.
+    #[must_use]
+    pub fn mount(backend: B, options: ServerOptions) -> (Self, Service) {
+        let (shared, http) = prepare(backend, options);
+        let (server, service) = rpc_core::net::server::Server::mount(http);
+        (Self { server, shared }, service)
+    }
+
+    /// Returns the address that the server listens on; the unspecified one if it is
+    /// [mounted](Self::mount).
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.server.local_addr()
@@ -126,6 +126,21 @@ impl<B: Backend> Server<B> {
             .run(move |accepted| serve(Arc::clone(&shared), accepted).map(drop))
             .await
     }
+}
+
+/// Returns the state of a new server, and what its connections start with.
+fn prepare<B>(backend: B, options: ServerOptions) -> (Arc<Shared<B>>, HttpConfig) {
+    let max = options.connection.limits.max_message_bytes;
+    let mut http = options.http;
+    http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+    let shared = Shared {
+        backend: Arc::new(backend),
+        connection: Arc::new(options.connection),
+        driver: options.driver,
+        shutdown_timeout: options.shutdown_timeout,
+        next: AtomicU64::new(1),
+    };
+    (Arc::new(shared), http)
 }
 
 impl<B> fmt::Debug for Server<B> {

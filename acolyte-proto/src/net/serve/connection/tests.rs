@@ -45,7 +45,10 @@ fn run(handle: &Handle<ServerConn>) -> Run {
         task_id,
     };
     let origin = Origin {
-        address: None,
+        client: Client {
+            address: None,
+            parts: None,
+        },
         checklist: ChecklistTag::default(),
         output,
     };

@@ -1,47 +1,42 @@
 //! An AI gateway that speaks Exoclaw, and a client for one.
-#![allow(
-    clippy::doc_markdown,
-    reason = "comments on options are help texts, not Markdown"
-)]
 
 mod chat;
 mod serve;
 mod usage;
 
-use std::process::ExitCode;
-
-use clap::{Parser, Subcommand};
-use examples::cli;
+use clap::Subcommand;
+use examples::cli::{EXIT_CODES, Failure};
 
 const EXAMPLES: &str = "\
-Examples ('gateway' stands for 'cargo run -p examples --bin gateway --'):
+Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   Try it: a scripted model, a page in the browser, nothing leaves this machine:
-    gateway
+    switchboard gateway
   Talk to it from another terminal:
-    gateway chat 'hello there'
-    gateway chat --guild acme --team support 'hello there'
+    switchboard gateway chat 'hello there'
+    switchboard gateway chat --guild acme --team support 'hello there'
   With 'extensions = true' in its file it also tells what it remembers:
-    gateway chat --history; gateway chat --search name; gateway chat --budget; gateway chat --clear
-  A real model (add '--features llm' before '--bin'), set in a file like
+    switchboard gateway chat --history
+    switchboard gateway chat --search name
+    switchboard gateway chat --budget
+    switchboard gateway chat --clear
+  A real model (build with '--features llm'), set in a file like
   examples/gateway/gateway.toml, which shows every key:
-    ANTHROPIC_API_KEY=.. gateway --config gateway.toml
-  Tools in WebAssembly: add '--features wasm' before '--bin'. A plugin that is a channel adapter
+    ANTHROPIC_API_KEY=.. switchboard gateway --config gateway.toml
+  Tools in WebAssembly: build with '--features wasm'. A plugin that is a channel adapter
   is reached by its chat service at POST /webhook/NAME, with the secret in one of the headers
   'Authorization: Bearer SECRET', X-Webhook-Secret and X-Telegram-Bot-Api-Secret-Token:
-    EXOCLAW_WEBHOOK_SECRET=.. gateway --config gateway.toml
-  For a network, behind a proxy that adds TLS; if the proxy is on this machine, leave --bind out
-  and list its name under allowed_hosts:
-    EXOCLAW_TOKEN=.. gateway --bind 0.0.0.0
+    EXOCLAW_WEBHOOK_SECRET=.. switchboard gateway --config gateway.toml
+  For a network, with TLS; behind a proxy that adds it, leave both options out, and --bind too if the
+  proxy is on this machine, and list its name under allowed_hosts:
+    EXOCLAW_TOKEN=.. switchboard gateway --bind 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
   Look whether a configuration is right, and what was used so far:
-    gateway check --config gateway.toml
-    gateway usage --config gateway.toml
+    switchboard gateway check --config gateway.toml
+    switchboard gateway usage --config gateway.toml
 
 The environment: EXOCLAW_CONFIG, EXOCLAW_TOKEN, EXOCLAW_WEBHOOK_SECRET; ANTHROPIC_API_KEY and OPENAI_API_KEY, or a file
 credentials/anthropic.key or credentials/openai.key beside the configuration;
 EXOCLAW_ANTHROPIC_ENDPOINT and EXOCLAW_OPENAI_ENDPOINT for servers with the same interface; one
-that wants no key takes any.
-
-Exit codes: 0 ended as asked, 1 failed, 2 called in a wrong way.";
+that wants no key takes any.";
 
 /// A gateway between chat programs and a language model: sessions, memory, tools, token budgets,
 /// and a page to talk to it.
@@ -49,15 +44,13 @@ Exit codes: 0 ended as asked, 1 failed, 2 called in a wrong way.";
 /// Everything is set in one TOML file: --config, else the environment variable EXOCLAW_CONFIG, else
 /// ~/.exoclaw/config.toml. Without a file it runs with a scripted model, open to this machine only, and
 /// keeps what it remembers in ~/.exoclaw. Ctrl-C lets replies finish; a second one ends at once.
-#[derive(Debug, Parser)]
+#[derive(Debug, clap::Args)]
 #[command(
-    name = "gateway",
-    version,
-    after_help = EXAMPLES,
+    after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"),
     args_conflicts_with_subcommands = true,
     arg_required_else_help = false
 )]
-struct Cli {
+pub(crate) struct GatewayArgs {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
@@ -68,7 +61,7 @@ struct Cli {
 enum Command {
     /// Runs the gateway; the same as no command.
     #[command(alias = "gateway")]
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     /// Checks a configuration with its plugins, keys and folder of data, and says what it means. Fails
     /// if every chat would fail, a plugin cannot be loaded or nothing can be kept. Listens nowhere and
     /// asks nobody.
@@ -78,17 +71,16 @@ enum Command {
     Usage(usage::Args),
     /// Says something to a gateway and prints the reply as it comes: text to standard output, tools
     /// to standard error. Or asks what the gateway remembers.
-    Chat(chat::Args),
+    Chat(Box<chat::Args>),
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    cli::finish(match cli.command {
-        Some(Command::Serve(args)) => serve::serve(args).await,
-        Some(Command::Check(args)) => serve::check(&args).await,
-        Some(Command::Usage(args)) => usage::usage(&args),
-        Some(Command::Chat(args)) => chat::chat(args).await,
-        None => serve::serve(cli.serve).await,
-    })
+pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
+    let (outcome, json) = match args.command {
+        None => (serve::serve(args.serve).await, false),
+        Some(Command::Serve(args)) => (serve::serve(*args).await, false),
+        Some(Command::Check(args)) => (serve::check(&args).await, args.json),
+        Some(Command::Usage(args)) => (usage::usage(&args), args.json),
+        Some(Command::Chat(args)) => (chat::chat(&args).await, args.json),
+    };
+    outcome.inspect_err(|failure| failure.tell(json))
 }

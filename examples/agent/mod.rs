@@ -1,51 +1,44 @@
 //! An agent that speaks ConnectOnion, and a terminal to talk to one.
-#![allow(
-    clippy::doc_markdown,
-    reason = "comments on options are help texts, not Markdown"
-)]
 
 mod chat;
 mod home;
 mod host;
 mod lists;
 
-use std::process::ExitCode;
-
-use clap::{Parser, Subcommand};
-use examples::cli;
+use clap::Subcommand;
+use examples::cli::{EXIT_CODES, Failure};
 
 const EXAMPLES: &str = "\
-Examples ('agent' stands for 'cargo run -p examples --bin agent --'):
+Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   Try it: a scripted model, a page in the browser, nothing leaves this machine:
-    agent host
+    switchboard agent host
   Talk to it from another terminal; to any other agent of the network, too:
-    agent chat http://127.0.0.1:8000
-    agent chat http://127.0.0.1:8000 'What is 6 * 7?'
+    switchboard agent chat http://127.0.0.1:8000
+    switchboard agent chat http://127.0.0.1:8000 'What is 6 * 7?'
   What the scripted model understands, with a question, a file, and your leave to write it:
     What is 2 * (3 + 4)?      Ask me which colour (red, green)
     List your files           Write buy milk to notes.txt
     Read notes.txt            !slow 20 500
   Only for those who know a code, and remembered for the next time:
-    agent host --trust careful --invite 'red onion'
-    agent chat http://127.0.0.1:8000 --invite 'red onion'
-  For a network, behind a proxy that adds TLS; callers have to sign there:
-    agent host --public --listen 0.0.0.0:8000 --trust careful --allow-host agent.example.com
-  A real model (add '--features llm' before '--bin'):
-    ANTHROPIC_API_KEY=.. agent host --model anthropic --model-name NAME
+    switchboard agent host --trust careful --invite 'red onion'
+    switchboard agent chat http://127.0.0.1:8000 --invite 'red onion'
+  For a network, with TLS (or without, behind a proxy that adds it); callers have to sign there:
+    switchboard agent host --public --listen 0.0.0.0:8000 --trust careful \\
+      --allow-host agent.example.com --tls-cert cert.pem --tls-key key.pem
+  A real model (build with '--features llm'):
+    ANTHROPIC_API_KEY=.. switchboard agent host --model anthropic --model-name NAME
 
 The environment: AGENT_HOME, AGENT_INVITE; ANTHROPIC_API_KEY and OPENAI_API_KEY; a server that wants
-no key takes any.
-
-Exit codes: 0 ended as asked, 1 failed, 2 called in a wrong way.";
+no key takes any.";
 
 /// An agent with tools, served over ConnectOnion with a page in the browser, and a terminal to talk to
 /// this or any other agent.
 ///
 /// Keys, lists and sessions are kept in ~/.agent. Ctrl-C lets an agent finish what it is at; a second
 /// one ends at once.
-#[derive(Debug, Parser)]
-#[command(name = "agent", version, after_help = EXAMPLES)]
-struct Cli {
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub(crate) struct AgentArgs {
     #[command(subcommand)]
     command: Command,
 }
@@ -59,11 +52,9 @@ enum Command {
     Chat(Box<chat::Args>),
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    cli::finish(match cli.command {
+pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
+    match args.command {
         Command::Host(args) => host::host(&args).await,
         Command::Chat(args) => chat::chat(*args).await,
-    })
+    }
 }

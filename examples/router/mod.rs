@@ -1,8 +1,4 @@
 //! A SmartHole router that people can talk to, and a small client for one.
-#![allow(
-    clippy::doc_markdown,
-    reason = "comments on options are help texts, not Markdown"
-)]
 
 mod choose;
 mod client;
@@ -13,18 +9,17 @@ mod input;
 mod json;
 mod serve;
 mod show;
+mod standing;
 
-use std::process::ExitCode;
-
-use clap::{Parser, Subcommand};
-use examples::cli;
+use clap::Subcommand;
+use examples::cli::{EXIT_CODES, Failure};
 
 const EXAMPLES: &str = "\
-Examples ('router' stands for 'cargo run -p examples --bin router --'):
+Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   Try it, in three terminals; nothing leaves this machine:
-    router
-    router client --name notes --description 'Keeps notes and shopping lists.'
-    router client --name lights --description 'Switches lamps.' --reject 'The bulb is broken.'
+    switchboard router
+    switchboard router client --name notes --description 'Keeps notes and shopping lists.'
+    switchboard router client --name lights --description 'Switches lamps.' --reject 'The bulb is broken.'
   Then write to the first one:
     remember to buy milk
     lights: on, please
@@ -32,17 +27,15 @@ Examples ('router' stands for 'cargo run -p examples --bin router --'):
     curl -d 'notes: buy milk' -H 'content-type: text/plain' 'http://127.0.0.1:9473/input?wait=1'
     curl -H 'content-type: application/json' http://127.0.0.1:9473/input \\
       -d '{\"text\": \"buy milk\", \"inputMethod\": \"voice\", \"confidence\": 0.93}'
-    echo 'notes: buy milk' | router --clients 1 --once --json
-  With a language model that chooses (add '--features llm' before '--bin'):
-    ANTHROPIC_API_KEY=.. router --model anthropic --model-name NAME
-    OPENAI_API_KEY=any router --model openai --model-url http://127.0.0.1:11434/v1 \\
+    echo 'notes: buy milk' | switchboard router --clients 1 --once --json
+  With a language model that chooses (build with '--features llm'):
+    ANTHROPIC_API_KEY=.. switchboard router --model anthropic --model-name NAME
+    OPENAI_API_KEY=any switchboard router --model openai --model-url http://127.0.0.1:11434/v1 \\
       --model-name llama3.2
-  With notifications on the desktop: add '--features desktop' before '--bin', and
-    router --desktop
+  With notifications on the desktop (build with '--features desktop'):
+    switchboard router --desktop
 
-The environment: ANTHROPIC_API_KEY and OPENAI_API_KEY; a server that wants no key takes any.
-
-Exit codes: 0 ended as asked, 1 failed, 2 called in a wrong way.";
+The environment: ANTHROPIC_API_KEY and OPENAI_API_KEY; a server that wants no key takes any.";
 
 /// A SmartHole router: takes what you write, and what programs post to /input, and hands it to the
 /// client that can deal with it.
@@ -52,15 +45,13 @@ Exit codes: 0 ended as asked, 1 failed, 2 called in a wrong way.";
 /// descriptions, or a language model does. Lines are read from the terminal, or from a pipe, whose end
 /// does not end the router unless you say --once. Ctrl-C lets clients answer for a second; a second one
 /// ends at once.
-#[derive(Debug, Parser)]
+#[derive(Debug, clap::Args)]
 #[command(
-    name = "router",
-    version,
-    after_help = EXAMPLES,
+    after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"),
     args_conflicts_with_subcommands = true,
     arg_required_else_help = false
 )]
-struct Cli {
+pub(crate) struct RouterArgs {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
@@ -70,17 +61,15 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs the router; the same as no command.
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     /// Runs a client that keeps notes in a file.
-    Client(client::Args),
+    Client(Box<client::Args>),
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    cli::finish(match cli.command {
-        Some(Command::Serve(args)) => serve::serve(args).await,
-        Some(Command::Client(args)) => client::run(args).await,
-        None => serve::serve(cli.serve).await,
-    })
+pub(crate) async fn run(args: RouterArgs) -> Result<(), Failure> {
+    match args.command {
+        Some(Command::Serve(args)) => serve::serve(*args).await,
+        Some(Command::Client(args)) => client::run(*args).await,
+        None => serve::serve(args.serve).await,
+    }
 }

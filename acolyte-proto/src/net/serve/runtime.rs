@@ -1,4 +1,4 @@
-//! [`Service`]: the server without a socket, to mount on any HTTP server.
+//! [`AgentRuntime`]: the server without a transport, and its answers over HTTP.
 
 use std::fmt;
 use std::future::Future;
@@ -15,6 +15,7 @@ use rpc_core::net::server::Body;
 use super::agent::Agent;
 use super::connection::serve;
 use super::options::ServerOptions;
+use super::run::Client;
 use super::shared::{Shared, Signal, tasks};
 use super::stream::stream;
 use crate::auth::{Auth, Credentials};
@@ -26,40 +27,17 @@ use crate::task::Load;
 const JSON: HeaderValue = HeaderValue::from_static("application/json;charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static(PLAIN_TEXT);
 
-/// The error for a missing or wrong key: respond with 401 and the text `Unauthorized`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the API key is missing or wrong")]
-pub struct Unauthorized;
+/// The error for a missing or wrong key.
+pub(super) struct Unauthorized;
 
-/// A server without a socket; [`Server`](super::Server) adds one. Cheap to clone.
-///
-/// To mount it on another HTTP server, such as axum, pass plain requests to [`http`](Self::http).
-/// For an upgrade of [`RPC_PATH`], call [`admit`](Self::admit) first, select the subprotocol that
-/// it returns, and pass the upgraded connection to [`websocket`](Self::websocket) as a
-/// [`Transport`]. You must check `Origin` and `Host` ([`Guards`](rpc_core::net::server::Guards)
-/// does), and limit bodies to 16 MiB.
-///
-/// In axum, for example, with `line` a [`Transport`] around its `WebSocket`:
-///
-/// ```text
-/// Router::new()
-///     .route("/v1/rpc", any(move |upgrade: WebSocketUpgrade, headers: HeaderMap| async move {
-///         match service.admit(&headers) {
-///             Ok(name) => upgrade
-///                 .protocols(name.map(str::to_owned))
-///                 .on_upgrade(move |socket| service.websocket(line(socket), None)),
-///             Err(_) => StatusCode::UNAUTHORIZED.into_response(),
-///         }
-///     }))
-///     .fallback(move |request: Request<Bytes>| async move {
-///         pages.http(request, None).await.map(|body| Body::from_stream(body.map(Ok::<_, Infallible>)))
-///     })
-/// ```
-pub struct Service<A> {
+/// The agent with its tasks and its key, without a transport. Cheap to clone; all clones are the same
+/// runtime. It [serves](Self::serve) any transport; [`Server`](super::Server) does so for WebSockets,
+/// and answers over HTTP.
+pub struct AgentRuntime<A> {
     pub(super) shared: Arc<Shared<A>>,
 }
 
-impl<A> Clone for Service<A> {
+impl<A> Clone for AgentRuntime<A> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -67,8 +45,8 @@ impl<A> Clone for Service<A> {
     }
 }
 
-impl<A: Agent> Service<A> {
-    /// Creates a service for this agent. The option `http` is not used.
+impl<A: Agent> AgentRuntime<A> {
+    /// Creates a runtime for this agent. The option `http` is not used.
     #[must_use]
     pub fn new(agent: A, options: ServerOptions) -> Self {
         let shared = Shared {
@@ -95,38 +73,18 @@ impl<A: Agent> Service<A> {
         Arc::clone(&self.shared.agent)
     }
 
-    /// Sets the address that `status` reports if the agent gives none. The first call counts; a
-    /// [`Server`](super::Server) sets its own.
-    pub fn set_address(&self, address: impl Into<String>) {
-        // What is set already stays.
-        let _ = self.shared.address.set(address.into());
-    }
-
     /// Returns the load of all connections.
     #[must_use]
     pub fn load(&self) -> Load {
         self.shared.load()
     }
 
-    /// Checks the key in the headers of a request, and returns the subprotocol to select for an
-    /// upgrade: the first one offered.
-    ///
-    /// # Errors
-    /// [`Unauthorized`]
-    pub fn admit<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h str>, Unauthorized> {
-        admit(&self.shared.auth, headers)
-    }
-
     /// Answers a plain HTTP request: health, status, a chat as a stream, the shutdown, and the
     /// paths known not to exist.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the response is lost. A chat that has started ends when the body
-    /// of the response is dropped.
-    pub async fn http(
+    pub(super) async fn http(
         &self,
         request: Request<Bytes>,
-        address: Option<SocketAddr>,
+        address: SocketAddr,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
@@ -139,10 +97,10 @@ impl<A: Agent> Service<A> {
             SHUTDOWN_PATH if self.shared.admin_shutdown => Some(Method::POST),
             _ => None,
         };
-        if wanted != Some(parts.method) {
+        if wanted.as_ref() != Some(&parts.method) {
             return answer(StatusCode::NOT_FOUND, TEXT, NOT_FOUND);
         }
-        if self.admit(&parts.headers).is_err() {
+        if admit(&self.shared.auth, &parts.headers).is_err() {
             return answer(StatusCode::UNAUTHORIZED, TEXT, UNAUTHORIZED);
         }
         match path {
@@ -150,7 +108,7 @@ impl<A: Agent> Service<A> {
                 Ok(status) => answer(StatusCode::OK, JSON, status.into_bytes()),
                 Err(_) => answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "no status"),
             },
-            STREAM_PATH => stream(&self.shared, &body, address),
+            STREAM_PATH => stream(&self.shared, &body, Client::new(address, parts)),
             SHUTDOWN_PATH => {
                 self.shared.asked_to_stop.give();
                 answer(StatusCode::OK, JSON, "{\"ok\":true,\"shutdown\":true}")
@@ -159,24 +117,28 @@ impl<A: Agent> Service<A> {
         }
     }
 
-    /// Serves one WebSocket that was upgraded already, or any other transport, to its end.
+    /// Serves one connection to its end.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection is cut and the work on its chats is dropped.
-    pub fn websocket<T: Transport>(
+    pub fn serve<T: Transport>(
         &self,
         transport: T,
         address: Option<SocketAddr>,
     ) -> impl Future<Output = ()> + Send + use<A, T> {
-        serve(Arc::clone(&self.shared), transport, address).map(drop)
+        let client = Client {
+            address,
+            parts: None,
+        };
+        serve(Arc::clone(&self.shared), transport, client).map(drop)
     }
 
-    /// Waits until a client requests the [shutdown](SHUTDOWN_PATH): then call [`stop`](Self::stop),
-    /// and end the HTTP server.
+    /// Waits until a client requests the [shutdown](SHUTDOWN_PATH), at which a
+    /// [`Server`](super::Server) ends.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn asked_to_stop(&self) {
+    pub(super) async fn asked_to_stop(&self) {
         self.shared.asked_to_stop.get().cancelled().await;
     }
 
@@ -187,14 +149,16 @@ impl<A: Agent> Service<A> {
     }
 }
 
-impl<A> fmt::Debug for Service<A> {
+impl<A> fmt::Debug for AgentRuntime<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service")
+        f.debug_struct("AgentRuntime")
             .field("auth", &self.shared.auth)
             .finish_non_exhaustive()
     }
 }
 
+/// Checks the key in the headers of a request, and returns the subprotocol to select for an upgrade:
+/// the first one offered.
 pub(super) fn admit<'h>(
     auth: &Auth,
     headers: &'h HeaderMap,

@@ -1,0 +1,54 @@
+//! A bot for any Snek server, and a Snek server to try it on.
+
+mod run;
+mod serve;
+mod talker;
+mod think;
+
+use clap::Subcommand;
+use examples::cli::{EXIT_CODES, Failure};
+
+const EXAMPLES: &str = "\
+Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
+  Try it on this machine, in two terminals:
+    switchboard bot serve --open
+    SNEK_PASSWORD=secret switchboard bot --url ws://127.0.0.1:8080 --username mybot
+  A real server, and an answer whenever somebody says good morning:
+    switchboard bot --url wss://snek.example.com --username mybot --trigger '(?i)good morning'
+  With a language model, and images (build with '--features llm,fetch'):
+    OPENAI_API_KEY=.. switchboard bot --url wss://snek.example.com --username mybot \\
+      --model openai --model-name NAME
+    switchboard bot .. --model openai --model-url http://127.0.0.1:11434/v1 --model-name llama3.2
+  In a script, with a time limit:
+    switchboard bot --url ws://127.0.0.1:8080 --username mybot --once --within 30s";
+
+/// A bot that answers pings, a few words (help, time, dice, echo), and anything with a language
+/// model: a scripted one unless you name another. Answers grow while they are thought of.
+///
+/// It logs in, comes back when the line is lost, and finishes what it does when it is ended with
+/// Ctrl-C. In a public channel it speaks after somebody has said `@NAME join`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"),
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = false
+)]
+pub(crate) struct BotArgs {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: run::Args,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs a Snek server that keeps everything in memory.
+    Serve(Box<serve::Args>),
+}
+
+pub(crate) async fn run(args: BotArgs) -> Result<(), Failure> {
+    match args.command {
+        Some(Command::Serve(args)) => serve::serve(*args).await,
+        None => run::run(args.run).await,
+    }
+}

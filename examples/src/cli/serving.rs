@@ -1,0 +1,179 @@
+//! What the commands that serve have in common: TLS, who can reach them, and from which web pages.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
+use rpc_core::net::tls::TlsAcceptor;
+
+use super::{Failure, complain};
+
+/// The certificate of a server.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "TLS")]
+pub struct TlsArgs {
+    /// Serve TLS only, with this certificate: a PEM file, the server's own first.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate: a PEM file.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    /// Reads the certificate and its key, if they are given.
+    ///
+    /// # Errors
+    /// [`Failure`] if a file cannot be read, or the two do not match.
+    pub fn acceptor(&self) -> Result<Option<TlsAcceptor>, Failure> {
+        let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(None);
+        };
+        let read = |option: &str, file: &Path| {
+            let wrong =
+                |error| Failure::usage(format_args!("{option} {}: {error}", file.display()));
+            std::fs::read(file).map_err(wrong)
+        };
+        let (chain, key) = (read("--tls-cert", cert)?, read("--tls-key", key)?);
+        let acceptor = TlsAcceptor::from_pem(&chain, &key);
+        acceptor
+            .map(Some)
+            .map_err(|error| Failure::usage(format_args!("--tls-cert, --tls-key: {error}")))
+    }
+
+    /// Returns the configuration with TLS, if a certificate is given.
+    ///
+    /// # Errors
+    /// As [`acceptor`](Self::acceptor).
+    pub fn http(&self, http: HttpConfig) -> Result<HttpConfig, Failure> {
+        Ok(match self.acceptor()? {
+            Some(acceptor) => http.with_tls(acceptor),
+            None => http,
+        })
+    }
+
+    /// Returns an `http://` or `ws://` URL of the server as clients have to write it.
+    #[must_use]
+    pub fn url(&self, url: &str) -> String {
+        match (url.split_once("://"), &self.tls_cert) {
+            (Some((scheme, rest)), Some(_)) => format!("{scheme}s://{rest}"),
+            _ => url.to_owned(),
+        }
+    }
+
+    /// Returns whether connections are encrypted.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.tls_cert.is_some()
+    }
+}
+
+/// Whether other machines can reach a server, and under which names.
+#[derive(Debug, clap::Args)]
+pub struct Reach {
+    /// Allow an address that other machines can reach.
+    #[arg(long)]
+    public: bool,
+    /// A name under which the server may be called; may be given again. Default: on a loopback
+    /// address only loopback names, else any.
+    #[arg(long = "allow-host", value_name = "HOST")]
+    pub hosts: Vec<String>,
+}
+
+impl Reach {
+    /// Returns whether other machines can reach `address`.
+    ///
+    /// # Errors
+    /// [`Failure`] if they can and the user did not say so.
+    pub fn check(&self, address: SocketAddr) -> Result<bool, Failure> {
+        let is_public = !address.ip().to_canonical().is_loopback();
+        if is_public && !self.public {
+            return Err(Failure::usage(format_args!(
+                "other machines can reach {address}: add --public if that is meant"
+            )));
+        }
+        Ok(is_public)
+    }
+
+    /// Warns of what goes with a server that other machines can reach.
+    pub fn warn(&self, tls: &TlsArgs) {
+        if !tls.is_on() {
+            complain(
+                "warning: other machines can reach this server, and nothing is encrypted: use --tls-cert \
+                 and --tls-key, or put a proxy with TLS before it",
+            );
+        }
+        if self.hosts.is_empty() {
+            complain("warning: any Host is served: name yours with --allow-host");
+        }
+    }
+}
+
+/// Adds the names and the origins of web pages that the options allow.
+///
+/// # Errors
+/// [`Failure`] if one of them is invalid.
+pub fn guards(mut guards: Guards, hosts: &[String], origins: &[String]) -> Result<Guards, Failure> {
+    for host in hosts {
+        guards = guards.with_allowed_host(host).map_err(Failure::usage)?;
+    }
+    for origin in origins {
+        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
+    }
+    Ok(guards)
+}
+
+/// Describes which web pages these guards admit, for a line at start.
+#[must_use]
+pub fn web_pages(guards: &Guards) -> String {
+    let (group, listed) = match &guards.origins {
+        OriginPolicy::List(list) => (None, &list[..]),
+        OriginPolicy::Loopback(list) => (Some("those of this machine, at any port"), &list[..]),
+        OriginPolicy::Any => (Some("all"), &[][..]),
+        _ => (None, &[][..]),
+    };
+    let own = guards.same_origin.then_some("its own");
+    let named = own.into_iter().chain(group).map(str::to_owned);
+    let pages: Vec<_> = named
+        .chain(listed.iter().map(ToString::to_string))
+        .collect();
+    match pages.is_empty() {
+        true => "web pages that may connect: none".to_owned(),
+        false => format!("web pages that may connect: {}", pages.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_at_start_names_every_web_page_that_may_connect() {
+        let of_this_machine = OriginPolicy::Loopback(Vec::new());
+        let listing = |guards: Guards| guards.with_allowed_origin("http://LOCALHOST:80").unwrap();
+        for (guards, pages) in [
+            (Guards::default(), "none"),
+            (Guards::default().with_same_origin(true), "its own"),
+            (listing(Guards::default()), "http://localhost"),
+            (
+                listing(Guards::default().with_origins(of_this_machine)).with_same_origin(true),
+                "its own; those of this machine, at any port; http://localhost",
+            ),
+            (Guards::default().with_origins(OriginPolicy::Any), "all"),
+        ] {
+            let line = format!("web pages that may connect: {pages}");
+            assert_eq!(web_pages(&guards), line);
+        }
+    }
+
+    #[test]
+    fn a_url_of_a_server_with_tls_says_so() {
+        let tls = TlsArgs {
+            tls_cert: Some("cert.pem".into()),
+            tls_key: Some("key.pem".into()),
+        };
+        assert_eq!(tls.url("ws://127.0.0.1:1/ws"), "wss://127.0.0.1:1/ws");
+        assert_eq!(tls.url("http://127.0.0.1:1/"), "https://127.0.0.1:1/");
+        assert_eq!(TlsArgs::default().url("ws://h"), "ws://h");
+    }
+}

@@ -1,0 +1,139 @@
+//! [`install`] and [`respond`]: what the serving programs count, at `GET /metrics` in the text form
+//! that Prometheus reads.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, FORWARDED, HeaderMap};
+use http::{Request, Response, StatusCode};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use rpc_core::{Secret, constant_time_eq};
+
+use crate::web::{answer, reads, text};
+
+/// The path of the metrics.
+pub const PATH: &str = "/metrics";
+/// The environment variable with the token of a scraper on another machine.
+pub const TOKEN_VARIABLE: &str = "METRICS_TOKEN";
+
+/// The version of the text form belongs to its type.
+const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// The buckets of latencies, in seconds: answers at once, and answers of language models.
+const SECONDS: [f64; 14] = [
+    0.0001, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0,
+];
+/// How often what was measured is sorted into its buckets, if nobody asks for it.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+
+/// Counts from now on, for the whole program. Needs a tokio runtime.
+///
+/// # Errors
+/// Another recorder is installed, such as by an earlier call.
+pub fn install() -> Result<(), BuildError> {
+    let buckets = Matcher::Suffix("_duration_seconds".to_owned());
+    let builder = PrometheusBuilder::new().set_buckets_for_metric(buckets, &SECONDS)?;
+    let recorder = builder.build_recorder();
+    let handle = recorder.handle();
+    metrics::set_global_recorder(recorder).map_err(BuildError::FailedToSetGlobalRecorder)?;
+    let _ = RECORDER.set(handle.clone());
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(UPKEEP).await;
+            handle.run_upkeep();
+        }
+    });
+    Ok(())
+}
+
+/// Answers a request for the metrics; `None` if it is for something else.
+///
+/// This machine may ask, unless through a proxy; whoever else shows the token of
+/// [`TOKEN_VARIABLE`].
+#[must_use]
+pub fn respond<B>(request: &Request<B>, peer: SocketAddr) -> Option<Response<Bytes>> {
+    let token = std::env::var(TOKEN_VARIABLE)
+        .ok()
+        .filter(|token| !token.is_empty());
+    respond_to(request, peer, token.map(Secret::from).as_ref())
+}
+
+fn respond_to<B>(
+    request: &Request<B>,
+    peer: SocketAddr,
+    token: Option<&Secret>,
+) -> Option<Response<Bytes>> {
+    if request.uri().path() != PATH || !reads(request.method()) {
+        return None;
+    }
+    let headers = request.headers();
+    let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(headers);
+    if !is_local && !shows(headers, token) {
+        let why = format!("show the token of {TOKEN_VARIABLE} as a bearer token");
+        return Some(text(StatusCode::UNAUTHORIZED, why));
+    }
+    let rendered = RECORDER.get().map(PrometheusHandle::render);
+    Some(answer(
+        StatusCode::OK,
+        KIND,
+        rendered.unwrap_or_default().into(),
+    ))
+}
+
+/// Whether a proxy says that somebody else asks.
+fn is_forwarded(headers: &HeaderMap) -> bool {
+    headers.contains_key(FORWARDED) || headers.contains_key("x-forwarded-for")
+}
+
+fn shows(headers: &HeaderMap, token: Option<&Secret>) -> bool {
+    let shown = headers
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
+    shown
+        .zip(token)
+        .is_some_and(|(shown, token)| constant_time_eq(shown.as_bytes(), token.expose().as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(peer: &str, headers: &[(&'static str, &str)], token: Option<&str>) -> Option<u16> {
+        let mut request = Request::new(());
+        *request.uri_mut() = PATH.parse().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        let token = token.map(Secret::from);
+        let response = respond_to(&request, peer.parse().unwrap(), token.as_ref());
+        response.map(|response| response.status().as_u16())
+    }
+
+    #[test]
+    fn this_machine_may_ask_and_others_with_the_token() {
+        const HERE: &str = "127.0.0.1:1";
+        const THERE: &str = "192.0.2.1:1";
+        let right = ("authorization", "Bearer secret");
+        assert_eq!(status(HERE, &[], None), Some(200));
+        assert_eq!(status("[::ffff:127.0.0.1]:1", &[], None), Some(200));
+        for proxy in ["forwarded", "x-forwarded-for"] {
+            assert_eq!(status(HERE, &[(proxy, "for=192.0.2.1")], None), Some(401));
+        }
+        assert_eq!(status(THERE, &[], None), Some(401));
+        assert_eq!(status(THERE, &[right], None), Some(401));
+        assert_eq!(status(THERE, &[right], Some("secret")), Some(200));
+        assert_eq!(status(THERE, &[right], Some("another")), Some(401));
+    }
+
+    #[test]
+    fn other_paths_are_not_answered() {
+        let mut request = Request::new(());
+        *request.uri_mut() = "/".parse().unwrap();
+        let peer = "127.0.0.1:1".parse().unwrap();
+        assert!(respond_to(&request, peer, None).is_none());
+    }
+}

@@ -1,0 +1,159 @@
+//! Commands that serve, with a certificate: they speak TLS only, and say so.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rpc_core::net::tls::TlsConfig;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::programs::{Running, SWITCHBOARD, outcome, program};
+
+/// A folder with a certificate and its key, which is removed with the value.
+struct Certificate {
+    folder: PathBuf,
+    der: Vec<u8>,
+}
+
+impl Certificate {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("tls-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        fs::write(folder.join("cert.pem"), key.cert.pem()).unwrap();
+        fs::write(folder.join("key.pem"), key.signing_key.serialize_pem()).unwrap();
+        let der = key.cert.der().to_vec();
+        Self { folder, der }
+    }
+
+    /// A command at home in the folder.
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = program(SWITCHBOARD);
+        command.args(args).current_dir(&self.folder);
+        command.env("HOME", &self.folder);
+        command
+    }
+
+    fn serve(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
+        command.args(["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+        Running::start(command)
+    }
+}
+
+impl Drop for Certificate {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
+
+/// The URL in `listening on URL ..`, with the name of the certificate.
+fn url(server: &Running) -> String {
+    let line = server.line_with("listening on ");
+    let (_, rest) = line.split_once("listening on ").unwrap();
+    let url = rest.split(' ').next().unwrap();
+    url.replace("127.0.0.1", "localhost")
+}
+
+#[tokio::test]
+async fn every_command_that_serves_speaks_tls_with_a_certificate() {
+    let certificate = Certificate::new("all");
+    let tls = TlsConfig::with_root_certificates([&certificate.der]).unwrap();
+    for args in [
+        &["bot", "serve", "--open", "--listen", "127.0.0.1:0"][..],
+        &["gateway", "serve", "--port", "0"],
+        &["router", "serve", LISTEN[0], LISTEN[1]],
+        &["agent", "host", LISTEN[0], LISTEN[1]],
+        &[
+            "daemon",
+            "serve",
+            "--commands",
+            "open",
+            LISTEN[0],
+            LISTEN[1],
+        ],
+    ] {
+        let server = certificate.serve(args);
+        let url = url(&server);
+        let (scheme, rest) = url.split_once("://").unwrap();
+        assert!(["https", "wss"].contains(&scheme), "{args:?}: {url}");
+        let port = rest.split(['/', ' ']).next().unwrap();
+        let port: u16 = port.rsplit(':').next().unwrap().parse().unwrap();
+        let tcp = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let mut socket = tls.connect("localhost", tcp).await.unwrap();
+        let request = "GET /nothing HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        socket.write_all(request.as_bytes()).await.unwrap();
+        socket.flush().await.unwrap();
+        let mut answer = [0; 9];
+        socket.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 ", "{args:?}");
+        // Without TLS nothing is answered in words.
+        let mut plain = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        plain.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = plain.read_to_end(&mut answer).await;
+        assert!(!answer.starts_with(b"HTTP"), "{args:?}: {answer:?}");
+    }
+}
+
+// Elsewhere the system alone says which certificates are trusted.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_client_that_trusts_the_certificate_talks_over_tls() {
+    let certificate = Certificate::new("client");
+    let gateway = certificate.serve(&["gateway", "serve", "--port", "0"]);
+    let url = url(&gateway).replace("https://", "wss://") + "ws";
+    let chat = ["gateway", "chat", "--url", &url, "count to 2"];
+    let mut trusting = certificate.command(&chat);
+    trusting.env("SSL_CERT_FILE", "cert.pem");
+    let (code, out, err) = outcome(trusting);
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "I count: 1 2 - done\n"),
+        "{err}"
+    );
+    let (code, out, err) = outcome(certificate.command(&chat));
+    assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
+}
+
+#[test]
+fn a_certificate_goes_with_its_key() {
+    let certificate = Certificate::new("mistakes");
+    let other = Certificate::new("other");
+    let other = other.folder.join("key.pem");
+    let other = other.to_str().unwrap();
+    for (args, expected) in [
+        (&["--tls-cert", "cert.pem"][..], "--tls-key"),
+        (&["--tls-key", "key.pem"], "--tls-cert"),
+        (
+            &["--tls-cert", "none.pem", "--tls-key", "key.pem"],
+            "none.pem",
+        ),
+        (
+            &["--tls-cert", "key.pem", "--tls-key", "key.pem"],
+            "no certificate",
+        ),
+        (&["--tls-cert", "cert.pem", "--tls-key", other], "--tls-key"),
+    ] {
+        for serve in [
+            &["bot", "serve", "--open"][..],
+            &["gateway"],
+            &["router"],
+            &["agent", "host"],
+            &["daemon", "serve"],
+        ] {
+            let mut command = certificate.command(serve);
+            command.args(args);
+            let (code, out, err) = outcome(command);
+            assert_eq!(
+                (code, out.as_str()),
+                (Some(2), ""),
+                "{serve:?} {args:?}: {err}"
+            );
+            assert!(err.contains(expected), "no {expected:?} in {err}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The tour: the protocols at work in one process, over real WebSockets on this machine.
+//!
+//! `story/` is one story with all five, a file for each hop; begin with `story/mod.rs`. `chapters/` shows
+//! more of each protocol alone.
+
+mod chapters;
+mod patience;
+mod story;
+mod temp_dir;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use clap::Subcommand;
+use examples::cli::{self, Failure};
+use examples::screen::Screen;
+
+use self::chapters::Act;
+
+const EXAMPLES: &str = "\
+Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
+  switchboard
+  NO_COLOR=1 switchboard tour | less
+  switchboard tour chapters
+  switchboard tour chapters snek acolyte";
+
+/// Tells one story with five protocols, a line for each frame.
+///
+/// A person speaks to a SmartHole router, which hands it to a ConnectOnion agent, which asks an Exoclaw gateway, which gives the work to an
+/// Acolyte coding agent and has a Snek bot tell of it in a channel. The line to the agent is cut
+/// meanwhile, and nothing is lost.
+///
+/// Everything happens on this machine: no account, no key, no arguments. Models follow a script.
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TourArgs {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Shows more of each protocol, one after the other: refusals, budgets, questions to a human, lost
+    /// lines, and much more.
+    Chapters {
+        /// Which protocols; all, if none is named.
+        #[arg(value_enum)]
+        protocols: Vec<Act>,
+    },
+}
+
+/// A tour that takes longer than this hangs. Its parts have deadlines of their own, which say more.
+const DEADLINE: Duration = Duration::from_secs(100);
+
+pub(crate) async fn run(args: TourArgs) -> Result<(), Failure> {
+    let late = || Failure::new(format_args!("the tour takes longer than {DEADLINE:?}"));
+    let told = tokio::time::timeout(DEADLINE, tour(args)).await;
+    told.unwrap_or_else(|_| Err(late()))
+}
+
+async fn tour(TourArgs { command }: TourArgs) -> Result<(), Failure> {
+    let stdout = io::stdout();
+    let colour = cli::wants_colour(&stdout);
+    let out: Box<dyn Write + Send> = match cli::is_quiet() {
+        true => Box::new(io::sink()),
+        false => Box::new(stdout),
+    };
+    let screen = match command {
+        None => {
+            let screen = Screen::with_names(out, colour, story::LONGEST_NAME);
+            story::tell(&screen, story::POEM).await?;
+            screen.note("more: cargo run -p examples -- tour chapters");
+            screen
+        }
+        Some(Command::Chapters { protocols }) => {
+            let screen = Screen::new(out, colour);
+            chapters::play(&screen, &protocols).await?;
+            screen
+        }
+    };
+    screen.note("next: cargo run -p examples -- bot --help");
+    screen.note("      cargo run -p examples -- gateway");
+    screen.note("      cargo run -p examples -- router --help");
+    screen.note("      cargo run -p examples -- agent --help");
+    screen.note("      cargo run -p examples -- daemon --help");
+    Ok(())
+}

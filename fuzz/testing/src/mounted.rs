@@ -1,0 +1,170 @@
+//! Servers that are mounted into axum: [`host`] runs one, [`check`] compares it with one on a socket.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::map_request;
+use axum::routing::get;
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use rpc_core::Outgoing;
+use rpc_core::net::server::{DrainReport, HttpConfig, PeerAddr, ServerLimits, Service};
+use rpc_core::net::ws::{WsDialer, WsStream};
+use rpc_core::net::{DialError, Dialer as _, Message};
+use tower_http::cors::CorsLayer;
+use tower_http::timeout::TimeoutLayer;
+use tower_http::trace::TraceLayer;
+
+use super::fail;
+
+/// How long a request may take.
+const TIMEOUT: Duration = Duration::from_millis(100);
+/// How long a drain may take: longer than anything that works.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// An extension that a layer adds to every request.
+#[derive(Clone, Copy)]
+struct FromLayer(&'static str);
+
+/// What a handler knows of a request: the header `x-name`, and the extension of a layer of [`host`].
+#[must_use]
+pub fn described(parts: &Parts) -> String {
+    let header = parts.headers.get("x-name");
+    let header = header.map_or(&b""[..], HeaderValue::as_bytes);
+    let header = String::from_utf8_lossy(header);
+    let extension = parts.extensions.get::<FromLayer>();
+    format!("{header} and {}", extension.map_or("none", |from| from.0))
+}
+
+/// Serves `service` in axum behind layers, beside the routes `/hello` and `/slow`. Returns the address.
+///
+/// # Panics
+/// If there is no port.
+pub async fn host(service: Service) -> SocketAddr {
+    let app = Router::new()
+        .route("/hello", get(|| async { "hello" }))
+        .route("/slow", get(std::future::pending::<()>))
+        .fallback_service(service)
+        .layer(map_request(tell))
+        .layer((
+            TraceLayer::new_for_http(),
+            TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, TIMEOUT),
+            CorsLayer::permissive(),
+        ));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.unwrap_or_else(|error| fail(&error.to_string()));
+    let address = listener.local_addr();
+    let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(axum::serve(listener, app).into_future());
+    address.unwrap_or_else(|error| fail(&error.to_string()))
+}
+
+async fn tell(ConnectInfo(peer): ConnectInfo<SocketAddr>, mut request: Request) -> Request {
+    let extensions = request.extensions_mut();
+    extensions.insert(PeerAddr(peer));
+    extensions.insert(FromLayer("a layer"));
+    request
+}
+
+/// Checks that a mounted server refuses, answers and drains as one on a socket does, which is at the
+/// URL `own`. `mount` makes one that runs, with these changes to its HTTP configuration, and returns
+/// what drains it. WebSockets are at `path` and end with the code `close`.
+///
+/// # Panics
+/// If one of that is not so.
+pub async fn check<D: AsyncFnOnce(Duration) -> DrainReport>(
+    own: &str,
+    path: &str,
+    close: u16,
+    mount: impl Fn(fn(HttpConfig) -> HttpConfig) -> (Service, D),
+) {
+    let (service, drain) = mount(|http| http);
+    let address = host(service).await;
+    let (dialer, own) = (dialer(&format!("ws://{address}{path}")), dialer(own));
+    let foreign = dialer.clone().with_header("origin", "https://else.example");
+    let foreign = foreign.unwrap_or_else(|error| fail(&error.to_string()));
+    expect("a foreign origin", &status(&foreign).await, &403);
+    for path in [path, "/", "/healthz", "/nowhere"] {
+        let answers = (page(&dialer, path).await, page(&own, path).await);
+        expect(path, &answers.0, &answers.1);
+    }
+
+    let mut line = dial(&dialer).await;
+    expect("a layer", &page(&dialer, "/slow").await.0, &408);
+    let ping = line.send(Outgoing::Ping(Bytes::from_static(b"still there?")));
+    ping.await.unwrap_or_else(|error| fail(&error.to_string()));
+    while !matches!(next(&mut line).await, Message::Pong(_)) {}
+    let (report, code) = tokio::join!(drain(DRAIN), async {
+        loop {
+            if let Message::Close(frame) = next(&mut line).await {
+                return frame.map(|frame| frame.code);
+            }
+        }
+    });
+    expect("the Close", &code, &Some(close));
+    expect("drained", &(report.finished, report.aborted), &(1, 0));
+    expect("after the drain", &status(&dialer).await, &503);
+    let hello = (200, "hello".to_owned());
+    expect("the host", &page(&dialer, "/hello").await, &hello);
+
+    let limits: [fn(HttpConfig) -> HttpConfig; 3] = [
+        |http| limit(http, |limits| limits.with_max_websockets(Some(1))),
+        |http| limit(http, |limits| limits.with_max_connections(1)),
+        |http| limit(http, |limits| limits.with_max_connections_per_ip(Some(1))),
+    ];
+    for limit in limits {
+        let (service, _) = mount(limit);
+        let address = host(service).await;
+        let dialer = self::dialer(&format!("ws://{address}{path}"));
+        let line = dial(&dialer).await;
+        expect("at the limit", &status(&dialer).await, &503);
+        drop(line);
+        while dialer.dial().await.is_err() {}
+    }
+}
+
+fn limit(http: HttpConfig, change: fn(ServerLimits) -> ServerLimits) -> HttpConfig {
+    let limits = change(http.limits.clone());
+    http.with_limits(limits)
+}
+
+fn dialer(url: &str) -> WsDialer {
+    WsDialer::new(url).unwrap_or_else(|error| fail(&error.to_string()))
+}
+
+async fn dial(dialer: &WsDialer) -> WsStream {
+    let dialed = dialer.dial().await;
+    dialed.unwrap_or_else(|error| fail(&error.to_string()))
+}
+
+/// The status that refuses an upgrade.
+async fn status(dialer: &WsDialer) -> u16 {
+    match dialer.dial().await {
+        Err(DialError::Status { status }) => status,
+        other => fail(&format!("not refused: {other:?}")),
+    }
+}
+
+async fn page(dialer: &WsDialer, path: &str) -> (u16, String) {
+    let page = dialer.get(path, 65_536).await;
+    let (status, body) = page.unwrap_or_else(|error| fail(&format!("{path}: {error}")));
+    (status, String::from_utf8_lossy(&body).into_owned())
+}
+
+async fn next(line: &mut WsStream) -> Message {
+    match line.next().await {
+        Some(Ok(message)) => message,
+        other => fail(&format!("the connection ends: {other:?}")),
+    }
+}
+
+#[track_caller]
+fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, expected: &T) {
+    if found != expected {
+        fail(&format!("{what}: {found:?} instead of {expected:?}"));
+    }
+}

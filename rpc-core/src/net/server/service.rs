@@ -1,0 +1,139 @@
+//! [`Service`]: a server as a tower service, for an HTTP server of yours.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use http::{Request, Response, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
+
+use super::body::Body;
+use super::http1::{Agreed, answer, busy, plain};
+use super::permits::{Refusal, Slot, Slots};
+use super::run::Shared;
+
+/// The address of a peer that is not known.
+pub(super) const UNKNOWN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+
+/// The extension of a request that tells a [`Service`] the address of its peer.
+///
+/// Without it the address is unspecified (`0.0.0.0:0`): a
+/// [`PeerPolicy`](super::PeerPolicy) other than `Any` refuses the request, and limits per address do
+/// not count it. In axum, fill it from `ConnectInfo` in a layer in front:
+///
+/// ```text
+/// async fn peer(ConnectInfo(peer): ConnectInfo<SocketAddr>, mut request: Request) -> Request {
+///     request.extensions_mut().insert(PeerAddr(peer));
+///     request
+/// }
+///
+/// let app = app.layer(axum::middleware::map_request(peer));
+/// axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddr(pub SocketAddr);
+
+/// A [mounted](super::Server::mount) server as a [`tower::Service`](tower_service::Service) for any
+/// HTTP/1 server with upgrades, such as axum. Cheap to clone.
+///
+/// It checks and answers requests as the server on a socket does, except for what belongs to the
+/// connection, which is the host's: TLS, `max_header_bytes`, the timeouts for headers and writes, and
+/// `TCP_NODELAY`, which you should set. [`max_connections`](super::ServerLimits::max_connections)
+/// counts WebSockets and the requests that are being answered. A request that is late gets 408.
+///
+/// Upgraded connections run in [`Server::run`](super::Server::run) and end with it. Once the server
+/// drains or is dropped, requests get 503; dropping the service ends nothing.
+#[derive(Clone)]
+pub struct Service {
+    pub(super) shared: Arc<Shared>,
+    pub(super) slots: Arc<Mutex<Slots>>,
+    pub(super) upgrades: UnboundedSender<Upgrade>,
+}
+
+/// A request that the host upgrades.
+pub(super) struct Upgrade {
+    pub(super) on_upgrade: OnUpgrade,
+    pub(super) agreed: Agreed,
+    pub(super) peer: SocketAddr,
+    pub(super) slot: Slot,
+}
+
+impl Service {
+    async fn answer<B: hyper::body::Body>(self, mut request: Request<B>) -> Response<Body> {
+        let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
+        let peer = request.extensions().get::<PeerAddr>();
+        let peer = peer.map_or(UNKNOWN, |peer| peer.0);
+        let config = &self.shared.config;
+        let taken = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            slots.take(peer, &config.guards)
+        };
+        let (opening, evicted) = match taken {
+            Ok(taken) => taken,
+            Err(refusal) => return busy(refusal),
+        };
+        let agreed = Mutex::new(None);
+        let answer = answer(&self.shared, peer, request, &opening, &agreed);
+        let answer = tokio::select! {
+            biased;
+            answer = timeout(config.limits.handshake_timeout, answer) => answer.unwrap_or_else(|_| {
+                tracing::debug!(%peer, "no request in time");
+                plain(StatusCode::REQUEST_TIMEOUT, "the request is too slow")
+            }),
+            () = evicted.wait() => return busy(Refusal::ServerFull),
+        };
+        opening.finish();
+        let slot = opening.take_slot();
+        let agreed = agreed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (agreed, slot) = match (agreed, slot) {
+            (Some(agreed), Some(slot)) => (agreed, slot),
+            (_, slot) => return answer.map(|body| body.holding(slot)),
+        };
+        let Some(on_upgrade) = on_upgrade else {
+            tracing::warn!("the HTTP server in front does not offer upgrades");
+            return plain(StatusCode::NOT_IMPLEMENTED, "no upgrades here");
+        };
+        let upgrade = Upgrade {
+            on_upgrade,
+            agreed,
+            peer,
+            slot,
+        };
+        match self.upgrades.send(upgrade) {
+            Ok(()) => answer,
+            Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the server has ended"),
+        }
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for Service
+where
+    B: hyper::body::Body + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let answer = self.clone().answer(request);
+        Box::pin(async move { Ok(answer.await) })
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service")
+            .field("shared", &self.shared)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,164 @@
+//! [`CallSpan`]: calls and connections as `tracing` spans and as metrics.
+//!
+//! Spans carry OpenTelemetry's names, so that an exporter needs no translation:
+//!
+//! | span, target `rpc`, level debug | fields |
+//! |---|---|
+//! | `connection` | `rpc.system`, `otel.kind` |
+//! | `call` | `otel.name`, `otel.kind`, `rpc.system`, `rpc.method`, `otel.status_code`, `error.type` |
+//!
+//! A span of a call is entered while the handler runs, so what a handler logs belongs to its call.
+//! Nothing of a call but its method is recorded: arguments and answers are private.
+//!
+//! With feature `metrics`, the crate [`metrics`](https://docs.rs/metrics) gets these, each with the
+//! label `rpc_system`; install any recorder before the first connection:
+//!
+//! | name | kind | further labels |
+//! |---|---|---|
+//! | `rpc_server_call_duration_seconds`, `rpc_client_call_duration_seconds` | histogram | `rpc_method`, `outcome` (`ok`, `error`, `cancelled`) |
+//! | `rpc_server_active_calls`, `rpc_client_active_calls` | gauge | |
+//! | `rpc_server_connections`, `rpc_client_connections` | gauge | |
+//! | `rpc_received_bytes_total`, `rpc_sent_bytes_total`: payloads of frames | counter | `side` |
+//! | `rpc_client_queued_events`: waiting for the application | gauge | |
+//! | `rpc_client_lost_events_total`: dropped because the application was too slow | counter | |
+//!
+//! A method that the crate does not know is `_OTHER`, so a peer cannot make up labels.
+
+mod meter;
+
+use std::fmt;
+use std::future::Future;
+
+use tracing::{Instrument, Span};
+
+pub(crate) use meter::{Line, Queue};
+
+/// The method of a call that the crate does not know.
+pub const OTHER: &str = "_OTHER";
+
+/// The side of a call or connection. Exhaustive: there is no third one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// This program asks.
+    Client,
+    /// This program answers.
+    Server,
+}
+
+impl Side {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// The span and the metrics of one call. Dropped before its [`end`](Self::end), the call counts as
+/// cancelled.
+pub struct CallSpan {
+    span: Span,
+    has_ended: bool,
+    meter: meter::Call,
+}
+
+impl CallSpan {
+    /// Starts a call. `system` names the protocol, such as `snek`.
+    #[must_use]
+    pub fn new(side: Side, system: &'static str, method: &'static str) -> Self {
+        let span = tracing::debug_span!(
+            target: "rpc",
+            "call",
+            otel.name = format_args!("{system}/{method}"),
+            otel.kind = side.name(),
+            rpc.system = system,
+            rpc.method = method,
+            otel.status_code = tracing::field::Empty,
+            error.r#type = tracing::field::Empty,
+        );
+        Self {
+            span,
+            has_ended: false,
+            meter: meter::Call::new(side, system, method),
+        }
+    }
+
+    /// Returns the span, to be entered while the call is worked on.
+    #[must_use]
+    pub const fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Returns whether anybody listens: the span is enabled, or feature `metrics` is on.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        cfg!(feature = "metrics") || !self.span.is_disabled()
+    }
+
+    /// Ends the call. The first end counts.
+    pub fn end(&mut self, is_ok: bool) {
+        let (code, outcome) = if is_ok {
+            ("OK", "ok")
+        } else {
+            ("ERROR", "error")
+        };
+        self.record(code, outcome);
+    }
+
+    fn record(&mut self, code: &'static str, outcome: &'static str) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        if !self.span.is_disabled() {
+            self.span.record("otel.status_code", code);
+            if code != "OK" {
+                self.span.record("error.type", outcome);
+            }
+        }
+        self.meter.end(outcome);
+    }
+}
+
+impl Drop for CallSpan {
+    fn drop(&mut self) {
+        self.record("ERROR", "cancelled");
+    }
+}
+
+impl fmt::Debug for CallSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallSpan")
+            .field("has_ended", &self.has_ended)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs `call` as a call of a server's peer: inside its span, and counted. `is_ok` says whether its
+/// result is a success.
+///
+/// # Cancel safety
+/// As for `call`; the call counts as cancelled.
+pub fn server_call<T>(
+    system: &'static str,
+    method: &'static str,
+    call: impl Future<Output = T>,
+    is_ok: impl FnOnce(&T) -> bool,
+) -> impl Future<Output = T> {
+    let mut watched = CallSpan::new(Side::Server, system, method);
+    let call = call.instrument(watched.span().clone());
+    async move {
+        let result = call.await;
+        watched.end(is_ok(&result));
+        result
+    }
+}
+
+/// The span of a connection.
+pub(crate) fn connection_span(side: Side, system: &'static str) -> Span {
+    tracing::debug_span!(
+        target: "rpc",
+        "connection",
+        otel.kind = side.name(),
+        rpc.system = system
+    )
+}

@@ -1,0 +1,170 @@
+//! What is counted with feature `metrics`. Without it every type here is empty and does nothing.
+
+#![cfg_attr(
+    not(feature = "metrics"),
+    allow(
+        unused_variables,
+        clippy::unused_self,
+        clippy::missing_const_for_fn,
+        clippy::needless_pass_by_ref_mut,
+        reason = "the bodies are empty"
+    )
+)]
+
+#[cfg(feature = "metrics")]
+use std::time::Instant;
+
+#[cfg(feature = "metrics")]
+use metrics::{Counter, Gauge, counter, gauge, histogram};
+
+use super::Side;
+
+/// One call.
+#[derive(Debug)]
+pub(super) struct Call {
+    #[cfg(feature = "metrics")]
+    running: (Side, &'static str, &'static str, Instant),
+}
+
+impl Call {
+    pub(super) fn new(side: Side, system: &'static str, method: &'static str) -> Self {
+        #[cfg(feature = "metrics")]
+        active_calls(side, system).increment(1);
+        Self {
+            #[cfg(feature = "metrics")]
+            running: (side, system, method, crate::net::clock()),
+        }
+    }
+
+    pub(super) fn end(&self, outcome: &'static str) {
+        #[cfg(feature = "metrics")]
+        {
+            let (side, system, method, start) = self.running;
+            active_calls(side, system).decrement(1);
+            let name = match side {
+                Side::Client => "rpc_client_call_duration_seconds",
+                Side::Server => "rpc_server_call_duration_seconds",
+            };
+            let labels = [
+                ("rpc_system", system),
+                ("rpc_method", method),
+                ("outcome", outcome),
+            ];
+            let took = crate::net::clock().saturating_duration_since(start);
+            histogram!(name, &labels).record(took.as_secs_f64());
+        }
+    }
+}
+
+#[cfg(feature = "metrics")]
+fn active_calls(side: Side, system: &'static str) -> Gauge {
+    match side {
+        Side::Client => gauge!("rpc_client_active_calls", "rpc_system" => system),
+        Side::Server => gauge!("rpc_server_active_calls", "rpc_system" => system),
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Line {
+    #[cfg(feature = "metrics")]
+    meters: Option<(Gauge, Counter, Counter)>,
+}
+
+impl Line {
+    /// A connection that is not counted.
+    pub(crate) const fn none() -> Self {
+        Self {
+            #[cfg(feature = "metrics")]
+            meters: None,
+        }
+    }
+
+    pub(crate) fn new(side: Side, system: &'static str) -> Self {
+        Self {
+            #[cfg(feature = "metrics")]
+            meters: Some({
+                let open = match side {
+                    Side::Client => gauge!("rpc_client_connections", "rpc_system" => system),
+                    Side::Server => gauge!("rpc_server_connections", "rpc_system" => system),
+                };
+                open.increment(1);
+                let labels = [("rpc_system", system), ("side", side.name())];
+                let received = counter!("rpc_received_bytes_total", &labels);
+                (open, received, counter!("rpc_sent_bytes_total", &labels))
+            }),
+        }
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        #[cfg(feature = "metrics")]
+        if let Some((_, received, _)) = &self.meters {
+            received.increment(bytes as u64);
+        }
+    }
+
+    pub(crate) fn sent(&self, bytes: usize) {
+        #[cfg(feature = "metrics")]
+        if let Some((_, _, sent)) = &self.meters {
+            sent.increment(bytes as u64);
+        }
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some((open, ..)) = &self.meters {
+            open.decrement(1);
+        }
+    }
+}
+
+/// One queue of events to the application.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    #[cfg(feature = "metrics")]
+    meters: Option<(Gauge, Counter)>,
+}
+
+impl Queue {
+    /// A queue that is not counted.
+    pub(crate) const fn none() -> Self {
+        Self {
+            #[cfg(feature = "metrics")]
+            meters: None,
+        }
+    }
+
+    pub(crate) fn new(system: &'static str) -> Self {
+        Self {
+            #[cfg(feature = "metrics")]
+            meters: Some((
+                gauge!("rpc_client_queued_events", "rpc_system" => system),
+                counter!("rpc_client_lost_events_total", "rpc_system" => system),
+            )),
+        }
+    }
+
+    pub(crate) fn pushed(&self) {
+        #[cfg(feature = "metrics")]
+        if let Some((queued, _)) = &self.meters {
+            queued.increment(1);
+        }
+    }
+
+    pub(crate) fn taken(&self, items: usize) {
+        #[cfg(feature = "metrics")]
+        if let Some((queued, _)) = &self.meters {
+            // Fewer than a float counts exactly.
+            queued.decrement(u32::try_from(items).unwrap_or(u32::MAX));
+        }
+    }
+
+    pub(crate) fn lost(&self, items: u64) {
+        #[cfg(feature = "metrics")]
+        if let Some((_, lost)) = &self.meters {
+            lost.increment(items);
+        }
+    }
+}
