@@ -407,12 +407,12 @@ async function what_is_no_router_is_given_up() {
     const server = await impostor((socket) => socket.end(answer));
     const program = client(server.address().port, "--attempts", "1");
     const code = await program.ended;
-    same(code, 1, `the exit code after ${name}`);
+    same(code, 3, `the exit code after ${name}`);
     server.close();
   });
   await Promise.all(checked);
   const nobody = client(1, "--attempts", "1");
-  await ended(nobody, 1);
+  await ended(nobody, 3);
 }
 
 async function broken_frames_close_the_line() {
