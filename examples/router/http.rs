@@ -269,7 +269,7 @@ mod tests {
         let response = usage();
         assert_eq!(response.status(), 426);
         assert_eq!(response.headers()[UPGRADE], "websocket");
-        assert!(response.body().ends_with(b"messages\n"));
+        assert!(response.body().ends_with(b"for Prometheus\n"));
     }
 
     #[test]
