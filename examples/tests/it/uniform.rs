@@ -43,7 +43,9 @@ const FINISHED: &[Finished] = &[
 ];
 
 /// In this order, in every protocol crate and in the core.
-const FEATURES: [&str; 6] = ["default", "tokio", "ws", "tls", "server", "testing"];
+const FEATURES: [&str; 7] = [
+    "default", "tokio", "ws", "tls", "server", "metrics", "testing",
+];
 
 /// At these paths in every protocol crate.
 const ITEMS: [&str; 25] = [

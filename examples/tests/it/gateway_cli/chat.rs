@@ -163,7 +163,7 @@ fn a_token_may_be_the_file_of_a_service_manager() {
     let mut command = folder.gateway(&["--port", "0"]);
     command.env("CREDENTIALS_DIRECTORY", &folder.0);
     let (_gateway, url) = start(command);
-    for (token, code) in [("hunter2", Some(0)), ("hunter3", Some(1))] {
+    for (token, code) in [("hunter2", Some(0)), ("hunter3", Some(3))] {
         let mut chat = folder.gateway(&["chat", "--url", &url, "count to 1"]);
         chat.env("EXOCLAW_TOKEN", token);
         assert_eq!(outcome(chat).0, code, "{token}");
