@@ -28,6 +28,7 @@ mod meter;
 
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 
 use tracing::{Instrument, Span};
 
@@ -134,23 +135,24 @@ impl fmt::Debug for CallSpan {
 }
 
 /// Runs `call` as a call of a server's peer: inside its span, and counted. `is_ok` says whether its
-/// result is a success.
+/// result is a success. It is pinned where it is, so that it is not moved once more.
 ///
 /// # Cancel safety
 /// As for `call`; the call counts as cancelled.
-pub fn server_call<T>(
+pub async fn server_call<T>(
     system: &'static str,
     method: &'static str,
-    call: impl Future<Output = T>,
+    call: Pin<&mut impl Future<Output = T>>,
     is_ok: impl FnOnce(&T) -> bool,
-) -> impl Future<Output = T> {
+) -> T {
     let mut watched = CallSpan::new(Side::Server, system, method);
-    let call = call.instrument(watched.span().clone());
-    async move {
-        let result = call.await;
-        watched.end(is_ok(&result));
-        result
-    }
+    let result = if watched.span().is_disabled() {
+        call.await
+    } else {
+        call.instrument(watched.span().clone()).await
+    };
+    watched.end(is_ok(&result));
+    result
 }
 
 /// The span of a connection.

@@ -1,6 +1,7 @@
 //! One WebSocket connection from its upgrade to its end, with its running chat.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::time::{Instant, SystemTime};
 
@@ -82,7 +83,7 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
             ServerEvent::StatusGet { id } => {
                 let (shared, handle) = (Arc::clone(&self.shared), self.handle.clone());
                 tasks.push(async move {
-                    let status = shared.status();
+                    let status = pin!(shared.status());
                     let status = server_call(SYSTEM, "status.get", status, |_| true).await;
                     write(&handle, |conn| conn.status(&id, &status)).await;
                 });

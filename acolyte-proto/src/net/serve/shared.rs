@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -89,13 +90,8 @@ impl<A: Agent> Shared<A> {
 
     /// Works on a chat to its end.
     pub(super) async fn work(&self, run: Run, request: ChatRequest) -> End {
-        server_call(
-            SYSTEM,
-            "chat.start",
-            self.answer(run, request),
-            Result::is_ok,
-        )
-        .await
+        let answer = pin!(self.answer(run, request));
+        server_call(SYSTEM, "chat.start", answer, Result::is_ok).await
     }
 
     async fn answer(&self, run: Run, request: ChatRequest) -> End {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -138,7 +139,8 @@ fn carry_out(
 /// Runs an agent from its prompt to its end. A panic counts as a failure.
 async fn work(turn: Turn, prompt: Prompt) -> Option<RunId> {
     let run = turn.run;
-    server_call(SYSTEM, "INPUT", answer(turn, prompt), |ok| *ok).await;
+    let answer = pin!(answer(turn, prompt));
+    server_call(SYSTEM, "INPUT", answer, |ok| *ok).await;
     Some(run)
 }
 

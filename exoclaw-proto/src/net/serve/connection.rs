@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -80,16 +80,8 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
             ServerEvent::Request { id, call } => {
                 let (backend, peer) = (Arc::clone(&self.shared.backend), Arc::clone(&self.peer));
                 match call {
-                    Call::ChatSend(chat) => {
-                        let chat = run_chat(backend, peer, id, chat);
-                        let name = Method::ChatSend.name();
-                        tasks.push(server_call(SYSTEM, name, chat, |ok| *ok).map(drop));
-                    }
-                    call => {
-                        let name = Method::parse(call.tag()).map_or(OTHER, Method::name);
-                        let answer = respond(backend, peer, id, call);
-                        tasks.push(server_call(SYSTEM, name, answer, |ok| *ok).map(drop));
-                    }
+                    Call::ChatSend(chat) => tasks.push(run_chat(backend, peer, id, chat)),
+                    call => tasks.push(respond(backend, peer, id, call)),
                 }
             }
             ServerEvent::Writable => self.peer.handle.notify(),
@@ -129,16 +121,12 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
     }
 }
 
-/// Returns whether the chat succeeded.
-async fn run_chat<B: Backend>(
-    backend: Arc<B>,
-    peer: Arc<Peer>,
-    id: RequestId,
-    chat: ChatSend,
-) -> bool {
+async fn run_chat<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, chat: ChatSend) {
     let reply = ChatReply::new(Arc::clone(&peer), id);
     let run = async { backend.chat(&peer, chat, reply).await };
-    let outcome = guarded("chat", run).await;
+    let run = pin!(guarded("chat", run));
+    let is_ok = |outcome: &Option<Result<(), ChatError>>| matches!(outcome, Some(Ok(())));
+    let outcome = server_call(SYSTEM, Method::ChatSend.name(), run, is_ok).await;
     peer.end(id, |conn| match &outcome {
         Some(Ok(())) => conn.done(id),
         Some(Err(ChatError::Refused(error))) => refuse(conn, id, error),
@@ -147,11 +135,10 @@ async fn run_chat<B: Backend>(
         Some(Err(ChatError::Gone(_))) | None => refuse(conn, id, &internal_error()),
     })
     .await;
-    matches!(outcome, Some(Ok(())))
 }
 
-/// Returns whether the request succeeded.
-async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, call: Call) -> bool {
+async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, call: Call) {
+    let method = Method::parse(call.tag()).map_or(OTHER, Method::name);
     let run = async {
         // Answers may be large: none is made before there is room for it.
         peer.handle
@@ -179,12 +166,12 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
             }
         }
     };
-    let ended = guarded("request", run).await;
+    let run = pin!(guarded("request", run));
+    let ended = server_call(SYSTEM, method, run, |ended| *ended == Some(true)).await;
     if ended.is_none() {
         let error = internal_error();
         peer.end(id, |conn| refuse(conn, id, &error)).await;
     }
-    ended.unwrap_or_default()
 }
 
 fn internal_error() -> RpcError {

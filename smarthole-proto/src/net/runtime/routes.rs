@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,7 @@ pub(super) async fn run<R: Router>(
 async fn ask<R: Router>(runtime: RouterRuntime, router: Arc<R>, question: Open, timeout: Duration) {
     let deciding = async { router.route(&question.request).await };
     let deciding = AssertUnwindSafe(deciding).catch_unwind();
+    let deciding = pin!(deciding);
     let deciding = server_call(SYSTEM, "route", deciding, |done| matches!(done, Ok(Ok(_))));
     let decision = match tokio::time::timeout(timeout, deciding).await {
         Ok(Ok(decision)) => decision,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -68,12 +68,12 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
                 username,
                 password,
             } => tasks.push(async move {
-                let login = login(&*shared.backend, &peer, id, &username, &password);
+                let login = pin!(login(&*shared.backend, &peer, id, &username, &password));
                 server_call(SYSTEM, LOGIN, login, |accepted| *accepted).await;
             }),
             ServerEvent::Request { id, call } => tasks.push(async move {
                 let reply = Reply { peer: &peer, id };
-                let work = guarded(shared.backend.call(&peer, &call, reply));
+                let work = pin!(guarded(shared.backend.call(&peer, &call, reply)));
                 let done =
                     server_call(SYSTEM, call.known().unwrap_or(OTHER), work, Result::is_ok).await;
                 if let Err(error) = done {
