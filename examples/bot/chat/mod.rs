@@ -1,8 +1,10 @@
 //! `switchboard bot chat`: talks to whoever is in the channels of a Snek server.
 
+mod channels;
 mod chat_loop;
 mod growing;
 mod line;
+mod show;
 
 use std::io;
 use std::path::PathBuf;
