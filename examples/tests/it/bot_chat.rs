@@ -145,13 +145,14 @@ fn json_is_one_object_for_each_event_with_every_partial_message() {
     assert_eq!(code, Some(0), "{lines:?}");
     let events = lines.iter().map(|line| serde_json::from_str(line).unwrap());
     let events: Vec<Value> = events.collect();
-    let of = |name: &str| events.iter().filter(move |event| event["event"] == name);
     assert_eq!(events[0]["event"], "connected");
     assert_eq!(events[0]["channels"][1]["name"], "Random");
-    assert!(of("typing").any(|typing| typing["nick"] == "mybot"));
-    let partial = of("message").filter(|message| message["final"] == false);
+    let typing = |event: &Value| event["event"] == "typing" && event["nick"] == "mybot";
+    assert!(events.iter().any(typing), "{lines:?}");
+    let partial = events.iter().filter(|event| event["final"] == false);
     assert!(partial.count() > 2, "{lines:?}");
-    let last = of("message").next_back().unwrap();
+    let last = events.last().unwrap();
+    assert_eq!(last["event"], "message");
     assert_eq!(last["text"], "ann, I count: 1 2 3 - done");
     assert_eq!(
         (&last["final"], &last["own"]),
@@ -161,18 +162,21 @@ fn json_is_one_object_for_each_event_with_every_partial_message() {
 
 #[cfg(unix)]
 mod terminal {
+    use snek_proto::client::ClientConfig;
+    use snek_proto::frame::Final;
+    use snek_proto::net::connect;
+
     use super::*;
     use crate::pty::Screen;
 
     #[test]
-    fn a_dialogue_shows_names_typing_and_answers_as_they_grow() {
+    fn a_dialogue_shows_names_and_answers_as_they_grow() {
         let place = Place::new();
         let mut screen = Screen::start(place.chat(&[]));
         screen.shows("connected as ann");
         screen.shows("* #General (general)");
         screen.ends_in("#General>");
         screen.types("@mybot count to 20\r");
-        screen.shows("mybot is typing …");
         screen.shows("mybot: ann, I count: 1 2 3");
         screen.shows("19 20 - done");
         screen.types("/join random\r");
@@ -189,9 +193,40 @@ mod terminal {
             let found = rows.iter().filter(|row| row.contains(once));
             assert_eq!(found.count(), 1, "{once}: {rows:#?}");
         }
-        let is_over = |row: &String| !row.contains("typing") && !row.starts_with("ann:");
-        assert!(rows.iter().all(is_over), "{rows:#?}");
+        assert!(!rows.iter().any(|row| row.starts_with("ann:")), "{rows:#?}");
         screen.types("\x04");
+        screen.ends_with(0);
+    }
+
+    #[test]
+    fn typing_and_the_parts_of_a_message_stand_above_the_prompt_until_it_is_complete() {
+        let place = Place::server("127.0.0.1:0");
+        let mut screen = Screen::start(place.chat(&[]));
+        screen.ends_in("#General>");
+        screen.types("half a li");
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let config = ClientConfig::new("bo", "1");
+            let (client, _events, connection) = connect(&place.url, config).unwrap();
+            let connection = tokio::spawn(connection.run());
+            client.ready().await.unwrap();
+            client.set_typing("general", "#FF6B35").await.unwrap();
+            screen.shows("bo is typing …");
+            let parts = [("one\ntwo", Final::No), ("one\ntwo three", Final::No)];
+            for (text, is_final) in parts.into_iter().chain([("all of it", Final::Yes)]) {
+                let sent = client.send_message("general", text, is_final);
+                sent.await.unwrap();
+                screen.shows(text.lines().last().unwrap());
+                screen.ends_in("#General> half a li");
+            }
+            client.close();
+            connection.await.unwrap();
+        });
+        let rows = screen.rows();
+        let last = [&rows[rows.len() - 3..]].concat();
+        let expected = ["  #Random (random)", "bo: all of it", "#General> half a li"];
+        assert_eq!(last, expected, "{rows:#?}");
+        screen.types("\x15\x04");
         screen.ends_with(0);
     }
 
@@ -201,7 +236,7 @@ mod terminal {
         let mut screen = Screen::start(place.chat(&["--channel", "random"]));
         screen.ends_in("#Random>");
         let mut bo = bot(&["chat", "--url", &place.url, "--username", "bo"]);
-        bo.args(["--within", "1ms", "hi there"]);
+        bo.args(["--within", "300ms", "hi there"]);
         assert_eq!(outcome(bo).0, Some(1));
         screen.shows("#General \x1b[36mbo\x1b[0m: hi there");
         screen.types("/help\r");

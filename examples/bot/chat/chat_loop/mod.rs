@@ -170,7 +170,8 @@ impl ChatLoop {
         }
         let within = self.args.within;
         match self.failed {
-            0 if self.show.is_terminal || self.posted == 0 || self.answered > 0 => Ok(()),
+            _ if self.show.is_terminal => Ok(()),
+            0 if self.posted == 0 || self.answered > 0 => Ok(()),
             0 => Err(Failure::new(format_args!("no answer within {within:?}"))),
             failed => Err(Failure::new(format_args!(
                 "lines not carried out: {failed}"
