@@ -1,5 +1,6 @@
-//! A bot for any Snek server, and a Snek server to try it on.
+//! A bot for any Snek server, a Snek server to try it on, and a chat to talk to it.
 
+mod chat;
 mod run;
 mod serve;
 mod talker;
@@ -10,9 +11,10 @@ use examples::cli::{EXIT_CODES, Failure};
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
-  Try it on this machine, in two terminals:
+  Try it on this machine, in three terminals:
     switchboard bot serve --open
     SNEK_PASSWORD=secret switchboard bot --url ws://127.0.0.1:8080 --username mybot
+    switchboard bot chat
   A real server, and an answer whenever somebody says good morning:
     switchboard bot --url wss://snek.example.com --username mybot --trigger '(?i)good morning'
   With a language model, and images (build with '--features llm,fetch'):
@@ -42,12 +44,15 @@ pub(crate) struct BotArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Talks to whoever is in the channels of a Snek server: a dialogue, one text or lines from a pipe.
+    Chat(Box<chat::Args>),
     /// Runs a Snek server that keeps everything in memory.
     Serve(Box<serve::Args>),
 }
 
 pub(crate) async fn run(args: BotArgs) -> Result<(), Failure> {
     match args.command {
+        Some(Command::Chat(args)) => chat::chat(*args).await,
         Some(Command::Serve(args)) => serve::serve(*args).await,
         None => run::run(args.run).await,
     }

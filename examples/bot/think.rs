@@ -12,6 +12,9 @@ use examples::pictures::Pictures;
 use snek_proto::limits::DEFAULT_OPENAI_URL;
 use snek_proto::llm::image::ImageFormat;
 
+/// The pause of the scripted model before each piece: its answers can be seen to grow.
+const PACE: Duration = Duration::from_millis(40);
+
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub(crate) struct ModelArgs {
@@ -69,7 +72,7 @@ pub(crate) fn assistant(
     args: &ModelArgs,
 ) -> Result<(Assistant, Option<Box<dyn Pictures>>), Failure> {
     let model: Arc<dyn ChatModel> = match args.model {
-        Kind::Scripted => Arc::new(Scripted::default()),
+        Kind::Scripted => Arc::new(Scripted::default().with_pace(PACE)),
         Kind::Openai => openai(args)?,
     };
     let mut assistant = Assistant::new(model)

@@ -119,6 +119,8 @@ struct Shared {
 struct State {
     /// The lines not written yet.
     waiting: VecDeque<String>,
+    /// The prefix of the edited line and the status above it, if they change.
+    shown: Option<(String, String)>,
     is_asked_to_end: bool,
     /// Whether editing has ended.
     is_over: bool,
@@ -131,6 +133,11 @@ impl Above {
         if let Err((line, _state)) = self.put(line) {
             cli::say(line);
         }
+    }
+
+    /// Sets the prefix of the edited line, and the status above it.
+    pub(super) fn show(&self, label: String, status: String) {
+        self.state().shown = Some((label, status));
     }
 
     /// Queues a line, or returns it if editing has ended.
@@ -149,10 +156,11 @@ impl Above {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the waiting lines, and whether the editor must end.
-    fn take(&self) -> (VecDeque<String>, bool) {
+    /// Returns the waiting lines, the new prefix and status, and whether the editor must end.
+    fn take(&self) -> (VecDeque<String>, Option<(String, String)>, bool) {
         let mut state = self.state();
-        let taken = (std::mem::take(&mut state.waiting), state.is_asked_to_end);
+        let lines = std::mem::take(&mut state.waiting);
+        let taken = (lines, state.shown.take(), state.is_asked_to_end);
         self.0.changed.notify_all();
         taken
     }
@@ -210,9 +218,12 @@ fn edit<L: Line>(history: History, above: &Above, lines: &mpsc::Sender<L>) -> io
 fn read<L: Line>(prompt: &mut Prompt, above: &Above, lines: &mpsc::Sender<L>) -> io::Result<()> {
     let mut held: Option<L> = None;
     loop {
-        let (waiting, is_asked_to_end) = above.take();
+        let (waiting, shown, is_asked_to_end) = above.take();
         let mut pause = PAUSE;
-        if !waiting.is_empty() {
+        if !waiting.is_empty() || shown.is_some() {
+            if let Some((label, status)) = shown {
+                prompt.show(label, status);
+            }
             prompt.above(waiting);
             pause = SHORT_PAUSE;
         }

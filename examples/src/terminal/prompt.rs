@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::history::History;
 
-/// The prefix of the first line, and of others that were pasted with it.
+/// The prefix of the first line, unless it is [set](Prompt::show), and of others that were pasted with it.
 const FIRST: &str = "> ";
 const NEXT: &str = ". ";
 /// The size of terminals that do not know theirs, and the narrowest supported one.
@@ -34,6 +34,10 @@ pub(super) enum Asked {
 pub(super) struct Prompt {
     input: Input,
     history: History,
+    /// The prefix of the first line.
+    label: String,
+    /// The text between the lines above and the prompt, which changes.
+    status: String,
     columns: usize,
     rows: usize,
     /// The widths of the drawn rows, from the first one to the cursor.
@@ -48,6 +52,8 @@ impl Prompt {
         let mut prompt = Self {
             input: Input::default(),
             history,
+            label: FIRST.to_owned(),
+            status: String::new(),
             columns: 0,
             rows: 0,
             drawn: Vec::new(),
@@ -65,8 +71,13 @@ impl Prompt {
     /// Draws the line at the cursor, or over the earlier drawing.
     pub(super) fn draw(&mut self) {
         self.erase();
-        let layout = layout(self.input.value(), self.input.cursor(), self.columns);
+        let text = format!("{}{}", self.label, self.input.value());
+        let cursor = self.label.chars().count() + self.input.cursor();
+        let mut layout = layout(&text, cursor, self.columns);
+        let status = self.status_rows();
         let (row, column) = layout.cursor;
+        let row = row + status.len();
+        layout.rows.splice(..0, status);
         // What is longer than the screen shows the part with the cursor.
         let first = (row + 1).saturating_sub(self.rows);
         let shown: Vec<_> = layout.rows.iter().skip(first).take(self.rows).collect();
@@ -83,6 +94,21 @@ impl Prompt {
         }
         let above = shown.iter().take(row).map(|(_, width)| *width);
         self.drawn = above.chain([column]).collect();
+    }
+
+    /// The last rows of the status, at most half of the screen.
+    fn status_rows(&self) -> Vec<(String, usize)> {
+        let lines = self.status.lines();
+        let mut rows: Vec<_> = lines
+            .flat_map(|line| layout(line, 0, self.columns).rows)
+            .collect();
+        rows.drain(..rows.len().saturating_sub(self.rows / 2));
+        rows
+    }
+
+    /// Sets the prefix of the first line and the status, for the next drawing.
+    pub(super) fn show(&mut self, label: String, status: String) {
+        (self.label, self.status) = (label, status);
     }
 
     /// Writes lines above.
@@ -175,7 +201,9 @@ impl Prompt {
     /// Leaves the line on the screen, and the cursor below it.
     fn keep(&mut self) {
         self.input.handle(InputRequest::GoToEnd);
+        let status = std::mem::take(&mut self.status);
         self.draw();
+        self.status = status;
         self.out.push_str("\r\n");
         self.drawn.clear();
         self.input.reset();
@@ -246,7 +274,7 @@ struct Layout {
 
 fn layout(text: &str, cursor: usize, columns: usize) -> Layout {
     let mut rows = Vec::new();
-    let (mut row, mut width) = (FIRST.to_owned(), FIRST.len());
+    let (mut row, mut width) = (String::new(), 0);
     let mut place = None;
     for (number, char) in text.chars().enumerate() {
         if char == '\n' {

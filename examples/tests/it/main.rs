@@ -10,6 +10,7 @@ mod agent_cli;
 mod agent_reach;
 mod agent_terminal;
 mod agent_work;
+mod bot_chat;
 mod bot_cli;
 mod commands;
 mod confinement;

@@ -152,3 +152,32 @@ fn a_narrower_window_leaves_nothing_of_the_old_prompt() {
     let shown = seen.look();
     assert_eq!(shown, ["above", "> 01234567", "8901234567", "8901"]);
 }
+
+#[test]
+fn a_status_stands_between_the_lines_above_and_the_prompt_and_leaves_nothing() {
+    let mut seen = Seen::new(10, 8);
+    seen.prints(&["above"]);
+    seen.prompt.show("#ab> ".to_owned(), String::new());
+    seen.types("hello");
+    assert_eq!(seen.look(), ["above", "#ab> hello"]);
+    for status in ["one", "one two three\nfour", "five"] {
+        seen.prompt.show("#ab> ".to_owned(), status.to_owned());
+        seen.prompt.draw();
+    }
+    assert_eq!(seen.look(), ["above", "five", "#ab> hello"]);
+    // A cursor behind a full row stands in the next one.
+    assert_eq!(seen.cursor(), (3, 0));
+    seen.prints(&["more"]);
+    assert_eq!(seen.look(), ["above", "more", "five", "#ab> hello"]);
+    seen.press(KeyCode::Enter, KeyModifiers::NONE);
+    let shown = seen.look();
+    let (kept, prompt) = shown.split_at(shown.len() - 2);
+    assert_eq!(kept, ["above", "more", "#ab> hello", ""]);
+    assert_eq!(prompt, ["five", "#ab>"]);
+    // More than half of the screen is cut at its beginning.
+    seen.prompt
+        .show("> ".to_owned(), "1\n2\n3\n4\n5\n6".to_owned());
+    seen.prompt.draw();
+    let shown = seen.look();
+    assert_eq!(shown[shown.len() - 5..], ["3", "4", "5", "6", ">"]);
+}

@@ -1,0 +1,85 @@
+//! [`Growing`]: who is typing, and the messages that are not complete.
+
+use std::time::Duration;
+
+use examples::screen::{printable, printable_lines};
+use rpc_core::Str;
+use tokio::time::Instant;
+
+/// How long a typing indicator is shown; a bot refreshes it each second.
+const TYPING: Duration = Duration::from_secs(3);
+/// How long a message may stay without growing.
+const MESSAGE: Duration = Duration::from_secs(60);
+/// Most people at once; others are not shown until they have finished.
+const MOST: usize = 64;
+
+/// Who is typing or has written a part of a message, in all channels.
+#[derive(Debug, Default)]
+pub(super) struct Growing(Vec<Entry>);
+
+/// Somebody in a channel.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) channel: Str,
+    username: Str,
+    pub(super) nick: Str,
+    /// The message so far; empty while nothing is known but that somebody types.
+    pub(super) text: Str,
+    until: Instant,
+}
+
+impl Growing {
+    /// Adds a sign of somebody: the message so far, or without one that somebody types.
+    pub(super) fn add(&mut self, channel: &Str, username: &Str, nick: &Str, text: Option<&Str>) {
+        let known = self.remove(channel, username);
+        let text = text.cloned().or(known.map(|known| known.text));
+        let text = text.unwrap_or_default();
+        let stays = if text.is_empty() { TYPING } else { MESSAGE };
+        if self.0.len() < MOST {
+            self.0.push(Entry {
+                channel: channel.clone(),
+                username: username.clone(),
+                nick: nick.clone(),
+                text,
+                until: Instant::now() + stays,
+            });
+        }
+    }
+
+    /// Removes somebody whose message is complete.
+    pub(super) fn remove(&mut self, channel: &Str, username: &Str) -> Option<Entry> {
+        let is_it = |entry: &Entry| entry.channel == *channel && entry.username == *username;
+        let at = self.0.iter().position(is_it)?;
+        Some(self.0.remove(at))
+    }
+
+    /// Removes those without a sign for too long.
+    pub(super) fn expire(&mut self) -> Vec<Entry> {
+        let now = Instant::now();
+        self.0.extract_if(.., |entry| entry.until <= now).collect()
+    }
+
+    /// Removes all of them.
+    pub(super) fn clear(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// When the next of them expires.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.0.iter().map(|entry| entry.until).min()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A line for each of them in a channel, or several.
+    pub(super) fn shown_in(&self, channel: &str) -> String {
+        let here = self.0.iter().filter(|entry| entry.channel == channel);
+        let lines = here.map(|entry| match &*entry.text {
+            "" => format!("{} is typing …", printable(&entry.nick)),
+            text => format!("{}: {}", printable(&entry.nick), printable_lines(text)),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
