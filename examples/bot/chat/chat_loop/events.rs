@@ -61,6 +61,7 @@ impl ChatLoop {
             return;
         }
         self.is_in = false;
+        self.own.clear();
         let words = format!("connection lost: {cause}; trying again");
         let about = json!({ "message": cause.to_string() });
         self.show.tell("lost", about, printable(&words)).await;

@@ -315,8 +315,9 @@ impl ChatLoop {
             tokio::select! {
                 (post, result) = &mut sending => self.posted(post, result).await,
                 () = &mut late => {
+                    let why = "no answer came in time; it may have been posted all the same";
                     if let Some(post) = self.own.pop_back() {
-                        self.not_posted(&post, "the chat ended first; it may have been posted all the same").await;
+                        self.not_posted(&post, why).await;
                     }
                     return;
                 }
