@@ -241,7 +241,13 @@ mod terminal {
         screen.shows("#General \x1b[36mbo\x1b[0m: hi there");
         screen.types("/help\r");
         screen.shows("A text that begins with a slash");
-        screen.types("\x03");
+        let mut bo = bot(&["chat", "--url", &place.url, "--username", "bo", "--json"]);
+        let mut bo = Running::start_with(bo.stdin(Stdio::piped()));
+        let _input = bo.input();
+        bo.line_with("connected");
+        // What was just written is posted before the end.
+        screen.types("first\rlast\r/quit\r");
+        bo.line_with(r#""text":"last""#);
         screen.ends_with(0);
     }
 
@@ -260,7 +266,9 @@ mod terminal {
         let _place = Place::server(&listen);
         screen.shows("connected again");
         // The line is in the history.
-        screen.types("\x1b[A\r/who\r");
+        screen.types("\x1b[A");
+        screen.ends_in("#General> hello");
+        screen.types("\r/who\r");
         screen.shows("ann is ann");
         screen.types("/quit\r");
         screen.ends_with(0);

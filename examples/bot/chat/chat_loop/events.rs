@@ -61,6 +61,7 @@ impl ChatLoop {
             return;
         }
         self.is_in = false;
+        self.own.clear();
         let words = format!("connection lost: {cause}; trying again");
         let about = json!({ "message": cause.to_string() });
         self.show.tell("lost", about, printable(&words)).await;
@@ -112,6 +113,7 @@ impl ChatLoop {
         }
         if let Some(text) = self.args.text.clone().filter(|_| is_first) {
             self.say(text).await;
+            self.wait_for_answers();
         }
         Ok(())
     }
@@ -148,7 +150,9 @@ impl ChatLoop {
         let is_back = own.and_then(|at| self.own.remove(at)).is_some();
         // Known to be posted by the answer to the call, or because it came back.
         let was_said = self.posted > 0 || self.sending.is_some() && self.own.is_empty();
-        let is_answer = !is_own && was_said && self.channels.is_current(channel);
+        // The lines of a pipe may have changed the channel meanwhile.
+        let is_here = !self.is_once() || self.channels.is_current(channel);
+        let is_answer = !is_own && was_said && is_here;
         self.answered += usize::from(is_answer);
         // At a terminal, one's own line stands there already.
         let is_shown = is_back && self.show.is_terminal;

@@ -18,7 +18,7 @@ use snek_proto::client::ClientEvent;
 use snek_proto::error::RpcError;
 use snek_proto::frame::Final;
 use snek_proto::net::{Client, Events};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Args;
 use super::channels::Channels;
@@ -28,6 +28,8 @@ use super::show::Show;
 
 /// How long the server may take for what a command asks.
 const ASKED: Duration = Duration::from_secs(5);
+/// How long the last messages may take when the chat ends.
+const LAST: Duration = Duration::from_secs(1);
 /// Most own messages that are looked for among those of the server.
 const OWN: usize = 64;
 /// The longest name of a channel in the prompt, in characters.
@@ -161,12 +163,9 @@ impl ChatLoop {
             }
             self.draw().await;
         }
-        if let Some(post) = self.sending.take().and_then(|_| self.own.pop_back()) {
-            let why = "it ended before the server answered; it may have been posted all the same";
-            self.not_posted(&post, why).await;
-        }
+        self.post_last().await;
         for post in std::mem::take(&mut self.waiting) {
-            self.not_posted(&post, "it ended before").await;
+            self.not_posted(&post, "the chat ended first").await;
         }
         let within = self.args.within;
         match self.failed {
@@ -306,6 +305,25 @@ impl ChatLoop {
             (post, sent.map(drop))
         };
         self.sending = Some(sending.boxed());
+    }
+
+    /// Waits a moment for what is on its way when the chat ends.
+    async fn post_last(&mut self) {
+        let late = sleep(LAST);
+        tokio::pin!(late);
+        while let Some(mut sending) = self.sending.take() {
+            tokio::select! {
+                (post, result) = &mut sending => self.posted(post, result).await,
+                () = &mut late => {
+                    let why = "no answer came in time; it may have been posted all the same";
+                    if let Some(post) = self.own.pop_back() {
+                        self.not_posted(&post, why).await;
+                    }
+                    return;
+                }
+            }
+            self.post_next();
+        }
     }
 
     async fn posted(&mut self, post: Post, result: Posted) {

@@ -170,6 +170,7 @@ fn a_status_stands_between_the_lines_above_and_the_prompt_and_leaves_nothing() {
     seen.prints(&["more"]);
     assert_eq!(seen.look(), ["above", "more", "five", "#ab> hello"]);
     seen.press(KeyCode::Enter, KeyModifiers::NONE);
+    seen.prompt.draw();
     let shown = seen.look();
     let (kept, prompt) = shown.split_at(shown.len() - 2);
     assert_eq!(kept, ["above", "more", "#ab> hello", ""]);
