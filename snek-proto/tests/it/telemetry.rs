@@ -11,6 +11,8 @@ use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec::NoKwargs;
 use snek_proto::frame::Final;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect};
+use tracing::Dispatch;
+use tracing::subscriber::NoSubscriber;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 /// Logs in, posts, calls a method that nobody knows, and leaves.
@@ -73,7 +75,11 @@ fn every_call_has_a_span_on_both_sides_with_its_method_and_its_end() {
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
-    tracing::subscriber::with_default(subscriber, || run(talk()));
+    let subscriber = Dispatch::new(subscriber);
+    // With a single one, `tracing` asks that of the thread which comes to a span first, and that may
+    // be the thread of another test, which has none.
+    let _another = Dispatch::new(NoSubscriber::default());
+    tracing::dispatcher::with_default(&subscriber, || run(talk()));
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let closed = |parts: &[&str]| {
         let mut lines = log.lines().filter(|line| line.contains("close"));
