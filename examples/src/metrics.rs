@@ -6,12 +6,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, FORWARDED, HeaderMap};
+use http::header::{FORWARDED, HeaderMap};
 use http::{Request, Response, StatusCode};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use rpc_core::{Secret, constant_time_eq};
 
-use crate::web::{answer, reads, text};
+use crate::cli::variable;
+use crate::web::{answer, bearer, reads, text};
 
 /// The path of the metrics.
 pub const PATH: &str = "/metrics";
@@ -27,9 +28,14 @@ const SECONDS: [f64; 14] = [
 /// How often what was measured is sorted into its buckets, if nobody asks for it.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+static METRICS: OnceLock<Metrics> = OnceLock::new();
 
-/// Counts from now on, for the whole program. Needs a tokio runtime.
+struct Metrics {
+    recorder: PrometheusHandle,
+    token: Option<Secret>,
+}
+
+/// Counts from now on, for the whole program, and reads the token. Needs a tokio runtime.
 ///
 /// # Errors
 /// Another recorder is installed, such as by an earlier call.
@@ -38,8 +44,12 @@ pub fn install() -> Result<(), BuildError> {
     let builder = PrometheusBuilder::new().set_buckets_for_metric(buckets, &SECONDS)?;
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
+    let token = variable(TOKEN_VARIABLE).filter(|token| !token.is_empty());
     metrics::set_global_recorder(recorder).map_err(BuildError::FailedToSetGlobalRecorder)?;
-    let _ = RECORDER.set(handle.clone());
+    let _ = METRICS.set(Metrics {
+        recorder: handle.clone(),
+        token: token.map(Secret::from),
+    });
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(UPKEEP).await;
@@ -55,10 +65,8 @@ pub fn install() -> Result<(), BuildError> {
 /// [`TOKEN_VARIABLE`].
 #[must_use]
 pub fn respond<B>(request: &Request<B>, peer: SocketAddr) -> Option<Response<Bytes>> {
-    let token = std::env::var(TOKEN_VARIABLE)
-        .ok()
-        .filter(|token| !token.is_empty());
-    respond_to(request, peer, token.map(Secret::from).as_ref())
+    let token = METRICS.get().and_then(|metrics| metrics.token.as_ref());
+    respond_to(request, peer, token)
 }
 
 fn respond_to<B>(
@@ -75,7 +83,7 @@ fn respond_to<B>(
         let why = format!("show the token of {TOKEN_VARIABLE} as a bearer token");
         return Some(text(StatusCode::UNAUTHORIZED, why));
     }
-    let rendered = RECORDER.get().map(PrometheusHandle::render);
+    let rendered = METRICS.get().map(|metrics| metrics.recorder.render());
     Some(answer(
         StatusCode::OK,
         KIND,
@@ -89,13 +97,9 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
 }
 
 fn shows(headers: &HeaderMap, token: Option<&Secret>) -> bool {
-    let shown = headers
-        .get(AUTHORIZATION)
-        .and_then(|value| value.to_str().ok());
-    let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
-    shown
-        .zip(token)
-        .is_some_and(|(shown, token)| constant_time_eq(shown.as_bytes(), token.expose().as_bytes()))
+    let is_it =
+        |token: &Secret, shown: &str| constant_time_eq(shown.as_bytes(), token.expose().as_bytes());
+    token.is_some_and(|token| bearer(headers).any(|shown| is_it(token, shown)))
 }
 
 #[cfg(test)]

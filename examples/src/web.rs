@@ -102,6 +102,17 @@ pub fn reads(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
 }
 
+/// Returns the tokens that a request shows as `Authorization: Bearer`.
+pub fn bearer(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(header::AUTHORIZATION).into_iter();
+    values.filter_map(|value| {
+        let (scheme, offered) = value.to_str().ok()?.split_once(' ')?;
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| offered.trim())
+    })
+}
+
 /// Returns an answer of this type.
 #[must_use]
 pub fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Bytes> {

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent};
 use exoclaw_proto::net::{ChatError, Gone};
-use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -17,7 +16,7 @@ use serde_json::json;
 use super::engine::{Engine, NOT_STORED, Reply};
 use super::page;
 use super::tool::{ChannelAdapter, Incoming, Outgoing, PostError, Tools};
-use crate::web::{json, reads, text};
+use crate::web::{bearer, json, reads, text};
 
 /// The environment variable with the secret that chat services send.
 pub const SECRET_VARIABLE: &str = "EXOCLAW_WEBHOOK_SECRET";
@@ -196,17 +195,6 @@ impl Site {
 /// Returns whether the page has made this id, which cannot be guessed.
 fn is_page_session(peer: &str) -> bool {
     peer.len() == 32 && peer.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// Returns the tokens that a client sends as `Authorization: Bearer`.
-fn bearer(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let values = headers.get_all(AUTHORIZATION).into_iter();
-    values.filter_map(|value| {
-        let (scheme, offered) = value.to_str().ok()?.split_once(' ')?;
-        scheme
-            .eq_ignore_ascii_case("bearer")
-            .then(|| offered.trim())
-    })
 }
 
 /// Returns an adapter's answer with the matching content type.

@@ -3,15 +3,14 @@
 mod chat;
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use examples::gateway::config::{Config, DataDir, Origin};
 
-use crate::programs::{PATIENCE, Running, outcome, switchboard};
+use crate::programs::{Running, exchange, outcome, switchboard};
 use crate::tree::{read, root};
 
 /// A folder that is removed with the value.
@@ -84,16 +83,7 @@ fn assert_holds(text: &str, expected: &[&str]) {
 /// The whole answer to a plain request.
 fn get(url: &str, path: &str) -> String {
     let host = url.trim_start_matches("ws://").split('/').next().unwrap();
-    let mut socket = TcpStream::connect(host).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(
-        socket,
-        "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
-    )
-    .unwrap();
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).unwrap();
-    answer
+    exchange(host, &format!("GET {path}"), "", "")
 }
 
 #[test]

@@ -1,20 +1,17 @@
 //! What gateway, agent and router count, as a Prometheus parser reads it.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::path::PathBuf;
 use std::process::Command;
 
 use prometheus_parse::{Scrape, Value};
 
-use crate::programs::{PATIENCE, Running, outcome, switchboard};
+use crate::programs::{Folder, Running, exchange, outcome, switchboard};
 
 /// The metrics of a program at this address, such as `127.0.0.1:80`.
 struct Metrics(Scrape);
 
 impl Metrics {
     fn of(host: &str) -> Self {
-        let answer = exchange(host, "GET /metrics HTTP/1.1", "");
+        let answer = exchange(host, "GET /metrics", "", "");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         assert!(head.contains("text/plain; version=0.0.4"), "{head}");
@@ -48,37 +45,18 @@ impl Metrics {
     }
 }
 
-/// The whole answer to a request.
-fn exchange(host: &str, request: &str, body: &str) -> String {
-    let mut socket = TcpStream::connect(host).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(
-        socket,
-        "{request}\r\nhost: {host}\r\nconnection: close\r\ncontent-type: text/plain\r\n\
-         content-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .unwrap();
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).unwrap();
-    answer
-}
-
-/// A folder that is removed with the value.
-struct Home(PathBuf);
+/// A folder that the programs are at home in.
+struct Home(Folder);
 
 impl Home {
     fn new(name: &str) -> Self {
-        let name = format!("metrics-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(Folder::new(&format!("metrics-{name}")))
     }
 
     fn command(&self, name: &str, args: &[&str]) -> Command {
         let mut command = switchboard(name);
-        command.args(args).current_dir(&self.0);
-        command.env("HOME", &self.0).env("AGENT_HOME", &self.0);
+        command.args(args).current_dir(&self.0.0);
+        command.env("HOME", &self.0.0).env("AGENT_HOME", &self.0.0);
         command
     }
 
@@ -93,12 +71,6 @@ impl Home {
 
     fn run(&self, name: &str, args: &[&str]) -> Option<i32> {
         outcome(self.command(name, args)).0
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -137,7 +109,8 @@ fn the_router_counts_its_messages_and_connections() {
     let client = ["client", "--url", &url, "--name", "notes"];
     let client = Running::start(home.command("router", &client));
     client.line_with("registered as notes");
-    let answer = exchange(&host, "POST /input?wait=1 HTTP/1.1", "notes: buy milk");
+    let plain = "content-type: text/plain\r\n";
+    let answer = exchange(&host, "POST /input?wait=1", plain, "notes: buy milk");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let metrics = Metrics::of(&host);
     let system = [("rpc_system", "smarthole")];
@@ -149,7 +122,7 @@ fn the_router_counts_its_messages_and_connections() {
 fn a_proxy_hands_out_no_metrics() {
     let home = Home::new("proxied");
     let (_gateway, host) = home.serve("gateway", &["--port", "0"]);
-    let request = "GET /metrics HTTP/1.1\r\nx-forwarded-for: 192.0.2.1";
-    let answer = exchange(&host, request, "");
+    let headers = "x-forwarded-for: 192.0.2.1\r\n";
+    let answer = exchange(&host, "GET /metrics", headers, "");
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
 }

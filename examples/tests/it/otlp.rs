@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
 
-use crate::programs::{PATIENCE, Running, outcome, switchboard};
+use crate::programs::{Folder, PATIENCE, Running, outcome, switchboard};
 
 /// Takes one request as a collector does, and returns its first line and its body.
 fn collect(listener: &TcpListener) -> (String, Vec<u8>) {
@@ -39,11 +39,10 @@ fn spans_are_sent_when_the_program_ends() {
     let collector = format!("http://{}", listener.local_addr().unwrap());
     let (sender, collected) = mpsc::channel();
     thread::spawn(move || sender.send(collect(&listener)));
-    let folder = std::env::temp_dir().join(format!("otlp-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new("otlp");
 
     let mut command = switchboard("gateway");
-    command.args(["--port", "0"]).env("HOME", &folder);
+    command.args(["--port", "0"]).env("HOME", &folder.0);
     let gateway = Running::start(command);
     let line = gateway.line_with("listening on ");
     let (_, url) = line.split_once("WebSocket: ").unwrap();
@@ -69,5 +68,4 @@ fn spans_are_sent_when_the_program_ends() {
         assert!(body.contains(part), "no {part} in {body}");
     }
     assert!(!body.contains("secretly"), "{body}");
-    let _ = std::fs::remove_dir_all(&folder);
 }

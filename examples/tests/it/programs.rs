@@ -1,7 +1,9 @@
 //! Runs the programs: to their end, or in the background with their first lines read.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -46,6 +48,40 @@ pub(crate) fn switchboard(command: &str) -> Command {
     let mut program = program(SWITCHBOARD);
     program.arg(command);
     program
+}
+
+/// A folder that is removed with the value.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The whole answer to a plain request, which begins with `request`: a method and a path. Headers end
+/// with their line.
+pub(crate) fn exchange(host: &str, request: &str, headers: &str, body: &str) -> String {
+    let mut socket = TcpStream::connect(host).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(
+        socket,
+        "{request} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{headers}\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 /// A program that runs, and is killed with the value.

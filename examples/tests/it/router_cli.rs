@@ -1,15 +1,14 @@
 //! The router's command line: lines from a pipe, requests, the client with its file, mistakes.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::programs::{PATIENCE, Running, outcome, switchboard};
+use crate::programs::{Running, exchange, outcome, switchboard};
 
 /// A folder that is removed with the value; clients keep their notes in it.
 struct Folder(PathBuf);
@@ -85,17 +84,7 @@ impl Router {
 
     /// The status and the body of the answer to a request.
     fn ask(&self, request: &str, headers: &str, body: &str) -> (u16, String) {
-        let mut socket = TcpStream::connect(&self.host).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let (host, length) = (&self.host, body.len());
-        write!(
-            socket,
-            "{request} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{headers}\
-             content-length: {length}\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).unwrap();
+        let answer = exchange(&self.host, request, headers, body);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, body.to_owned())
