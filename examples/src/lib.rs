@@ -7,6 +7,7 @@ pub mod cli;
 pub mod conversation;
 pub mod daemon;
 pub mod gateway;
+pub mod markdown;
 pub mod metrics;
 pub mod model;
 pub mod pictures;

@@ -1,0 +1,187 @@
+//! [`highlight`]: the parts of code that are coloured.
+
+use std::sync::LazyLock;
+
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
+
+/// The longest code, and the longest line of it, to colour, in bytes.
+const MAX_CODE: usize = 64 * 1024;
+const MAX_LINE: usize = 2_000;
+/// Names that models give to languages, and the files of that language.
+const ALIASES: [(&str, &str); 8] = [
+    ("shell", "sh"),
+    ("console", "sh"),
+    ("zsh", "sh"),
+    ("typescript", "js"),
+    ("ts", "js"),
+    ("tsx", "js"),
+    ("jsx", "js"),
+    ("jsonc", "json"),
+];
+
+static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
+static KINDS: LazyLock<Vec<(Scope, Token)>> = LazyLock::new(|| {
+    let kinds = [
+        ("comment", Token::Comment),
+        ("string", Token::String),
+        ("constant.numeric", Token::Number),
+        ("constant.language", Token::Number),
+        ("constant.character", Token::String),
+        ("entity.name.function", Token::Function),
+        ("support.function", Token::Function),
+        ("variable.function", Token::Function),
+        ("entity.name", Token::Type),
+        ("support.type", Token::Type),
+        ("support.class", Token::Type),
+        ("storage.type", Token::Keyword),
+        ("storage.modifier", Token::Keyword),
+        ("keyword.operator", Token::Plain),
+        ("keyword", Token::Keyword),
+        ("markup.inserted", Token::Inserted),
+        ("markup.deleted", Token::Deleted),
+    ];
+    let scope = |(name, token)| Some((Scope::new(name).ok()?, token));
+    kinds.into_iter().filter_map(scope).collect()
+});
+
+/// A kind of text in code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Token {
+    /// Nothing special.
+    #[default]
+    Plain,
+    /// A comment.
+    Comment,
+    /// A word of the language.
+    Keyword,
+    /// A text in quotes, or a character.
+    String,
+    /// A number, or another constant of the language.
+    Number,
+    /// A function where it is defined or called.
+    Function,
+    /// A type, a tag, or another name where it is defined.
+    Type,
+    /// An added line of a diff.
+    Inserted,
+    /// A removed line of a diff.
+    Deleted,
+}
+
+/// Splits code into its tokens. `language` is the word behind the fence, such as `rust` or `py`. Code in
+/// an unknown language, or longer than 64 KiB, is one [plain](Token::Plain) token.
+#[must_use]
+pub fn highlight<'a>(language: &str, code: &'a str) -> Vec<(Token, &'a str)> {
+    let known = find(language).filter(|_| {
+        let mut lines = code.lines();
+        code.len() <= MAX_CODE && lines.all(|line| line.len() <= MAX_LINE)
+    });
+    let tokens = known.and_then(|syntax| tokens(syntax, code));
+    tokens.unwrap_or_else(|| vec![(Token::Plain, code)])
+}
+
+fn find(language: &str) -> Option<&'static SyntaxReference> {
+    let mut words = language.split(|c: char| c.is_whitespace() || ",{".contains(c));
+    let name = words.next().filter(|name| !name.is_empty())?;
+    let name = name.to_ascii_lowercase();
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+    let name = alias.map_or(name.as_str(), |(_, name)| name);
+    SYNTAXES.find_syntax_by_token(name)
+}
+
+/// Returns `None` if the code cannot be parsed.
+fn tokens<'a>(syntax: &SyntaxReference, code: &'a str) -> Option<Vec<(Token, &'a str)>> {
+    let mut state = ParseState::new(syntax);
+    let mut scopes = ScopeStack::new();
+    let mut tokens: Vec<(Token, &str)> = Vec::new();
+    let (mut start, mut token) = (0, Token::Plain);
+    let mut line_start = 0;
+    for line in code.split_inclusive('\n') {
+        for (at, change) in state.parse_line(line, &SYNTAXES).ok()? {
+            scopes.apply(&change).ok()?;
+            let next = kind(&scopes);
+            if next != token {
+                let at = line_start + at;
+                push(&mut tokens, token, code.get(start..at)?);
+                (start, token) = (at, next);
+            }
+        }
+        line_start += line.len();
+    }
+    push(&mut tokens, token, code.get(start..)?);
+    Some(tokens)
+}
+
+fn push<'a>(tokens: &mut Vec<(Token, &'a str)>, token: Token, text: &'a str) {
+    if !text.is_empty() {
+        tokens.push((token, text));
+    }
+}
+
+/// The kind that the innermost known scope names.
+fn kind(scopes: &ScopeStack) -> Token {
+    let of = |scope: &Scope| KINDS.iter().find(|(known, _)| known.is_prefix_of(*scope));
+    let known = scopes.as_slice().iter().rev().find_map(of);
+    known.map_or(Token::Plain, |(_, token)| *token)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn code_is_split_into_its_tokens() {
+        let tokens = highlight("rust", "fn main() { // hi\n    print(\"x\", 12);\n}\n");
+        for expected in [
+            (Token::Keyword, "fn"),
+            (Token::Function, "main"),
+            (Token::Comment, "// hi\n"),
+            (Token::String, "\"x\""),
+            (Token::Number, "12"),
+        ] {
+            assert!(tokens.contains(&expected), "{expected:?} in {tokens:?}");
+        }
+    }
+
+    #[test]
+    fn languages_have_the_names_that_models_give_them() {
+        for language in [
+            "rs",
+            "Rust",
+            "python",
+            "py",
+            "bash",
+            "console",
+            "ts",
+            "json",
+            "yaml",
+            "c++",
+            "go",
+            "html",
+            "sql",
+            "diff",
+            "rust,ignore",
+        ] {
+            assert!(find(language).is_some(), "{language}");
+        }
+        for unknown in ["", " ", "brainwaves"] {
+            assert_eq!(highlight(unknown, "fn a"), [(Token::Plain, "fn a")]);
+        }
+    }
+
+    #[test]
+    fn what_would_take_too_long_stays_plain() {
+        let long = "a".repeat(MAX_CODE + 1);
+        assert_eq!(highlight("rs", &long), [(Token::Plain, long.as_str())]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost(code in "(\\PC|\n|\"|/|#){0,80}", language in "rs|py|js|html|sh|md|diff") {
+            let all: String = highlight(&language, &code).iter().map(|(_, text)| *text).collect();
+            prop_assert_eq!(all, code);
+        }
+    }
+}

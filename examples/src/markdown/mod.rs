@@ -1,0 +1,94 @@
+//! Markdown of language models: [`events`] reads it, [`closed`] says which part of a growing text is
+//! complete, and [`highlight`] finds what to colour in code.
+
+mod highlight;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+pub use highlight::{Token, highlight};
+
+/// What is understood beyond CommonMark.
+fn options() -> Options {
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}
+
+/// Parses a text. HTML in it is text.
+pub fn events(text: &str) -> impl Iterator<Item = Event<'_>> {
+    Parser::new_ext(text, options()).filter_map(|event| match event {
+        Event::Html(html) | Event::InlineHtml(html) => Some(Event::Text(html)),
+        Event::Start(Tag::HtmlBlock) => Some(Event::Start(Tag::Paragraph)),
+        Event::End(TagEnd::HtmlBlock) => Some(Event::End(TagEnd::Paragraph)),
+        other => Some(other),
+    })
+}
+
+/// Returns the length of the part of a growing text that no later text changes: everything before its
+/// last block. Later text may still define a link that the part refers to.
+///
+/// ```
+/// use examples::markdown::closed;
+/// assert_eq!(closed("# Title\n\nA paragraph that gr"), "# Title\n\n".len());
+/// assert_eq!(closed("```rust\nfn main() {}\n\n"), 0);
+/// ```
+#[must_use]
+pub fn closed(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut last = 0;
+    for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
+        if depth == 0 {
+            last = range.start;
+        }
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => {
+                depth = depth.saturating_sub(1);
+            }
+            _ => {}
+        }
+    }
+    // A block that is indented begins behind its blanks.
+    let line = text.get(..last).and_then(|before| before.rfind('\n'));
+    line.map_or(0, |end| end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_last_block_is_open() {
+        for (text, open) in [
+            ("", ""),
+            ("one", "one"),
+            ("one\n\ntwo", "two"),
+            ("one\n- a\n- b", "- a\n- b"),
+            ("- a\n\n- b\n", "- a\n\n- b\n"),
+            ("- a\n\ntwo", "two"),
+            ("# a\n---\n", "---\n"),
+            ("a\n\n    code", "    code"),
+            (
+                "a\n\n| a | b |\n|---|---|\n| 1 |",
+                "| a | b |\n|---|---|\n| 1 |",
+            ),
+            ("a\n\n```\n\nb\n\nc", "```\n\nb\n\nc"),
+            ("```\na\n```\nb", "b"),
+        ] {
+            assert_eq!(&text[closed(text)..], open, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_closed_is_read_alike_with_and_without_the_rest(
+            blocks in proptest::collection::vec("[a-z `#*_|~-]{0,12}(\n[a-z `#>*_|-]{0,12}){0,2}", 1..6)
+        ) {
+            let text = blocks.join("\n\n");
+            let end = closed(&text);
+            let (before, after) = text.split_at(end);
+            let parts: Vec<_> = events(before).chain(events(after)).collect();
+            prop_assert_eq!(parts, events(&text).collect::<Vec<_>>());
+        }
+    }
+}
