@@ -7,18 +7,18 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 pub use highlight::{Token, highlight};
 
-/// What is understood beyond CommonMark.
+/// What is understood beyond `CommonMark`.
 fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
 /// Parses a text. HTML in it is text.
 pub fn events(text: &str) -> impl Iterator<Item = Event<'_>> {
-    Parser::new_ext(text, options()).filter_map(|event| match event {
-        Event::Html(html) | Event::InlineHtml(html) => Some(Event::Text(html)),
-        Event::Start(Tag::HtmlBlock) => Some(Event::Start(Tag::Paragraph)),
-        Event::End(TagEnd::HtmlBlock) => Some(Event::End(TagEnd::Paragraph)),
-        other => Some(other),
+    Parser::new_ext(text, options()).map(|event| match event {
+        Event::Html(html) | Event::InlineHtml(html) => Event::Text(html),
+        Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
+        Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
+        other => other,
     })
 }
 
