@@ -62,7 +62,7 @@ CHECKS = {
 async def main():
     switchboard, browser_program = sys.argv[1:]
     for name in list(os.environ):
-        if name.startswith(("AGENT_", "EXOCLAW_", "ANTHROPIC_")) or name.lower().endswith("_proxy"):
+        if name.startswith(("AGENT_", "EXOCLAW_", "ANTHROPIC_", "OLLAMA_", "OPENAI_", "VLLM_")) or name.lower().endswith("_proxy"):
             del os.environ[name]
     checks = Checks()
     if scripted_gateway.PICTURES:

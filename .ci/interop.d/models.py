@@ -122,7 +122,7 @@ async def talking(*behaviours, args=()):
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         provider.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        model = ["--model", "openai", "--model-url", provider.url, "--model-name", "toy"]
+        model = ["--provider", "openai", "--base-url", provider.url, "--model", "toy"]
         async with bot_at(fake, *model, *args, OPENAI_API_KEY=KEY) as bot:
             line = await fake.opened.get()
             fake.line = line

@@ -95,7 +95,7 @@ class Spoken(Program):
 @contextlib.asynccontextmanager
 async def spoken(kind, *args, cwd=None, **env):
     """Runs a program, and ends it in any case."""
-    ours = ("AGENT_", "ANTHROPIC_", "OPENAI_", "RUST_LOG", "CO_")
+    ours = ("AGENT_", "ANTHROPIC_", "OLLAMA_", "VLLM_", "OPENAI_", "RUST_LOG", "CO_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | env
     pipe = asyncio.subprocess.PIPE
     how = {"cwd": cwd, "stdin": pipe, "stdout": pipe, "stderr": pipe, "env": env, "limit": LONGEST_LINE}

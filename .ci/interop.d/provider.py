@@ -343,8 +343,8 @@ class Provider:
         self.port = self.server.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.env = {
-            "EXOCLAW_ANTHROPIC_ENDPOINT": f"{self.url}/v1/messages",
-            "EXOCLAW_OPENAI_ENDPOINT": f"{self.url}/v1/chat/completions",
+            "ANTHROPIC_BASE_URL": self.url,
+            "OPENAI_BASE_URL": f"{self.url}/v1",
             "ANTHROPIC_API_KEY": KEY,
             "OPENAI_API_KEY": KEY,
         }

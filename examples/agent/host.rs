@@ -16,7 +16,8 @@ use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker, page};
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use examples::metrics;
-use examples::model::options::{ModelArgs, model};
+use examples::model::http::HttpClient;
+use examples::model::options::ModelArgs;
 use examples::model::scripted::Scripted;
 use rpc_core::Secret;
 
@@ -185,8 +186,9 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     let uploads = args.uploads.clone();
     let uploads = uploads.unwrap_or_else(|| folder.path().join("uploads"));
     let scripted = Scripted::default().with_commands(true);
-    let (model, name) = model(&args.model, scripted)?;
-    let mut worker = Worker::new(model, name, tools(Some(&folder)));
+    let built = args.model.build(scripted, &HttpClient::default())?;
+    let mut worker = Worker::new(built.model, built.config.model, tools(Some(&folder)))
+        .with_context_tokens(built.config.context_tokens);
     if let Some(system) = &args.model.system {
         worker = worker.with_system(system);
     }

@@ -26,10 +26,9 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
     switchboard agent host --public --listen 0.0.0.0:8000 --trust careful \\
       --allow-host agent.example.com --tls-cert cert.pem --tls-key key.pem
   A real model (build with '--features llm'):
-    ANTHROPIC_API_KEY=.. switchboard agent host --model anthropic --model-name NAME
+    ANTHROPIC_API_KEY=.. switchboard agent host --provider anthropic
 
-The environment: AGENT_HOME, AGENT_INVITE; ANTHROPIC_API_KEY and OPENAI_API_KEY; a server that wants
-no key takes any.";
+The environment: AGENT_HOME, AGENT_INVITE; that of the language model is at its options.";
 
 /// An agent with tools, served over ConnectOnion with a page in the browser, and a terminal to talk to
 /// this or any other agent.

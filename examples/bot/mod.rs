@@ -19,8 +19,8 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
     switchboard bot --url wss://snek.example.com --username mybot --trigger '(?i)good morning'
   With a language model, and images (build with '--features llm,fetch'):
     OPENAI_API_KEY=.. switchboard bot --url wss://snek.example.com --username mybot \\
-      --model openai --model-name NAME
-    switchboard bot .. --model openai --model-url http://127.0.0.1:11434/v1 --model-name llama3.2
+      --provider openai --model NAME
+    switchboard bot .. --provider ollama --model llama3.2
   In a script, with a time limit:
     switchboard bot --url ws://127.0.0.1:8080 --username mybot --once --within 30s";
 

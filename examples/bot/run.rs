@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use examples::cli::{self, Failure, complain};
+use examples::model::provider::Provider;
 use examples::screen::{Colour, Screen, snek};
 use rpc_core::keepalive::KeepAlive;
 use serde_json::json;
@@ -61,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    think: think::ModelArgs,
+    think: think::Args,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -107,7 +108,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         answers,
         assistant,
         pictures,
-        knows_words: args.think.model == think::Kind::Scripted,
+        knows_words: args.think.model.provider() == Provider::Scripted,
         was_in: Arc::clone(&was_in),
         json: args.json,
     };

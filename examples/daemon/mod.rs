@@ -24,7 +24,7 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
     run cargo --version           plan: read a.txt; run ls
     !tool file-find {\"glob\": \"*.rs\"}                !slow 20 500
   A real model (build with '--features llm'):
-    ANTHROPIC_API_KEY=.. switchboard daemon serve --model anthropic --model-name NAME
+    ANTHROPIC_API_KEY=.. switchboard daemon serve --provider anthropic
   With a key, which both sides take from the environment:
     ACOLYTE_API_KEY=secret switchboard daemon serve
     ACOLYTE_API_KEY=secret switchboard daemon run 'list files' --sse
@@ -32,8 +32,7 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
     answer=$(switchboard daemon run 'read VERSION') || echo failed: $?
     switchboard daemon run 'plan: run make; run make test' --json
 
-The environment: ACOLYTE_URL, ACOLYTE_API_KEY; ANTHROPIC_API_KEY and OPENAI_API_KEY; a server that
-wants no key takes any.";
+The environment: ACOLYTE_URL, ACOLYTE_API_KEY; that of the language model is at its options.";
 
 /// A coding agent on one folder, served over Acolyte, and a command line for this or any other Acolyte
 /// server.

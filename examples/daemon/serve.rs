@@ -12,7 +12,8 @@ use acolyte_proto::server::ServerConfig;
 use clap::ValueEnum;
 use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs};
 use examples::daemon::Worker;
-use examples::model::options::{ModelArgs, model};
+use examples::model::http::HttpClient;
+use examples::model::options::ModelArgs;
 use examples::model::provider::Provider;
 use examples::model::scripted::Scripted;
 
@@ -83,9 +84,15 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let _ = cli::raise_file_limit(cli::SOME_FILES);
     let tools = Tools::open(&args.workspace, &args.tools).await?;
     let scripted = Scripted::default().with_commands(true).with_echo(true);
-    let (model, name) = model(&args.model, scripted)?;
+    let built = args.model.build(scripted, &HttpClient::default())?;
     let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());
-    let mut worker = Worker::new(model, name, tools.workspace, tools.toolbox);
+    let mut worker = Worker::new(
+        built.model,
+        built.config.model,
+        tools.workspace,
+        tools.toolbox,
+    )
+    .with_context_tokens(built.config.context_tokens);
     if let Some(system) = &args.model.system {
         worker = worker.with_system(system);
     }

@@ -33,10 +33,9 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
     switchboard gateway check --config gateway.toml
     switchboard gateway usage --config gateway.toml
 
-The environment: EXOCLAW_CONFIG, EXOCLAW_TOKEN, EXOCLAW_WEBHOOK_SECRET; ANTHROPIC_API_KEY and OPENAI_API_KEY, or a file
-credentials/anthropic.key or credentials/openai.key beside the configuration;
-EXOCLAW_ANTHROPIC_ENDPOINT and EXOCLAW_OPENAI_ENDPOINT for servers with the same interface; one
-that wants no key takes any.";
+The environment: EXOCLAW_CONFIG, EXOCLAW_TOKEN, EXOCLAW_WEBHOOK_SECRET; OPENAI_API_KEY, ANTHROPIC_API_KEY and
+VLLM_API_KEY, or a file credentials/PROVIDER.key beside the configuration; OPENAI_BASE_URL, ANTHROPIC_BASE_URL and
+OLLAMA_HOST for servers with the same interface, which need no key.";
 
 /// A gateway between chat programs and a language model: sessions, memory, tools, token budgets,
 /// and a page to talk to it.

@@ -29,13 +29,12 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
       -d '{\"text\": \"buy milk\", \"inputMethod\": \"voice\", \"confidence\": 0.93}'
     echo 'notes: buy milk' | switchboard router --clients 1 --once --json
   With a language model that chooses (build with '--features llm'):
-    ANTHROPIC_API_KEY=.. switchboard router --model anthropic --model-name NAME
-    OPENAI_API_KEY=any switchboard router --model openai --model-url http://127.0.0.1:11434/v1 \\
-      --model-name llama3.2
+    ANTHROPIC_API_KEY=.. switchboard router --provider anthropic
+    switchboard router --provider ollama --model llama3.2
   With notifications on the desktop (build with '--features desktop'):
     switchboard router --desktop
 
-The environment: ANTHROPIC_API_KEY and OPENAI_API_KEY; a server that wants no key takes any.";
+The environment: that of the language model is at its options.";
 
 /// A SmartHole router: takes what you write, and what programs post to /input, and hands it to the
 /// client that can deal with it.

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9473")]
     listen: SocketAddr,
     #[command(flatten)]
-    model: choose::ModelArgs,
+    model: choose::Args,
     /// How long a client may take to answer before its message goes to another one.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
     response_timeout: Duration,
@@ -188,7 +188,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
                 }
             }
         });
-    let router = RouterOptions::default().with_timeout(args.model.model_timeout);
+    let router = RouterOptions::default().with_timeout(args.model.timeout());
     Ok(ServerOptions::default()
         .with_runtime(runtime)
         .with_router(router)

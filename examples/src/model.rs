@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod anthropic;
 mod assembler;
+pub mod config;
 mod error;
 pub mod http;
 pub mod openai;

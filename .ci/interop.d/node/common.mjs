@@ -109,7 +109,7 @@ export class Queue {
 export class Program {
   constructor(path, args, options = {}) {
     const env = Object.fromEntries(
-      Object.entries(process.env).filter(([name]) => !/^(ACOLYTE_|ANTHROPIC_|OPENAI_|RUST_LOG|SMARTHOLE_)/.test(name)),
+      Object.entries(process.env).filter(([name]) => !/^(ACOLYTE_|ANTHROPIC_|OLLAMA_|VLLM_|OPENAI_|RUST_LOG|SMARTHOLE_)/.test(name)),
     );
     this.child = spawn(path, args, { env, stdio: ["pipe", "pipe", "pipe"], ...options });
     this.lines = new Queue();

@@ -45,6 +45,7 @@ pub struct Worker {
     name: String,
     tools: Tools,
     system: ChatMessage,
+    limits: ConversationLimits,
     /// Shared by all runs: when the tools keep failing, they are not called for a while.
     breaker: Mutex<CircuitBreaker>,
 }
@@ -58,6 +59,7 @@ impl Worker {
             name: name.into(),
             tools,
             system: ChatMessage::system(SYSTEM),
+            limits: ConversationLimits::default(),
             breaker: Mutex::default(),
         }
     }
@@ -66,6 +68,14 @@ impl Worker {
     #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.system = ChatMessage::system(system);
+        self
+    }
+
+    /// Sets the most tokens of a conversation that the model gets. Default
+    /// [`ConversationLimits::tokens`]'s.
+    #[must_use]
+    pub const fn with_context_tokens(mut self, tokens: usize) -> Self {
+        self.limits.tokens = tokens;
         self
     }
 
@@ -314,8 +324,12 @@ impl<'a> Work<'a> {
 
     /// What the model is told of the conversation.
     fn told(&self) -> Vec<&ChatMessage> {
-        let limits = ConversationLimits::default();
-        fit(&self.worker.system, &self.past, &self.since, limits)
+        fit(
+            &self.worker.system,
+            &self.past,
+            &self.since,
+            self.worker.limits,
+        )
     }
 
     /// Tells who watches when the model is told less of the conversation than before, because it has
@@ -330,17 +344,24 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let mut start = Compact::new(Phase::Compacting);
-        start.context_percent = Some(percent(&all).into());
+        start.context_percent = Some(self.percent(&all).into());
         let id = self.turn.emit(EventKind::Compact(start)).map_err(told)?;
         let mut end = Compact::new(Phase::Done);
-        end.context_before = Some(percent(&all).into());
-        end.context_after = Some(percent(&kept).into());
+        end.context_before = Some(self.percent(&all).into());
+        end.context_after = Some(self.percent(&kept).into());
         end.message = Some(format!("the model is not told the {left_out} oldest messages").into());
         self.turn
             .emit_as(&id, EventKind::Compact(end))
             .map_err(told)?;
         self.left_out = left_out;
         Ok(())
+    }
+
+    /// Returns how much of the model's window these messages use, in percent.
+    fn percent(&self, messages: &[&ChatMessage]) -> u64 {
+        let tokens: usize = messages.iter().map(|message| estimate(message)).sum();
+        let window = self.worker.limits.tokens;
+        u64::try_from(tokens.saturating_mul(100) / window.max(1)).unwrap_or(u64::MAX)
     }
 
     async fn answer(&self, with_tools: bool) -> Result<Answer, ModelError> {
@@ -547,13 +568,6 @@ fn message(prompt: &Prompt) -> ChatMessage {
         .map(|url| Block::ImageUrl(url.to_string()));
     let text = Block::Text(prompt.text.to_string());
     ChatMessage::user_blocks(std::iter::once(text).chain(images).collect())
-}
-
-/// How much of the model's window these messages use, in percent.
-fn percent(messages: &[&ChatMessage]) -> u64 {
-    let tokens: usize = messages.iter().map(|message| estimate(message)).sum();
-    let window = ConversationLimits::default().tokens;
-    u64::try_from(tokens.saturating_mul(100) / window.max(1)).unwrap_or(u64::MAX)
 }
 
 fn millis(time: Duration) -> u64 {

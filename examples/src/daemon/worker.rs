@@ -59,6 +59,7 @@ pub struct Worker {
     system: String,
     provider: &'static str,
     model_timeout: Duration,
+    limits: ConversationLimits,
     memory: Memory,
 }
 
@@ -79,6 +80,7 @@ impl Worker {
             system: SYSTEM.to_owned(),
             provider: "",
             model_timeout: MODEL_IDLE_TIMEOUT,
+            limits: ConversationLimits::default().with_sent(MAX_SENT),
             memory: Memory::default(),
         }
     }
@@ -104,7 +106,15 @@ impl Worker {
         self
     }
 
-    /// Who has the model.
+    /// Sets the most tokens of a conversation that the model gets. Default
+    /// [`ConversationLimits::tokens`]'s.
+    #[must_use]
+    pub const fn with_context_tokens(mut self, tokens: usize) -> Self {
+        self.limits.tokens = tokens;
+        self
+    }
+
+    /// Returns the provider of the model.
     #[must_use]
     pub const fn provider(&self) -> &'static str {
         self.provider
@@ -357,8 +367,7 @@ impl Chat<'_> {
 
     /// One question to the model. Its text is told as it comes.
     async fn ask(&mut self) -> Result<Answer, ChatError> {
-        let limits = ConversationLimits::default().with_sent(MAX_SENT);
-        let messages = fit(&self.system, &self.past, &self.since, limits);
+        let messages = fit(&self.system, &self.past, &self.since, self.worker.limits);
         let has_failed = |message: &&ChatMessage| {
             let id = message.tool_call_id.as_ref();
             id.is_some_and(|id| self.failed.contains(id))

@@ -25,8 +25,10 @@ use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
 use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
 use crate::metrics;
+use crate::model::config::ModelConfig;
 use crate::model::http::{HttpClient, RequestPolicy};
-use crate::model::provider::{self, Provider, ProviderConfig};
+use crate::model::options::ModelArgs;
+use crate::model::scripted::Scripted;
 use crate::model::{ChatModel, ModelError};
 
 #[cfg(all(test, feature = "llm"))]
@@ -292,19 +294,17 @@ async fn prepare(
 ) -> Result<Prepared, SetupError> {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let agent = &config.agent;
-    let provider: Provider = agent
-        .provider
-        .parse()
-        .map_err(|error| SetupError::Model(format!("{error}")))?;
     let policy = RequestPolicy::default()
         .with_head_timeout(PROVIDER_IDLE_TIMEOUT)
         .with_idle_timeout(PROVIDER_IDLE_TIMEOUT);
-    let model = ProviderConfig::new(provider, agent.model.as_str())
-        .with_policy(policy)
-        .with_key(agent.api_key.clone())
-        .with_folder(overrides.folder.clone())
-        .with_max_tokens(agent.max_tokens);
-    let model = match provider::build(&model, &|name| env(name), &HttpClient::default()) {
+    let mut file = agent.model.clone();
+    if let (None, Some(folder)) = (&file.key_file, &overrides.folder) {
+        let name = format!("credentials/{}.key", file.provider());
+        file.key_file = Some(folder.join(name)).filter(|path| path.exists());
+    }
+    let model = ModelConfig::resolve(&ModelArgs::default(), &file, &|name| env(name), policy);
+    let scripted = Scripted::default().with_commands(true);
+    let model = match model.and_then(|model| model.build(scripted, &HttpClient::default())) {
         Ok(model) => Ok(model),
         Err(error @ ModelError::NoKey { .. }) => {
             problems.push(format!("every chat will fail: {error}"));
@@ -486,8 +486,8 @@ pub fn describe(config: &Config) -> String {
         gateway.bind,
         gateway.port,
         config.agent.id,
-        config.agent.provider,
-        config.agent.model,
+        config.agent.model.provider(),
+        config.agent.model.model_name(),
         config.plugins.len(),
         config.bindings.len(),
         limit(config.budgets.session),

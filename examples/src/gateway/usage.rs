@@ -1,5 +1,6 @@
 //! [`UsageEntry`]: the usage of one run of a model, and [`Price`].
 
+use crate::model::provider::Provider;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A price in US dollars for a million tokens. Prices of providers change, so none is built in: the
@@ -22,9 +23,9 @@ impl Price {
 
     /// Returns the price of a model: the configured one, or zero for the scripted model.
     #[must_use]
-    pub fn of(provider: &str, configured: Option<Self>) -> Option<Self> {
+    pub fn of(provider: Provider, configured: Option<Self>) -> Option<Self> {
         match provider {
-            "scripted" => Some(Self::new(0.0, 0.0)),
+            Provider::Scripted => Some(Self::new(0.0, 0.0)),
             _ => configured,
         }
     }
@@ -201,9 +202,12 @@ mod tests {
     #[test]
     fn only_configured_prices_are_known_and_the_script_is_free() {
         let configured = Some(Price::new(1.0, 2.0));
-        assert_eq!(Price::of("openai", None), None);
-        assert_eq!(Price::of("openai", configured), configured);
-        assert_eq!(Price::of("scripted", None), Some(Price::new(0.0, 0.0)));
+        assert_eq!(Price::of(Provider::OpenAi, None), None);
+        assert_eq!(Price::of(Provider::OpenAi, configured), configured);
+        assert_eq!(
+            Price::of(Provider::Scripted, None),
+            Some(Price::new(0.0, 0.0))
+        );
     }
 
     #[test]

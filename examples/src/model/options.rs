@@ -1,101 +1,250 @@
-//! [`ModelArgs`]: the options of a program with a language model, and [`model`], which creates it.
+//! [`ModelArgs`]: the settings of a model as options and in files, and how they become one
+//! [`ModelConfig`].
 
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use rpc_core::Secret;
 
-use super::ChatModel;
+use super::config::ModelConfig;
 use super::http::{HttpClient, RequestPolicy};
-use super::provider::{Provider, ProviderConfig, build};
+use super::provider::Provider;
 use super::scripted::Scripted;
+use super::{ChatModel, ModelError};
 use crate::cli::{self, Failure};
 
+/// The largest file of a key.
+const MAX_KEY_FILE: u64 = 16 * 1024;
 /// How long a model may be silent, unless the user or the program says otherwise.
 const MODEL_TIMEOUT: Duration = Duration::from_secs(190);
 
-/// Which model, and where.
+/// The settings of a model that a user has made. What is left out comes from the environment, or
+/// has a default.
 #[allow(
     clippy::doc_markdown,
     reason = "comments on options are help texts, not Markdown"
 )]
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub struct ModelArgs {
-    /// Who thinks: 'scripted' knows a few rules and needs nothing; the others are language models (build
-    /// with '--features llm'), with the key in ANTHROPIC_API_KEY or OPENAI_API_KEY.
-    #[arg(long, value_enum, default_value_t = Kind::Scripted)]
-    model: Kind,
-    /// Where the model's interface is. Default: its provider's.
-    #[arg(long, value_name = "URL")]
-    model_url: Option<String>,
-    /// The model's name, as its provider has it. The scripted one may have any. Default: scripted
+    /// The provider of the model. All but 'scripted' need a build with '--features llm'. Default: scripted
+    #[arg(long, value_enum)]
+    pub provider: Option<Provider>,
+    /// The model, by its provider's name for it. 'anthropic' has a default; the others need one.
     #[arg(long, value_name = "NAME")]
-    model_name: Option<String>,
-    /// How long the model may be silent. Default: 120s for a coding agent, else 190s
+    pub model: Option<String>,
+    /// The address of the provider, such as https://api.openai.com/v1. Default: OPENAI_BASE_URL,
+    /// ANTHROPIC_BASE_URL or OLLAMA_HOST, else the provider's own
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// A file with the key. Default: the key in OPENAI_API_KEY, ANTHROPIC_API_KEY or VLLM_API_KEY
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// The key itself, in a file only: other users can see command lines.
+    #[arg(skip)]
+    pub key: Option<Secret>,
+    /// The longest answer, in tokens. Default: 4096
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_tokens: Option<u32>,
+    /// How freely the model chooses its words, from 0 to 2. Some models refuse it. Default: the provider's
+    #[arg(long, value_name = "NUMBER", value_parser = temperature)]
+    pub temperature: Option<f64>,
+    /// Most tokens of a conversation to send; the oldest messages are left out beyond it. Default: 120000
+    #[arg(long, value_name = "COUNT")]
+    pub context_tokens: Option<usize>,
+    /// How long the model may be silent. Default: 190s; 120s for a coding agent, 45s for a gateway, 30s
+    /// for a router
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     pub model_timeout: Option<Duration>,
-    /// What the model is told of its part.
+    /// The instructions for the model.
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
     /// How long the scripted model waits before each word, to see how a slow one works.
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
-    pace: Duration,
+    #[arg(long, value_name = "TIME", value_parser = cli::duration)]
+    pub pace: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// A few rules, no network.
-    Scripted,
-    /// Anthropic, or a server with its interface.
-    Anthropic,
-    /// OpenAI, or a server with its interface.
-    Openai,
+/// Parses a temperature.
+///
+/// # Errors
+/// A description of the mistake.
+pub fn temperature(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok();
+    number
+        .filter(|number| (0.0..=2.0).contains(number))
+        .ok_or_else(|| "write a number from 0 to 2, like 0.7".to_owned())
+}
+
+/// A model that is ready for use.
+#[derive(Clone, Debug)]
+pub struct BuiltModel {
+    /// The model.
+    pub model: Arc<dyn ChatModel>,
+    /// Its settings.
+    pub config: ModelConfig,
 }
 
 impl ModelArgs {
-    /// Returns the provider of the model.
+    /// Returns the provider.
     #[must_use]
-    pub const fn provider(&self) -> Provider {
-        match self.model {
-            Kind::Scripted => Provider::Scripted,
-            Kind::Anthropic => Provider::Anthropic,
-            Kind::Openai => Provider::OpenAi,
-        }
+    pub fn provider(&self) -> Provider {
+        self.provider.unwrap_or_default()
+    }
+
+    /// Returns the name of the model, or an empty one if a name is missing.
+    #[must_use]
+    pub fn model_name(&self) -> &str {
+        let given = self.model.as_deref().map(str::trim);
+        let given = given.filter(|name| !name.is_empty());
+        given
+            .or_else(|| self.provider().default_model())
+            .unwrap_or_default()
+    }
+
+    /// Returns the model of these options and the environment; `scripted` is the one without a
+    /// provider.
+    ///
+    /// # Errors
+    /// [`Failure`] if an option is missing or wrong, or this build does not support it.
+    pub fn build(&self, scripted: Scripted, http: &HttpClient) -> Result<BuiltModel, Failure> {
+        let policy = RequestPolicy::default()
+            .with_head_timeout(MODEL_TIMEOUT)
+            .with_idle_timeout(MODEL_TIMEOUT);
+        self.build_with(scripted, http, policy)
+    }
+
+    /// Returns the model, with this policy where the options do not name another timeout.
+    ///
+    /// # Errors
+    /// As for [`build`](Self::build).
+    pub fn build_with(
+        &self,
+        scripted: Scripted,
+        http: &HttpClient,
+        policy: RequestPolicy,
+    ) -> Result<BuiltModel, Failure> {
+        let config = ModelConfig::resolve(self, &Self::default(), &cli::variable, policy);
+        let config = config.map_err(Failure::usage)?;
+        let scripted = match self.pace {
+            Some(pace) => scripted.with_pace(pace),
+            None => scripted,
+        };
+        let model = config.build(scripted, http).map_err(Failure::usage)?;
+        Ok(BuiltModel { model, config })
     }
 }
 
-/// Returns the model of these options, and its name. `scripted` is the default.
-///
-/// # Errors
-/// [`Failure`] if an option is missing, or this build does not support it.
-pub fn model(
-    args: &ModelArgs,
-    scripted: Scripted,
-) -> Result<(Arc<dyn ChatModel>, String), Failure> {
-    let provider = args.provider();
-    let name = args.model_name.as_deref().map(str::trim);
-    let name = name.filter(|name| !name.is_empty());
-    if provider == Provider::Scripted {
-        let model = scripted.with_pace(args.pace);
-        let name = name.unwrap_or(Provider::Scripted.as_str());
-        return Ok((Arc::new(model), name.to_owned()));
+impl ModelConfig {
+    /// Joins the settings: each comes from an option, else from the environment, else from the file,
+    /// else it has a default. Reads the file of the key.
+    ///
+    /// # Errors
+    /// [`ModelError::NoKey`]; [`ModelError::Setup`] for a missing name or a file that cannot be read.
+    pub fn resolve(
+        options: &ModelArgs,
+        file: &ModelArgs,
+        env: &dyn Fn(&str) -> Option<String>,
+        policy: RequestPolicy,
+    ) -> Result<Self, ModelError> {
+        let setup = |message: String| ModelError::Setup { message };
+        let provider = options.provider.or(file.provider).unwrap_or_default();
+        let stray = [
+            ("base-url", options.base_url.is_some()),
+            ("key-file", options.key_file.is_some()),
+        ];
+        if provider == Provider::Scripted
+            && let Some((name, _)) = stray.into_iter().find(|(_, given)| *given)
+        {
+            let message = format!("--{name} needs --provider, such as --provider openai");
+            return Err(setup(message));
+        }
+        let named = ModelArgs {
+            provider: Some(provider),
+            model: options.model.clone().or_else(|| file.model.clone()),
+            ..ModelArgs::default()
+        };
+        let mut config =
+            Self::new(provider, named.model_name()).with_in_file(*file != ModelArgs::default());
+        if config.model.is_empty() {
+            let message = format!(
+                "{provider} needs the name of a model: give {}",
+                config.setting("model")
+            );
+            return Err(setup(message));
+        }
+        let filled = |text: &String| !text.trim().is_empty();
+        let from_env = |name: Option<&str>| name.and_then(env).filter(filled);
+        let base = options.base_url.clone();
+        let base = base
+            .or_else(|| from_env(provider.base_variable()))
+            .or_else(|| file.base_url.clone());
+        let is_own = base.is_none();
+        if let Some(base) = base {
+            base.trim().clone_into(&mut config.base_url);
+        }
+        config.key = key(provider, options, file, &from_env)?;
+        if config.key.is_none() && is_own && provider.needs_key() {
+            return Err(ModelError::NoKey {
+                provider: provider.as_str(),
+                variable: provider.key_variable().unwrap_or_default(),
+                setting: config.setting("key-file"),
+            });
+        }
+        if let Some(most) = options.max_tokens.or(file.max_tokens) {
+            config.max_tokens = most;
+        }
+        if let Some(most) = options.context_tokens.or(file.context_tokens) {
+            config.context_tokens = most;
+        }
+        config.temperature = options.temperature.or(file.temperature);
+        config.policy = match options.model_timeout.or(file.model_timeout) {
+            Some(timeout) => policy.with_head_timeout(timeout).with_idle_timeout(timeout),
+            None => policy,
+        };
+        Ok(config)
     }
-    let Some(name) = name else {
-        return Err(Failure::usage(
-            "no model: give --model-name NAME, as the provider calls it",
-        ));
-    };
-    let timeout = args.model_timeout.unwrap_or(MODEL_TIMEOUT);
-    let policy = RequestPolicy::default()
-        .with_head_timeout(timeout)
-        .with_idle_timeout(timeout);
-    let config = ProviderConfig::new(provider, name).with_policy(policy);
-    // The option stands for the variable that holds another address.
-    let env = |name: &str| match &args.model_url {
-        Some(url) if provider.endpoint_variable() == Some(name) => Some(url.clone()),
-        _ => cli::variable(name),
-    };
-    let model = build(&config, &env, &HttpClient::default()).map_err(Failure::usage)?;
-    Ok((model, name.to_owned()))
 }
+
+/// Finds the key. A blank one counts as none.
+fn key(
+    provider: Provider,
+    options: &ModelArgs,
+    file: &ModelArgs,
+    from_env: &dyn Fn(Option<&str>) -> Option<String>,
+) -> Result<Option<Secret>, ModelError> {
+    let Some(variable) = provider.key_variable() else {
+        return Ok(None);
+    };
+    let filled = |key: &String| !key.trim().is_empty();
+    let mut key = read(options.key_file.as_deref())?.filter(filled);
+    if key.is_none() {
+        let given = file.key.as_ref().map(|key| key.expose().to_owned());
+        key = from_env(Some(variable)).or_else(|| given.filter(filled));
+    }
+    if key.is_none() {
+        key = read(file.key_file.as_deref())?.filter(filled);
+    }
+    Ok(key.map(|key| Secret::from(key.trim())))
+}
+
+fn read(path: Option<&Path>) -> Result<Option<String>, ModelError> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let read = || {
+        let mut text = String::new();
+        let file = std::fs::File::open(path)?;
+        file.take(MAX_KEY_FILE).read_to_string(&mut text)?;
+        Ok::<_, std::io::Error>(text)
+    };
+    // Without its folder: clients may be told of it.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    read().map(Some).map_err(|error| ModelError::Setup {
+        message: format!("the key file {name} cannot be read: {}", error.kind()),
+    })
+}
+
+#[cfg(test)]
+mod tests;

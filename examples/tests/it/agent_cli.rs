@@ -166,7 +166,7 @@ fn every_mistake_says_what_to_do() {
         (&["host", "--listen", "[::]:0", "--signed"], "--public"),
         (&["host", "--listen", "0.0.0.0:0", "--public"], "--trust"),
         (&["host", "--unsigned"], "--public"),
-        (&["host", "--model", "anthropic"], "--model-name"),
+        (&["host", "--provider", "openai"], "give --model"),
         (&["chat"], "<AGENT>"),
         (&["chat", "ftp://h", "x"], "ws, wss, http and https"),
         (&["chat", "http://192.0.2.1:9/own/path", "x"], "--insecure"),
@@ -546,9 +546,9 @@ fn an_answer_that_is_cut_is_not_taken_for_a_whole_one() {
         r#"{"choices":[{"delta":{"content":"a whole one"},"finish_reason":"stop"}]}"#,
     ];
     let provider = thread::spawn(move || answer_as_a_model(&provider, &chunks));
-    let mut command = home.agent(&["host", "--listen", "127.0.0.1:0", "--model", "openai"]);
+    let mut command = home.agent(&["host", "--listen", "127.0.0.1:0", "--provider", "openai"]);
     command
-        .args(["--model-url", &model_url, "--model-name", "toy"])
+        .args(["--base-url", &model_url, "--model", "toy"])
         .env("OPENAI_API_KEY", "sk-hunter2");
     let host = Host::start(command);
     let (code, out, err) = home.chat(&host, &[], "hello\nand now?\n");

@@ -38,7 +38,7 @@ fn help_shows_examples_and_exit_codes() {
             "switchboard bot serve --open",
             "Exit codes",
             "--password-env",
-            "--model <MODEL>",
+            "--provider <PROVIDER>",
             "OPENAI_API_KEY",
             "--features llm,fetch",
         ],
@@ -86,30 +86,23 @@ fn every_mistake_says_what_to_do() {
         ),
         (&["--password", "p"], None, &["--password"]),
         (
-            &[&url[..], &["--model", "openai"]].concat(),
+            &[&url[..], &["--provider", "openai"]].concat(),
             Some("p"),
-            &["--model-name"],
+            &["give --model"],
         ),
         (
-            &[&url[..], &["--model", "openai", "--model-name", "m"]].concat(),
+            &[&url[..], &["--provider", "openai", "--model", "m"]].concat(),
             Some("p"),
-            &["no key", "OPENAI_API_KEY", "--model-url"],
+            &["needs a key", "OPENAI_API_KEY", "--key-file"],
         ),
         (
             &[
                 &url[..],
-                &[
-                    "--model",
-                    "openai",
-                    "--model-name",
-                    "m",
-                    "--model-url",
-                    "h:1",
-                ],
+                &["--provider", "openai", "--model", "m", "--base-url", "h:1"],
             ]
             .concat(),
             Some("p"),
-            &["--model-url", "bad address", "https://"],
+            &["--base-url", "bad address", "https://"],
         ),
         (&["serve"], None, &["--user", "--open"]),
         (
@@ -216,12 +209,12 @@ fn a_bot_answers_with_a_model_behind_http() {
         "--username",
         "b",
         "--once",
-        "--model",
+        "--provider",
         "openai",
     ];
     let mut command = bot(&args);
     command
-        .args(["--model-url", &model_url, "--model-name", "toy", "--frames"])
+        .args(["--base-url", &model_url, "--model", "toy", "--frames"])
         .env("OPENAI_API_KEY", "sk-hunter2")
         .env("SNEK_PASSWORD", "p");
     let running = Running::start(command);

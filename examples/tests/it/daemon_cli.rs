@@ -175,7 +175,7 @@ fn every_mistake_says_what_to_do() {
         (&["serve", "--commands", "some"], "workspace"),
         (&["serve", "--allow-origin", "*"], "scheme://host"),
         (&["serve", "--listen", "0.0.0.0:0"], "ACOLYTE_API_KEY"),
-        (&["serve", "--model", "anthropic"], "--model-name"),
+        (&["serve", "--provider", "openai"], "give --model"),
         (&["run"], "<PROMPT>"),
         (&["run", "x", "--url", "ftp://h"], "ws, wss, http and https"),
         (&["run", "x", "--quiet", "--verbose"], "--verbose"),

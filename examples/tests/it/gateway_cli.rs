@@ -298,7 +298,7 @@ fn a_check_fails_if_every_chat_would() {
     for (text, expected) in [
         (
             "[agent]\nprovider = \"anthropic\"\n",
-            "every chat will fail: no API key for provider 'anthropic'",
+            "every chat will fail: anthropic needs a key",
         ),
         (
             "[agent]\ncatch_all = false\n",
@@ -557,8 +557,9 @@ fn the_sample_configuration_is_read_without_a_warning() {
     assert_eq!(config.gateway, defaults.gateway);
     assert_eq!(config.memory, defaults.memory);
     let agent = &mut config.agent;
-    assert!(agent.api_key.take().is_some() && agent.soul_path.take().is_some());
+    assert!(agent.model.key.is_some() && agent.soul_path.take().is_some());
     assert!(agent.system_prompt.take().is_some() && agent.price.take().is_some());
+    agent.model = defaults.agent.model.clone();
     assert_eq!(config.agent, defaults.agent);
     assert!(config.budgets.session.is_some() && config.budgets.monthly.is_some());
 }
@@ -570,6 +571,9 @@ fn the_configuration_in_the_readme_is_read_without_a_warning() {
     let (text, _) = rest.split_once("\nEND\n").unwrap();
     let loaded = Config::parse(text, &Origin::new("/etc/gate/config.toml")).unwrap();
     assert_eq!(loaded.warnings, []);
-    assert_eq!(loaded.config.agent.provider, "anthropic");
+    assert_eq!(
+        loaded.config.agent.model.model_name(),
+        "claude-sonnet-4-5-20250929"
+    );
     assert_eq!(loaded.config.budgets.daily, Some(1_000_000));
 }

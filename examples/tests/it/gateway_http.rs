@@ -11,7 +11,7 @@ use examples::gateway::engine::{Engine, EngineParts};
 use examples::gateway::site::Site;
 use examples::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
 use examples::gateway::tool::{ChannelAdapter, Incoming, PostError, Tool, ToolOutput, Tools};
-use examples::model::provider::{Provider, ProviderConfig, build};
+use examples::model::scripted::Scripted;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
@@ -108,8 +108,7 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
     }
     let store = EmbeddedStore::in_memory(StoreLimits::default()).unwrap();
     let keeper = Keeper::start(Arc::new(store)).unwrap();
-    let scripted = ProviderConfig::new(Provider::Scripted, "scripted");
-    let model = build(&scripted, &|_| None, &Default::default()).unwrap();
+    let model = Arc::new(Scripted::default().with_commands(true));
     let mut parts = EngineParts::new(AgentConfig::default(), model, tools.clone(), keeper);
     parts.budgets = Budgets::default().with_daily(daily);
     let bindings = vec![

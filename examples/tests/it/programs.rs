@@ -27,6 +27,8 @@ pub(crate) fn program(path: &str) -> Command {
             "OTEL_",
             "METRICS_",
             "ANTHROPIC_",
+            "OLLAMA_",
+            "VLLM_",
         ];
         if known.iter().any(|start| lossy.starts_with(start)) {
             command.env_remove(name);

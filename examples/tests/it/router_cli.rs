@@ -124,14 +124,13 @@ fn help_shows_examples_and_exit_codes() {
             "/input?wait=1",
             "--once",
             "--json",
-            "--model <MODEL>",
+            "--provider <PROVIDER>",
             "ANTHROPIC_API_KEY",
             "--features desktop",
             "127.0.0.1:9473",
             "Exit codes",
         ],
     );
-    assert!(!out.contains("scripted"), "{out}");
     let (code, out, _) = outcome(folder.router(&["client", "--help"]));
     assert_eq!(code, Some(0));
     assert_holds(
@@ -157,8 +156,9 @@ fn a_wrong_call_is_refused_with_the_reason() {
         ),
         (&["--listen", "9473"], &["--listen"]),
         (&["--allow-origin", "x/y"], &["x/y"]),
-        (&["--model", "openai"], &["--model-name"]),
-        (&["--model", "abacus"], &["keywords, anthropic, openai"]),
+        (&["--provider", "openai"], &["give --model"]),
+        (&["--model", "m"], &["--model needs --provider"]),
+        (&["--provider", "abacus"], &["scripted, openai"]),
         (&["--desktop"], &["--features desktop"]),
         (&["--response-timeout", "1h"], &["--response-timeout", "30"]),
         (&["client", "--name", "my notes"], &["--name: ", "letter"]),
@@ -475,7 +475,7 @@ fn a_client_whose_file_cannot_be_written_rejects() {
 #[test]
 fn a_model_chooses_if_it_is_asked_to() {
     let folder = Folder::new();
-    let router = folder.start(&["--model", "scripted"]);
+    let router = folder.start(&["--provider", "scripted"]);
     let _a = folder.client(&router, "a-b", &[]);
     let _b = folder.client(&router, "a_b", &["--file", "a_b.txt"]);
     let settled =

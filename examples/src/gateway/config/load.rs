@@ -174,7 +174,7 @@ fn content(path: &Path) -> io::Result<String> {
 #[cfg(unix)]
 fn exposed(config: &Config, path: &Path) -> Option<Problem> {
     use std::os::unix::fs::PermissionsExt as _;
-    config.agent.api_key.as_ref()?;
+    config.agent.model.key.as_ref()?;
     let mode = path.metadata().ok()?.permissions().mode();
     let message = "agent.api_key: other users can read this file; chmod 600 it";
     (mode & 0o077 != 0).then(|| whole(path, message.to_owned()))

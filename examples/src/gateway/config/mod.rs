@@ -12,20 +12,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use exoclaw_proto::limits::{DEFAULT_PORT, EPISODIC_WINDOW, MAX_TOOL_ROUNDS};
-use rpc_core::Secret;
 
 use super::usage::Price;
-use crate::model::provider::Provider;
+use crate::model::options::ModelArgs;
 
 pub use load::{Loaded, Origin, PATH_VARIABLE};
 pub use problem::{ConfigError, Problem};
-
-/// The valid values of `agent.provider`.
-pub const PROVIDERS: [&str; 3] = [
-    Provider::Scripted.as_str(),
-    Provider::Anthropic.as_str(),
-    Provider::OpenAi.as_str(),
-];
 
 /// The contents of the file. What it leaves out has the default of the field.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,14 +76,9 @@ rpc_core::config! {
     pub struct AgentConfig {
         /// `id`: the name of the agent in session keys. Default `default`.
         pub id: String = "default".to_owned(),
-        /// `provider`: one of [`PROVIDERS`]. Default `scripted`, which needs no key and no network.
-        pub provider: String = "scripted".to_owned(),
-        /// `model`: the provider's name of the model. Required for `openai`.
-        pub model: String = "scripted".to_owned(),
-        /// `api_key`: the key of the provider. The environment goes before it.
-        pub api_key: Option<Secret> = None,
-        /// `max_tokens`: most tokens of one answer. Default 4,096, at least 1.
-        pub max_tokens: u32 = 4096,
+        /// `provider`, `model`, `base_url`, `api_key`, `key_file`, `max_tokens`, `temperature`,
+        /// `context_tokens` and `model_timeout`: the model. The environment goes before them.
+        pub model: ModelArgs = ModelArgs::default(),
         /// `system_prompt`: instructions for the model.
         pub system_prompt: Option<String> = None,
         /// `soul_path`: a file with the character of the agent, read again when it changes.

@@ -15,16 +15,17 @@ use super::problem::{ConfigError, Notes, quoted};
 use super::table::{Found, Table};
 use super::{
     AgentConfig, BindingConfig, BudgetConfig, Config, DataDir, GatewayConfig, MemoryConfig,
-    PROVIDERS, PluginConfig, PluginSource,
+    PluginConfig, PluginSource,
 };
+use crate::cli;
 use crate::gateway::usage::Price;
+use crate::model::options::{ModelArgs, temperature};
+use crate::model::provider::Provider;
 
 /// Largest number that TOML can write.
 const MOST: u64 = i64::MAX as u64;
 /// Longest time of a plugin's call: an hour.
 const MAX_TIMEOUT: f64 = 3600.0;
-/// The default model of a provider that has one.
-const ANTHROPIC_MODEL: &str = "claude-sonnet-4-5-20250929";
 /// The value of `data_dir` that keeps nothing.
 const IN_MEMORY: &str = ":memory:";
 
@@ -48,8 +49,13 @@ pub(super) const SECTIONS: [(&str, &[&str]); 4] = [
             "id",
             "provider",
             "model",
+            "base_url",
             "api_key",
+            "key_file",
             "max_tokens",
+            "temperature",
+            "context_tokens",
+            "model_timeout",
             "system_prompt",
             "soul_path",
             "tools",
@@ -107,6 +113,18 @@ fn set<T>(place: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *place = value;
     }
+}
+
+/// Returns a value that was read, or reports why it is invalid.
+fn checked<T>(
+    table: &Table<'_, '_>,
+    notes: &mut Notes,
+    key: &str,
+    at: &Range<usize>,
+    read: Result<T, String>,
+) -> Option<T> {
+    read.map_err(|why| notes.error(at, format!("{}: {why}", table.path(key))))
+        .ok()
 }
 
 fn value<T>(found: Option<Found<T>>) -> Option<T> {
@@ -194,7 +212,7 @@ impl Reader<'_> {
     fn agent(&mut self, mut table: Table<'_, '_>, into: &mut AgentConfig) {
         let notes = &mut *self.notes;
         set(&mut into.id, value(table.text(notes, "id")));
-        self.model(&mut table, into);
+        self.model(&mut table, &mut into.model);
         let notes = &mut *self.notes;
         into.system_prompt = value(table.string(notes, "system_prompt"));
         if let Some(path) = table.text(notes, "soul_path") {
@@ -221,41 +239,48 @@ impl Reader<'_> {
             let message = "agent.fallback: is checked but not used; an answer that fails is told \
                 to the client, who can ask again";
             notes.warn(&at, message);
-            self.model(&mut table, &mut AgentConfig::default());
+            self.model(&mut table, &mut ModelArgs::default());
             table.finish(self.notes, |_| None);
         }
         table.finish(self.notes, elsewhere);
     }
 
     /// Reads the part of an agent that a fallback has too.
-    fn model(&mut self, table: &mut Table<'_, '_>, into: &mut AgentConfig) {
+    fn model(&mut self, table: &mut Table<'_, '_>, into: &mut ModelArgs) {
+        if let Some(path) = table.text(self.notes, "key_file") {
+            into.key_file = self.file(&table.path("key_file"), &path);
+        }
         let notes = &mut *self.notes;
         let provider = table.text(notes, "provider");
-        let model = table.text(notes, "model");
-        into.api_key = value(table.text(notes, "api_key")).map(Secret::new);
-        let most = table.integer(notes, "max_tokens", 1..=u32::MAX);
-        set(&mut into.max_tokens, most);
-        if let Some(found) = provider {
-            let known = PROVIDERS.contains(&found.value.as_str());
-            if !known {
-                let (path, is) = (table.path("provider"), quoted(&found.value));
-                let message = format!(
-                    "{path}: unknown provider {is}; there are {}",
-                    PROVIDERS.join(", ")
-                );
-                notes.error(&found.at, message);
-            } else if found.value == "anthropic" {
-                ANTHROPIC_MODEL.clone_into(&mut into.model);
-            } else if found.value == "openai" && model.is_none() {
-                let path = table.path("model");
-                notes.error(
-                    &table.at(),
-                    format!("{path}: is missing, `openai` needs it"),
-                );
-            }
-            into.provider = found.value;
+        into.model = value(table.text(notes, "model"));
+        into.base_url = value(table.text(notes, "base_url"));
+        into.key = value(table.text(notes, "api_key")).map(Secret::new);
+        into.max_tokens = table.integer(notes, "max_tokens", 1..=u32::MAX);
+        into.context_tokens = table.integer(notes, "context_tokens", 1..=usize::MAX);
+        if let Some(number) = table.number(notes, "temperature") {
+            let read = temperature(&number.value.to_string());
+            into.temperature = checked(table, notes, "temperature", &number.at, read);
         }
-        set(&mut into.model, value(model));
+        if let Some(text) = table.text(notes, "model_timeout") {
+            let read = cli::duration(&text.value);
+            into.model_timeout = checked(table, notes, "model_timeout", &text.at, read);
+        }
+        let Some(found) = provider else {
+            return;
+        };
+        match found.value.parse::<Provider>() {
+            Ok(provider) => into.provider = Some(provider),
+            Err(_) => {
+                let (path, is) = (table.path("provider"), quoted(&found.value));
+                let names = Provider::names();
+                let message = format!("{path}: unknown provider {is}; choose one of {names}");
+                notes.error(&found.at, message);
+            }
+        }
+        if into.model_name().is_empty() {
+            let (path, is) = (table.path("model"), quoted(&found.value));
+            notes.error(&table.at(), format!("{path}: is missing, {is} needs it"));
+        }
     }
 
     fn plugin(

@@ -10,6 +10,7 @@ use super::problem::Lines;
 use super::read::SECTIONS;
 use super::*;
 use crate::gateway::store::scratch::Folder;
+use crate::model::provider::Provider;
 
 fn origin() -> Origin {
     Origin::new("/etc/gate/config.toml").with_home(Some("/anna".into()))
@@ -54,8 +55,7 @@ fn an_empty_file_has_all_defaults() {
     assert_eq!(config.gateway.port, 7200);
     assert_eq!(config.gateway.bind, "127.0.0.1");
     assert_eq!(config.agent.id, "default");
-    assert_eq!(config.agent.provider, "scripted");
-    assert_eq!(config.agent.max_tokens, 4096);
+    assert_eq!(config.agent.model.model_name(), "scripted");
     assert_eq!(config.agent.max_tool_rounds, 10);
     assert!(config.agent.catch_all && !config.gateway.extensions);
     assert_eq!(config.memory.episodic_window, 5);
@@ -76,8 +76,13 @@ extensions = true
 [agent]
 id = "home"
 provider = "anthropic"
+base_url = "http://h"
 api_key = "sk-secret"
+key_file = "a.key"
 max_tokens = 1_000
+temperature = 0.5
+context_tokens = 9000
+model_timeout = "60s"
 system_prompt = "Be brief."
 soul_path = "soul.md"
 tools = ["echo"]
@@ -136,10 +141,17 @@ fn every_key_is_read() {
     assert_eq!(config.gateway, gateway);
     let agent = AgentConfig {
         id: "home".to_owned(),
-        provider: "anthropic".to_owned(),
-        model: "claude-sonnet-4-5-20250929".to_owned(),
-        api_key: Some("sk-secret".into()),
-        max_tokens: 1000,
+        model: ModelArgs {
+            provider: Some(Provider::Anthropic),
+            base_url: Some("http://h".to_owned()),
+            key: Some("sk-secret".into()),
+            key_file: Some("/etc/gate/a.key".into()),
+            max_tokens: Some(1000),
+            temperature: Some(0.5),
+            context_tokens: Some(9000),
+            model_timeout: Some(Duration::from_secs(60)),
+            ..ModelArgs::default()
+        },
         system_prompt: Some("Be brief.".to_owned()),
         soul_path: Some("/etc/gate/soul.md".into()),
         tools: vec!["echo".to_owned()],
@@ -214,6 +226,8 @@ max_connections = 0
 id = " "
 provider = "gemini"
 max_tokens = 0
+temperature = 3
+model_timeout = "1h"
 max_tool_rounds = "many"
 catch_all = 1
 output_price = -1
@@ -243,20 +257,22 @@ semantic_enabled = "yes"
         "5:21: gateway.allowed_hosts[1]: is empty",
         "6:19: gateway.max_connections: must be from 1 to 1000000, is `0`",
         "8:6: agent.id: is empty",
-        "9:12: agent.provider: unknown provider `gemini`; there are scripted, anthropic, openai",
+        "9:12: agent.provider: unknown provider `gemini`; choose one of scripted, openai, openai-responses, anthropic, ollama, vllm",
         "10:14: agent.max_tokens: must be from 1 to 4294967295, is `0`",
-        "11:19: agent.max_tool_rounds: must be a whole number, is string",
-        "12:13: agent.catch_all: must be true or false, is integer",
-        "13:16: agent.output_price: must be a number from 0 upwards",
-        "15:8: plugins[0].name: is empty",
-        "20:19: plugins[1].timeout_seconds: must be more than 0 and at most 3600",
-        "21:1: plugins[2].path: is missing",
-        "22:8: plugins[2].name: another plugin is called `one`",
-        "23:1: bindings[0]: names none of channel, account_id, peer_id, guild_id, team_id",
-        "25:1: bindings[1].agent_id: is missing",
-        "26:11: bindings[1].channel: is empty",
-        "28:9: budgets.daily: must be from 0 to 9223372036854775807, is `-1`",
-        "30:20: memory.semantic_enabled: must be true or false, is string",
+        "11:15: agent.temperature: write a number from 0 to 2, like 0.7",
+        "12:17: agent.model_timeout: write seconds like 30 or 0.5s, or milliseconds like 250ms",
+        "13:19: agent.max_tool_rounds: must be a whole number, is string",
+        "14:13: agent.catch_all: must be true or false, is integer",
+        "15:16: agent.output_price: must be a number from 0 upwards",
+        "17:8: plugins[0].name: is empty",
+        "22:19: plugins[1].timeout_seconds: must be more than 0 and at most 3600",
+        "23:1: plugins[2].path: is missing",
+        "24:8: plugins[2].name: another plugin is called `one`",
+        "25:1: bindings[0]: names none of channel, account_id, peer_id, guild_id, team_id",
+        "27:1: bindings[1].agent_id: is missing",
+        "28:11: bindings[1].channel: is empty",
+        "30:9: budgets.daily: must be from 0 to 9223372036854775807, is `-1`",
+        "32:20: memory.semantic_enabled: must be true or false, is string",
     ];
     assert_eq!(errors(text), expected);
 }
@@ -368,11 +384,14 @@ fn a_fallback_is_checked_and_warned_of() {
 #[test]
 fn a_provider_has_its_usual_model() {
     assert_eq!(
-        clean("[agent]\nprovider = \"scripted\"").agent.model,
+        clean("[agent]\nprovider = \"scripted\"")
+            .agent
+            .model
+            .model_name(),
         "scripted"
     );
     let text = "[agent]\nprovider = \"anthropic\"\nmodel = \"m\"";
-    assert_eq!(clean(text).agent.model, "m");
+    assert_eq!(clean(text).agent.model.model_name(), "m");
     let text = "[agent]\nprovider = \"openai\"";
     assert_eq!(
         errors(text),

@@ -200,7 +200,10 @@ impl<'e> Charge<'e> {
             ..
         } = self.used;
         let entry = UsageEntry::new(at, self.key.as_str(), self.key.agent())
-            .with_model(&*engine.agent.provider, &*engine.agent.model)
+            .with_model(
+                engine.agent.model.provider().as_str(),
+                engine.agent.model.model_name(),
+            )
             .with_tokens(input_tokens, output_tokens, engine.price)
             .with_ending(ending);
         let entry = if self.estimated {

@@ -151,7 +151,7 @@ impl Engine {
         let totals = store.totals().await?;
         let ledger = Ledger::restore(budgets, charge::snapshot(&totals, clock()));
         Ok(Self {
-            price: Price::of(&agent.provider, agent.price),
+            price: Price::of(agent.model.provider(), agent.price),
             soul: agent.soul_path.clone().map(Soul::new),
             agent,
             memory,

@@ -18,9 +18,10 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// The model of a gateway whose provider is here.
 async fn model(url: &str) -> Arc<dyn ChatModel> {
     let mut config = Config::default();
-    config.agent.provider = "openai".to_owned();
-    config.agent.api_key = Some(Secret::from("sk-hunter2"));
-    let env = |name: &str| (name == "EXOCLAW_OPENAI_ENDPOINT").then(|| url.to_owned());
+    config.agent.model.provider = Some(crate::model::provider::Provider::OpenAi);
+    config.agent.model.model = Some("toy".to_owned());
+    config.agent.model.key = Some(Secret::from("sk-hunter2"));
+    let env = |name: &str| (name == "OPENAI_BASE_URL").then(|| url.to_owned());
     let prepared = prepare(&config, &Overrides::default(), &env).await;
     prepared.unwrap().model.unwrap()
 }

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use snek_proto::llm::chat::{Block, ChatMessage, Content, Role, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 
+use crate::model::config::ModelConfig;
 use crate::model::{ChatRequest, ModelError};
 
 /// The placeholder for a missing message of the user.
@@ -23,8 +24,7 @@ const NOTHING: &str = "(no text)";
 /// # Errors
 /// [`ModelError::BadAnswer`] if a tool's definition cannot be written, which never happens.
 pub fn request_body(
-    model: &str,
-    max_tokens: u32,
+    config: &ModelConfig,
     request: &ChatRequest<'_>,
 ) -> Result<Vec<u8>, ModelError> {
     let mut system = String::new();
@@ -90,8 +90,9 @@ pub fn request_body(
         tools => (tools.iter().map(tool).collect::<Result<_, _>>()?, None),
     };
     serde_json::to_vec(&Body {
-        model,
-        max_tokens,
+        model: request.model.unwrap_or(&config.model),
+        max_tokens: config.max_tokens,
+        temperature: config.temperature,
         system: Some(system).filter(|system| !system.is_empty()),
         messages,
         tools,
@@ -192,6 +193,8 @@ fn called_tools<'a>(
 struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<String>,
     messages: Vec<Message<'a>>,

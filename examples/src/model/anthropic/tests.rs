@@ -1,10 +1,12 @@
-//! [`Anthropic`] against a provider on this machine that misbehaves.
+//! Anthropic's interface against a provider on this machine that misbehaves.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use rpc_core::Secret;
 
-use super::{Anthropic, AnthropicConfig};
+use crate::model::config::ModelConfig;
 use crate::model::http::testing::{Does, OK, Provider, ask, policy};
+use crate::model::http::{HttpClient, HttpModel};
+use crate::model::provider::Provider as Kind;
 use crate::model::{Finish, ModelError};
 
 const HELLO: &str = concat!(
@@ -17,13 +19,13 @@ const WHOLE: &str = concat!(
     "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
 );
 
-fn model(provider: &Provider) -> Anthropic {
-    let config = AnthropicConfig::new("toy")
-        .with_url(&provider.url)
+fn model(provider: &Provider) -> HttpModel {
+    let config = ModelConfig::new(Kind::Anthropic, "toy")
+        .with_base_url(&provider.url)
         .with_key(Some(Secret::from(" sk-hunter2\n")))
         .with_max_tokens(7)
         .with_policy(policy());
-    Anthropic::new(config).unwrap()
+    HttpModel::new(config, &HttpClient::default()).unwrap()
 }
 
 #[tokio::test]
@@ -111,12 +113,13 @@ async fn a_refusal_is_told_as_it_is_for_clients() {
 #[test]
 fn a_bad_address_or_key_is_refused_at_once_and_not_repeated() {
     for url in ["", "hunter2", "ftp://hunter2", "http://", "/v1/messages"] {
-        let config = AnthropicConfig::new("toy").with_url(url);
-        let error = Anthropic::new(config).unwrap_err();
+        let config = ModelConfig::new(Kind::Anthropic, "toy").with_base_url(url);
+        let error = HttpModel::new(config, &HttpClient::default()).unwrap_err();
         assert!(matches!(error, ModelError::Setup { .. }), "{url}");
         assert!(!error.to_string().contains("hunter2"));
     }
-    let config = AnthropicConfig::new("toy").with_key(Some(Secret::from("hunter2\n\nx")));
-    let error = Anthropic::new(config.clone()).unwrap_err();
+    let config =
+        ModelConfig::new(Kind::Anthropic, "toy").with_key(Some(Secret::from("hunter2\n\nx")));
+    let error = HttpModel::new(config.clone(), &HttpClient::default()).unwrap_err();
     assert!(!format!("{error} {error:?} {config:?}").contains("hunter2"));
 }

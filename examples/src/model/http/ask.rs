@@ -25,7 +25,7 @@ const MAX_ERROR_BYTES: usize = 16 * 1024;
 const LAST_BYTES: Duration = Duration::from_millis(50);
 
 /// An address with its headers.
-pub(in crate::model) struct Asker {
+pub(super) struct Asker {
     client: Client,
     url: Url,
     headers: HeaderMap,
@@ -35,7 +35,7 @@ pub(in crate::model) struct Asker {
 }
 
 impl Asker {
-    pub(in crate::model) fn new(
+    pub(super) fn new(
         http: &HttpClient,
         url: Url,
         mut headers: HeaderMap,
@@ -60,20 +60,17 @@ impl Asker {
         })
     }
 
-    pub(in crate::model) const fn url(&self) -> &Url {
+    pub(super) const fn url(&self) -> &Url {
         &self.url
     }
 
     /// Returns whether the key and the conversation leave this machine unencrypted.
-    pub(in crate::model) fn goes_unencrypted(&self) -> bool {
+    pub(super) fn goes_unencrypted(&self) -> bool {
         self.url.scheme() == "http" && !is_loopback(&self.url)
     }
 
     /// Asks until there is an answer, or a retry cannot help.
-    pub(in crate::model) async fn ask<D: Dialect>(
-        &self,
-        body: Bytes,
-    ) -> Result<Deltas, ModelError> {
+    pub(super) async fn ask<D: Dialect>(&self, body: Bytes) -> Result<Deltas, ModelError> {
         let mut backoff = Backoff::new(self.policy.retry);
         loop {
             let failed = match self.attempt(&body).await {

@@ -85,11 +85,14 @@ impl HttpClient {
     }
 }
 
-/// Parses an address; `example` shows a valid one. Errors do not contain the address, which may
+/// Parses an address; `example` shows a valid one, and `setting` is where it comes from. Errors do not contain the address, which may
 /// have a password.
-pub(in crate::model) fn endpoint(text: &str, example: &str) -> Result<Url, ModelError> {
-    let bad =
-        |why: &str| ModelError::setup(format_args!("bad address: {why}; write it like {example}"));
+pub(super) fn endpoint(text: &str, example: &str, setting: &str) -> Result<Url, ModelError> {
+    let bad = |why: &str| {
+        ModelError::setup(format_args!(
+            "{setting}: bad address: {why}; write it like {example}"
+        ))
+    };
     let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad("it is neither http:// nor https://"));
@@ -101,7 +104,7 @@ pub(in crate::model) fn endpoint(text: &str, example: &str) -> Result<Url, Model
 }
 
 /// Creates a header with a key.
-pub(in crate::model) fn sensitive(prefix: &str, key: &Secret) -> Result<HeaderValue, ModelError> {
+pub(super) fn sensitive(prefix: &str, key: &Secret) -> Result<HeaderValue, ModelError> {
     let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose().trim()))
         .map_err(|_| ModelError::setup("the key holds characters that no key has"))?;
     value.set_sensitive(true);

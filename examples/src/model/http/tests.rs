@@ -8,8 +8,9 @@ use rpc_core::backoff::BackoffPolicy;
 use tokio::net::TcpListener;
 
 use super::testing::{Does, OK, Provider, ask, policy};
-use super::{HttpClient, RequestPolicy};
-use crate::model::openai::{OpenAi, OpenAiConfig};
+use super::{HttpClient, HttpModel, RequestPolicy};
+use crate::model::config::ModelConfig;
+use crate::model::provider::Provider as Kind;
 use crate::model::{ModelError, Wait};
 
 const WHOLE: &str = concat!(
@@ -19,12 +20,12 @@ const WHOLE: &str = concat!(
 const FINISHED: &str =
     "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n: .\n\n";
 
-fn model(url: &str, policy: RequestPolicy) -> OpenAi {
-    let config = OpenAiConfig::new("toy")
+fn model(url: &str, policy: RequestPolicy) -> HttpModel {
+    let config = ModelConfig::new(Kind::OpenAi, "toy")
         .with_base_url(url)
         .with_key(Some(Secret::from("sk-hunter2")))
         .with_policy(policy);
-    OpenAi::with_http(config, &HttpClient::default()).unwrap()
+    HttpModel::new(config, &HttpClient::default()).unwrap()
 }
 
 async fn failure(url: &str, policy: RequestPolicy) -> ModelError {
@@ -92,9 +93,9 @@ async fn a_silent_stream_names_how_long_it_was_silent() {
 #[tokio::test]
 async fn comments_after_the_end_do_not_keep_an_answer_open() {
     let provider = Provider::start(&[Does::Drips(FINISHED)]).await;
-    let config = OpenAiConfig::new("toy").with_base_url(&provider.url);
+    let config = ModelConfig::new(Kind::OpenAi, "toy").with_base_url(&provider.url);
     let policy = policy().with_tail_timeout(Duration::from_millis(60));
-    let model = OpenAi::new(config.with_policy(policy)).unwrap();
+    let model = HttpModel::new(config.with_policy(policy), &HttpClient::default()).unwrap();
     let (answer, outcome) = ask(&model).await;
     assert_eq!(outcome, Ok(()));
     assert!(answer.text().starts_with("hi"));

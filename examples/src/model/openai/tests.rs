@@ -1,4 +1,4 @@
-//! [`OpenAi`] against a provider on this machine that misbehaves.
+//! OpenAI's interface against a provider on this machine that misbehaves.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::Duration;
@@ -7,8 +7,10 @@ use rpc_core::Secret;
 use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 
-use super::{OpenAi, OpenAiConfig};
+use crate::model::config::ModelConfig;
 use crate::model::http::testing::{Does, OK, Provider, ask, policy};
+use crate::model::http::{HttpClient, HttpModel};
+use crate::model::provider::Provider as Kind;
 use crate::model::{ChatModel as _, ChatRequest, Finish, ModelError};
 
 const HELLO: &str = concat!(
@@ -16,16 +18,20 @@ const HELLO: &str = concat!(
     "data: {\"choices\":[{\"delta\":{\"content\":\"dich\"}}]}\n\n",
 );
 
+fn http_model(config: ModelConfig) -> Result<HttpModel, ModelError> {
+    HttpModel::new(config, &HttpClient::default())
+}
+
 impl Provider {
-    fn config(&self) -> OpenAiConfig {
-        OpenAiConfig::new("toy")
+    fn config(&self) -> ModelConfig {
+        ModelConfig::new(Kind::OpenAi, "toy")
             .with_base_url(&self.url)
             .with_key(Some(Secret::from("sk-hunter2")))
             .with_policy(policy())
     }
 
-    fn model(&self) -> OpenAi {
-        OpenAi::new(self.config()).unwrap()
+    fn model(&self) -> HttpModel {
+        http_model(self.config()).unwrap()
     }
 }
 
@@ -70,7 +76,8 @@ async fn the_request_holds_what_the_interface_wants() {
     assert!(head.contains("authorization: Bearer sk-hunter2"), "{head}");
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     let expected = serde_json::json!({
-        "model": "toy", "stream": true, "messages": [{"role": "user", "content": "hello"}],
+        "model": "toy", "max_tokens": 4096, "stream": true,
+        "stream_options": {"include_usage": true}, "messages": [{"role": "user", "content": "hello"}],
     });
     assert_eq!(body, expected);
 }
@@ -207,7 +214,7 @@ async fn a_provider_that_is_silent_or_only_keeps_the_line_alive_is_given_up() {
             "" => config.with_policy(policy().with_total_timeout(Some(short))),
             _ => config.with_policy(policy().with_idle_timeout(short)),
         };
-        let (answer, outcome) = ask(&OpenAi::new(config).unwrap()).await;
+        let (answer, outcome) = ask(&http_model(config).unwrap()).await;
         assert_eq!(answer.text(), said);
         assert!(
             matches!(outcome, Err(ModelError::TimedOut { .. })),
@@ -261,13 +268,13 @@ async fn an_answer_that_is_not_streamed_is_taken_too() {
 
 #[test]
 fn a_bad_address_or_key_is_refused_at_once() {
-    for url in ["", "api.openai.com", "ftp://h", "http://"] {
-        let config = OpenAiConfig::new("toy").with_base_url(url);
-        let error = OpenAi::new(config).unwrap_err();
+    for url in ["api.openai.com", "ftp://h", "http://"] {
+        let config = ModelConfig::new(Kind::OpenAi, "toy").with_base_url(url);
+        let error = http_model(config).unwrap_err();
         assert!(matches!(error, ModelError::Setup { .. }), "{url}");
     }
-    let config = OpenAiConfig::new("toy").with_key(Some(Secret::from("hunter2\n\nx")));
-    let error = OpenAi::new(config.clone()).unwrap_err();
+    let config = ModelConfig::new(Kind::OpenAi, "toy").with_key(Some(Secret::from("hunter2\n\nx")));
+    let error = http_model(config.clone()).unwrap_err();
     assert!(!format!("{error} {error:?} {config:?}").contains("hunter2"));
 }
 
@@ -283,10 +290,10 @@ fn an_address_is_completed_to_that_of_the_interface() {
         ),
         ("https://h/v1?key=1", "https://h/v1/chat/completions?key=1"),
     ] {
-        let model = OpenAi::new(OpenAiConfig::new("toy").with_base_url(given)).unwrap();
+        let model = http_model(ModelConfig::new(Kind::OpenAi, "toy").with_base_url(given)).unwrap();
         assert_eq!(model.url().as_str(), meant);
     }
-    let model = OpenAi::new(OpenAiConfig::new("toy")).unwrap();
+    let model = http_model(ModelConfig::new(Kind::OpenAi, "toy")).unwrap();
     let default = "https://api.openai.com/v1/chat/completions";
     assert_eq!(model.url().as_str(), default);
     for (url, warned) in [
@@ -296,7 +303,7 @@ fn an_address_is_completed_to_that_of_the_interface() {
         ("https://h", false),
         ("http://h", true),
     ] {
-        let model = OpenAi::new(OpenAiConfig::new("toy").with_base_url(url)).unwrap();
+        let model = http_model(ModelConfig::new(Kind::OpenAi, "toy").with_base_url(url)).unwrap();
         assert_eq!(model.goes_unencrypted(), warned, "{url}");
     }
 }
@@ -310,8 +317,8 @@ async fn the_request_holds_what_was_set() {
         let url = format!("{}/v1/chat/completions", provider.url);
         let mut config = provider.config().with_base_url(url);
         config.model = model.to_owned();
-        let config = config.with_max_tokens(Some(7)).with_usage(true);
-        let model = OpenAi::new(config).unwrap();
+        let config = config.with_max_tokens(7);
+        let model = http_model(config).unwrap();
         let call = ToolCall::new("c", "time", "");
         let messages = [
             ChatMessage::user("late?"),

@@ -193,8 +193,10 @@ mod over_http {
     use rpc_core::backoff::Backoff;
 
     use super::*;
+    use crate::model::config::ModelConfig;
     use crate::model::http::testing::{Does, OK, Provider};
-    use crate::model::openai::{OpenAi, OpenAiConfig};
+    use crate::model::http::{HttpClient, HttpModel};
+    use crate::model::provider::Provider as Kind;
 
     const CHOSEN: &str = concat!(
         "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":",
@@ -205,10 +207,12 @@ mod over_http {
 
     async fn asked(behaviour: &'static [Does]) -> (Result<Vec<Choice>, RouterError>, Vec<String>) {
         let provider = Provider::start(behaviour).await;
-        let config = OpenAiConfig::new("toy")
+        let config = ModelConfig::new(Kind::OpenAi, "toy")
             .with_base_url(&provider.url)
             .with_policy(policy());
-        let router = ModelRouter::new(Arc::new(OpenAi::new(config).unwrap()));
+        let router = ModelRouter::new(Arc::new(
+            HttpModel::new(config, &HttpClient::default()).unwrap(),
+        ));
         let request = RouteRequest::new("buy milk").with_candidates(candidates(&["notes"]));
         (router.route(&request).await, provider.requests())
     }

@@ -29,7 +29,7 @@ const KEY: &str = "0pen-sesam1";
 /// Plays the act and says what was seen.
 pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     screen.title("36. A coding agent, and a wrong key");
-    // The model follows rules; `daemon serve --model` has those that think.
+    // The model follows rules; `daemon serve --provider` has those that think.
     let place = TempDir::new("daemon")?;
     place.write(POEM, "roses are red\n")?;
     let workspace = Workspace::open(place.path()).map_err(Failure::new)?;

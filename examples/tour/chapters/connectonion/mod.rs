@@ -38,7 +38,7 @@ const SERVICE_RESTART: u16 = 1012;
 /// Plays the act and says what was seen.
 pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     screen.title("27. An agent, and a stranger at its gate");
-    // The model follows rules; `agent host --model` has those that think.
+    // The model follows rules; `agent host --provider` has those that think.
     let place = TempDir::new("agent")?;
     let folder = Folder::open(place.path()).map_err(Failure::new)?;
     let model = Scripted::default().with_pace(PACE).with_commands(true);

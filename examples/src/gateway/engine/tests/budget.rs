@@ -10,6 +10,7 @@ use crate::gateway::engine::charge;
 use crate::gateway::engine::{EngineParts, NOT_STORED};
 use crate::gateway::store::{Store as _, Totals};
 use crate::gateway::usage::{Ending, Price};
+use crate::model::provider::Provider;
 
 fn limits(budgets: Budgets) -> impl FnOnce(&mut EngineParts) {
     move |parts| parts.budgets = budgets
@@ -84,8 +85,8 @@ async fn usage_is_told_for_each_call_and_summed_in_the_log() {
     ];
     let scripts = [Script::Answer(first), answer("done")];
     let harness = Harness::with(scripts, |parts| {
-        parts.agent.provider = "openai".to_owned();
-        parts.agent.model = "m".to_owned();
+        parts.agent.model.provider = Some(Provider::OpenAi);
+        parts.agent.model.model = Some("m".to_owned());
         parts.agent.price = Some(Price::new(1e6, 1e6));
     })
     .await;

@@ -86,13 +86,13 @@ async fn without_a_key_every_chat_is_refused_and_nothing_is_logged() {
         let error = ModelError::NoKey {
             provider: "anthropic",
             variable: "ANTHROPIC_API_KEY",
+            setting: "[agent] key_file".to_owned(),
         };
         parts.model = Err(error.to_string());
     })
     .await;
     let why = harness.refused(&from("ann", "hello")).await;
-    let expected =
-        "provider error: no API key for provider 'anthropic'. Set ANTHROPIC_API_KEY env var.";
+    let expected = "provider error: anthropic needs a key: set ANTHROPIC_API_KEY, or name a file with [agent] key_file";
     assert_eq!(why, expected);
     assert_eq!(harness.sessions(), ["default:ws:ann:main"]);
     assert_eq!((harness.used(), harness.log().await.len()), (0, 0));

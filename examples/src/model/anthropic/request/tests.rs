@@ -4,12 +4,17 @@ use serde_json::json;
 use snek_proto::llm::tool::{Param, ParamType};
 
 use super::*;
+use crate::model::provider::Provider;
+
+fn config() -> ModelConfig {
+    ModelConfig::new(Provider::Anthropic, "m").with_max_tokens(99)
+}
 
 fn body(messages: &[ChatMessage], tools: &[ToolDefinition], failed: &[usize]) -> Value {
     let request = ChatRequest::new(messages.iter().collect())
         .with_tools(tools)
         .with_failed(failed);
-    let body = request_body("m", 99, &request).unwrap();
+    let body = request_body(&config(), &request).unwrap();
     serde_json::from_slice(&body).unwrap()
 }
 
@@ -136,7 +141,7 @@ fn tools_are_offered_with_their_parameters_in_order() {
         .param(Param::new("count", ParamType::Integer));
     let request = ChatRequest::default();
     let tools = [tool, ToolDefinition::new("time", "")];
-    let body = request_body("m", 9, &request.with_tools(&tools)).unwrap();
+    let body = request_body(&config(), &request.with_tools(&tools)).unwrap();
     let body = String::from_utf8(body).unwrap();
     let sides = body.find("\"sides\":").unwrap();
     assert!(sides < body.find("\"count\":").unwrap(), "{body}");

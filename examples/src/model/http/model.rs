@@ -1,0 +1,115 @@
+//! [`HttpModel`]: a model behind any of the interfaces over HTTP.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+
+use super::HttpClient;
+use super::ask::Asker;
+use super::client::{endpoint, sensitive};
+use crate::model::config::ModelConfig;
+use crate::model::provider::Provider;
+use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, openai};
+
+/// A model behind an interface over HTTP.
+pub struct HttpModel {
+    asker: Asker,
+    config: ModelConfig,
+}
+
+impl HttpModel {
+    /// Creates a model with these connections. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`ModelError::Setup`] for an invalid address or key, or if TLS cannot be set up.
+    pub fn new(config: ModelConfig, http: &HttpClient) -> Result<Self, ModelError> {
+        let url = address(&config)?;
+        let mut headers = HeaderMap::new();
+        let is_anthropic = config.provider == Provider::Anthropic;
+        if is_anthropic {
+            let version = HeaderValue::from_static(anthropic::VERSION);
+            headers.insert("anthropic-version", version);
+        }
+        if let Some(key) = &config.key {
+            match is_anthropic {
+                true => headers.insert("x-api-key", sensitive("", key)?),
+                false => headers.insert(AUTHORIZATION, sensitive("Bearer ", key)?),
+            };
+        }
+        let asker = Asker::new(http, url, headers, config.key.as_ref(), config.policy)?;
+        Ok(Self { asker, config })
+    }
+
+    /// Returns whether the key and the conversation leave this machine unencrypted.
+    #[must_use]
+    pub fn goes_unencrypted(&self) -> bool {
+        self.asker.goes_unencrypted()
+    }
+
+    #[cfg(test)]
+    pub(in crate::model) const fn url(&self) -> &Url {
+        self.asker.url()
+    }
+}
+
+#[async_trait]
+impl ChatModel for HttpModel {
+    async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
+        let (config, asker) = (&self.config, &self.asker);
+        match config.provider {
+            Provider::Anthropic => {
+                let body = anthropic::request_body(config, &request)?;
+                asker.ask::<anthropic::Events>(body.into()).await
+            }
+            _ => {
+                let body = openai::request_body(config, &request)?;
+                asker.ask::<openai::Chunks>(body.into()).await
+            }
+        }
+    }
+}
+
+impl fmt::Debug for HttpModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpModel")
+            .field("provider", &self.config.provider)
+            .field("host", &self.asker.url().host_str())
+            .field("model", &self.config.model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the whole address of an interface. `base` is its root, and may also be the whole.
+fn address(config: &ModelConfig) -> Result<Url, ModelError> {
+    let (provider, base) = (config.provider, config.base_url.as_str());
+    // Ollama takes a host alone.
+    let base = match provider {
+        Provider::Ollama if !base.contains("://") => {
+            let port = base.rsplit(']').next().is_some_and(|end| end.contains(':'));
+            format!("http://{base}{}", if port { "" } else { ":11434" })
+        }
+        _ => base.to_owned(),
+    };
+    let mut url = endpoint(&base, provider.default_base(), &config.setting("base-url"))?;
+    // Where a server listens is not where it is reached.
+    if provider == Provider::Ollama && url.host_str() == Some("0.0.0.0") {
+        let _ = url.set_host(Some("127.0.0.1"));
+    }
+    let (root, end) = match provider {
+        Provider::Anthropic => ("", "/v1/messages"),
+        Provider::Ollama => ("", "/api/chat"),
+        Provider::OpenAiResponses => ("/v1", "/responses"),
+        _ => ("/v1", "/chat/completions"),
+    };
+    let path = url.path().trim_end_matches('/');
+    let path = match path {
+        whole if whole.ends_with(end) => whole.to_owned(),
+        "" => format!("{root}{end}"),
+        path if root.is_empty() => format!("{}{end}", path.strip_suffix("/v1").unwrap_or(path)),
+        path => format!("{path}{end}"),
+    };
+    url.set_path(&path);
+    Ok(url)
+}

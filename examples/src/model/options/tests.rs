@@ -1,0 +1,203 @@
+//! Where each setting of a model comes from.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+
+fn nothing(_: &str) -> Option<String> {
+    None
+}
+
+fn args(provider: Provider) -> ModelArgs {
+    ModelArgs {
+        provider: Some(provider),
+        model: Some("m".to_owned()),
+        ..ModelArgs::default()
+    }
+}
+
+fn resolve(
+    options: &ModelArgs,
+    file: &ModelArgs,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<ModelConfig, ModelError> {
+    ModelConfig::resolve(options, file, env, RequestPolicy::default())
+}
+
+fn key(config: Result<ModelConfig, ModelError>) -> String {
+    let key = config.unwrap().key;
+    key.map_or_else(String::new, Secret::into_inner)
+}
+
+/// A new folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("switchboard-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Option<PathBuf> {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        Some(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn names_are_read_as_they_are_written() {
+    for provider in Provider::ALL {
+        assert_eq!(provider.to_string().parse(), Ok(provider));
+    }
+    assert_eq!(" OpenAI ".parse(), Ok(Provider::OpenAi));
+    let error = "mock".parse::<Provider>().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unknown provider 'mock'; choose one of scripted, openai, openai-responses, anthropic, \
+         ollama, vllm"
+    );
+}
+
+#[test]
+fn a_key_is_looked_for_in_options_then_the_environment_then_the_file() {
+    let folder = Folder::new("keys");
+    let env = |name: &str| (name == "ANTHROPIC_API_KEY").then(|| "from-env".to_owned());
+    let blank = |_: &str| Some(" ".to_owned());
+    let (plain, mut options) = (args(Provider::Anthropic), args(Provider::Anthropic));
+    options.key_file = folder.write("option.key", " from-option\r\n");
+    let mut file = args(Provider::Anthropic);
+    file.key_file = folder.write("file.key", "from-key-file");
+    assert_eq!(key(resolve(&plain, &file, &nothing)), "from-key-file");
+    file.key = Some(Secret::from("from-file"));
+    assert_eq!(key(resolve(&options, &file, &env)), "from-option");
+    assert_eq!(key(resolve(&plain, &file, &env)), "from-env");
+    assert_eq!(key(resolve(&plain, &file, &blank)), "from-file");
+    assert!(!format!("{file:?}").contains("from-file"));
+    options.key_file = folder.write("blank.key", " \n");
+    assert_eq!(key(resolve(&options, &file, &env)), "from-env");
+}
+
+#[test]
+fn a_missing_key_is_an_error_unless_the_address_is_another() {
+    for (provider, variable) in [
+        (Provider::Anthropic, "ANTHROPIC_API_KEY"),
+        (Provider::OpenAi, "OPENAI_API_KEY"),
+        (Provider::OpenAiResponses, "OPENAI_API_KEY"),
+    ] {
+        let mut options = args(provider);
+        let none = ModelArgs::default();
+        let error = resolve(&options, &none, &nothing).unwrap_err();
+        let text =
+            format!("{provider} needs a key: set {variable}, or name a file with --key-file");
+        assert_eq!(error.to_string(), text);
+        let error = resolve(&none, &options, &nothing).unwrap_err();
+        assert!(error.to_string().ends_with("[agent] key_file"), "{error}");
+        options.base_url = Some("http://h".to_owned());
+        assert_eq!(key(resolve(&options, &none, &nothing)), "");
+    }
+    for provider in [Provider::Scripted, Provider::Ollama, Provider::Vllm] {
+        assert_eq!(
+            key(resolve(&args(provider), &ModelArgs::default(), &nothing)),
+            ""
+        );
+    }
+}
+
+#[test]
+fn a_key_file_that_cannot_be_read_is_an_error_without_its_folder() {
+    let folder = Folder::new("bad-keys");
+    let mut options = args(Provider::OpenAi);
+    for path in [folder.0.join("none.key"), folder.0.clone()] {
+        options.key_file = Some(path);
+        let error = resolve(&options, &ModelArgs::default(), &nothing).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("cannot be read"), "{text}");
+        assert!(!text.contains("/"), "{text}");
+    }
+}
+
+#[test]
+fn each_setting_of_an_option_goes_before_the_environment_and_the_file() {
+    let env = |name: &str| (name == "OPENAI_BASE_URL").then(|| " http://env \n".to_owned());
+    let mut file = args(Provider::OpenAi);
+    file.base_url = Some("http://file".to_owned());
+    file.max_tokens = Some(5);
+    file.temperature = Some(0.5);
+    file.context_tokens = Some(50);
+    file.model_timeout = Some(Duration::from_secs(5));
+    let mut options = ModelArgs::default();
+    let config = resolve(&options, &file, &nothing).unwrap();
+    assert_eq!(
+        (config.provider, &*config.base_url),
+        (Provider::OpenAi, "http://file")
+    );
+    assert_eq!(
+        (&*config.model, config.max_tokens, config.temperature),
+        ("m", 5, Some(0.5))
+    );
+    assert_eq!(
+        (config.context_tokens, config.policy.idle_timeout.as_secs()),
+        (50, 5)
+    );
+    assert_eq!(
+        resolve(&options, &file, &env).unwrap().base_url,
+        "http://env"
+    );
+    options.base_url = Some("http://option".to_owned());
+    options.model = Some("o".to_owned());
+    options.max_tokens = Some(6);
+    options.temperature = Some(0.6);
+    options.context_tokens = Some(60);
+    options.model_timeout = Some(Duration::from_secs(6));
+    let config = resolve(&options, &file, &env).unwrap();
+    assert_eq!((&*config.model, &*config.base_url), ("o", "http://option"));
+    assert_eq!((config.max_tokens, config.temperature), (6, Some(0.6)));
+    assert_eq!(
+        (config.context_tokens, config.policy.head_timeout.as_secs()),
+        (60, 6)
+    );
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let none = ModelArgs::default();
+    let mut options = args(Provider::Ollama);
+    options.model = Some(" ".to_owned());
+    let error = resolve(&options, &none, &nothing).unwrap_err().to_string();
+    assert_eq!(error, "ollama needs the name of a model: give --model");
+    options.provider = Some(Provider::Anthropic);
+    options.base_url = Some("http://h".to_owned());
+    let config = resolve(&options, &none, &nothing).unwrap();
+    assert!(config.model.starts_with("claude-"), "{}", config.model);
+    options.provider = None;
+    let error = resolve(&options, &none, &nothing).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "--base-url needs --provider, such as --provider openai"
+    );
+}
+
+#[test]
+fn the_scripted_model_needs_nothing() {
+    let config = resolve(&ModelArgs::default(), &ModelArgs::default(), &nothing).unwrap();
+    assert_eq!(config.model, "scripted");
+    let scripted = Scripted::default().with_commands(true);
+    let model = config.build(scripted, &HttpClient::default()).unwrap();
+    assert!(format!("{model:?}").contains("commands: true"));
+}
+
+#[test]
+fn a_temperature_has_its_limits() {
+    assert_eq!((temperature("0"), temperature("1.5")), (Ok(0.0), Ok(1.5)));
+    for wrong in ["-1", "2.1", "nan", "warm", ""] {
+        assert!(temperature(wrong).is_err(), "{wrong}");
+    }
+}
