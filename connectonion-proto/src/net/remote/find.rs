@@ -234,10 +234,7 @@ mod tests {
             ("", "the server answered with the status 404"),
             ("[]", "the answer is unusable: it is no object"),
             ("{}", "the answer is unusable: no address"),
-            (
-                r#"{"address":"0x1"}"#,
-                "the answer is unusable: no address",
-            ),
+            (r#"{"address":"0x1"}"#, "the answer is unusable: no address"),
         ] {
             let base = place(move |_| body.to_owned()).await;
             let error = find(&base, None).await.unwrap_err();
