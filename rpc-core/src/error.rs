@@ -102,7 +102,7 @@ pub enum CloseReason {
     #[error("the peer sent too many messages")]
     RateLimited,
     /// One side did not take data as fast as the other sent it.
-    #[error("data was not taken as fast as it was given")]
+    #[error("the receiver was too slow")]
     SlowConsumer,
     /// The task that owned the connection was dropped or panicked.
     #[error("the connection's task is gone")]
@@ -206,7 +206,7 @@ pub enum Refused {
     #[error("the handshake has not finished")]
     NotReady,
     /// The client is draining and accepts nothing new.
-    #[error("draining: nothing new is taken")]
+    #[error("the connection is draining: no new calls")]
     Draining,
     /// The message is larger than the limit; it would be refused again.
     #[error("a message of {size} bytes is larger than the limit of {max}")]

@@ -30,7 +30,7 @@ pub enum KeyError {
     #[error("{path}: a key already exists", path = .0.display())]
     Exists(PathBuf),
     /// The system provides no random numbers. Retrying may help.
-    #[error("no random numbers: {0}")]
+    #[error("the system has no random numbers: {0}")]
     NoEntropy(String),
 }
 

@@ -451,7 +451,7 @@ fn an_agent_is_known_by_its_address() {
     );
     let (code, _, err) = chat(&("0x".to_owned() + &"ab".repeat(32)));
     assert_eq!(code, Some(3));
-    assert_holds(&err, &["there is another agent", &host.address]);
+    assert_holds(&err, &["another agent answers there", &host.address]);
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub enum DialError {
     #[error("the WebSocket handshake failed: {0}")]
     Handshake(String),
     /// There is no further connection (the transport was given once).
-    #[error("there is no further connection")]
+    #[error("the transport was used already: it connects once")]
     Exhausted,
 }
 

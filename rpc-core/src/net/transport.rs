@@ -110,7 +110,7 @@ impl<T> Transport for T where
 #[non_exhaustive]
 pub enum TransportError {
     /// Reading or writing failed.
-    #[error("the line failed: {0}")]
+    #[error("the connection failed: {0}")]
     Io(#[from] io::Error),
     /// A message of the peer is larger than the limit.
     #[error("a message of the peer is larger than {max} bytes")]

@@ -70,7 +70,7 @@ pub enum HubError {
     #[error("the server is going away")]
     Closed,
     /// The question has been decided already, or was never asked.
-    #[error("there is no such open question to the router")]
+    #[error("no such question to the router is open")]
     UnknownRoute,
 }
 

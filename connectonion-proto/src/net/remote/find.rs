@@ -40,13 +40,13 @@ pub enum FindError {
     #[error(transparent)]
     Dial(#[from] DialError),
     /// The endpoint does not have the document. Retrying is safe, but only helps if it is busy.
-    #[error("the answer was the status {0}")]
+    #[error("the server answered with the status {0}")]
     Status(u16),
     /// The document is invalid.
-    #[error("the answer says nothing of use: {0}")]
+    #[error("the answer is unusable: {0}")]
     Document(String),
     /// Another agent answers there.
-    #[error("there is another agent: {found}")]
+    #[error("another agent answers there: {found}")]
     Another {
         /// Its address.
         found: Address,
@@ -231,13 +231,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_agent_is_an_error() {
         for (body, expected) in [
-            ("", "the answer was the status 404"),
-            ("[]", "the answer says nothing of use: it is no object"),
-            ("{}", "the answer says nothing of use: no address"),
-            (
-                r#"{"address":"0x1"}"#,
-                "the answer says nothing of use: no address",
-            ),
+            ("", "the server answered with the status 404"),
+            ("[]", "the answer is unusable: it is no object"),
+            ("{}", "the answer is unusable: no address"),
+            (r#"{"address":"0x1"}"#, "the answer is unusable: no address"),
         ] {
             let base = place(move |_| body.to_owned()).await;
             let error = find(&base, None).await.unwrap_err();
