@@ -62,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    think: think::Args,
+    think: think::ThinkArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

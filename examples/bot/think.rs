@@ -22,7 +22,7 @@ const SILENCE: Duration = Duration::from_secs(190);
 const TOTAL: Duration = Duration::from_secs(600);
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ThinkArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
@@ -58,7 +58,9 @@ impl From<Format> for ImageFormat {
 }
 
 /// The assistant, and who fetches images for it.
-pub(crate) fn assistant(args: &Args) -> Result<(Assistant, Option<Box<dyn Pictures>>), Failure> {
+pub(crate) fn assistant(
+    args: &ThinkArgs,
+) -> Result<(Assistant, Option<Box<dyn Pictures>>), Failure> {
     let policy = RequestPolicy::default()
         .with_head_timeout(HTTP_CONNECT_TIMEOUT.saturating_add(SILENCE))
         .with_idle_timeout(SILENCE)

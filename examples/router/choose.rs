@@ -20,12 +20,12 @@ const TIMEOUT: Duration = Duration::from_secs(30);
     "The provider of the model that chooses the client. All need a build with '--features llm'. \
      Default: none, the words of the clients' descriptions decide"
 )))]
-pub(crate) struct Args {
+pub(crate) struct ChooseArgs {
     #[command(flatten)]
     model: ModelArgs,
 }
 
-impl Args {
+impl ChooseArgs {
     /// How long a choice may take.
     pub(crate) fn timeout(&self) -> Duration {
         self.model.model_timeout.unwrap_or(TIMEOUT)
@@ -33,7 +33,7 @@ impl Args {
 }
 
 /// The router of these options.
-pub(crate) fn router(args: &Args) -> Result<Arc<dyn Router>, Failure> {
+pub(crate) fn router(args: &ChooseArgs) -> Result<Arc<dyn Router>, Failure> {
     let args = &args.model;
     if args.provider.is_none() && args.model.is_none() {
         // Complains about options that are of no use.

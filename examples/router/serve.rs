@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9473")]
     listen: SocketAddr,
     #[command(flatten)]
-    model: choose::Args,
+    model: choose::ChooseArgs,
     /// How long a client may take to answer before its message goes to another one.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
     response_timeout: Duration,

@@ -225,7 +225,7 @@ fn a_wrong_call_or_file_is_refused_with_the_reason() {
             &[
                 "provider.toml:2:14: ",
                 "`abacus`",
-                "scripted, anthropic, openai",
+                "scripted, openai, openai-responses, anthropic",
             ],
         ),
         (&["--config", missing], None, &["missing.toml"]),
