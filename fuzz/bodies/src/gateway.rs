@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use examples::gateway::config::{BindingConfig, Config, ConfigError, Origin, PROVIDERS, Problem};
+use examples::gateway::config::{BindingConfig, Config, ConfigError, Origin, Problem};
 use exoclaw_proto::binding::{Binding, Router};
 
 /// The key of the seeds. No message repeats it.
@@ -66,17 +66,10 @@ fn told(problems: &[Problem], text: &str) {
 fn usable(config: &Config) {
     let agent = &config.agent;
     assert!(
-        PROVIDERS.contains(&agent.provider.as_str()),
-        "an unknown provider"
-    );
-    assert!(
-        agent.max_tokens > 0 && agent.max_tool_rounds > 0,
+        agent.model.max_tokens != Some(0) && agent.max_tool_rounds > 0,
         "an agent that may say nothing"
     );
-    assert!(
-        !agent.id.is_empty() && !agent.model.is_empty(),
-        "an agent without a name"
-    );
+    assert!(!agent.id.is_empty(), "an agent without a name");
     assert!(config.gateway.max_connections > 0, "nobody may connect");
     let names: HashSet<_> = config.plugins.iter().map(|plugin| &plugin.name).collect();
     assert_eq!(names.len(), config.plugins.len(), "plugins of one name");
