@@ -23,10 +23,10 @@ const SETTINGS: &str = "\
 A setting comes from its option, else from its environment variable, else from a file, else from its
 default.";
 
-/// Programs that speak Snek, Exoclaw, SmartHole, ConnectOnion and Acolyte. Without a command: the tour,
-/// one story with all five.
+/// Clients and servers for Snek, Exoclaw, SmartHole, ConnectOnion and Acolyte. Without a command, runs the
+/// tour: one story with all five.
 ///
-/// Each of them starts without an account, and answers with a scripted model unless you name another.
+/// No command needs an account. Answers come from a scripted model unless you configure a real one.
 #[derive(Debug, Parser)]
 #[command(name = "switchboard", version, after_help = format!("{SETTINGS}\n\n{EXIT_CODES}"))]
 struct Cli {
@@ -49,11 +49,11 @@ enum Command {
     Man(manual::ManArgs),
 }
 
-/// Asks a server whether it is well: succeeds if the URL answers with a status of 200 to 299 within
-/// 5 s. For the health checks of containers.
+/// Checks the health of a server: succeeds if the URL answers with a status from 200 to 299 within 5 s.
+/// Meant for the health checks of containers.
 #[derive(Debug, clap::Args)]
 struct HealthArgs {
-    /// The URL, such as http://127.0.0.1:7200/health.
+    /// The URL to request, such as http://127.0.0.1:7200/health.
     url: String,
 }
 

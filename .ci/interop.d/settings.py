@@ -95,7 +95,7 @@ async def a_second_signal_ends_at_once():
             chat = await talk.start("!long 60")
             await chat.event("text")
             running.program.process.send_signal(signal.SIGINT)
-            await running.program.line_with("once more ends at once")
+            await running.program.line_with("Ctrl-C again ends at once")
             # Who is there may go on until then; nobody else comes in.
             try:
                 async with await Raw.open(running) as raw:

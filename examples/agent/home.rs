@@ -7,7 +7,7 @@ use examples::cli::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Home {
-    /// Where keys, lists and sessions are kept, unless an option says otherwise. Default: ~/.agent
+    /// The folder for keys, lists and sessions. Default: ~/.agent
     #[arg(long, value_name = "FOLDER", env = "AGENT_HOME")]
     home: Option<PathBuf>,
 }
@@ -19,7 +19,7 @@ impl Home {
         }
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
         let home = home.ok_or_else(|| {
-            Failure::usage("no place for keys: give --home FOLDER, or set AGENT_HOME")
+            Failure::usage("there is no folder for keys, because HOME is not set: use --home FOLDER, or set AGENT_HOME")
         })?;
         Ok(PathBuf::from(home).join(".agent"))
     }

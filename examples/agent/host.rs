@@ -29,7 +29,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The address to listen on; port 0 takes a free one.
+    /// The address to listen on; port 0 takes a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     listen: SocketAddr,
     #[command(flatten)]
@@ -39,20 +39,20 @@ pub(crate) struct Args {
     name: String,
     #[command(flatten)]
     home: Home,
-    /// The agent's key, made if it is missing. Default: host.key at home
+    /// The file of the agent's key, created if it is missing. Default: host.key in --home
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The folder of the agent's files, made if it is missing. Default: files at home
+    /// The folder of the agent's files, created if it is missing. Default: files in --home
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// Where files go that come with a prompt. Default: uploads among the agent's files
+    /// The folder for files that are sent with a prompt. Default: uploads in --files
     #[arg(long, value_name = "FOLDER")]
     uploads: Option<PathBuf>,
-    /// The file in which sessions are kept, so that they outlive the host; one host at a time may write it.
-    /// Default: session_results.jsonl at home
+    /// The file that keeps sessions across restarts; only one host at a time may use it. Default:
+    /// session_results.jsonl in --home
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
-    /// Wait for the disk with each session that is kept.
+    /// Wait until the disk has stored each session (fsync).
     #[arg(long)]
     fsync: bool,
     #[command(flatten)]
@@ -64,21 +64,21 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Who comes in")]
+#[command(next_help_heading = "Access")]
 struct TrustArgs {
-    /// 'open' lets everybody in; at 'careful' strangers need an invite code, if there is one; 'strict' lets
-    /// in whom you allow, or whitelist.txt at home. Default: open, on a loopback address.
+    /// Who may connect. With 'careful', strangers need an invite code if there is one; 'strict' admits only
+    /// addresses of --allow and of whitelist.txt in --home. Default on a loopback address: open.
     #[arg(long, value_enum)]
     trust: Option<Trust>,
-    /// Nobody comes in without a signature. Always so at 'strict', where somebody is blocked, allowed or
-    /// needs a code, and with --public unless you say --unsigned.
+    /// Require a signature from everybody. Always on with 'strict', with lists or invite codes, and with
+    /// --public unless --unsigned is given.
     #[arg(long)]
     signed: bool,
-    /// With --public: callers without a signature come in where --trust lets them.
+    /// With --public, accept callers without a signature where --trust admits them.
     #[arg(long, requires = "public", conflicts_with = "signed")]
     unsigned: bool,
-    /// A code that lets strangers in at 'careful'; may be given again. Better given in the environment:
-    /// others can see command lines.
+    /// An invite code that admits strangers with 'careful'; may be repeated. Prefer the environment variable:
+    /// other users can see command lines.
     #[arg(
         long = "invite",
         value_name = "CODE",
@@ -86,11 +86,11 @@ struct TrustArgs {
         hide_env_values = true
     )]
     invites: Vec<String>,
-    /// An address that is let in; may be given again.
+    /// An address to admit; may be repeated.
     #[arg(long = "allow", value_name = "ADDRESS")]
     allowed: Vec<Address>,
-    /// The origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be given again.
-    /// Programs that are no browsers, and pages of this machine at any port, always may.
+    /// An origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be repeated.
+    /// Programs other than browsers, and pages of this machine at any port, may always connect.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
 }
@@ -103,11 +103,11 @@ impl TrustArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Trust {
-    /// Everybody comes in.
+    /// Everybody.
     Open,
-    /// Strangers need an invite code.
+    /// Strangers with an invite code, and known addresses.
     Careful,
-    /// Only who is allowed comes in.
+    /// Allowed addresses only.
     Strict,
 }
 
@@ -160,7 +160,7 @@ fn check_reach(args: &Args) -> Result<bool, Failure> {
     let is_public = args.reach.check(address)?;
     if is_public && args.trust.trust.is_none() {
         return Err(Failure::usage(format_args!(
-            "other machines can reach {address}: say who comes in with --trust open, careful or strict"
+            "other machines can reach {address}: choose who may connect with --trust open, careful or strict"
         )));
     }
     Ok(is_public)
@@ -169,10 +169,10 @@ fn check_reach(args: &Args) -> Result<bool, Failure> {
 fn warn_of_reach(args: &Args) {
     args.reach.warn(&args.tls);
     if args.trust.level() == TrustLevel::Open {
-        complain("warning: --trust open lets all of them in");
+        complain("warning: with --trust open, everybody who can reach this host may use the agent");
     }
     if args.trust.unsigned {
-        complain("warning: --unsigned lets in who proves nothing");
+        complain("warning: with --unsigned, callers need not prove who they are");
     }
 }
 
@@ -196,7 +196,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     let lists = Arc::new(Lists::open(&home)?);
     let level = args.trust.level();
     let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
-    let access = door(&args.trust, is_signed, *key.address(), &lists)?;
+    let access = access(&args.trust, is_signed, *key.address(), &lists)?;
     let store = args.store.clone();
     let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
     let kept = JsonlStorage::open(&store, JsonlOptions::default().with_sync(args.fsync))
@@ -222,7 +222,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     Ok((worker, options))
 }
 
-fn door(
+fn access(
     args: &TrustArgs,
     is_signed: bool,
     host: Address,

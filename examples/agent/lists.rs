@@ -37,7 +37,7 @@ impl Lists {
             let list = AddressList::parse(&text);
             for (line, text) in list.unknown_lines() {
                 complain(format_args!(
-                    "warning: {}, line {line}: {text:?} is no address",
+                    "warning: {}, line {line}: ignored {text:?}, which is not an address",
                     path.display()
                 ));
             }
@@ -80,7 +80,9 @@ impl Lists {
             if text != old.to_string()
                 && let Err(error) = self.write(name, &text)
             {
-                complain(format_args!("warning: {name} is not written: {error}"));
+                complain(format_args!(
+                    "warning: cannot write {name}: {error}; changes to it last until the host ends"
+                ));
             }
         }
         written.clone_from(book);

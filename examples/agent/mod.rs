@@ -12,29 +12,29 @@ const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   Try it: a scripted model, a page in the browser, nothing leaves this machine:
     switchboard agent host
-  Talk to it from another terminal; to any other agent of the network, too:
+  Talk to it from another terminal, or to any other ConnectOnion agent:
     switchboard agent chat http://127.0.0.1:8000
     switchboard agent chat http://127.0.0.1:8000 'What is 6 * 7?'
-  What the scripted model understands, with a question, a file, and your leave to write it:
+  What the scripted model understands: a calculation, a question, files, an approval to write one:
     What is 2 * (3 + 4)?      Ask me which colour (red, green)
     List your files           Write buy milk to notes.txt
     Read notes.txt            !slow 20 500
-  Only for those who know a code, and remembered for the next time:
+  Only for people with an invite code, who are remembered:
     switchboard agent host --trust careful --invite 'red onion'
     switchboard agent chat http://127.0.0.1:8000 --invite 'red onion'
-  For a network, with TLS (or without, behind a proxy that adds it); callers have to sign there:
+  For a network, with TLS (or without, behind a proxy that adds it); callers must sign then:
     switchboard agent host --public --listen 0.0.0.0:8000 --trust careful \\
       --allow-host agent.example.com --tls-cert cert.pem --tls-key key.pem
   A real model (build with '--features llm'):
     ANTHROPIC_API_KEY=.. switchboard agent host --provider anthropic
 
-The environment: AGENT_HOME, AGENT_INVITE; that of the language model is at its options.";
+Environment variables: AGENT_HOME, AGENT_INVITE, and those of the language model at its options.";
 
-/// An agent with tools, served over ConnectOnion with a page in the browser, and a terminal to talk to
-/// this or any other agent.
+/// Serves an agent with tools over ConnectOnion, with a page for the browser, and chats with this or any other
+/// agent.
 ///
-/// Keys, lists and sessions are kept in ~/.agent. Ctrl-C lets an agent finish what it is at; a second
-/// one ends at once.
+/// Keys, lists and sessions are kept in ~/.agent. Ctrl-C lets an agent finish its runs; a second Ctrl-C ends
+/// at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct AgentArgs {
@@ -44,10 +44,10 @@ pub(crate) struct AgentArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serves an agent with tools: a clock, dice, a calculator, files in a folder of its own. It asks
-    /// before it writes one.
+    /// Serves an agent with tools: a clock, dice, a calculator, and files in its own folder. It asks for
+    /// approval before it writes a file.
     Host(Box<host::Args>),
-    /// Talks to an agent: this one, or any other that speaks ConnectOnion.
+    /// Chats with an agent: this one, or any other that speaks ConnectOnion.
     Chat(Box<chat::Args>),
 }
 

@@ -15,7 +15,7 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
     switchboard bot serve --open
     SNEK_PASSWORD=secret switchboard bot --url ws://127.0.0.1:8080 --username mybot
     switchboard bot chat
-  A real server, and an answer whenever somebody says good morning:
+  A real server, with an answer whenever somebody says good morning:
     switchboard bot --url wss://snek.example.com --username mybot --trigger '(?i)good morning'
   With a language model, and images (build with '--features llm,fetch'):
     OPENAI_API_KEY=.. switchboard bot --url wss://snek.example.com --username mybot \\
@@ -24,11 +24,12 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   In a script, with a time limit:
     switchboard bot --url ws://127.0.0.1:8080 --username mybot --once --within 30s";
 
-/// A bot that answers pings, a few words (help, time, dice, echo), and anything with a language
-/// model: a scripted one unless you name another. Answers grow while they are thought of.
+/// Runs a Snek bot that answers with a language model, streaming its answers. Also runs a Snek server, and a
+/// chat to talk to bots.
 ///
-/// It logs in, comes back when the line is lost, and finishes what it does when it is ended with
-/// Ctrl-C. In a public channel it speaks after somebody has said `@NAME join`.
+/// With the scripted model, the bot knows ping, help, time, dice and echo. It reconnects when the connection is
+/// lost; Ctrl-C lets it finish the answers in progress. In a public channel it speaks after somebody has
+/// written `@NAME join`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"),
@@ -44,7 +45,7 @@ pub(crate) struct BotArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Talks to whoever is in the channels of a Snek server: a dialogue, one text or lines from a pipe.
+    /// Chats in the channels of a Snek server: as a dialogue, with one message, or with lines from a pipe.
     Chat(Box<chat::Args>),
     /// Runs a Snek server that keeps everything in memory.
     Serve(Box<serve::Args>),

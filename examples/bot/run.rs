@@ -22,7 +22,7 @@ use crate::bot::think;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The server: ws://HOST:PORT or wss://HOST. Without a path, /rpc.ws is meant.
+    /// The URL of the server: ws://HOST:PORT or wss://HOST. The default path is /rpc.ws.
     #[arg(long, env = "SNEK_URL")]
     url: Option<String>,
     /// The login name.
@@ -31,31 +31,31 @@ pub(crate) struct Args {
     /// The environment variable that holds the password.
     #[arg(long, value_name = "VAR", default_value = "SNEK_PASSWORD")]
     password_env: String,
-    /// Let the password go to another machine without encryption.
+    /// Allow sending the password to another machine without encryption.
     #[arg(long)]
     insecure: bool,
-    /// A regular expression: messages in which it is found are answered in every channel.
+    /// Also answer messages that match this regular expression, in every channel; may be repeated.
     #[arg(long = "trigger", value_name = "REGEX")]
     triggers: Vec<String>,
-    /// What to do when a message could not be sent.
+    /// What to do when sending a message has failed.
     #[arg(long, value_enum, default_value_t = Retry::Spec)]
     retry: Retry,
-    /// How often to ping the server; 0 is never.
+    /// How often to ping the server; 0 disables pings.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
     heartbeat: Duration,
-    /// How long a ping may stay unanswered.
+    /// How long to wait for the answer to a ping.
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = cli::duration)]
     pong_timeout: Duration,
-    /// How long a call may stay unanswered, the messages of a growing answer included.
+    /// How long to wait for the answer to a call, such as sending a part of an answer.
     #[arg(long, value_name = "TIME", default_value = "190s", value_parser = cli::duration)]
     request_timeout: Duration,
-    /// End after the first answer.
+    /// Exit after the first answer.
     #[arg(long)]
     once: bool,
-    /// End after this time; with --once, fail if nothing was answered by then.
+    /// Exit after this time; with --once, fail if nothing has been answered by then.
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     within: Option<Duration>,
-    /// Show every frame. Passwords are left out.
+    /// Print every frame, without passwords.
     #[arg(long)]
     frames: bool,
     /// Print one JSON object for each event: connected, joined, answered, lost and so on.
@@ -67,9 +67,9 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Retry {
-    /// Three attempts, as the protocol orders: a message may appear twice.
+    /// Try three times, as the protocol requires. A message may appear twice.
     Spec,
-    /// Repeat only what certainly did not arrive.
+    /// Repeat only messages that certainly did not arrive.
     Unsent,
     /// Never repeat.
     Off,
@@ -114,8 +114,8 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
     };
     let bot = Bot::new(url, config, talker).map_err(|error| {
         Failure::usage(format_args!(
-            "{error}; write it like ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws, or say \
-             --insecure if the password may be seen on the way"
+            "{error}; use a URL such as ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws; --insecure \
+             allows sending the password without encryption"
         ))
     })?;
 
@@ -137,11 +137,11 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
             }
         };
         tokio::select! {
-            () = first_answer => ending("answered once, that is all"),
-            () = time_is_up => ending("the time is up"),
+            () = first_answer => ending("answered once"),
+            () = time_is_up => ending("the time of --within is over"),
             () = cli::end_signal() => {
                 is_interrupted = true;
-                ending("finishing what is under way");
+                ending("finishing the answers in progress; Ctrl-C again ends at once");
             }
         }
     };

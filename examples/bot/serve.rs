@@ -15,7 +15,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
-  Everybody on this machine gets in, and a new name makes a user:
+  Everybody on this machine may log in; a new name creates a user:
     switchboard bot serve --open
   Two users, with passwords from the environment:
     SNEK_PASSWORD_ALICE=wonderland SNEK_PASSWORD_MYBOT=secret \\
@@ -28,26 +28,26 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on; port 0 takes a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// A channel, as UID or UID=NAME; may be given again. Default: general=General.
+    /// A channel, as UID or UID=NAME; may be repeated. Default: general=General.
     #[arg(long = "channel", value_name = "UID=NAME")]
     channels: Vec<String>,
-    /// A user, as NAME or NAME:NICK; may be given again. The password is taken from the environment
-    /// variable SNEK_PASSWORD_NAME, in capitals, or else from --passwords.
+    /// A user, as NAME or NAME:NICK; may be repeated. The password comes from the environment variable
+    /// SNEK_PASSWORD_NAME, in capitals, else from --passwords.
     #[arg(long = "user", value_name = "NAME:NICK")]
     users: Vec<String>,
-    /// A file with lines of the form NAME:PASSWORD.
+    /// A file with one NAME:PASSWORD a line.
     #[arg(long, value_name = "FILE")]
     passwords: Option<PathBuf>,
-    /// Let everybody in: a login with an unknown name makes a user with that password.
+    /// Accept every login: one with an unknown name creates a user with that password.
     #[arg(long)]
     open: bool,
     #[command(flatten)]
     reach: Reach,
-    /// The origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be
-    /// given again. Default: none.
+    /// An origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be repeated.
+    /// Default: none.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     if is_public {
         args.reach.warn(&args.tls);
         if args.open {
-            complain("warning: --open lets all of them in");
+            complain("warning: with --open, everybody who can reach this server may log in");
         }
     }
 

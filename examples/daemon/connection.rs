@@ -22,10 +22,10 @@ use tokio::task::JoinHandle;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "The server")]
 pub(crate) struct Server {
-    /// Where it is.
+    /// The URL of the server.
     #[arg(long, env = "ACOLYTE_URL", default_value = "http://127.0.0.1:6767")]
     pub(crate) url: String,
-    /// Its key. Better given in the environment: others can see command lines.
+    /// The key of the server. Prefer the environment variable: other users can see command lines.
     #[arg(
         long,
         value_name = "KEY",
@@ -33,16 +33,16 @@ pub(crate) struct Server {
         hide_env_values = true
     )]
     api_key: Option<String>,
-    /// Let the key go to another machine without encryption.
+    /// Allow sending the key to another machine without encryption.
     #[arg(long)]
     insecure: bool,
-    /// Use HTTP and server-sent events, not a WebSocket. Chats do not wait for one another then.
+    /// Use HTTP and server-sent events in place of a WebSocket. Chats then do not queue.
     #[arg(long)]
     sse: bool,
-    /// Show every frame of the WebSocket.
+    /// Print every frame of the WebSocket.
     #[arg(long, conflicts_with = "sse")]
     frames: bool,
-    /// How long it may be silent while a chat runs; 0 is for ever.
+    /// How long the server may be silent while a chat is running; 0 for no limit.
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     idle_timeout: Option<Duration>,
 }
@@ -50,23 +50,23 @@ pub(crate) struct Server {
 /// What goes with every chat.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wishes {
-    /// The model that is to answer; a server refuses one that it does not have. Default: the server's.
+    /// The model to use; servers refuse one that they do not have. Default: the server's.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// The folder to work in, as the server sees it. Default: the server's.
     #[arg(long, value_name = "FOLDER")]
     workspace: Option<String>,
-    /// What the server's memory of this belongs to, as user_NAME or proj_NAME.
+    /// The owner of what the server remembers, as user_NAME or proj_NAME.
     #[arg(long, value_name = "ID")]
     resource: Option<ResourceId>,
-    /// The conversation that this belongs to, as sess_NAME; the server remembers nothing of a 'run' without it.
-    /// Default for 'chat': a new one.
+    /// The conversation to continue, as sess_NAME. Without it, 'chat' starts a new one, and the server
+    /// remembers nothing of a 'run'.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<SessionId>,
-    /// A skill that is on: its name and instructions, or @ and a file that has them; may be given again.
+    /// A skill to activate: its name, and instructions or @ and a file with them; may be repeated.
     #[arg(long = "skill", value_name = "NAME=TEXT", value_parser = skill)]
     skills: Vec<Skill>,
-    /// A hint for the model; may be given again.
+    /// A hint for the model; may be repeated.
     #[arg(long = "suggest", value_name = "TEXT")]
     suggestions: Vec<String>,
 }
@@ -174,9 +174,11 @@ impl Server {
     pub(crate) fn unreachable(&self, error: &CallError<RpcError>) -> Failure {
         let url = &self.url;
         match error {
-            CallError::Remote(RpcError::Status { status: 401, .. }) => Failure::refused(
-                format_args!("{url} wants another key: set ACOLYTE_API_KEY to it"),
-            ),
+            CallError::Remote(RpcError::Status { status: 401, .. }) => {
+                Failure::refused(format_args!(
+                    "{url} refused the API key (HTTP 401): set ACOLYTE_API_KEY to the key of the server"
+                ))
+            }
             CallError::Closed { reason, .. } => Failure::refused(format_args!(
                 "no server at {url}: {reason} ('switchboard daemon serve' starts one)"
             )),
@@ -193,9 +195,9 @@ fn shown(link: LinkConfig) -> LinkConfig {
 
 fn unusable(error: &ConnectError) -> Failure {
     match error {
-        ConnectError::InsecureKey { .. } => {
-            Failure::usage(format_args!("{error}: use https://, or say --insecure"))
-        }
+        ConnectError::InsecureKey { .. } => Failure::usage(format_args!(
+            "{error}: use https://, or allow it with --insecure"
+        )),
         other => Failure::usage(other),
     }
 }

@@ -13,32 +13,31 @@ use examples::cli::{EXIT_CODES, Failure};
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
-  Try it: a scripted model on this folder, nothing leaves this machine:
+  Try it: a scripted model in this folder; nothing leaves this machine:
     switchboard daemon serve --workspace .
-  Give it something to do from another terminal:
+  Give it a task from another terminal:
     switchboard daemon run 'search name'
     switchboard daemon chat
-  What the scripted model understands; anything else it says back:
+  What the scripted model understands (anything else it repeats):
     read README.md                search fn main       list files
     create a.txt: hello           edit a.txt: hello -> goodbye
     run cargo --version           plan: read a.txt; run ls
     !tool file-find {\"glob\": \"*.rs\"}                !slow 20 500
   A real model (build with '--features llm'):
     ANTHROPIC_API_KEY=.. switchboard daemon serve --provider anthropic
-  With a key, which both sides take from the environment:
+  With an API key, which both sides read from the environment:
     ACOLYTE_API_KEY=secret switchboard daemon serve
     ACOLYTE_API_KEY=secret switchboard daemon run 'list files' --sse
   In a script: the answer to standard output, or every event as a line of JSON:
     answer=$(switchboard daemon run 'read VERSION') || echo failed: $?
     switchboard daemon run 'plan: run make; run make test' --json
 
-The environment: ACOLYTE_URL, ACOLYTE_API_KEY; that of the language model is at its options.";
+Environment variables: ACOLYTE_URL, ACOLYTE_API_KEY, and those of the language model at its options.";
 
-/// A coding agent on one folder, served over Acolyte, and a command line for this or any other Acolyte
-/// server.
+/// Serves a coding agent for one folder over Acolyte, and talks to this or any other Acolyte server.
 ///
-/// It reads, searches, edits and runs commands in its workspace and nowhere else. Ctrl-C aborts what runs; a
-/// second one ends at once.
+/// The agent reads, searches, edits and runs commands in its workspace and nowhere else. Ctrl-C aborts what is
+/// running; a second Ctrl-C ends at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct DaemonArgs {
@@ -48,13 +47,13 @@ pub(crate) struct DaemonArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serves a coding agent on a folder.
+    /// Serves a coding agent that works in one folder.
     Serve(Box<serve::Args>),
-    /// Gives an agent something to do, shows how it gets on, and prints its answer.
+    /// Gives an agent one task, shows its progress, and prints its answer.
     Run(Box<run::Args>),
-    /// Talks to an agent, line by line.
+    /// Chats with an agent.
     Chat(Box<chat::Args>),
-    /// Tells what a server is and what it has to do, or what became of a task.
+    /// Prints the status of a server, or of a task.
     Status(Box<status::Args>),
 }
 

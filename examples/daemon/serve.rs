@@ -24,18 +24,18 @@ const DRAIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The address to listen on; port 0 takes a free one.
+    /// The address to listen on; port 0 takes a free port.
     #[arg(
         long,
         value_name = "ADDRESS",
         default_value_t = SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT))
     )]
     listen: SocketAddr,
-    /// The folder to work in. Nothing outside of it is read or written; a client that names another one is
-    /// refused.
+    /// The folder to work in. The agent reads and writes nothing outside of it; clients that ask for another
+    /// folder are refused.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     workspace: PathBuf,
-    /// The key that clients have to show. Better given in the environment: others can see command lines.
+    /// The key that clients must send. Prefer the environment variable: other users can see command lines.
     #[arg(
         long,
         value_name = "KEY",
@@ -43,15 +43,14 @@ pub(crate) struct Args {
         hide_env_values = true
     )]
     api_key: Option<String>,
-    /// The origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be given again.
-    /// Without it no page may but the daemon's own, not even one of this machine. Programs that are no
-    /// browsers always may.
+    /// An origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be repeated.
+    /// Default: none, not even pages of this machine. Programs other than browsers may always connect.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// How checklists are called: 'checklist' is known to every released client, 'tasklist' to later ones.
+    /// The name of checklist events. Every released client knows 'checklist'; newer ones 'tasklist'.
     #[arg(long, value_enum, default_value_t = ListName::Checklist)]
     list_name: ListName,
-    /// Say nothing more of a chat that was aborted, as the known server does.
+    /// Send nothing more for an aborted chat, as the original server does.
     #[arg(long)]
     silent_aborts: bool,
     #[command(flatten)]
@@ -64,9 +63,9 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ListName {
-    /// As specified, and released.
+    /// The name in the specification.
     Checklist,
-    /// As it came to be called.
+    /// The newer name.
     Tasklist,
 }
 

@@ -11,11 +11,11 @@ use crate::daemon::connection::Server;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A task, whose state is told instead.
+    /// A task to print the state of.
     task: Option<TaskId>,
     #[command(flatten)]
     server: Server,
-    /// Print it as one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -30,7 +30,9 @@ async fn tell(args: &Args) -> Result<(), Failure> {
         let connection = args.server.open(None).await?;
         let outcome = match connection.client() {
             Some(client) => task(client, id, args).await,
-            None => Err(Failure::usage("tasks are asked for without --sse")),
+            None => Err(Failure::usage(
+                "the state of a task needs a WebSocket: leave --sse out",
+            )),
         };
         connection.close().await;
         return outcome;
@@ -56,7 +58,7 @@ async fn task(client: &Client, id: &TaskId, args: &Args) -> Result<(), Failure> 
         Some(task) => cli::say(words(&task)),
         None => {
             return Err(Failure::new(format_args!(
-                "the server does not know {id}: it remembers some, and until it ends"
+                "the server does not know the task {id}: it keeps the last 1,000, until it ends"
             )));
         }
     }

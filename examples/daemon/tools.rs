@@ -11,31 +11,31 @@ use examples::daemon::{Toolbox, Workspace};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Commands that the agent runs")]
 pub(crate) struct ToolArgs {
-    /// Where commands may go: 'workspace' keeps them there (Linux 6.2 or newer with user namespaces; elsewhere
-    /// none is run), 'open' lets them do whatever you can do, 'off' runs none.
+    /// What commands can reach. 'workspace' needs Linux 6.2 or newer with user namespaces; elsewhere no command
+    /// is run.
     #[arg(long, value_enum, default_value_t = Where::Workspace)]
     commands: Where,
-    /// Let commands do whatever you can do, as '--commands open' does.
+    /// The same as '--commands open'.
     #[arg(long, conflicts_with = "commands")]
     unconfined: bool,
-    /// A folder or file that commands may read besides, such as ~/.cargo; may be given again.
+    /// A folder or file that commands may also read, such as ~/.cargo; may be repeated.
     #[arg(long = "readable", value_name = "PATH")]
     readable: Vec<PathBuf>,
-    /// A variable of the environment that commands see besides PATH and the like; may be given again.
+    /// An environment variable to pass to commands, in addition to PATH and the like; may be repeated.
     #[arg(long = "pass-env", value_name = "NAME")]
     variables: Vec<String>,
-    /// How long a command may take.
+    /// How long a command may run.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = cli::duration)]
     command_timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Where {
-    /// In the workspace.
+    /// The workspace only.
     Workspace,
-    /// Anywhere.
+    /// Everything that you can reach.
     Open,
-    /// Nowhere.
+    /// No commands.
     Off,
 }
 
@@ -68,7 +68,7 @@ impl Tools {
         let commands = Commands::new(config);
         if let Err(why) = commands.check(&workspace).await {
             complain(format_args!(
-                "warning: {why}; '--unconfined' lets them go anywhere"
+                "warning: {why}; '--unconfined' runs commands without confinement"
             ));
         }
         Ok(Self {

@@ -14,13 +14,13 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   Talk to it from another terminal:
     switchboard gateway chat 'hello there'
     switchboard gateway chat --guild acme --team support 'hello there'
-  With 'extensions = true' in its file it also tells what it remembers:
+  With 'extensions = true' in its configuration, ask what it remembers:
     switchboard gateway chat --history
     switchboard gateway chat --search name
     switchboard gateway chat --budget
     switchboard gateway chat --clear
-  A real model (build with '--features llm'), set in a file like
-  examples/gateway/gateway.toml, which shows every key:
+  A real model (build with '--features llm'), configured in a file; examples/gateway/gateway.toml
+  shows every key:
     ANTHROPIC_API_KEY=.. switchboard gateway --config gateway.toml
   Tools in WebAssembly: build with '--features wasm'. A plugin that is a channel adapter
   is reached by its chat service at POST /webhook/NAME, with the secret in one of the headers
@@ -29,20 +29,20 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   For a network, with TLS; behind a proxy that adds it, leave both options out, and --bind too if the
   proxy is on this machine, and list its name under allowed_hosts:
     EXOCLAW_TOKEN=.. switchboard gateway --bind 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
-  Look whether a configuration is right, and what was used so far:
+  Check a configuration, and print the tokens used so far:
     switchboard gateway check --config gateway.toml
     switchboard gateway usage --config gateway.toml
 
-The environment: EXOCLAW_CONFIG, EXOCLAW_TOKEN, EXOCLAW_WEBHOOK_SECRET; OPENAI_API_KEY, ANTHROPIC_API_KEY and
+Environment variables: EXOCLAW_CONFIG, EXOCLAW_TOKEN, EXOCLAW_WEBHOOK_SECRET; OPENAI_API_KEY, ANTHROPIC_API_KEY and
 VLLM_API_KEY, or a file credentials/PROVIDER.key beside the configuration; OPENAI_BASE_URL, ANTHROPIC_BASE_URL and
-OLLAMA_HOST for servers with the same interface, which need no key.";
+OLLAMA_HOST for other servers with the same interface, which need no key.";
 
-/// A gateway between chat programs and a language model: sessions, memory, tools, token budgets,
-/// and a page to talk to it.
+/// Runs a gateway between chat programs and a language model, with sessions, memory, tools, token budgets and a
+/// chat page.
 ///
-/// Everything is set in one TOML file: --config, else the environment variable EXOCLAW_CONFIG, else
-/// ~/.exoclaw/config.toml. Without a file it runs with a scripted model, open to this machine only, and
-/// keeps what it remembers in ~/.exoclaw. Ctrl-C lets replies finish; a second one ends at once.
+/// One TOML file configures everything: --config, else the environment variable EXOCLAW_CONFIG, else
+/// ~/.exoclaw/config.toml. Without a file, the gateway uses a scripted model, accepts connections from this
+/// machine only, and keeps its data in ~/.exoclaw. Ctrl-C lets replies finish; a second Ctrl-C ends at once.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"),
@@ -61,12 +61,11 @@ enum Command {
     /// Runs the gateway; the same as no command.
     #[command(alias = "gateway")]
     Serve(Box<serve::Args>),
-    /// Checks a configuration with its plugins, keys and folder of data, and says what it means. Fails
-    /// if every chat would fail, a plugin cannot be loaded or nothing can be kept. Listens nowhere and
-    /// asks nobody.
+    /// Checks a configuration with its plugins, keys and data folder, and prints a summary. Fails if every chat
+    /// would fail, a plugin cannot be loaded or data cannot be stored. Opens no connection.
     Check(serve::CheckArgs),
-    /// Prints what each reply has used, one line of JSON for each, the last at the end. A gateway that
-    /// uses the same data may run: then it is asked (not on Windows).
+    /// Prints the tokens that each reply has used, as lines of JSON, the latest last. Also works while a gateway
+    /// with the same data is running (not on Windows).
     Usage(usage::Args),
     /// Says something to a gateway and prints the reply as it comes: text to standard output, tools
     /// to standard error. Or asks what the gateway remembers.

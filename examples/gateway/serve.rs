@@ -20,14 +20,13 @@ const OTHER_FILES: u64 = 64;
 pub(crate) struct Args {
     #[command(flatten)]
     file: File,
-    /// The port to listen on; 0 takes a free one. Overrides the file.
+    /// The port to listen on; 0 takes a free port. Overrides the file.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The address to listen on. Overrides the file. Other addresses than loopback want a token
+    /// The address to listen on. Overrides the file. Addresses other than loopback need a token.
     #[arg(long, value_name = "HOST")]
     bind: Option<String>,
-    /// The token that clients must show. Better given in the environment: others can see command
-    /// lines
+    /// The token that clients must send. Prefer the environment variable: other users can see command lines.
     #[arg(
         long,
         value_name = "TOKEN",
@@ -42,7 +41,7 @@ pub(crate) struct Args {
 /// Where the configuration is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct File {
-    /// The configuration. Default: EXOCLAW_CONFIG, else ~/.exoclaw/config.toml if it exists.
+    /// The configuration file. Default: EXOCLAW_CONFIG, else ~/.exoclaw/config.toml if it exists.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -51,7 +50,7 @@ pub(crate) struct File {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     file: File,
-    /// Print one JSON object: 'ok', 'problems', 'warnings', and 'summary' if it is right.
+    /// Print one JSON object: 'ok', 'problems', 'warnings', and 'summary' if there are no problems.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -13,10 +13,10 @@ use crate::gateway::serve::File;
 pub(crate) struct Args {
     #[command(flatten)]
     file: File,
-    /// How many replies at most
+    /// The most replies to print.
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     last: usize,
-    /// Taken as by every command that answers: it is JSON with and without it
+    /// Accepted for uniformity: the output is JSON in any case.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -24,7 +24,9 @@ pub(crate) struct Args {
 pub(crate) fn usage(args: &Args) -> Result<(), Failure> {
     let config = args.file.load()?.config;
     let DataDir::Folder(folder) = &config.gateway.data else {
-        return Err(Failure::new("nothing is kept: data_dir is \":memory:\""));
+        return Err(Failure::new(
+            "this gateway keeps no log of usage: its data_dir is \":memory:\"; set it to a folder",
+        ));
     };
     // Opening would make it.
     if !folder.join(FILE_NAME).exists() {

@@ -39,38 +39,38 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The name, by which the user can call the client: 'NAME: TEXT'.
+    /// The name of the client, by which users can address it: 'NAME: TEXT'.
     #[arg(long, value_name = "NAME", default_value = "notes")]
     name: String,
-    /// What the client does. The router chooses by it.
+    /// What the client does. The router chooses clients by their description.
     #[arg(
         long,
         value_name = "TEXT",
         default_value = "Keeps notes and shopping lists: what to remember, what to buy."
     )]
     description: String,
-    /// A hint at what the client can do; may be given again.
+    /// A word for what the client can do; may be repeated.
     #[arg(long = "capability", value_name = "WORD")]
     capabilities: Vec<String>,
-    /// A file for the notes. Without one they are kept until the client ends, the last 1,000.
+    /// A file for the notes. Without it, the last 1,000 are kept in memory.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The router: ws://HOST:PORT.
+    /// The URL of the router: ws://HOST:PORT.
     #[arg(long, value_name = "URL", env = "SMARTHOLE_URL", default_value = DEFAULT_URL)]
     url: String,
-    /// Take only messages with one of these words; may be given again.
+    /// Accept only messages with this word; may be repeated.
     #[arg(long = "only", value_name = "WORD")]
     only: Vec<String>,
-    /// Take nothing, for this reason; with --only, what is not taken has this reason.
+    /// Reject every message for this reason; with --only, the reason for those without a word.
     #[arg(long, value_name = "REASON")]
     reject: Option<String>,
-    /// Wait before each answer. After 30 s the router gives the message to somebody else.
+    /// Wait this long before each answer. After 30 s the router passes the message to another client.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
     delay: Duration,
-    /// How often to try again when there is no router.
+    /// How many times to retry while there is no router.
     #[arg(long, value_name = "COUNT", default_value_t = MAX_ATTEMPTS)]
     attempts: u32,
-    /// Show every frame.
+    /// Print every frame.
     #[arg(long)]
     frames: bool,
     /// Print one JSON object for each event: registered, message, rejected, lost and so on.
@@ -104,7 +104,7 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
     let ended = plugin
         .run_until(async {
             tokio::select! {
-                () = cli::end_signal() => complain("client: finishing what is under way"),
+                () = cli::end_signal() => complain("client: finishing the messages in progress; Ctrl-C again ends at once"),
                 () = standing.refused.notified() => {}
             }
         })

@@ -23,7 +23,7 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   Then write to the first one:
     remember to buy milk
     lights: on, please
-  From a script, or from a program that understands speech:
+  From a script, or from a program for speech recognition:
     curl -d 'notes: buy milk' -H 'content-type: text/plain' 'http://127.0.0.1:9473/input?wait=1'
     curl -H 'content-type: application/json' http://127.0.0.1:9473/input \\
       -d '{\"text\": \"buy milk\", \"inputMethod\": \"voice\", \"confidence\": 0.93}'
@@ -34,16 +34,15 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   With notifications on the desktop (build with '--features desktop'):
     switchboard router --desktop
 
-The environment: that of the language model is at its options.";
+Environment variables: see the options of the language model.";
 
-/// A SmartHole router: takes what you write, and what programs post to /input, and hands it to the
-/// client that can deal with it.
+/// Runs a SmartHole router: it passes what you write, and what programs post to /input, to the client that can
+/// handle it.
 ///
-/// It shows who got a message and why, what they answered, and what they have to tell. 'NAME: TEXT' goes to
-/// the client of this name; for everything else a few rules choose by the words of the clients'
-/// descriptions, or a language model does. Lines are read from the terminal, or from a pipe, whose end
-/// does not end the router unless you say --once. Ctrl-C lets clients answer for a second; a second one
-/// ends at once.
+/// It shows which client got a message and why, and what the client answered. 'NAME: TEXT' goes to the client of
+/// this name. For everything else, the words of the clients' descriptions decide, or a language model does. Lines
+/// are read from the terminal or from a pipe; the end of a pipe ends the router only with --once. Ctrl-C gives
+/// clients a second to answer; a second Ctrl-C ends at once.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"),

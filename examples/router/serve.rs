@@ -28,46 +28,46 @@ const MAX_REQUESTS: usize = 4_096;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where to listen; port 0 takes a free one. Only this machine can connect, whatever it is.
+    /// The loopback address to listen on; port 0 takes a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9473")]
     listen: SocketAddr,
     #[command(flatten)]
     model: choose::ChooseArgs,
-    /// How long a client may take to answer before its message goes to another one.
+    /// How long to wait for a client's answer before its message goes to another client.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
     response_timeout: Duration,
-    /// How many clients may get a message, one after the other, while each rejects it.
+    /// How many clients to try, one after another, if each rejects the message.
     #[arg(long, value_name = "COUNT", default_value_t = ROUTING_LIMIT)]
     routing_limit: u32,
-    /// Let others have a message that was written to a certain client, if that one rejects it.
+    /// If a client rejects a message that was addressed to it by name, try others.
     #[arg(long)]
     reroute_direct: bool,
-    /// Most clients at once.
+    /// The most clients at once.
     #[arg(long, value_name = "COUNT", default_value_t = MAX_CONNECTIONS)]
     max_clients: usize,
-    /// How often to ping clients; 0 is never.
+    /// How often to ping clients; 0 disables pings.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
     heartbeat: Duration,
-    /// How long a ping may stay unanswered.
+    /// How long to wait for the answer to a ping.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = cli::duration)]
     pong_timeout: Duration,
-    /// The origin of web pages that may connect, as SCHEME://HOST; may be given again. Programs that are
-    /// no browsers, and Obsidian, always may.
+    /// An origin of web pages that may connect, as SCHEME://HOST; may be repeated. Programs other than
+    /// browsers, and Obsidian, may always connect.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// Show notifications on the desktop too (build with '--features desktop').
+    /// Also show notifications on the desktop (build with '--features desktop').
     #[arg(long)]
     desktop: bool,
     /// Print one JSON object for each event.
     #[arg(long)]
     json: bool,
-    /// A file that keeps the lines that were written in the terminal.
+    /// A file for the history of lines entered at the terminal.
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// Read lines when this many clients are there.
+    /// Read no lines before this many clients have registered.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     clients: usize,
-    /// End when the input has ended and every message is settled; fail if one reached nobody.
+    /// Exit when the input has ended and every message is settled; fail if a message reached no client.
     #[arg(long)]
     once: bool,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let address = args.listen;
     if !address.ip().to_canonical().is_loopback() {
         return Err(Failure::usage(format_args!(
-            "only this machine may connect to a router: {address} is no address of loopback; \
+            "a router accepts connections from this machine only, and {address} is not a loopback address: \
              listen on 127.0.0.1 or [::1]"
         )));
     }
@@ -132,7 +132,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let ending = async {
         if !args.once {
             console
-                .warn("clients may finish what is under way; once more ends at once")
+                .warn("clients may finish their messages; Ctrl-C again ends at once")
                 .await;
         }
         // Twice the time: first for answers, then for goodbyes.

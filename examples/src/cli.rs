@@ -56,10 +56,10 @@ pub const SOME_FILES: u64 = 4_096;
 )]
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Verbosity {
-    /// Print answers, questions and errors only: no remarks, warnings or logs.
+    /// Print only answers, questions and errors.
     #[arg(short, long, global = true, display_order = 900)]
     quiet: bool,
-    /// Log more; twice for even more. Without it and --quiet, RUST_LOG says what is logged.
+    /// Log more; twice for even more. Without this and --quiet, RUST_LOG decides what is logged.
     #[arg(
         short,
         long,

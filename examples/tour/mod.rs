@@ -24,13 +24,13 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   switchboard tour chapters
   switchboard tour chapters snek acolyte";
 
-/// Tells one story with five protocols, a line for each frame.
+/// Runs one story with all five protocols and prints a line for each frame.
 ///
-/// A person speaks to a SmartHole router, which hands it to a ConnectOnion agent, which asks an Exoclaw gateway, which gives the work to an
-/// Acolyte coding agent and has a Snek bot tell of it in a channel. The line to the agent is cut
-/// meanwhile, and nothing is lost.
+/// A person speaks to a SmartHole router, which passes the message to a ConnectOnion agent. The agent asks an
+/// Exoclaw gateway, which gives the work to an Acolyte coding agent and lets a Snek bot announce the result in
+/// a channel. Meanwhile the connection to the agent is cut, and nothing is lost.
 ///
-/// Everything happens on this machine: no account, no key, no arguments. Models follow a script.
+/// Everything runs on this machine, without an account or a key. The models are scripted.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TourArgs {
@@ -40,10 +40,9 @@ pub(crate) struct TourArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Shows more of each protocol, one after the other: refusals, budgets, questions to a human, lost
-    /// lines, and much more.
+    /// Shows more of each protocol in turn: refusals, budgets, questions to a person, lost connections and more.
     Chapters {
-        /// Which protocols; all, if none is named.
+        /// The protocols to show. Default: all.
         #[arg(value_enum)]
         protocols: Vec<Act>,
     },

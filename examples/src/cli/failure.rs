@@ -9,8 +9,8 @@ use super::say;
 
 /// The exit codes of every command, for help texts.
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 done or ended as asked, 1 failed, 2 called in a wrong way (options, environment or
-configuration), 3 no server or refused by it: nothing was done, 130 aborted.";
+Exit codes: 0 success, 1 failure, 2 wrong usage (options, environment or configuration), 3 no server or
+refused by it: nothing was done, 130 aborted.";
 
 /// The exit code for a failure at run time.
 const FAILURE: u8 = 1;

@@ -12,10 +12,10 @@ use super::{Failure, complain};
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "TLS")]
 pub struct TlsArgs {
-    /// Serve TLS only, with this certificate: a PEM file, the server's own first.
+    /// Serve TLS only, with this certificate chain: a PEM file that begins with the server's own.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The private key of the certificate: a PEM file.
+    /// The private key of the certificate, as a PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 }
@@ -71,11 +71,10 @@ impl TlsArgs {
 /// Whether other machines can reach a server, and under which names.
 #[derive(Debug, clap::Args)]
 pub struct Reach {
-    /// Allow an address that other machines can reach.
+    /// Allow listening on an address that other machines can reach.
     #[arg(long)]
     public: bool,
-    /// A name under which the server may be called; may be given again. Default: on a loopback
-    /// address only loopback names, else any.
+    /// A host name to serve; may be repeated. Default: loopback names on a loopback address, else all.
     #[arg(long = "allow-host", value_name = "HOST")]
     pub hosts: Vec<String>,
 }
@@ -89,7 +88,7 @@ impl Reach {
         let is_public = !address.ip().to_canonical().is_loopback();
         if is_public && !self.public {
             return Err(Failure::usage(format_args!(
-                "other machines can reach {address}: add --public if that is meant"
+                "other machines can reach {address}: add --public to allow that"
             )));
         }
         Ok(is_public)
@@ -100,11 +99,13 @@ impl Reach {
         if !tls.is_on() {
             complain(
                 "warning: other machines can reach this server, and nothing is encrypted: use --tls-cert \
-                 and --tls-key, or put a proxy with TLS before it",
+                 and --tls-key, or a proxy with TLS in front of it",
             );
         }
         if self.hosts.is_empty() {
-            complain("warning: any Host is served: name yours with --allow-host");
+            complain(
+                "warning: requests for any host name are served: name yours with --allow-host",
+            );
         }
     }
 }

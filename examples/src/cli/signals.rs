@@ -88,7 +88,7 @@ impl Signals {
             let mut drain = pin!(drain);
             // Begun before that is said: from then on nobody comes in.
             let done = drain.as_mut().now_or_never();
-            complain("finishing what is under way; once more ends at once");
+            complain("finishing the work in progress; Ctrl-C again ends at once");
             match done {
                 Some(report) => report,
                 None => drain.await,

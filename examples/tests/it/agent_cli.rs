@@ -524,7 +524,7 @@ fn ctrl_c_lets_the_agent_finish() {
     #[cfg(unix)]
     {
         host.running.interrupt();
-        host.running.line_with("finishing what is under way");
+        host.running.line_with("finishing the work in progress");
         chat.line_with("9 10");
         let (code, lines) = host.running.end_with_lines();
         assert_eq!(code, Some(0), "{lines:#?}");

@@ -23,8 +23,8 @@ fn a_host_that_other_machines_reach_says_so() {
         assert_eq!(code, Some(1), "{err}");
         err
     };
-    let (encrypted, all, names) = ("nothing is encrypted", "lets all of them in", "any Host");
-    let unsigned = "who proves nothing";
+    let (encrypted, all, names) = ("nothing is encrypted", "may use the agent", "any host name");
+    let unsigned = "need not prove who they are";
     let err = host(&["--trust", "open"]);
     assert_holds(&err, &[encrypted, names, all, "cannot listen on"]);
     assert!(!err.contains(unsigned), "{err}");

@@ -191,7 +191,10 @@ fn a_bot_that_answers_nothing_in_time_fails() {
     lonely.env("SNEK_PASSWORD", "p");
     let (code, _, err) = outcome(lonely);
     assert_eq!(code, Some(1), "{err}");
-    assert_holds(&err, &["the time is up", "nothing was answered"]);
+    assert_holds(
+        &err,
+        &["the time of --within is over", "nothing was answered"],
+    );
 }
 
 #[test]

@@ -503,6 +503,6 @@ fn a_server_lets_a_chat_finish_when_it_ends() {
     assert_eq!(code, Some(0));
     assert_holds(
         &lines.join("\n"),
-        &["finishing what is under way", "ended: "],
+        &["finishing the work in progress", "ended: "],
     );
 }

@@ -446,7 +446,7 @@ fn the_end_lets_a_reply_finish_and_what_was_said_is_there_after_it() {
 
     let rest = in_the_middle(&url, "!slow 6 80", || {
         gateway.interrupt();
-        gateway.line_with("finishing what is under way");
+        gateway.line_with("finishing the work in progress");
     });
     assert_eq!(rest.as_deref(), Some("2 3 4 5 6"));
     gateway.line_with("0 cut");
@@ -515,7 +515,7 @@ fn a_second_signal_ends_at_once() {
     let (gateway, url) = folder.start(&[]);
     let rest = in_the_middle(&url, "!slow 10000 50", || {
         gateway.interrupt();
-        gateway.line_with("once more ends at once");
+        gateway.line_with("Ctrl-C again ends at once");
         gateway.interrupt();
     });
     assert_eq!(rest, None);

@@ -152,7 +152,7 @@ fn a_wrong_call_is_refused_with_the_reason() {
     for (args, expected) in [
         (
             &["--listen", "0.0.0.0:0"][..],
-            &["only this machine", "127.0.0.1"][..],
+            &["this machine only", "127.0.0.1"][..],
         ),
         (&["--listen", "9473"], &["--listen"]),
         (&["--allow-origin", "x/y"], &["x/y"]),

@@ -44,7 +44,7 @@ fn one_program_has_all_commands_and_tells_its_version() {
 
 #[test]
 fn every_command_has_the_same_exit_codes_and_the_same_options_for_what_is_printed() {
-    let codes = "Exit codes: 0 done or ended as asked, 1 failed, 2 called in a wrong way";
+    let codes = "Exit codes: 0 success, 1 failure, 2 wrong usage";
     for command in [
         &[][..],
         &["bot"],
