@@ -48,7 +48,7 @@ impl Colour {
         format!("\x1b[{}m{text}\x1b[0m", self.code())
     }
 
-    const fn code(self) -> &'static str {
+    pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Dim => "2",
             Self::Bold => "1",

@@ -1,6 +1,7 @@
 //! Markdown of language models: [`events`] reads it, [`closed`] says which part of a growing text is
 //! complete, and [`highlight`] finds what to colour in code.
 
+pub mod ansi;
 mod highlight;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};

@@ -22,10 +22,12 @@ pub const HELP: &str =
     "I am a model of a few rules: ask me to count, for the hour, for dice, or to search";
 
 const COUNTING: &str = "I count:";
+/// The answer to `show markdown`.
+const SAMPLE: &str = include_str!("scripted/sample.md");
 
 /// A model that answers by rules: it counts, calls the tools `time` (or `clock`), `dice`, `search`,
 /// `echo` and those of an agent, repeats their results, states the facts in its instructions, and
-/// describes images by type and size. With the tools of a coding agent it reads, searches, edits
+/// describes images by type and size. `show markdown` gives a sample. With the tools of a coding agent it reads, searches, edits
 /// and runs as requested, and carries out a plan (`plan: read a.txt; run make`). Like real models,
 /// it streams one or two words at a time and reports its usage.
 ///
@@ -173,8 +175,12 @@ fn answer(request: &ChatRequest<'_>, echo: bool) -> Vec<Delta> {
     if !wanted.is_empty() && wanted.iter().all(|(name, _)| offered(name)) {
         return calls(&wanted, 0);
     }
+    let has = |known: &str| words(text).any(|word| word == known);
+    if has("show") && has("markdown") {
+        return spoken(SAMPLE.trim_end());
+    }
     // What another one like this has counted is not counted again.
-    if words(text).any(|word| word == "count") && !text.contains(COUNTING) {
+    if has("count") && !text.contains(COUNTING) {
         return spoken(&count(nick, text));
     }
     if asks_for_facts(text)

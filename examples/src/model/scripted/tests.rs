@@ -31,6 +31,22 @@ fn it_counts() {
 }
 
 #[test]
+fn it_shows_markdown() {
+    let text = asked("show me some Markdown").content.text().into_owned();
+    let kinds = [
+        "# ",
+        "1. ",
+        "- [x] ",
+        "> ",
+        "](https://",
+        "|--",
+        "```rust\n",
+        "**",
+    ];
+    assert!(kinds.iter().all(|kind| text.contains(kind)), "{text}");
+}
+
+#[test]
 fn it_asks_for_the_tools_that_the_text_asks_for() {
     for (text, expected) in [
         ("what time is it?", &[("time", "{}")][..]),
@@ -83,6 +99,7 @@ fn two_of_them_come_to_an_end() {
         .map(|result| said(&[question.clone(), result], true))
         .collect();
     answers.push(asked("count to 4"));
+    answers.push(asked("show Markdown!"));
     for answer in answers {
         let text = answer.content.text();
         let next = asked(&text);

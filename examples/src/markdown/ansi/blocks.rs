@@ -1,0 +1,459 @@
+//! [`Renderer`]: from the events of the parser to lines.
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
+
+use super::super::highlight::{Token, highlight};
+use super::Style;
+use super::table::Table;
+use super::text::{self, Look, Piece, Span};
+use crate::screen::Colour;
+
+/// The indent of code, in columns.
+const CODE_INDENT: usize = 4;
+const BULLET: &str = "• ";
+const QUOTE: &str = "│ ";
+const CODE: Look = Look::colour(Colour::Cyan);
+
+/// A block quote or an item of a list, around what is rendered.
+#[derive(Debug)]
+struct Container {
+    /// What its first row begins with, until that is written.
+    first: Option<Span>,
+    /// What its other rows begin with, which is as wide.
+    rest: Span,
+    /// Whether blocks in it stand apart: it has a paragraph of its own.
+    is_loose: bool,
+}
+
+/// Turns events into lines.
+#[derive(Debug)]
+pub(super) struct Renderer {
+    width: usize,
+    style: Style,
+    lines: Vec<String>,
+    /// How many tags are open.
+    depth: usize,
+    /// The number of lines when the outermost open tag began.
+    start: usize,
+    containers: Vec<Container>,
+    /// The numbers of the next items of the open lists.
+    lists: Vec<Option<u64>>,
+    /// Whether an empty line comes before the next block.
+    gap: bool,
+    /// The inline text of the block, with the look of what comes next.
+    inline: Vec<Span>,
+    looks: Vec<Look>,
+    /// The open links and images: the address, and where in `inline` the text begins.
+    links: Vec<(String, usize)>,
+    /// The open code block: its language and text.
+    code: Option<(String, String)>,
+    table: Option<Table>,
+}
+
+impl Renderer {
+    pub(super) fn new(width: usize, style: Style) -> Self {
+        Self {
+            width,
+            style,
+            lines: Vec::new(),
+            depth: 0,
+            start: 0,
+            containers: Vec::new(),
+            lists: Vec::new(),
+            gap: false,
+            inline: Vec::new(),
+            looks: Vec::new(),
+            links: Vec::new(),
+            code: None,
+            table: None,
+        }
+    }
+
+    pub(super) fn into_lines(self) -> Vec<String> {
+        self.lines
+    }
+
+    pub(super) fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => {
+                if self.depth == 0 {
+                    self.start = self.lines.len();
+                }
+                self.depth += 1;
+                self.begin(tag);
+            }
+            Event::End(tag) => {
+                self.depth = self.depth.saturating_sub(1);
+                self.end(tag);
+                self.block_ended();
+            }
+            Event::Rule => {
+                if self.depth == 0 {
+                    self.start = self.lines.len();
+                }
+                self.begin_block();
+                self.write_gap();
+                let rule = Span::new(&"─".repeat(self.space()), Look::DIM);
+                self.put(&rule.pieces().collect::<Vec<_>>());
+                self.gap = true;
+                self.block_ended();
+            }
+            Event::Text(text) => match (&mut self.code, &*text) {
+                (Some((_, code)), text) => code.push_str(text),
+                // The one tag that models use for layout, because cells of tables have one line.
+                (None, "<br>" | "<br/>" | "<br />") => self.say("\n"),
+                (None, text) => self.say(text),
+            },
+            Event::Code(code) => {
+                self.say_mark("`");
+                let look = self.look().with(CODE);
+                self.inline.push(Span::new(&code, look));
+                self.say_mark("`");
+            }
+            Event::SoftBreak => self.say(" "),
+            Event::HardBreak => self.say("\n"),
+            Event::TaskListMarker(is_done) => self.task(is_done),
+            // Extensions that are off.
+            Event::Html(text)
+            | Event::InlineHtml(text)
+            | Event::InlineMath(text)
+            | Event::DisplayMath(text)
+            | Event::FootnoteReference(text) => self.say(&text),
+        }
+    }
+
+    fn begin(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph => {
+                self.begin_block();
+                if let Some(container) = self.containers.last_mut() {
+                    container.is_loose = true;
+                }
+            }
+            Tag::Heading { level, .. } => {
+                self.begin_block();
+                self.say_mark(&format!("{} ", "#".repeat(level as usize)));
+                self.looks.push(match level {
+                    HeadingLevel::H1 => Look::BOLD.with(Look::UNDERLINE),
+                    HeadingLevel::H2 => Look::BOLD,
+                    _ => Look::BOLD.with(Look::ITALIC),
+                });
+            }
+            Tag::BlockQuote(_) => {
+                self.begin_block();
+                self.write_gap();
+                self.contain(QUOTE, QUOTE, Look::DIM);
+            }
+            Tag::List(start) => {
+                self.begin_block();
+                self.lists.push(start);
+            }
+            Tag::Item => {
+                self.write_gap();
+                let marker = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        let marker = format!("{number}. ");
+                        *number = number.saturating_add(1);
+                        marker
+                    }
+                    _ => BULLET.to_owned(),
+                };
+                let rest = " ".repeat(marker.chars().count());
+                self.contain(&marker, &rest, Look::PLAIN);
+            }
+            Tag::CodeBlock(kind) => {
+                self.begin_block();
+                let language = match kind {
+                    CodeBlockKind::Fenced(language) => language.into_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
+            }
+            Tag::Table(alignments) => {
+                self.begin_block();
+                self.table = Some(Table::new(alignments));
+            }
+            Tag::TableHead => {
+                if let Some(table) = &mut self.table {
+                    table.row();
+                }
+                self.looks.push(Look::BOLD);
+            }
+            Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.row();
+                }
+            }
+            Tag::Emphasis => self.begin_look(Look::ITALIC, "*"),
+            Tag::Strong => self.begin_look(Look::BOLD, "**"),
+            Tag::Strikethrough => self.begin_look(Look::STRIKE, "~~"),
+            Tag::Link {
+                link_type,
+                dest_url,
+                ..
+            } => {
+                let is_email = link_type == LinkType::Email;
+                let address = if is_email {
+                    String::new()
+                } else {
+                    address(&dest_url)
+                };
+                self.begin_link(address);
+            }
+            Tag::Image { dest_url, .. } => self.begin_link(address(&dest_url)),
+            // Inside of others, or extensions that are off.
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph => {
+                self.flush();
+                self.gap = true;
+            }
+            TagEnd::Heading(_) => {
+                self.looks.pop();
+                self.flush();
+                self.gap = true;
+            }
+            TagEnd::BlockQuote(_) => {
+                self.containers.pop();
+                self.gap = true;
+            }
+            TagEnd::List(_) => {
+                self.lists.pop();
+                self.gap = true;
+            }
+            TagEnd::Item => {
+                self.flush();
+                let container = self.containers.last();
+                if container.is_some_and(|container| container.first.is_some()) {
+                    self.put(&[]);
+                }
+                let container = self.containers.pop();
+                self.gap = container.is_some_and(|container| container.is_loose);
+            }
+            TagEnd::CodeBlock => {
+                if let Some((language, code)) = self.code.take() {
+                    self.write_code(&language, &code);
+                }
+                self.gap = true;
+            }
+            TagEnd::Table => {
+                if let Some(table) = self.table.take() {
+                    self.write_gap();
+                    table.write(self.space(), |row| self.put(row));
+                }
+                self.gap = true;
+            }
+            TagEnd::TableHead => {
+                self.looks.pop();
+            }
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.inline);
+                if let Some(table) = &mut self.table {
+                    table.cell(cell);
+                }
+            }
+            TagEnd::Emphasis => self.end_look("*"),
+            TagEnd::Strong => self.end_look("**"),
+            TagEnd::Strikethrough => self.end_look("~~"),
+            TagEnd::Link | TagEnd::Image => self.end_link(),
+            _ => {}
+        }
+    }
+
+    /// Ends the text of an item that is no paragraph: what follows it stands close.
+    fn begin_block(&mut self) {
+        if !self.inline.is_empty() {
+            self.flush();
+            self.gap = false;
+        }
+    }
+
+    /// Ends an outermost block with an empty line, unless nothing of it is seen.
+    fn block_ended(&mut self) {
+        if self.depth == 0 {
+            if self.lines.len() > self.start {
+                self.lines.push(String::new());
+            }
+            self.gap = false;
+        }
+    }
+
+    /// Begins a container, unless the screen is too narrow for one more.
+    fn contain(&mut self, first: &str, rest: &str, look: Look) {
+        let first = Span::new(first, look);
+        let fits =
+            text::columns(&first.pieces().collect::<Vec<_>>()) + self.width / 2 <= self.space();
+        let container = if fits {
+            Container {
+                first: Some(first),
+                rest: Span::new(rest, look),
+                is_loose: false,
+            }
+        } else {
+            if rest.trim().is_empty() {
+                self.inline.push(first);
+            }
+            Container {
+                first: None,
+                rest: Span::new("", look),
+                is_loose: false,
+            }
+        };
+        self.containers.push(container);
+    }
+
+    /// Shows whether the task of an item is done, in place of the bullet.
+    fn task(&mut self, is_done: bool) {
+        let marker = if is_done { "[x] " } else { "[ ] " };
+        let container = self.containers.last_mut();
+        match container.filter(|it| it.first.as_ref().is_some_and(|it| it.text() == BULLET)) {
+            Some(container) => {
+                container.first = Some(Span::new(marker, Look::PLAIN));
+                container.rest = Span::new("    ", Look::PLAIN);
+            }
+            None => self.say(marker),
+        }
+    }
+
+    fn begin_look(&mut self, look: Look, mark: &str) {
+        self.say_mark(mark);
+        self.looks.push(self.look().with(look));
+    }
+
+    fn end_look(&mut self, mark: &str) {
+        self.looks.pop();
+        self.say_mark(mark);
+    }
+
+    fn begin_link(&mut self, address: String) {
+        self.links.push((address, self.inline.len()));
+        self.looks.push(self.look().with(Look::UNDERLINE));
+    }
+
+    fn end_link(&mut self) {
+        self.looks.pop();
+        let Some((address, start)) = self.links.pop() else {
+            return;
+        };
+        let spans = self.inline.get(start..).unwrap_or_default();
+        let text: String = spans.iter().map(Span::text).collect();
+        let address = match (text.trim(), &*address) {
+            (_, "") => return,
+            (text, address) if text == address => return,
+            ("", address) => address.to_owned(),
+            (_, address) => format!(" ({address})"),
+        };
+        let look = self.look().with(Look::DIM);
+        self.inline.push(Span::new(&address, look));
+    }
+
+    fn look(&self) -> Look {
+        self.looks.last().copied().unwrap_or_default()
+    }
+
+    fn say(&mut self, text: &str) {
+        let span = Span::new(text, self.look());
+        self.inline.push(span);
+    }
+
+    /// Adds a mark that is needed where looks cannot be seen.
+    fn say_mark(&mut self, mark: &str) {
+        if !self.style.colour {
+            self.say(mark);
+        }
+    }
+
+    /// The columns between what containers put before a row, and the end of the screen.
+    fn space(&self) -> usize {
+        let before = self.containers.iter().flat_map(|it| it.rest.pieces());
+        let before = text::columns(&before.collect::<Vec<_>>());
+        self.width.saturating_sub(before).max(1)
+    }
+
+    /// Writes the inline text.
+    fn flush(&mut self) {
+        let inline = std::mem::take(&mut self.inline);
+        if inline.is_empty() {
+            return;
+        }
+        self.write_gap();
+        for row in text::fold(&inline, self.space()) {
+            self.put(&row);
+        }
+    }
+
+    fn write_gap(&mut self) {
+        if std::mem::take(&mut self.gap) {
+            self.put(&[]);
+        }
+    }
+
+    fn write_code(&mut self, language: &str, code: &str) {
+        self.write_gap();
+        let indent = CODE_INDENT.min(self.space() / 4);
+        let width = self.space() - indent;
+        let mut line = Vec::new();
+        let mut used = 0;
+        for (token, text) in highlight(language, code) {
+            for (number, part) in text.split('\n').enumerate() {
+                if number > 0 {
+                    self.write_code_line(&std::mem::take(&mut line), indent, width);
+                    used = 0;
+                }
+                let span = Span::code(part, used, look(token));
+                used += text::columns(&span.pieces().collect::<Vec<_>>());
+                line.push(span);
+            }
+        }
+        if line.iter().any(|span| !span.text().is_empty()) {
+            self.write_code_line(&line, indent, width);
+        }
+    }
+
+    fn write_code_line(&mut self, line: &[Span], indent: usize, width: usize) {
+        for row in text::cut(line.iter().flat_map(Span::pieces), width) {
+            let indent = if row.is_empty() { 0 } else { indent };
+            self.put(&text::blanks(indent).chain(row).collect::<Vec<_>>());
+        }
+    }
+
+    /// Writes a row behind what containers put before it.
+    fn put(&mut self, row: &[Piece<'_>]) {
+        let before: Vec<_> = self
+            .containers
+            .iter_mut()
+            .map(|it| it.first.take().unwrap_or_else(|| it.rest.clone()))
+            .collect();
+        let mut all: Vec<_> = before.iter().flat_map(Span::pieces).collect();
+        if row.is_empty() {
+            all.truncate(text::trim_end(&all).len());
+        }
+        all.extend_from_slice(row);
+        self.lines.push(text::paint(&all, self.style));
+    }
+}
+
+/// What to show of an address: of data, only what it is.
+fn address(url: &str) -> String {
+    match url.split_once([';', ',']) {
+        Some((kind, _)) if kind.starts_with("data:") => format!("{kind},…"),
+        _ => url.to_owned(),
+    }
+}
+
+fn look(token: Token) -> Look {
+    match token {
+        Token::Plain => Look::PLAIN,
+        Token::Comment => Look::DIM,
+        Token::Keyword => Look::colour(Colour::Magenta),
+        Token::String | Token::Inserted => Look::colour(Colour::Green),
+        Token::Number => Look::colour(Colour::Yellow),
+        Token::Function => Look::colour(Colour::Blue),
+        Token::Type => Look::colour(Colour::Cyan),
+        Token::Deleted => Look::colour(Colour::Red),
+    }
+}

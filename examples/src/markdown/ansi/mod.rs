@@ -1,0 +1,76 @@
+//! [`render`]: Markdown as lines of a terminal; [`wrap`] and [`diff`] do plain text and changes.
+
+mod blocks;
+mod diff;
+mod table;
+mod text;
+
+use unicode_width::UnicodeWidthStr as _;
+
+use self::blocks::Renderer;
+use self::text::{Look, Span};
+
+pub use diff::diff;
+
+/// What lines may contain besides text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Whether to use colours and other attributes, as SGR sequences. Without them, the marks of
+    /// Markdown stay where nothing else shows what they mean: `**`, `` ` ``, `#`.
+    pub colour: bool,
+}
+
+/// Renders Markdown as lines of at most `width` columns, of 20 or more.
+///
+/// The text is untrusted: the lines contain no control characters but SGR sequences, and each line resets
+/// what it sets. HTML stays text, except for `<br>`. All words of the text are in the lines; long lines of
+/// code continue in the next row. The address of a link follows its text unless they are the same.
+///
+/// An empty line follows each block, so the lines of the parts of a text that is split at
+/// [`closed`](super::closed) are the lines of the text. For a growing text, render what is closed once
+/// and keep only the rest, or each step would read the whole text again:
+///
+/// ```
+/// use examples::markdown::{ansi, closed};
+/// let style = ansi::Style::default();
+/// let (mut open, mut lines) = (String::new(), Vec::new());
+/// for delta in ["# Ti", "tle\nSome ", "*words*"] {
+///     open.push_str(delta);
+///     // A block closes where a line ends.
+///     if delta.contains('\n') {
+///         let rest = open.split_off(closed(&open));
+///         lines.extend(ansi::render(&open, 80, style));
+///         open = rest;
+///     }
+///     // Here a program draws `render(&open, 80, style)` below the lines.
+/// }
+/// assert_eq!(lines, ["# Title", ""]);
+/// assert_eq!(ansi::render(&open, 80, style), ["Some *words*", ""]);
+/// ```
+#[must_use]
+pub fn render(text: &str, width: usize, style: Style) -> Vec<String> {
+    let mut renderer = Renderer::new(width, style);
+    for event in super::events(text) {
+        renderer.take(event);
+    }
+    renderer.into_lines()
+}
+
+/// Breaks plain text at words into lines of at most `width` columns. The first one begins with
+/// `first_indent`, the others with `indent`; a word that is longer than a line is cut. Control characters
+/// in the text are escaped.
+#[must_use]
+pub fn wrap(text: &str, width: usize, first_indent: &str, indent: &str) -> Vec<String> {
+    let space = width.saturating_sub(first_indent.width().max(indent.width()));
+    let span = [Span::new(text, Look::PLAIN)];
+    let rows = text::fold(&span, space).into_iter().enumerate();
+    rows.map(|(number, row)| {
+        let indent = if number == 0 { first_indent } else { indent };
+        let line = format!("{indent}{}", text::paint(&row, Style::default()));
+        line.trim_end().to_owned()
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests;

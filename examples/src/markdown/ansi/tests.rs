@@ -1,0 +1,310 @@
+//! What Markdown looks like in a terminal.
+
+use proptest::prelude::*;
+
+use super::super::closed;
+use super::*;
+
+const PLAIN: Style = Style { colour: false };
+const COLOUR: Style = Style { colour: true };
+
+/// The lines without the last empty one, as one text.
+fn shown(text: &str, width: usize) -> String {
+    let mut lines = render(text, width, PLAIN);
+    assert_eq!(lines.pop().as_deref(), Some(""));
+    lines.join("\n")
+}
+
+/// A line without its SGR sequences, each of which is complete, and reset before the next one.
+fn stripped(line: &str) -> String {
+    let mut parts = line.split("\x1b[");
+    let mut text = parts.next().unwrap().to_owned();
+    let mut is_reset = true;
+    for part in parts {
+        let (codes, rest) = part.split_once('m').unwrap();
+        assert!(
+            codes.chars().all(|c| c.is_ascii_digit() || c == ';'),
+            "{line:?}"
+        );
+        assert_eq!(codes == "0", !is_reset, "{line:?}");
+        is_reset = codes == "0";
+        text.push_str(rest);
+    }
+    assert!(is_reset, "{line:?}");
+    assert!(!text.contains(char::is_control), "{line:?}");
+    text
+}
+
+#[test]
+fn blocks_stand_apart() {
+    let text =
+        "# Title\nOne *two*\n**three** `four`\n\n---\n## Next\n> quoted\n>\n> # more\n> > deep\n";
+    let expected = "\
+# Title
+
+One *two* **three**
+`four`
+
+────────────────────
+
+## Next
+
+│ quoted
+│
+│ # more
+│
+│ │ deep";
+    assert_eq!(shown(text, 20), expected);
+}
+
+#[test]
+fn looks_are_sequences_that_end_with_their_text() {
+    let lines = render("## A *b*\n`c` ~~d~~ e\\\n**f _g_**", 80, COLOUR);
+    let expected = [
+        "\x1b[1mA \x1b[0m\x1b[1;3mb\x1b[0m",
+        "",
+        "\x1b[36mc\x1b[0m \x1b[9md\x1b[0m e",
+        "\x1b[1mf \x1b[0m\x1b[1;3mg\x1b[0m",
+        "",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn items_hang_behind_their_markers() {
+    let text = "\
+1. one two three four
+2. ten
+   - nested words that wrap
+     - [ ] do
+     - [x] done and wrapped
+- loose
+
+  second
+-
+- last
+";
+    let expected = "\
+1. one two three
+   four
+2. ten
+   • nested words
+     that wrap
+     [ ] do
+     [x] done and
+         wrapped
+
+• loose
+
+  second
+
+•
+• last";
+    assert_eq!(shown(text, 18), expected);
+}
+
+#[test]
+fn code_keeps_its_lines_and_every_character() {
+    let text = "```c\n\tif (a)\n\n  b = \"a long string of words\";\n```\n    old\n";
+    let expected = "        if (a)\n\n      b = \"a long st\n    ring of words\";\n\n    old";
+    assert_eq!(shown(text, 20), expected);
+    let lines = render("```diff\n-a\n+b\n```", 80, COLOUR);
+    assert_eq!(
+        lines[..2],
+        ["    \x1b[31m-a\x1b[0m", "    \x1b[32m+b\x1b[0m"]
+    );
+}
+
+#[test]
+fn a_table_fits_into_the_screen() {
+    let text = "\
+| Name | N | What it does |
+|------|--:|:------------:|
+| `cut` | 12 | cuts words |
+| 名前 | 3 | a<br>b |
+";
+    let wide = "\
+Name  │  N │ What it does
+──────┼────┼─────────────
+`cut` │ 12 │  cuts words
+──────┼────┼─────────────
+名前  │  3 │      a
+      │    │      b";
+    assert_eq!(shown(text, 40), wide);
+    let narrow = "\
+Name  │  N │ What it
+      │    │  does
+──────┼────┼────────
+`cut` │ 12 │  cuts
+      │    │  words
+──────┼────┼────────
+名前  │  3 │    a
+      │    │    b";
+    assert_eq!(shown(text, 20), narrow);
+    let records = "\
+Name: `cut`
+N: 12
+What it does:
+cuts words
+
+Name: 名前
+N: 3
+What it does: a
+b";
+    assert_eq!(shown(text, 15), records);
+}
+
+#[test]
+fn a_link_tells_where_it_leads() {
+    let text = "[docs](https://e.com/a) <https://e.com> <ann@e.com> [](/b) ![cat](c.png) \
+        [https://good.com](https://bad.com) ![](data:image/png;base64,AAAA)";
+    let expected = "docs (https://e.com/a) https://e.com ann@e.com /b cat (c.png) \
+        https://good.com (https://bad.com) data:image/png,…";
+    assert_eq!(shown(text, 200), expected);
+    let address = format!("https://e.com/{}", "a".repeat(50));
+    let rows = render(&address, 20, COLOUR);
+    assert_eq!(rows.concat(), address);
+}
+
+#[test]
+fn a_model_cannot_control_the_terminal() {
+    let text = "\x1b[2J&#27;]8;;x `\u{9b}31m` [a](<x y>)\n\n```\n\x1b]0;t\x07\r\n```\n<b onclick>\u{202e}</b>";
+    let expected = "\\u{1b}[2J\\u{1b}]8;;x `\\u{9b}31m` a (x y)\n\n    \\u{1b}]0;t\\u{7}\n\n<b onclick>\\u{202e}</b>";
+    assert_eq!(shown(text, 200), expected);
+}
+
+#[test]
+fn nesting_ends_where_the_screen_does() {
+    let lists: String = (0..40)
+        .map(|depth| format!("{}- i{depth}\n", "  ".repeat(depth)))
+        .collect();
+    let quotes = ">".repeat(5_000) + " deep";
+    for text in [&*lists, &quotes, &"- ".repeat(500)] {
+        for line in render(text, 20, COLOUR) {
+            assert!(stripped(&line).width() <= 20, "{line:?}");
+        }
+    }
+    assert!(shown(&lists, 20).contains("i39"));
+    assert!(shown(&quotes, 20).contains("deep"));
+}
+
+#[test]
+fn plain_text_is_wrapped_at_words() {
+    assert_eq!(wrap("", 20, "> ", "  "), [">"]);
+    let text = "one two three\nfour  five\n\n  six seven-and-no-more";
+    let expected = [
+        "> one two",
+        "  three",
+        "  four  five",
+        "",
+        "    six",
+        "  seven-and-n",
+        "  o-more",
+    ];
+    assert_eq!(wrap(text, 13, "> ", "  "), expected);
+    assert_eq!(wrap("你好世界。", 8, "", ""), ["你好世", "界。"]);
+    assert_eq!(
+        wrap("e\u{301}e\u{301}e\u{301}", 2, "", ""),
+        ["e\u{301}e\u{301}", "e\u{301}"]
+    );
+    assert_eq!(wrap("a\tb\x1b", 20, "", ""), ["a b\\u{1b}"]);
+}
+
+#[test]
+fn a_diff_shows_what_is_added_and_removed() {
+    let unified = "--- a\n+++ b\n@@ -1 +1 @@\n same\n--- gone\n+\tcome\x1b\n\\ No newline\n";
+    let expected = [
+        "\x1b[1m--- a\x1b[0m",
+        "\x1b[1m+++ b\x1b[0m",
+        "\x1b[36m@@ -1 +1 @@\x1b[0m",
+        " same",
+        "\x1b[31m--- gone\x1b[0m",
+        "\x1b[32m+   come\\u{1b}\x1b[0m",
+        "\x1b[2m\\ No newline\x1b[0m",
+    ];
+    assert_eq!(diff(unified, 40, COLOUR), expected);
+    assert_eq!(diff("+0123456789 -rm", 10, PLAIN), ["+01234567", "↳89 -rm"]);
+}
+
+/// A block of Markdown around words.
+fn block() -> impl Strategy<Value = String> {
+    let words = proptest::collection::vec("[a-z0-9]{1,9}|[漢字語]{1,4}|é👍", 1..12);
+    (words, 0..12).prop_map(|(words, kind)| {
+        let text = words.join(" ");
+        let lines = |before: &str| {
+            words
+                .iter()
+                .map(|word| format!("{before}{word}\n"))
+                .collect::<String>()
+        };
+        match kind {
+            0 => format!("# {text}"),
+            1 => lines("- "),
+            2 => lines("1. "),
+            3 => words
+                .iter()
+                .enumerate()
+                .map(|(depth, word)| format!("{}- {word}\n", "  ".repeat(depth)))
+                .collect(),
+            4 => lines("> "),
+            5 => format!("```rs\n{}```", lines("  ")),
+            6 => format!(
+                "| {} |\n|{}\n| {} |",
+                words.join(" | "),
+                "--|".repeat(words.len()),
+                words.join(" | ")
+            ),
+            7 => format!("**{text}**"),
+            8 => format!("[{text}](http://{})", words.concat()),
+            9 => lines("- [x] "),
+            10 => format!("- {text}\n\n  ```\n  {text}\n  ```\n"),
+            _ => format!("`{text}` <b>{text}</b>"),
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_word_is_lost(block in block(), width in 20_usize..100) {
+        let lines = render(&block, width, COLOUR);
+        let squeezed = |text: &str| text.replace([' ', '│'], "");
+        let shown: String = lines.iter().map(|line| squeezed(&stripped(line))).collect();
+        for word in block.split(|c: char| !c.is_ascii_alphanumeric()) {
+            let is_syntax = ["rs", "x", "1"].contains(&word);
+            prop_assert!(is_syntax || shown.contains(word), "{word} in {lines:#?}");
+        }
+        for character in "漢字語é👍".chars() {
+            let count = |text: &str| text.matches(character).count();
+            prop_assert!(count(&shown) >= count(&block), "{character} in {lines:#?}");
+        }
+    }
+
+    #[test]
+    fn lines_fit_and_parts_make_the_whole(
+        blocks in proptest::collection::vec(block(), 1..4),
+        noise in "([a-z漢\u{301}👩\u{200d} `#*_|~>\\-<!:&\u{1b}\t\u{9c}]{0,12}(\n|\n\n|)){0,8}",
+        width in 20_usize..100,
+    ) {
+        let text = format!("{}\n\n{noise}", blocks.join("\n\n"));
+        let lines = render(&text, width, COLOUR);
+        for line in &lines {
+            let line = stripped(line);
+            prop_assert!(line.width() <= width, "{line:?}");
+        }
+        let (before, after) = text.split_at(closed(&text));
+        let mut parts = render(before, width, COLOUR);
+        parts.append(&mut render(after, width, COLOUR));
+        prop_assert_eq!(parts, lines);
+    }
+
+    #[test]
+    fn wrapped_text_keeps_its_words(text in "[a-z漢é\u{1b}\t\n ]{0,80}", width in 20_usize..60) {
+        let lines = wrap(&text, width, "* ", "  ");
+        for line in &lines {
+            prop_assert!(line.width() <= width, "{line:?}");
+        }
+        let words = |text: &str| text.replace(char::is_whitespace, "");
+        let expected = words(&text.replace('\x1b', "\\u{1b}"));
+        prop_assert_eq!(words(&lines.concat())[1..].to_owned(), expected);
+    }
+}
