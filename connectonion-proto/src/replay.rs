@@ -4,7 +4,9 @@
 //! of sockets, and a slow socket only costs its cursor. A client that reconnects names the last
 //! event that it has shown; reading continues after the first event with that id, or from the
 //! beginning of the run if the id is unknown or absent. Ids need not be unique, so a client may see
-//! an event twice, but it misses none silently: dropped events are a [`Gap`].
+//! an event twice, but it misses none silently: dropped events are a [`Gap`]. The parts of a text are
+//! held until the whole text is, so a client that comes back in mid-answer gets the answer so far,
+//! and one that comes later no parts.
 //!
 //! ```
 //! use connectonion_proto::replay::{Entry, EventLog, LogLimits, Next};
@@ -71,10 +73,12 @@ pub struct Entry {
     kind: Kind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Event,
     Snapshot,
+    /// Part of the text with this id.
+    Delta(Arc<str>),
     Closing,
 }
 
@@ -83,6 +87,13 @@ impl Entry {
     #[must_use]
     pub const fn event(text: Text) -> Self {
         Self::new(text, Kind::Event)
+    }
+
+    /// Creates an entry from a part of the text with this id. The event with the id, or the end of
+    /// the run, supersedes the parts, which leaves no gap.
+    #[must_use]
+    pub fn delta(text: Text, message_id: &str) -> Self {
+        Self::new(text, Kind::Delta(message_id.into()))
     }
 
     /// Creates an entry from an event that supersedes all earlier snapshots, such as
@@ -100,15 +111,19 @@ impl Entry {
         Self::new(text, Kind::Closing)
     }
 
-    /// Creates an entry from an event of the agent. A `session_sync` is a snapshot.
+    /// Creates an entry from an event of the agent. A `session_sync` is a snapshot, an
+    /// `assistant_delta` and a `thinking_delta` are parts of a text.
     ///
     /// # Errors
     /// [`Refused::Encode`] if it is not JSON.
     pub fn encode(event: &StreamEvent) -> Result<Self, Refused> {
         let text = encode(event)?;
-        let entry = match event.kind {
+        let entry = match &event.kind {
             EventKind::SessionSync(_) => Self::snapshot(text),
-            _ => Self::event(text),
+            kind => match kind.delta() {
+                Some(delta) => Self::delta(text, &delta.message_id),
+                None => Self::event(text),
+            },
         };
         Ok(match &event.id {
             Some(id) => entry.with_id(id),
@@ -129,6 +144,11 @@ impl Entry {
             id: None,
             kind,
         }
+    }
+
+    /// Returns the encoded frame.
+    pub(crate) const fn text(&self) -> &Text {
+        &self.text
     }
 
     fn size(&self) -> usize {
@@ -176,7 +196,7 @@ pub enum Next {
 /// Pushing, reading and resuming take constant time.
 pub struct EventLog {
     limits: LogLimits,
-    /// `None` in place of a superseded snapshot.
+    /// `None` in place of a superseded snapshot or part.
     entries: VecDeque<(Option<Text>, Option<Arc<str>>, Kind)>,
     /// The position before the first entry, counted from the start of the log.
     first: u64,
@@ -189,6 +209,8 @@ pub struct EventLog {
     dropped: VecDeque<Arc<str>>,
     /// The snapshots still held.
     snapshots: VecDeque<u64>,
+    /// The parts still held of each text that is not whole.
+    deltas: HashMap<Arc<str>, VecDeque<u64>>,
     bytes: usize,
 }
 
@@ -204,6 +226,7 @@ impl EventLog {
             ids: HashMap::new(),
             dropped: VecDeque::new(),
             snapshots: VecDeque::new(),
+            deltas: HashMap::new(),
             bytes: 0,
         }
     }
@@ -223,8 +246,20 @@ impl EventLog {
         if let Some(id) = &id {
             self.ids.entry(Arc::clone(id)).or_insert(place);
         }
-        if kind == Kind::Snapshot {
-            self.snapshots.push_back(place);
+        match &kind {
+            Kind::Event => {
+                let parts = id.as_ref().and_then(|id| self.deltas.remove(id));
+                parts.into_iter().flatten().for_each(|it| self.blank(it));
+            }
+            Kind::Snapshot => self.snapshots.push_back(place),
+            Kind::Delta(message) => {
+                let parts = self.deltas.entry(Arc::clone(message));
+                parts.or_default().push_back(place);
+            }
+            Kind::Closing => {
+                let parts = std::mem::take(&mut self.deltas).into_values();
+                parts.flatten().for_each(|it| self.blank(it));
+            }
         }
         self.entries.push_back((Some(text), id, kind));
         while self.entries.len() > self.limits.max_events.max(1) {
@@ -283,7 +318,7 @@ impl EventLog {
             match text {
                 Some(text) if *kind == Kind::Closing => return Some(Next::Closing(text.clone())),
                 Some(text) => return Some(Next::Event(text.clone())),
-                // A later snapshot stands for this one.
+                // A later snapshot, or the whole text, stands for this one.
                 None => {}
             }
         }
@@ -296,6 +331,7 @@ impl EventLog {
         self.bytes = 0;
         self.entries = VecDeque::new();
         self.snapshots = VecDeque::new();
+        self.deltas = HashMap::new();
         self.dropped = VecDeque::new();
         self.ids = HashMap::new();
     }
@@ -306,7 +342,7 @@ impl EventLog {
         self.bytes
     }
 
-    /// Returns the number of frames held, including superseded snapshots without a text.
+    /// Returns the number of frames held, including superseded ones without a text.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -319,9 +355,13 @@ impl EventLog {
     }
 
     fn drop_snapshot(&mut self) {
-        let Some(place) = self.snapshots.pop_front() else {
-            return;
-        };
+        if let Some(place) = self.snapshots.pop_front() {
+            self.blank(place);
+        }
+    }
+
+    /// Drops the text of a superseded frame.
+    fn blank(&mut self, place: u64) {
         let entry = place.checked_sub(self.first).and_then(|at| {
             let at = usize::try_from(at).ok()?;
             self.entries.get_mut(at)
@@ -332,7 +372,7 @@ impl EventLog {
     }
 
     fn drop_first(&mut self) {
-        let Some((text, id, _)) = self.entries.pop_front() else {
+        let Some((text, id, kind)) = self.entries.pop_front() else {
             return;
         };
         self.bytes -= text.map_or(0, |text| text.len());
@@ -345,6 +385,15 @@ impl EventLog {
         }
         if self.snapshots.front() == Some(&self.first) {
             self.snapshots.pop_front();
+        }
+        if let Kind::Delta(message) = kind
+            && let Some(parts) = self.deltas.get_mut(&message)
+            && parts.front() == Some(&self.first)
+        {
+            parts.pop_front();
+            if parts.is_empty() {
+                self.deltas.remove(&message);
+            }
         }
         self.first += 1;
     }
@@ -497,6 +546,51 @@ mod tests {
         let events: Vec<_> = events.iter().map(|it| it.trim()).collect();
         assert_eq!((events, gap), (vec!["a", "b", "2", "c", "3"], None));
         assert!(log.bytes() <= 100);
+    }
+
+    fn part(id: &str, message: &str) -> Entry {
+        Entry::delta(id.into(), message).with_id(id)
+    }
+
+    #[test]
+    fn the_parts_of_a_text_are_held_until_it_is_whole() {
+        let mut log = log(LogLimits::default());
+        let mut live = log.end();
+        for (id, message) in [("1", "said"), ("2", "thought"), ("3", "said")] {
+            log.push(part(id, message));
+        }
+        assert_eq!(log.next(&mut live), Some(Next::Event("1".into())));
+        assert_eq!(resumed(&log, None).0, ["1", "2", "3"]);
+        assert_eq!(resumed(&log, Some("1")).0, ["2", "3"]);
+        log.push(event("said"));
+        assert_eq!(rest(&log, live), ["2", "said"]);
+        assert_eq!(resumed(&log, Some("3")), (vec!["said".into()], None));
+        log.push(Entry::closing("output".into()));
+        assert_eq!(
+            resumed(&log, None),
+            (vec!["said".into(), "end output".into()], None)
+        );
+        let texts = ["said", "output"].iter().map(|it| it.len()).sum::<usize>();
+        assert_eq!(log.bytes(), texts + "123said".len());
+    }
+
+    #[test]
+    fn parts_that_were_dropped_are_not_looked_for_when_the_text_is_whole() {
+        let mut log = log(LogLimits::default().with_max_events(2));
+        for id in ["1", "2", "3"] {
+            log.push(part(id, "said"));
+        }
+        assert_eq!(
+            resumed(&log, Some("1")),
+            (vec!["2".into(), "3".into()], None)
+        );
+        log.push(event("said"));
+        assert_eq!(rest(&log, log.resume(Some("2")).cursor), ["said"]);
+        for id in ["a", "b", "c"] {
+            log.push(event(id));
+        }
+        assert!(log.deltas.is_empty());
+        assert_eq!((log.len(), log.bytes()), (2, 4));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use connect::{AdminRequest, Connect, OnboardSubmit, SessionQuery};
 pub use event::{
     ApprovalNeeded, AskField, AskUser, BatchItem, Compact, Complete, DiffPreview, Eval, EventKind,
     FilesReceived, Intent, LlmCall, LlmResult, ModeChanged, PlanReview, ReceivedFile, StreamEvent,
-    Thinking, ToolBlocked, ToolCall, ToolResult, UlwTurnsReached, Usage, UserInput,
+    TextDelta, Thinking, ToolBlocked, ToolCall, ToolResult, UlwTurnsReached, Usage, UserInput,
 };
 pub use input::{Attachment, Input};
 pub use number::Number;

@@ -198,18 +198,14 @@ impl Hub {
             None => event_id(self.ids.next_bits()).as_str().into(),
         };
         let is_traced = is_traced(&kind);
-        let is_snapshot = matches!(kind, EventKind::SessionSync(_));
         let event = StreamEvent::new(kind, id.clone(), now.unix, session_id);
-        let text = encode(&event)?;
+        let entry = Entry::encode(&event)?;
+        let text = entry.text().clone();
         let (size, max) = (text.len(), self.config.max_output_bytes);
         if size > max {
             return Err(rpc_core::Refused::TooLarge { size, max }.into());
         }
-        let entry = match is_snapshot {
-            true => Entry::snapshot(text.clone()),
-            false => Entry::event(text.clone()),
-        };
-        self.registry.event(run, entry.with_id(&id), now.instant)?;
+        self.registry.event(run, entry, now.instant)?;
         let max = self.config.max_trace_bytes;
         if let Some(work) = self.work_of(run).filter(|_| is_traced) {
             work.push_trace(text, max);

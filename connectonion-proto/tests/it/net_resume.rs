@@ -510,6 +510,40 @@ async fn a_step_that_was_not_taken_is_told_again_to_the_next_program() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_text_that_is_not_whole_is_told_again_to_the_next_program() {
+    let (agent, _, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    let part = |id| {
+        event(
+            "assistant_delta",
+            id,
+            &json!({"content": id, "message_id": "m"}),
+        )
+    };
+    host.say_all(&[user_input("hello", "u"), part("1"), part("2")])
+        .await;
+    for expected in ["user_input", "assistant_delta", "assistant_delta"] {
+        assert_eq!(step(&mut run).await, expected);
+    }
+    host.cut();
+    // The host tells both parts again, and this program has shown them.
+    let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
+    assert_eq!(connect["last_msg_id"], "u");
+    host.say_all(&[part("1"), part("2"), part("3")]).await;
+    let RunEvent::Step(third) = run.next().await.unwrap().unwrap() else {
+        panic!("no step")
+    };
+    assert_eq!(third.event.id.as_deref(), Some("3"));
+    assert_eq!(agent.session().last_msg_id.as_deref(), Some("u"));
+    let whole = event("assistant", "m", &json!({"content": "123"}));
+    host.say_all(&[whole, output("123")]).await;
+    assert_eq!(step(&mut run).await, "assistant");
+    assert_eq!(agent.session().last_msg_id.as_deref(), Some("m"));
+    assert_eq!(run.output().await.unwrap().result, "123");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_step_of_the_session_before_says_nothing_about_the_new_one() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.input("hello").await;

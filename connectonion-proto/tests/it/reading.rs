@@ -22,7 +22,7 @@ fn written(frame: &impl serde::Serialize) -> String {
 }
 
 /// Every event with all its members, in the order in which they are written.
-const EVENTS: [&str; 25] = [
+const EVENTS: [&str; 27] = [
     r#"{"type":"user_input","content":"hello","turn":1}"#,
     r#"{"type":"user_input","content":"and","turn":1,"iteration":2,"runtime_input":true,"id":"runtime-input-1"}"#,
     r#"{"type":"assistant","content":"so"}"#,
@@ -48,6 +48,8 @@ const EVENTS: [&str; 25] = [
     r#"{"type":"diff_preview","path":"p","preview":"+a","truncated":false,"file_exists":true}"#,
     r#"{"type":"complete","tools_used":["a"],"llm_calls":1,"iterations":2}"#,
     r#"{"type":"session_sync","session":{"b":1.50,"a":null}}"#,
+    r#"{"type":"assistant_delta","content":"I cou","message_id":"m"}"#,
+    r#"{"type":"thinking_delta","content":"hm","message_id":"m"}"#,
 ];
 
 #[test]

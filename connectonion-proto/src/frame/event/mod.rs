@@ -13,7 +13,7 @@ pub use ask::{
     ApprovalNeeded, AskField, AskUser, BatchItem, ModeChanged, PlanReview, UlwTurnsReached,
 };
 pub use model::{Compact, Complete, LlmCall, LlmResult, Usage};
-pub use said::{Eval, Intent, Thinking, UserInput};
+pub use said::{Eval, Intent, TextDelta, Thinking, UserInput};
 pub use tool::{DiffPreview, FilesReceived, ReceivedFile, ToolBlocked, ToolCall, ToolResult};
 
 use super::number::Number;
@@ -50,12 +50,16 @@ tagged! {
         "user_input" => UserInput(UserInput),
         /// The agent's words.
         "assistant" => Assistant(Str) in #[serde(deserialize_with = "loose")] "content",
+        /// More of the agent's words.
+        "assistant_delta" => AssistantDelta(TextDelta),
         /// A model is called.
         "llm_call" => LlmCall(LlmCall),
         /// A model has answered.
         "llm_result" => LlmResult(LlmResult),
         /// The agent's thoughts.
         "thinking" => Thinking(Thinking),
+        /// More of the agent's thoughts.
+        "thinking_delta" => ThinkingDelta(TextDelta),
         /// A tool starts.
         "tool_call" => ToolCall(ToolCall),
         /// A tool has ended.
@@ -111,6 +115,16 @@ impl EventKind {
         Self::Unknown {
             tag: tag.into(),
             raw: members,
+        }
+    }
+
+    /// Returns the part of a text that this event has, if it has only a part. A client that shows it
+    /// has not shown the text yet, so it is nothing to resume from.
+    #[must_use]
+    pub const fn delta(&self) -> Option<&TextDelta> {
+        match self {
+            Self::AssistantDelta(delta) | Self::ThinkingDelta(delta) => Some(delta),
+            _ => None,
         }
     }
 

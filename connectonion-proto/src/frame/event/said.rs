@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::json::{is_false, opt};
 use super::super::words::Phase;
+use crate::id::EventId;
 
 /// The agent has read a prompt: the one that started the run, or a later one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +74,31 @@ impl Thinking {
         Self {
             content: Some(content.into()),
             ..Self::default()
+        }
+    }
+}
+
+/// More of a text that an agent is writing: a part of its answer, or of its thoughts. An event of
+/// this crate, see *Deviations* in [`spec`](crate::spec).
+///
+/// The parts of one text have the same `message_id`. If an event with the whole text follows, that
+/// is its `id`; the text of an `OUTPUT` replaces the parts of the last answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TextDelta {
+    /// What comes after the parts before it.
+    #[serde(deserialize_with = "loose")]
+    pub content: Str,
+    /// The text that this is a part of.
+    pub message_id: EventId,
+}
+
+impl TextDelta {
+    /// Creates an event with this part of a text.
+    pub fn new(content: impl Into<Str>, message_id: impl Into<EventId>) -> Self {
+        Self {
+            content: content.into(),
+            message_id: message_id.into(),
         }
     }
 }

@@ -129,6 +129,18 @@ pub struct DiffPreview {
     pub file_exists: Option<bool>,
 }
 
+impl DiffPreview {
+    /// Creates an event with a whole change, for people, to a file.
+    pub fn new(path: impl Into<Str>, preview: impl Into<Str>, file_exists: bool) -> Self {
+        Self {
+            path: path.into(),
+            preview: Some(preview.into()),
+            truncated: Some(false),
+            file_exists: Some(file_exists),
+        }
+    }
+}
+
 /// Files that came with the prompt were saved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

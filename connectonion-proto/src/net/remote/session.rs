@@ -259,9 +259,11 @@ impl ClientSession {
         }
         state.replaying = false;
         state.seen.is_new(&step.event);
-        // A question is done with when it is answered: whoever goes on here has to hear it.
+        // A question is done with when it is answered, and a text when it is whole: whoever goes on
+        // here has to hear them.
         if let Some(id) = &step.event.id
             && !asks
+            && step.event.kind.delta().is_none()
         {
             state.received = Some(id.clone().into());
         }
@@ -276,11 +278,13 @@ impl ClientSession {
     }
 
     /// A step was taken from a run. Another program need not be told it again, unless it asks
-    /// something: a question is done with when it is answered.
+    /// something or is part of a text: a question is done with when it is answered, and a text when
+    /// it is whole.
     pub(super) fn taken(&self, step: &Step, number: u64) {
         let mut state = self.lock();
         if number > state.taken
             && step.event.kind.awaits().is_none()
+            && step.event.kind.delta().is_none()
             && let Some(id) = &step.event.id
         {
             state.taken = number;
