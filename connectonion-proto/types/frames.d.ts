@@ -258,12 +258,16 @@ export type EventKind =
   | { type: "user_input" } & UserInput
   /** The agent's words. */
   | { type: "assistant"; content: string }
+  /** More of the agent's words. */
+  | { type: "assistant_delta" } & TextDelta
   /** A model is called. */
   | { type: "llm_call" } & LlmCall
   /** A model has answered. */
   | { type: "llm_result" } & LlmResult
   /** The agent's thoughts. */
   | { type: "thinking" } & Thinking
+  /** More of the agent's thoughts. */
+  | { type: "thinking_delta" } & TextDelta
   /** A tool starts. */
   | { type: "tool_call" } & ToolCall
   /** A tool has ended. */
@@ -387,6 +391,20 @@ export type StreamEvent = {
   /** The session. */
   session_id?: string | null;
 } & EventKind;
+
+/**
+ * More of a text that an agent is writing: a part of its answer, or of its thoughts. An event of
+ * this crate, see *Deviations* in `spec`.
+ *
+ * The parts of one text have the same `message_id`. If an event with the whole text follows, that
+ * is its `id`; the text of an `OUTPUT` replaces the parts of the last answer.
+ */
+export type TextDelta = {
+  /** What comes after the parts before it. */
+  content: string;
+  /** The text that this is a part of. */
+  message_id: string;
+};
 
 /** The agent's thoughts. ConnectOnion specification, *Stream Events*. */
 export type Thinking = {

@@ -188,6 +188,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     let scripted = Scripted::default().with_commands(true);
     let built = args.model.build(scripted, &HttpClient::default())?;
     let mut worker = Worker::new(built.model, built.config.model, tools(Some(&folder)))
+        .with_folder(folder)
         .with_context_tokens(built.config.context_tokens);
     if let Some(system) = &args.model.system {
         worker = worker.with_system(system);

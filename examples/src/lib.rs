@@ -6,6 +6,7 @@ pub mod assistant;
 pub mod cli;
 pub mod conversation;
 pub mod daemon;
+pub mod diff;
 pub mod gateway;
 pub mod markdown;
 pub mod metrics;

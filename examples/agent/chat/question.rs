@@ -12,8 +12,8 @@ use rpc_core::Json;
 use rpc_core::{Limits, Refused};
 use serde_json::{Map, Value};
 
-const YES_OR_NO: &str = "y: yes, s: yes for this session, n: no, n and why: not like this";
-const TURNS: &str = "a number of turns to go on, a mode, or nothing to stop";
+const YES_OR_NO: &str = "y = yes, s = for this session, n = no, or say why not";
+const TURNS: &str = "Write a number of turns to go on, a mode, or nothing to stop";
 /// What is said when nobody is there to answer.
 const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
 
@@ -108,29 +108,25 @@ impl Question {
                 let numbered = (1..).zip(&options);
                 lines.extend(numbered.map(|(n, option)| format!("  {n}. {}", printable(option))));
                 if ask.multi_select && !options.is_empty() {
-                    lines.push("  several may be chosen: 1,2".to_owned());
+                    lines.push("  You may choose several: 1,2".to_owned());
                 }
                 lines.extend(fields.next());
                 lines
             }
             Kind::Approval(needed) => {
-                let arguments = needed.arguments.as_ref().map_or("", Json::get);
-                let mut line = format!("? may {} run", printable(&needed.tool));
-                if !arguments.is_empty() {
-                    line.push_str(&format!(" with {}", printable(arguments)));
-                }
+                let line = format!("? The agent wants to {}. Allow?", wanted(needed));
                 vec![line, format!("  {YES_OR_NO}")]
             }
             Kind::Plan(plan) => vec![
-                "? the agent's plan:".to_owned(),
+                "? The agent's plan:".to_owned(),
                 printable_lines(&plan.plan_content),
-                "  what do you say to it?".to_owned(),
+                "  What do you say to it?".to_owned(),
             ],
             Kind::Turns(turns) => {
                 let count = |turns: Option<u64>| turns.map_or("?".to_owned(), |it| it.to_string());
                 let (used, max) = (count(turns.turns_used), count(turns.max_turns));
                 vec![
-                    format!("? {used} of {max} turns are used up"),
+                    format!("? {used} of {max} turns are used up."),
                     format!("  {TURNS}"),
                 ]
             }
@@ -196,6 +192,27 @@ impl Question {
     }
 }
 
+/// What a tool would do, in words: by the names that the arguments of such tools have.
+fn wanted(needed: &ApprovalNeeded) -> String {
+    let tool = printable(&needed.tool);
+    let arguments = needed.arguments.as_ref().map_or("", Json::get);
+    let named: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+    let text = |names: &[&str]| names.iter().find_map(|name| named.get(*name)?.as_str());
+    let path = text(&["path", "file_path"]);
+    match (path, text(&["text", "content"]), text(&["command"])) {
+        (Some(path), Some(content), _) => {
+            let lines = match content.lines().count() {
+                1 => "1 line".to_owned(),
+                count => format!("{count} lines"),
+            };
+            format!("write {} ({lines})", printable(path))
+        }
+        (None, None, Some(command)) => format!("run {}", printable(command)),
+        _ if named.is_empty() => format!("use {tool}"),
+        _ => format!("use {tool} with {}", printable(arguments)),
+    }
+}
+
 /// The decision that stops an agent: any word that hosts do not know.
 fn stop() -> Ulw {
     let mut stop = Ulw::go_on(0);
@@ -238,7 +255,8 @@ fn approval(text: &str) -> Option<Approval> {
         ("s" | "session" | "always", "") => Some(Approval::granted(Scope::Session)),
         ("n" | "no", "") => Some(Approval::refused(Rejection::Hard)),
         ("n" | "no", why) => Some(Approval::refused(Rejection::Soft).with_feedback(why)),
-        _ => None,
+        ("", _) => None,
+        _ => Some(Approval::refused(Rejection::Soft).with_feedback(text)),
     }
 }
 
@@ -271,12 +289,42 @@ mod tests {
         let granted = |text| approval(text).filter(|it| it.approved);
         assert_eq!(granted("Yes"), Some(Approval::granted(Scope::Once)));
         assert_eq!(granted("s"), Some(Approval::granted(Scope::Session)));
-        for text in ["", "maybe", "yes but not now", "1", "ye"] {
-            assert_eq!(approval(text), None, "{text}");
+        for text in ["", " "] {
+            assert_eq!(approval(text), None, "{text:?}");
+        }
+        for text in ["maybe", "yes but not now", "1", "ye"] {
+            let why = Approval::refused(Rejection::Soft).with_feedback(text);
+            assert_eq!(approval(text), Some(why), "{text}");
         }
         assert_eq!(approval("n"), Some(Approval::refused(Rejection::Hard)));
         let why = Approval::refused(Rejection::Soft).with_feedback("use another name");
         assert_eq!(approval("no, use another name"), Some(why));
+    }
+
+    #[test]
+    fn what_a_tool_would_do_is_said_in_words() {
+        for (tool, arguments, expected) in [
+            (
+                "write_file",
+                json!({"path": "a.txt", "text": "1\n2\n"}),
+                "write a.txt (2 lines)",
+            ),
+            (
+                "write",
+                json!({"file_path": "a", "content": "x"}),
+                "write a (1 line)",
+            ),
+            (
+                "bash",
+                json!({"command": "ls\u{1b}[2J"}),
+                "run ls\\u{1b}[2J",
+            ),
+            ("rm", json!({"path": "a"}), r#"use rm with {"path":"a"}"#),
+            ("go", json!({}), "use go"),
+        ] {
+            let needed = ApprovalNeeded::new(tool, json(&arguments).unwrap(), "");
+            assert_eq!(wanted(&needed), expected);
+        }
     }
 
     #[test]

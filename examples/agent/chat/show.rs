@@ -183,7 +183,7 @@ impl Show {
             EventKind::AgentImage(image) => format!("  an image of {} bytes", image.len()),
             EventKind::DiffPreview(diff) => {
                 let preview = printable_lines(diff.preview.as_deref().unwrap_or_default());
-                format!("  {}:\n{preview}", printable(&diff.path))
+                format!("  {}:\n{}", printable(&diff.path), preview.trim_end())
             }
             _ => return None,
         };

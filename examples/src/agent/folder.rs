@@ -61,6 +61,13 @@ impl Folder {
         Ok(names)
     }
 
+    /// Returns whether there is something of this name in the folder.
+    #[must_use]
+    pub fn exists(&self, name: &str) -> bool {
+        let path = self.inside(name);
+        path.is_ok_and(|path| path.symlink_metadata().is_ok())
+    }
+
     /// Returns the text of a file.
     ///
     /// # Errors

@@ -1,14 +1,17 @@
 //! [`Worker`]: asks a model, runs its tool calls, and asks the user for approval where needed.
 
+mod approval;
+mod growing;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
-    ApprovalNeeded, AskUser, Compact, EventKind, LlmCall, LlmResult, Mode, Phase, PlanReview,
-    Rejection, Scope, Thinking, ToolCall, ToolResult, ToolStatus, UlwAction, UlwTurnsReached,
+    Compact, EventKind, LlmCall, LlmResult, Mode, Phase, ToolCall, ToolResult, ToolStatus,
+    UlwAction, UlwTurnsReached,
 };
 use connectonion_proto::hub::{AskError, EmitError};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
@@ -16,26 +19,23 @@ use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use futures_util::{FutureExt as _, StreamExt as _};
 use rpc_core::Json;
 use rpc_core::breaker::CircuitBreaker;
-use rpc_core::net::entropy;
 use serde_json::{Map, Value, json};
 use snek_proto::llm::chat::{Block, ChatMessage};
 use snek_proto::llm::tool::ToolDefinition;
 use snek_proto::llm::toolloop::{Action, Call, ToolLoop, ToolLoopConfig};
+use tokio::time::timeout_at;
 
-use super::tools::{ASK_USER, needs_approval};
+use self::approval::REFUSED;
+use self::growing::Growing;
+use super::Folder;
 use crate::conversation::{ConversationLimits, estimate, fit};
-use crate::model::{Assembler, ChatModel, ChatRequest, Delta, Finish, ModelError};
-use crate::tools::{ToolContext, ToolFailure, Tools};
+use crate::model::{ChatModel, ChatRequest, Finish, ModelError};
+use crate::tools::{ToolFailure, Tools};
 
 /// The default instructions for the model.
 pub const SYSTEM: &str = "You are an agent with tools. Use them where they help, answer briefly, \
     and in the language of the question. If you cannot go on without the user, ask with ask_user.";
 
-/// So much of what a model thinks before an answer is shown, in bytes.
-const MAX_THOUGHT: usize = 64 * 1024;
-/// What a session remembers of what the user has allowed.
-const PERMISSIONS: &str = "permissions";
-const REFUSED: &str = "the user does not allow it";
 const STOPPED: &str = "I have not done it, as you wish. What would you like me to do?";
 
 /// An agent: a model with tools.
@@ -44,6 +44,8 @@ pub struct Worker {
     /// The name of the model, for observers.
     name: String,
     tools: Tools,
+    /// Where the tools write.
+    folder: Option<Folder>,
     system: ChatMessage,
     limits: ConversationLimits,
     /// Shared by all runs: when the tools keep failing, they are not called for a while.
@@ -58,10 +60,18 @@ impl Worker {
             model,
             name: name.into(),
             tools,
+            folder: None,
             system: ChatMessage::system(SYSTEM),
             limits: ConversationLimits::default(),
             breaker: Mutex::default(),
         }
+    }
+
+    /// Sets the folder in which its tools write, to show a change before it is made. Default none.
+    #[must_use]
+    pub fn with_folder(mut self, folder: Folder) -> Self {
+        self.folder = Some(folder);
+        self
     }
 
     /// Sets the instructions for the model. Default [`SYSTEM`].
@@ -207,6 +217,8 @@ struct Work<'a> {
     left_out: usize,
     /// What the last answer of the model lacks.
     shortfall: Option<&'static str>,
+    /// The id for the event with the text of that answer.
+    said_id: String,
 }
 
 impl<'a> Work<'a> {
@@ -228,6 +240,7 @@ impl<'a> Work<'a> {
             iteration: 0,
             left_out: 0,
             shortfall: None,
+            said_id: String::new(),
         })
     }
 
@@ -255,16 +268,14 @@ impl<'a> Work<'a> {
                 Action::Done(text) => {
                     if let Some(shortfall) = self.shortfall {
                         // Nobody shall take what is there for all.
-                        if !text.trim().is_empty() {
-                            self.tell(EventKind::Assistant(text.into()))?;
-                        }
+                        self.say(&text)?;
                         return Err(AgentError::new(shortfall).into());
                     }
                     // What was said meanwhile is answered, too.
                     if self.turn.input_waits().now_or_never().is_none() {
                         return Ok(text);
                     }
-                    self.tell(EventKind::Assistant(text.into()))?;
+                    self.say(&text)?;
                     self.rounds = ToolLoop::new(ToolLoopConfig::default());
                 }
                 Action::Abort(error) => return Err(AgentError::new(error.to_string()).into()),
@@ -274,6 +285,15 @@ impl<'a> Work<'a> {
 
     fn tell(&self, event: EventKind) -> Result<(), Stop> {
         self.turn.emit(event).map_err(told)?;
+        Ok(())
+    }
+
+    /// Shows the text of the model's answer as a whole, in place of its parts.
+    fn say(&self, text: &str) -> Result<(), Stop> {
+        if !text.trim().is_empty() {
+            let event = EventKind::Assistant(text.into());
+            self.turn.emit_as(&self.said_id, event).map_err(told)?;
+        }
         Ok(())
     }
 
@@ -296,30 +316,79 @@ impl<'a> Work<'a> {
         let call = LlmCall::new(worker.name.as_str(), iteration);
         let id = turn.emit(EventKind::LlmCall(call)).map_err(told)?;
         let start = Instant::now();
-        let mut answer = tokio::select! {
-            answer = self.answer(with_tools) => answer.map_err(|error| failed(&error))?,
-            () = turn.interrupted() => return Err(Stop::Interrupted),
+        let mut growing = Growing::new(&id);
+        let ended = tokio::select! {
+            ended = self.grow(with_tools, &mut growing) => ended,
+            () = turn.interrupted() => Err(Stop::Interrupted),
         };
-        if !answer.thought.trim().is_empty() {
-            self.tell(EventKind::Thinking(Thinking::new(answer.thought)))?;
+        growing.end_thought();
+        self.show(&mut growing)?;
+        self.said_id = growing.said_id();
+        if let Err(stop) = ended {
+            // What was said until now stays.
+            self.say(growing.text())?;
+            if !growing.text().trim().is_empty() {
+                let said = ChatMessage::assistant(growing.text());
+                turn.push_message(&said).map_err(told)?;
+            }
+            return Err(stop);
         }
-        let count = answer.message.tool_calls.len();
+        let answer = growing.into_answer();
+        self.shortfall = answer.finish().and_then(Finish::shortfall);
+        let usage = answer.usage().map(
+            |usage| json!({ "input_tokens": usage.prompt, "output_tokens": usage.completion }),
+        );
+        let mut message = answer.into_message();
+        let count = message.tool_calls.len();
         let wanted = u64::try_from(count).unwrap_or(u64::MAX);
         let mut result = LlmResult::new(worker.name.as_str(), iteration, wanted);
         result.duration_ms = Some(millis(start.elapsed()).into());
-        result.usage = answer.usage;
+        result.usage = usage.and_then(|usage| to_json(&usage).ok());
         turn.emit_as(&id, EventKind::LlmResult(result))
             .map_err(told)?;
-        self.shortfall = answer.shortfall;
-        for call in &mut answer.message.tool_calls {
+        for call in &mut message.tool_calls {
             self.calls += 1;
             call.id = format!("call-{}", self.calls);
         }
-        let said = answer.message.content.text();
-        if count > 0 && !said.trim().is_empty() {
-            self.tell(EventKind::Assistant(said.into()))?;
+        if count > 0 {
+            self.say(&message.content.text())?;
         }
-        Ok(answer.message)
+        Ok(message)
+    }
+
+    /// Reads an answer of the model, and shows how it grows.
+    async fn grow(&self, with_tools: bool, growing: &mut Growing) -> Result<(), Stop> {
+        let Worker { model, tools, .. } = self.worker;
+        let offered = if with_tools { tools.definitions() } else { &[] };
+        let request = ChatRequest::new(self.told()).with_tools(offered);
+        let deltas = model.stream(request).await;
+        let mut deltas = deltas.map_err(|error| failed(&error))?;
+        loop {
+            let delta = match growing.due() {
+                Some(due) => timeout_at(due, deltas.next()).await,
+                None => Ok(deltas.next().await),
+            };
+            let now = tokio::time::Instant::now();
+            match delta {
+                Ok(Some(delta)) => {
+                    let taken = delta.and_then(|delta| growing.push(&delta, now));
+                    taken.map_err(|error| failed(&error))?;
+                }
+                Ok(None) => return Ok(()),
+                Err(_) => growing.send(now),
+            }
+            self.show(growing)?;
+        }
+    }
+
+    fn show(&self, growing: &mut Growing) -> Result<(), Stop> {
+        while let Some((id, event)) = growing.poll() {
+            match id {
+                Some(id) => self.turn.emit_as(&id, event).map_err(told)?,
+                None => self.tell(event)?,
+            }
+        }
+        Ok(())
     }
 
     /// What the model is told of the conversation.
@@ -362,34 +431,6 @@ impl<'a> Work<'a> {
         let tokens: usize = messages.iter().map(|message| estimate(message)).sum();
         let window = self.worker.limits.tokens;
         u64::try_from(tokens.saturating_mul(100) / window.max(1)).unwrap_or(u64::MAX)
-    }
-
-    async fn answer(&self, with_tools: bool) -> Result<Answer, ModelError> {
-        let Worker { model, tools, .. } = self.worker;
-        let messages = self.told();
-        let offered = if with_tools { tools.definitions() } else { &[] };
-        let request = ChatRequest::new(messages).with_tools(offered);
-        let mut deltas = model.stream(request).await?;
-        let (mut answer, mut thought) = (Assembler::default(), String::new());
-        while let Some(delta) = deltas.next().await {
-            let delta = delta?;
-            if let Delta::Thought(more) = &delta
-                && thought.len() + more.len() <= MAX_THOUGHT
-            {
-                thought.push_str(more);
-            }
-            answer.push(&delta)?;
-        }
-        let shortfall = answer.finish().and_then(Finish::shortfall);
-        let usage = answer.usage().map(
-            |usage| json!({ "input_tokens": usage.prompt, "output_tokens": usage.completion }),
-        );
-        Ok(Answer {
-            usage: usage.and_then(|usage| to_json(&usage).ok()),
-            shortfall,
-            thought,
-            message: answer.into_message(),
-        })
     }
 
     /// Runs a tool, and passes its result to the rounds.
@@ -437,116 +478,6 @@ impl<'a> Work<'a> {
         };
         Ok(())
     }
-
-    /// Runs a tool if it is permitted, or returns why it is not.
-    async fn permitted(
-        &self,
-        call: &Call,
-        arguments: &Json,
-    ) -> Result<Result<Value, ToolFailure>, Stop> {
-        if call.name == ASK_USER {
-            return self.ask_user(&call.arguments).await;
-        }
-        if needs_approval(&call.name) && !self.is_allowed(&call.name) {
-            if matches!(self.mode(), Some(Mode::Plan | Mode::ReadOnly)) {
-                let plan = format!("{} {}", call.name, arguments.get());
-                let word = self.turn.plan_review(PlanReview::new(plan)).await;
-                let word = word.map_err(asked)?;
-                let why = format!("not run, because only a plan is made. The user says: {word}");
-                return Ok(Err(ToolFailure::Call(why)));
-            }
-            if let Some(refusal) = self.approve(call, arguments).await? {
-                return Ok(Err(refusal));
-            }
-        }
-        let cx = ToolContext {
-            past: self.past.clone(),
-            now: SystemTime::now(),
-            entropy: entropy(),
-        };
-        let (tools, call) = (self.worker.tools.clone(), call.clone());
-        let run = move || tools.run(&call.name, &call.arguments, &cx);
-        let ended = tokio::task::spawn_blocking(run).await;
-        Ok(ended.unwrap_or_else(|_| Err(ToolFailure::Tool("the tool has panicked".to_owned()))))
-    }
-
-    async fn ask_user(
-        &self,
-        arguments: &Map<String, Value>,
-    ) -> Result<Result<Value, ToolFailure>, Stop> {
-        let Some(text) = arguments.get("question").and_then(Value::as_str) else {
-            let why = "the argument \"question\" has to be a string";
-            return Ok(Err(ToolFailure::Call(why.to_owned())));
-        };
-        let mut question = AskUser::new(text);
-        let options = arguments.get("options").and_then(Value::as_array);
-        let options = options.into_iter().flatten().filter_map(Value::as_str);
-        let options: Vec<_> = options.collect();
-        if !options.is_empty() {
-            let asked = question.with_options(&options);
-            question = asked.map_err(|error| AgentError::new(error.to_string()))?;
-        }
-        let answer = self.turn.ask_user(question).await.map_err(asked)?;
-        let value = serde_json::from_str(answer.get());
-        Ok(Ok(value.unwrap_or_default()))
-    }
-
-    fn mode(&self) -> Option<Mode> {
-        self.turn.mode()
-    }
-
-    /// Returns whether a tool needs no (further) approval.
-    fn is_allowed(&self, tool: &str) -> bool {
-        matches!(
-            self.mode(),
-            Some(Mode::AcceptEdits | Mode::Auto | Mode::FullAccess | Mode::Ulw)
-        ) || self.permissions().contains_key(tool)
-    }
-
-    fn permissions(&self) -> Map<String, Value> {
-        let member = self.turn.member(PERMISSIONS);
-        let parsed = member.and_then(|it| serde_json::from_str(it.get()).ok());
-        parsed.unwrap_or_default()
-    }
-
-    /// Asks for the user's approval. Returns `None` if it is given.
-    async fn approve(&self, call: &Call, arguments: &Json) -> Result<Option<ToolFailure>, Stop> {
-        let definitions = self.worker.tools.definitions().iter();
-        let mut known = definitions.filter(|it| it.name() == call.name);
-        let description = known.next().map_or("", ToolDefinition::description);
-        let mut needed = ApprovalNeeded::new(call.name.as_str(), arguments.clone(), description);
-        needed.tool_call_id = Some(call.id.as_str().into());
-        let approval = self.turn.approve(needed).await.map_err(asked)?;
-        if approval.approved {
-            if approval.scope == Some(Scope::Session) {
-                let mut permissions = self.permissions();
-                let permission = json!({ "allowed": true, "source": "user" });
-                permissions.insert(call.name.clone(), permission);
-                self.turn
-                    .set_member(PERMISSIONS, &permissions)
-                    .map_err(told)?;
-            }
-            return Ok(None);
-        }
-        let why = match &approval.feedback {
-            Some(feedback) => format!("{REFUSED}: {feedback}"),
-            None => REFUSED.to_owned(),
-        };
-        match approval.mode {
-            Some(Rejection::Soft | Rejection::Explain) => Ok(Some(ToolFailure::Call(why))),
-            _ => Err(Stop::Refused),
-        }
-    }
-}
-
-/// The model's answer and its usage.
-struct Answer {
-    message: ChatMessage,
-    /// What it thought before.
-    thought: String,
-    usage: Option<Json>,
-    /// Why it is incomplete, if it is.
-    shortfall: Option<&'static str>,
 }
 
 /// Returns the messages of a session that can be decoded.

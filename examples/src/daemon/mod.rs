@@ -4,7 +4,6 @@
 mod agent;
 pub mod checklist;
 pub mod command;
-pub mod diff;
 mod problem;
 mod shown;
 pub mod toolbox;

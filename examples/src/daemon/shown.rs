@@ -8,11 +8,11 @@ use rpc_core::Str;
 use serde_json::{Map, Value};
 
 use super::command::{Output, Stream};
-use super::diff::Marker;
 use super::toolbox::{
     CHECKLIST, FILE_CREATE, FILE_EDIT, FILE_FIND, FILE_READ, FILE_SEARCH, SHELL_RUN,
 };
 use super::workspace::{Change, Excerpt, Found, Match, Query};
+use crate::diff::Marker;
 
 /// Most lines of a search to show.
 const MAX_LINES: usize = 50;

@@ -101,6 +101,9 @@ fn happened(event: &StreamEvent) -> String {
     let what = match &event.kind {
         EventKind::UserInput(input) => format!("{:?}", input.content),
         EventKind::Assistant(said) => format!("{said:?}"),
+        EventKind::AssistantDelta(more) | EventKind::ThinkingDelta(more) => {
+            format!("{:?}", more.content)
+        }
         EventKind::LlmCall(call) => call.model.as_deref().unwrap_or_default().to_owned(),
         EventKind::LlmResult(result) => match result.tool_calls_count.unwrap_or(0) {
             0 => "in words".to_owned(),

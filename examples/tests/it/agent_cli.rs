@@ -274,17 +274,18 @@ fn nothing_is_written_without_leave() {
     for (lines, expected) in [
         ("n\n", Some(0)),
         ("n another name, please\n", Some(0)),
+        ("rather another name\n", Some(0)),
         ("", Some(1)),
     ] {
         let (code, _, err) = home.chat(&host, &prompt, lines);
         assert_eq!(code, expected, "{lines}: {err}");
         assert_holds(
             &err,
-            &["? may write_file run with", "milk", "does not allow it"],
+            &["+milk", "? The agent wants to write ", "does not allow it"],
         );
         assert_eq!(home.file("a.txt"), None);
     }
-    let (code, out, err) = home.chat(&host, &prompt, "perhaps\ny\n");
+    let (code, out, err) = home.chat(&host, &prompt, "\ny\n");
     assert_eq!(
         (code, out.as_str()),
         (Some(0), "wrote 4 bytes to a.txt\n"),
@@ -294,7 +295,7 @@ fn nothing_is_written_without_leave() {
     // Once for the session, or for all.
     let (code, out, _) = home.chat(&host, &[], "write b to b.txt\ns\nwrite c to b.txt\n");
     assert_eq!(code, Some(0), "{out}");
-    assert_eq!(out.matches("? may write_file").count(), 1, "{out}");
+    assert_eq!(out.matches("The agent wants to write").count(), 1, "{out}");
     assert_eq!(home.file("b.txt").as_deref(), Some("c"));
     let (code, out, _) = home.chat(&host, &["--yes", "write d to d.txt"], "");
     assert_eq!((code, out.as_str()), (Some(0), "wrote 1 bytes to d.txt\n"));
@@ -305,7 +306,7 @@ fn nothing_is_written_without_leave() {
         &out,
         &[
             "mode: plan",
-            "? the agent's plan:",
+            "? The agent's plan:",
             "only a plan is made",
             "looks good",
         ],
@@ -329,7 +330,7 @@ fn an_agent_that_asks_nothing_keeps_to_the_turns_that_it_has() {
             "? ",
             "wrote 1 bytes to c.txt",
             "? ",
-            "? may write_file run with",
+            "? The agent wants to write ",
         ],
     );
     assert_eq!(home.file("d.txt"), None);
@@ -411,14 +412,14 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     let mut command = home.agent(&["chat", &host.url, "--resume", "write milk to a.txt"]);
     let mut left = Running::start_with(command.stdin(Stdio::piped()));
     let _input = left.input();
-    left.line_with("? may write_file run");
+    left.line_with("? The agent wants to write ");
     drop(left);
     let (code, out, err) = home.chat(&host, &["--resume"], "y\ncount to 3\n");
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
     assert_holds(
         &out,
         &[
-            "? may write_file run",
+            "? The agent wants to write ",
             "wrote 4 bytes to a.txt",
             "1 2 3 - done",
         ],

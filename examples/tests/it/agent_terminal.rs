@@ -70,7 +70,8 @@ fn a_conversation_with_a_question_and_leave() {
     screen.types("2\r");
     screen.shows("ask_user: green");
     screen.types("write milk to a.txt\r");
-    screen.shows("may write_file run with");
+    screen.shows("+milk");
+    screen.shows("The agent wants to write a.txt (1 line). Allow?");
     screen.types("y\r");
     screen.shows("wrote 4 bytes to a.txt");
     screen.types("/help\r");

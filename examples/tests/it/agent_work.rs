@@ -1,10 +1,13 @@
 //! What the agent keeps of its work without being told to, and what it shows of it.
 
 use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use crate::agent_cli::{Home, assert_holds};
+use crate::programs::Running;
 
 #[test]
 fn sessions_are_kept_at_home_unless_another_place_is_given() {
@@ -22,6 +25,70 @@ fn what_the_model_thinks_is_shown() {
     let (code, out, err) = home.chat(&host, &["--json", "!think yes"], "");
     assert_eq!(code, Some(0), "{err}");
     assert_holds(&out, &[r#""type":"thinking""#, "shall I say"]);
+}
+
+/// The frames that a chat has shown of one type.
+fn frames(out: &str, wanted: &str) -> Vec<Value> {
+    let lines = out.lines().map(|line| line.parse::<Value>().unwrap());
+    let frames = lines.map(|mut line| line["frame"].take());
+    frames.filter(|it| it["type"] == wanted).collect()
+}
+
+fn texts(frames: &[Value]) -> String {
+    frames
+        .iter()
+        .filter_map(|it| it["content"].as_str())
+        .collect()
+}
+
+#[test]
+fn an_answer_is_shown_while_it_grows() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let (code, out, err) = home.chat(&host, &["--json", "!slow 12 60"], "");
+    assert_eq!(code, Some(0), "{err}");
+    let parts = frames(&out, "assistant_delta");
+    // The parts of one text, none of which has more than a few words.
+    assert!((2..=14).contains(&parts.len()), "{out}");
+    assert!(
+        parts
+            .iter()
+            .all(|it| it["message_id"] == parts[0]["message_id"])
+    );
+    let answer: Value = out.lines().last().unwrap().parse().unwrap();
+    let answer = answer["result"].as_str().unwrap();
+    assert!(answer.starts_with(&texts(&parts)), "{answer}: {out}");
+    let (_, out, _) = home.chat(&host, &["--json", "!think yes, of course"], "");
+    let (parts, whole) = (frames(&out, "thinking_delta"), frames(&out, "thinking"));
+    assert_eq!(parts[0]["message_id"], whole[0]["id"]);
+    assert!(texts(&whole).starts_with(&texts(&parts)), "{out}");
+}
+
+#[test]
+fn what_was_said_until_an_interrupt_stays() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let mut command = home.agent(&["chat", &host.url, "--json"]);
+    command.stdin(Stdio::piped());
+    let mut chat = Running::start(command);
+    let mut input = chat.input();
+    input.write_all(b"!slow 1000 20\n").unwrap();
+    chat.line_with("assistant_delta");
+    input.write_all(b"/interrupt\n").unwrap();
+    let whole: Value = chat.line_with(r#""type":"assistant""#).parse().unwrap();
+    let said = whole["frame"]["content"].as_str().unwrap();
+    let output: Value = chat.line_with("What would you like").parse().unwrap();
+    assert_eq!(output["event"], "output");
+    drop(input);
+    assert_eq!(chat.end(), Some(0));
+    let kept = fs::read_to_string(home.0.join("session_results.jsonl")).unwrap();
+    let kept: Value = kept.lines().last().unwrap().parse().unwrap();
+    let messages = kept["session"]["messages"].as_array().unwrap();
+    let words: Vec<_> = messages
+        .iter()
+        .filter_map(|it| it["content"].as_str())
+        .collect();
+    assert_eq!(words[1], said, "{words:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use cap_std::fs::{OpenOptions, Permissions};
 
 use super::ends::{Lines, plain};
 use super::{Code, MAX_FILE, Problem, Workspace, or_here, shown, without_here};
-use crate::daemon::diff::Diff;
+use crate::diff::Diff;
 
 /// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
-//! [`Diff`]: the changes of an edit, line by line.
+//! [`Diff`]: the changes of an edit, line by line, and as the text of a unified diff.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use similar::{Algorithm, ChangeTag, TextDiff};
@@ -83,6 +84,92 @@ impl Diff {
         }
         found
     }
+
+    /// Returns the changes of the file at `path` as a unified diff; empty if there are none. Lines
+    /// that are left out are counted at the end.
+    #[must_use]
+    pub fn unified(&self, path: &str, is_new: bool) -> String {
+        if self.lines.is_empty() {
+            return String::new();
+        }
+        let before = match is_new {
+            true => "/dev/null".to_owned(),
+            false => format!("a/{path}"),
+        };
+        let mut text = format!("--- {before}\n+++ b/{path}\n");
+        let mut hunk = Hunk::default();
+        for line in &self.lines {
+            let (old, new) = match line.marker {
+                Marker::Remove => (
+                    line.number,
+                    (line.number + hunk.new).saturating_sub(hunk.old),
+                ),
+                _ => (
+                    (line.number + hunk.old).saturating_sub(hunk.new),
+                    line.number,
+                ),
+            };
+            if hunk.lines.is_empty() || (old, new) != (hunk.old, hunk.new) {
+                hunk.write(&mut text);
+                (hunk.old, hunk.new) = (old, new);
+            }
+            let mark = match line.marker {
+                Marker::Add => '+',
+                Marker::Remove => '-',
+                Marker::Context => ' ',
+            };
+            let is_old = usize::from(line.marker != Marker::Add);
+            let is_new = usize::from(line.marker != Marker::Remove);
+            (hunk.old, hunk.new) = (hunk.old + is_old, hunk.new + is_new);
+            (hunk.olds, hunk.news) = (hunk.olds + is_old, hunk.news + is_new);
+            let _ = writeln!(hunk.lines, "{mark}{}", line.text);
+        }
+        hunk.write(&mut text);
+        if self.left_out > 0 {
+            let _ = writeln!(text, "\\ {} more lines", self.left_out);
+        }
+        text
+    }
+}
+
+/// Lines of a unified diff that follow one another.
+#[derive(Debug)]
+struct Hunk {
+    /// The numbers of the next lines, in the old text and in the new one.
+    old: usize,
+    new: usize,
+    /// How many lines it has of each.
+    olds: usize,
+    news: usize,
+    lines: String,
+}
+
+impl Default for Hunk {
+    fn default() -> Self {
+        Self {
+            old: 1,
+            new: 1,
+            olds: 0,
+            news: 0,
+            lines: String::new(),
+        }
+    }
+}
+
+impl Hunk {
+    /// Writes the lines with their header, and empties them.
+    fn write(&mut self, text: &mut String) {
+        if self.lines.is_empty() {
+            return;
+        }
+        // Where a text has no line, the one before counts.
+        let begin = |next: usize, count: usize| next.saturating_sub(count.max(1));
+        let (old, new) = (begin(self.old, self.olds), begin(self.new, self.news));
+        let (olds, news) = (self.olds, self.news);
+        let _ = writeln!(text, "@@ -{old},{olds} +{new},{news} @@");
+        text.push_str(&std::mem::take(&mut self.lines));
+        (self.olds, self.news) = (0, 0);
+    }
 }
 
 fn shortened(line: &str) -> String {
@@ -122,6 +209,28 @@ mod tests {
             " 14 13",
         ];
         assert_eq!(told(&diff), expected);
+    }
+
+    #[test]
+    fn a_unified_diff_has_a_header_for_each_place() {
+        let old: String = (1..=30).map(|line| format!("{line}\n")).collect();
+        let new = old.replace("\n5\n", "\nfive\n5b\n").replace("\n25\n", "\n");
+        let expected = concat!(
+            "--- a/n.txt\n+++ b/n.txt\n",
+            "@@ -2,7 +2,8 @@\n 2\n 3\n 4\n-5\n+five\n+5b\n 6\n 7\n 8\n",
+            "@@ -22,7 +23,6 @@\n 22\n 23\n 24\n-25\n 26\n 27\n 28\n",
+        );
+        assert_eq!(Diff::new(&old, &new).unified("n.txt", false), expected);
+        let made = Diff::new("", "a\nb\n").unified("n.txt", true);
+        assert_eq!(
+            made,
+            "--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1,2 @@\n+a\n+b\n"
+        );
+        let emptied = Diff::new("a\n", "").unified("n.txt", false);
+        assert_eq!(emptied, "--- a/n.txt\n+++ b/n.txt\n@@ -1,1 +0,0 @@\n-a\n");
+        assert_eq!(Diff::new("a\n", "a\n").unified("n.txt", false), "");
+        let long = Diff::new("", &"x\n".repeat(600)).unified("n.txt", true);
+        assert!(long.ends_with("+x\n\\ 100 more lines\n"));
     }
 
     #[test]

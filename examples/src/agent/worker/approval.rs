@@ -1,0 +1,163 @@
+//! What a tool needs before it runs: the user's approval, or the user's answer.
+
+use std::time::SystemTime;
+
+use connectonion_proto::frame::{
+    ApprovalNeeded, AskUser, DiffPreview, EventKind, Mode, PlanReview, Rejection, Scope,
+};
+use connectonion_proto::net::AgentError;
+use rpc_core::Json;
+use rpc_core::net::entropy;
+use serde_json::{Map, Value, json};
+use snek_proto::llm::tool::ToolDefinition;
+use snek_proto::llm::toolloop::Call;
+
+use super::super::tools::{ASK_USER, WRITE_FILE, needs_approval};
+use super::{Stop, Work, asked, told};
+use crate::diff::Diff;
+use crate::tools::{ToolContext, ToolFailure};
+
+/// What a session remembers of what the user has allowed.
+const PERMISSIONS: &str = "permissions";
+pub(super) const REFUSED: &str = "the user does not allow it";
+
+impl Work<'_> {
+    /// Runs a tool if it is permitted, or returns why it is not.
+    pub(super) async fn permitted(
+        &self,
+        call: &Call,
+        arguments: &Json,
+    ) -> Result<Result<Value, ToolFailure>, Stop> {
+        if call.name == ASK_USER {
+            return self.ask_user(&call.arguments).await;
+        }
+        if needs_approval(&call.name) && !self.is_allowed(&call.name) {
+            if matches!(self.mode(), Some(Mode::Plan | Mode::ReadOnly)) {
+                let plan = format!("{} {}", call.name, arguments.get());
+                let word = self.turn.plan_review(PlanReview::new(plan)).await;
+                let word = word.map_err(asked)?;
+                let why = format!("not run, because only a plan is made. The user says: {word}");
+                return Ok(Err(ToolFailure::Call(why)));
+            }
+            if let Some(refusal) = self.approve(call, arguments).await? {
+                return Ok(Err(refusal));
+            }
+        }
+        let cx = ToolContext {
+            past: self.past.clone(),
+            now: SystemTime::now(),
+            entropy: entropy(),
+        };
+        let (tools, call) = (self.worker.tools.clone(), call.clone());
+        let run = move || tools.run(&call.name, &call.arguments, &cx);
+        let ended = tokio::task::spawn_blocking(run).await;
+        Ok(ended.unwrap_or_else(|_| Err(ToolFailure::Tool("the tool has panicked".to_owned()))))
+    }
+
+    async fn ask_user(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<Value, ToolFailure>, Stop> {
+        let Some(text) = arguments.get("question").and_then(Value::as_str) else {
+            let why = "the argument \"question\" has to be a string";
+            return Ok(Err(ToolFailure::Call(why.to_owned())));
+        };
+        let mut question = AskUser::new(text);
+        let options = arguments.get("options").and_then(Value::as_array);
+        let options = options.into_iter().flatten().filter_map(Value::as_str);
+        let options: Vec<_> = options.collect();
+        if !options.is_empty() {
+            let asked = question.with_options(&options);
+            question = asked.map_err(|error| AgentError::new(error.to_string()))?;
+        }
+        let answer = self.turn.ask_user(question).await.map_err(asked)?;
+        let value = serde_json::from_str(answer.get());
+        Ok(Ok(value.unwrap_or_default()))
+    }
+
+    fn mode(&self) -> Option<Mode> {
+        self.turn.mode()
+    }
+
+    /// Returns whether a tool needs no (further) approval.
+    fn is_allowed(&self, tool: &str) -> bool {
+        matches!(
+            self.mode(),
+            Some(Mode::AcceptEdits | Mode::Auto | Mode::FullAccess | Mode::Ulw)
+        ) || self.permissions().contains_key(tool)
+    }
+
+    fn permissions(&self) -> Map<String, Value> {
+        let member = self.turn.member(PERMISSIONS);
+        let parsed = member.and_then(|it| serde_json::from_str(it.get()).ok());
+        parsed.unwrap_or_default()
+    }
+
+    /// Asks for the user's approval. Returns `None` if it is given.
+    async fn approve(&self, call: &Call, arguments: &Json) -> Result<Option<ToolFailure>, Stop> {
+        let description = match self.preview(call)? {
+            Some(words) => words,
+            None => self.description(&call.name).to_owned(),
+        };
+        let mut needed = ApprovalNeeded::new(call.name.as_str(), arguments.clone(), description);
+        needed.tool_call_id = Some(call.id.as_str().into());
+        let approval = self.turn.approve(needed).await.map_err(asked)?;
+        if approval.approved {
+            if approval.scope == Some(Scope::Session) {
+                let mut permissions = self.permissions();
+                let permission = json!({ "allowed": true, "source": "user" });
+                permissions.insert(call.name.clone(), permission);
+                self.turn
+                    .set_member(PERMISSIONS, &permissions)
+                    .map_err(told)?;
+            }
+            return Ok(None);
+        }
+        let why = match &approval.feedback {
+            Some(feedback) => format!("{REFUSED}: {feedback}"),
+            None => REFUSED.to_owned(),
+        };
+        match approval.mode {
+            Some(Rejection::Soft | Rejection::Explain) => Ok(Some(ToolFailure::Call(why))),
+            _ => Err(Stop::Refused),
+        }
+    }
+
+    /// Returns what a tool is for.
+    fn description(&self, tool: &str) -> &str {
+        let definitions = self.worker.tools.definitions().iter();
+        let mut known = definitions.filter(|it| it.name() == tool);
+        known.next().map_or("", ToolDefinition::description)
+    }
+
+    /// Shows the change that a tool would make to a file. Returns it in words; `None` if it would
+    /// change none.
+    fn preview(&self, call: &Call) -> Result<Option<String>, Stop> {
+        let text = |name| call.arguments.get(name).and_then(Value::as_str);
+        let (Some(folder), WRITE_FILE) = (&self.worker.folder, call.name.as_str()) else {
+            return Ok(None);
+        };
+        let (Some(path), Some(new)) = (text("path"), text("text")) else {
+            return Ok(None);
+        };
+        let exists = folder.exists(path);
+        // What is no text cannot be shown.
+        let old = folder.read(path).unwrap_or_default();
+        let change = Diff::new(&old, new);
+        let mut preview = DiffPreview::new(path, change.unified(path, !exists), exists);
+        preview.truncated = Some(change.left_out > 0);
+        self.tell(EventKind::DiffPreview(preview))?;
+        let lines = |count: usize| match count {
+            1 => "1 line".to_owned(),
+            count => format!("{count} lines"),
+        };
+        Ok(Some(match exists {
+            false => format!("Write {} to {path}", lines(new.lines().count())),
+            true => format!(
+                "Change {path}: {} added, {} removed",
+                lines(change.added),
+                lines(change.removed)
+            ),
+        }))
+    }
+}
