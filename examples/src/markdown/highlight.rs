@@ -1,10 +1,11 @@
 //! [`highlight`]: the parts of code that are coloured.
 
+use std::fmt;
 use std::sync::LazyLock;
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-/// The longest code, and the longest line of it, to colour, in bytes.
+/// How much code, and the longest line of it, to colour, in bytes.
 const MAX_CODE: usize = 64 * 1024;
 const MAX_LINE: usize = 2_000;
 /// Names that models give to languages, and the files of that language.
@@ -69,15 +70,69 @@ pub enum Token {
 }
 
 /// Splits code into its tokens. `language` is the word behind the fence, such as `rust` or `py`. Code in
-/// an unknown language, or longer than 64 KiB, is one [plain](Token::Plain) token.
+/// an unknown language, lines of more than 2,000 bytes, and what follows 64 KiB are [plain](Token::Plain).
 #[must_use]
 pub fn highlight<'a>(language: &str, code: &'a str) -> Vec<(Token, &'a str)> {
-    let known = find(language).filter(|_| {
-        let mut lines = code.lines();
-        code.len() <= MAX_CODE && lines.all(|line| line.len() <= MAX_LINE)
-    });
-    let tokens = known.and_then(|syntax| tokens(syntax, code));
-    tokens.unwrap_or_else(|| vec![(Token::Plain, code)])
+    let mut highlighter = Highlighter::new(language);
+    let mut tokens: Vec<(Token, usize)> = Vec::new();
+    for line in code.split_inclusive('\n') {
+        for (token, text) in highlighter.line(line) {
+            match tokens.last_mut() {
+                Some((last, length)) if *last == token => *length += text.len(),
+                _ => tokens.push((token, text.len())),
+            }
+        }
+    }
+    let mut rest = code;
+    let mut cut = |(token, length)| {
+        let (text, after) = rest.split_at_checked(length)?;
+        rest = after;
+        Some((token, text))
+    };
+    tokens.into_iter().map_while(&mut cut).collect()
+}
+
+/// Splits code that comes line by line into its tokens, like [`highlight`].
+pub struct Highlighter {
+    /// `None` in an unknown language, and after a failure.
+    state: Option<(ParseState, ScopeStack)>,
+    /// How many bytes may still be coloured.
+    left: usize,
+}
+
+impl Highlighter {
+    /// Creates a highlighter for the first line of code.
+    #[must_use]
+    pub fn new(language: &str) -> Self {
+        let state = find(language).map(|syntax| (ParseState::new(syntax), ScopeStack::new()));
+        let left = MAX_CODE;
+        Self { state, left }
+    }
+
+    /// Splits the next line, which ends in `\n` unless it is the last one.
+    pub fn line<'a>(&mut self, line: &'a str) -> Vec<(Token, &'a str)> {
+        let plain = || vec![(Token::Plain, line)];
+        let Some(left) = self.left.checked_sub(line.len()) else {
+            self.state = None;
+            return plain();
+        };
+        self.left = left;
+        if line.len() > MAX_LINE {
+            return plain();
+        }
+        let state = self.state.as_mut();
+        let tokens = state.and_then(|(state, scopes)| tokens(state, scopes, line));
+        tokens.unwrap_or_else(|| {
+            self.state = None;
+            plain()
+        })
+    }
+}
+
+impl fmt::Debug for Highlighter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Highlighter").finish_non_exhaustive()
+    }
 }
 
 fn find(language: &str) -> Option<&'static SyntaxReference> {
@@ -89,26 +144,23 @@ fn find(language: &str) -> Option<&'static SyntaxReference> {
     SYNTAXES.find_syntax_by_token(name)
 }
 
-/// Returns `None` if the code cannot be parsed.
-fn tokens<'a>(syntax: &SyntaxReference, code: &'a str) -> Option<Vec<(Token, &'a str)>> {
-    let mut state = ParseState::new(syntax);
-    let mut scopes = ScopeStack::new();
+/// Returns `None` if the line cannot be parsed.
+fn tokens<'a>(
+    state: &mut ParseState,
+    scopes: &mut ScopeStack,
+    line: &'a str,
+) -> Option<Vec<(Token, &'a str)>> {
     let mut tokens: Vec<(Token, &str)> = Vec::new();
-    let (mut start, mut token) = (0, Token::Plain);
-    let mut line_start = 0;
-    for line in code.split_inclusive('\n') {
-        for (at, change) in state.parse_line(line, &SYNTAXES).ok()? {
-            scopes.apply(&change).ok()?;
-            let next = kind(&scopes);
-            if next != token {
-                let at = line_start + at;
-                push(&mut tokens, token, code.get(start..at)?);
-                (start, token) = (at, next);
-            }
+    let (mut start, mut token) = (0, kind(scopes));
+    for (at, change) in state.parse_line(line, &SYNTAXES).ok()? {
+        scopes.apply(&change).ok()?;
+        let next = kind(scopes);
+        if next != token {
+            push(&mut tokens, token, line.get(start..at)?);
+            (start, token) = (at, next);
         }
-        line_start += line.len();
     }
-    push(&mut tokens, token, code.get(start..)?);
+    push(&mut tokens, token, line.get(start..)?);
     Some(tokens)
 }
 
@@ -173,8 +225,15 @@ mod tests {
 
     #[test]
     fn what_would_take_too_long_stays_plain() {
-        let long = "a".repeat(MAX_CODE + 1);
+        let long = format!("\"{}\"\n", "a".repeat(MAX_LINE));
         assert_eq!(highlight("rs", &long), [(Token::Plain, long.as_str())]);
+        let long = "1;\n".repeat(MAX_CODE / 3 + 9);
+        let tokens = highlight("rs", &long);
+        let plain = tokens.last().map(|(token, text)| (*token, text.len() / 3));
+        assert_eq!(
+            (tokens[0], plain),
+            ((Token::Number, "1"), Some((Token::Plain, 9)))
+        );
     }
 
     proptest! {

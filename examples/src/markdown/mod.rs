@@ -6,7 +6,7 @@ mod highlight;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-pub use highlight::{Token, highlight};
+pub use highlight::{Highlighter, Token, highlight};
 
 /// What is understood beyond `CommonMark`.
 fn options() -> Options {
@@ -24,7 +24,8 @@ pub fn events(text: &str) -> impl Iterator<Item = Event<'_>> {
 }
 
 /// Returns the length of the part of a growing text that no later text changes: everything before its
-/// last block. Later text may still define a link that the part refers to.
+/// last block. A line without its end counts only if it begins with a letter, because it may still become
+/// part of the block above: `1` an item, `|` a row. Later text may still define a link that the part refers to.
 ///
 /// ```
 /// use examples::markdown::closed;
@@ -33,6 +34,10 @@ pub fn events(text: &str) -> impl Iterator<Item = Event<'_>> {
 /// ```
 #[must_use]
 pub fn closed(text: &str) -> usize {
+    let line = text.rfind('\n').map_or(0, |end| end + 1);
+    let (lines, rest) = text.split_at(line);
+    let is_words = rest.trim_start().starts_with(char::is_alphabetic);
+    let text = if is_words { text } else { lines };
     let mut depth = 0_usize;
     let mut last = 0;
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
@@ -75,6 +80,8 @@ mod tests {
             ),
             ("a\n\n```\n\nb\n\nc", "```\n\nb\n\nc"),
             ("```\na\n```\nb", "b"),
+            ("1. a\n\n2", "1. a\n\n2"),
+            ("a\n\nb\n#", "b\n#"),
         ] {
             assert_eq!(&text[closed(text)..], open, "{text:?}");
         }

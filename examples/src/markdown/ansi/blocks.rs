@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 
-use super::super::highlight::{Token, highlight};
+use super::super::highlight::{Highlighter, Token};
 use super::Style;
 use super::table::Table;
 use super::text::{self, Look, Piece, Span};
@@ -394,27 +394,23 @@ impl Renderer {
 
     fn write_code(&mut self, language: &str, code: &str) {
         self.write_gap();
+        let mut highlighter = Highlighter::new(language);
+        for line in code.split_inclusive('\n') {
+            self.write_code_line(&highlighter.line(line));
+        }
+    }
+
+    /// Writes the tokens of a line of code.
+    pub(super) fn write_code_line(&mut self, tokens: &[(Token, &str)]) {
         let indent = CODE_INDENT.min(self.space() / 4);
         let width = self.space() - indent;
         let mut line = Vec::new();
         let mut used = 0;
-        for (token, text) in highlight(language, code) {
-            for (number, part) in text.split('\n').enumerate() {
-                if number > 0 {
-                    self.write_code_line(&std::mem::take(&mut line), indent, width);
-                    used = 0;
-                }
-                let span = Span::code(part, used, look(token));
-                used += text::columns(&span.pieces().collect::<Vec<_>>());
-                line.push(span);
-            }
+        for (token, text) in tokens {
+            let span = Span::code(text.trim_end_matches('\n'), used, look(*token));
+            used += text::columns(&span.pieces().collect::<Vec<_>>());
+            line.push(span);
         }
-        if line.iter().any(|span| !span.text().is_empty()) {
-            self.write_code_line(&line, indent, width);
-        }
-    }
-
-    fn write_code_line(&mut self, line: &[Span], indent: usize, width: usize) {
         for row in text::cut(line.iter().flat_map(Span::pieces), width) {
             let indent = if row.is_empty() { 0 } else { indent };
             self.put(&text::blanks(indent).chain(row).collect::<Vec<_>>());

@@ -1,7 +1,9 @@
-//! [`render`]: Markdown as lines of a terminal; [`wrap`] and [`diff`] do plain text and changes.
+//! [`render`]: Markdown as lines of a terminal, [`Stream`]: while it grows; [`wrap`] and [`diff`] are for plain
+//! text and changes.
 
 mod blocks;
 mod diff;
+mod stream;
 mod table;
 mod text;
 
@@ -11,6 +13,7 @@ use self::blocks::Renderer;
 use self::text::{Look, Span};
 
 pub use diff::diff;
+pub use stream::Stream;
 
 /// What lines may contain besides text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,26 +30,7 @@ pub struct Style {
 /// code continue in the next row. The address of a link follows its text unless they are the same.
 ///
 /// An empty line follows each block, so the lines of the parts of a text that is split at
-/// [`closed`](super::closed) are the lines of the text. For a growing text, render what is closed once
-/// and keep only the rest, or each step would read the whole text again:
-///
-/// ```
-/// use examples::markdown::{ansi, closed};
-/// let style = ansi::Style::default();
-/// let (mut open, mut lines) = (String::new(), Vec::new());
-/// for delta in ["# Ti", "tle\nSome ", "*words*"] {
-///     open.push_str(delta);
-///     // A block closes where a line ends.
-///     if delta.contains('\n') {
-///         let rest = open.split_off(closed(&open));
-///         lines.extend(ansi::render(&open, 80, style));
-///         open = rest;
-///     }
-///     // Here a program draws `render(&open, 80, style)` below the lines.
-/// }
-/// assert_eq!(lines, ["# Title", ""]);
-/// assert_eq!(ansi::render(&open, 80, style), ["Some *words*", ""]);
-/// ```
+/// [`closed`](super::closed) are the lines of the text. For a text that grows see [`Stream`].
 #[must_use]
 pub fn render(text: &str, width: usize, style: Style) -> Vec<String> {
     let mut renderer = Renderer::new(width, style);

@@ -298,6 +298,28 @@ proptest! {
     }
 
     #[test]
+    fn a_growing_text_has_the_lines_of_the_whole(
+        blocks in proptest::collection::vec(block(), 1..5),
+        noise in "((~~~|```)(rs|)\n|```\n|  ~~~~ \n|  let \"a\"\n|/\\*\n|\n|- a\n|> b\n|c){0,9}",
+        width in 20_usize..100,
+        step in 1_usize..20,
+    ) {
+        let text = format!("{}\n\n{noise}", blocks.join("\n\n"));
+        let mut stream = Stream::new(COLOUR);
+        let mut lines = Vec::new();
+        let characters: Vec<_> = text.chars().collect();
+        for part in characters.chunks(step) {
+            lines.append(&mut stream.push(&String::from_iter(part), width));
+            for line in stream.open(width) {
+                prop_assert!(stripped(&line).width() <= width, "{line:?}");
+            }
+        }
+        lines.append(&mut stream.finish(width));
+        prop_assert_eq!(lines, render(&text, width, COLOUR));
+        prop_assert_eq!(stream.finish(width), Vec::<String>::new());
+    }
+
+    #[test]
     fn wrapped_text_keeps_its_words(text in "[a-z漢é\u{1b}\t\n ]{0,80}", width in 20_usize..60) {
         let lines = wrap(&text, width, "* ", "  ");
         for line in &lines {
