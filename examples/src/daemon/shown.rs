@@ -7,7 +7,7 @@ use acolyte_proto::event::{
 use rpc_core::Str;
 use serde_json::{Map, Value};
 
-use super::command::{Output, Stream};
+use super::command::{News, Stream};
 use super::toolbox::{
     CHECKLIST, FILE_CREATE, FILE_EDIT, FILE_FIND, FILE_READ, FILE_SEARCH, SHELL_RUN,
 };
@@ -152,7 +152,7 @@ pub(super) fn command(line: &str) -> Part {
     })
 }
 
-pub(super) fn output(output: &Output) -> Vec<Part> {
+pub(super) fn output(output: &News) -> Vec<Part> {
     let line = |line: &super::command::Line| {
         Part::ShellOutput(ShellOutput {
             stream: match line.stream {
@@ -165,8 +165,5 @@ pub(super) fn output(output: &Output) -> Vec<Part> {
     let mut parts: Vec<_> = output.first.iter().map(line).collect();
     parts.extend(left_out(output.left_out, "lines"));
     parts.extend(output.last.iter().map(line));
-    if parts.is_empty() {
-        parts.push(Part::NoOutput);
-    }
     parts
 }

@@ -11,7 +11,7 @@ use acolyte_proto::limits::MAX_TOOL_RESULT_CHARS;
 use serde_json::{Map, Value};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
-use super::command::{Commands, Confinement};
+use super::command::{Commands, Confinement, News};
 use super::workspace::{Query, Range, Stop, Workspace};
 use super::{Code, Problem, checklist, shown};
 
@@ -146,9 +146,18 @@ impl Toolbox {
         let timeout = number(arguments, "timeout")?;
         let timeout = timeout.map(|seconds| Duration::from_secs(seconds.max(1)));
         show(Shown::Part(shown::command(line)));
-        let output = self.commands.run(workspace, line, timeout).await?;
-        for part in shown::output(&output) {
-            show(Shown::Part(part));
+        let mut is_silent = true;
+        let mut news = |news: News| {
+            for part in shown::output(&news) {
+                is_silent = false;
+                show(Shown::Part(part));
+            }
+        };
+        let output = self.commands.run(workspace, line, timeout, &mut news);
+        let output = output.await?;
+        news(output.news.clone());
+        if is_silent {
+            show(Shown::Part(Part::NoOutput));
         }
         match output.code {
             Some(0) => Ok(or_say(output.text(), "(it said nothing)")),

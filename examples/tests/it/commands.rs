@@ -51,7 +51,12 @@ async fn a_program_runs_in_the_folder_and_its_lines_are_kept() {
     let run = |line: &'static str| {
         let commands = open();
         let workspace = place.1.clone();
-        async move { commands.run(&workspace, line, None).await.unwrap() }
+        async move {
+            commands
+                .run(&workspace, line, None, &mut drop)
+                .await
+                .unwrap()
+        }
     };
     let output = run("pwd; echo oops >&2; printf end; exit 3").await;
     let mut lines = told(&output.first);
@@ -77,7 +82,10 @@ async fn no_program_sees_the_keys_of_the_daemon() {
     let place = Place::new("environment");
     // Whatever tests are run with, cargo has set these.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
-    let output = open().run(&place.1, "env; echo $HOME", None).await.unwrap();
+    let output = open()
+        .run(&place.1, "env; echo $HOME", None, &mut drop)
+        .await
+        .unwrap();
     let text = output.text();
     assert!(text.contains("PATH="), "{text}");
     assert!(!text.contains("CARGO_MANIFEST_DIR"), "{text}");
@@ -85,7 +93,10 @@ async fn no_program_sees_the_keys_of_the_daemon() {
         .with_confinement(Confinement::Open)
         .with_variables(vec!["CARGO_MANIFEST_DIR".to_owned()]);
     let commands = commands(config);
-    let output = commands.run(&place.1, "env", None).await.unwrap();
+    let output = commands
+        .run(&place.1, "env", None, &mut drop)
+        .await
+        .unwrap();
     assert!(output.text().contains("CARGO_MANIFEST_DIR"));
 }
 
@@ -95,7 +106,10 @@ async fn a_slow_program_is_killed_with_all_that_it_has_started() {
     let line = "echo started; (sleep 0.4; touch late) & sleep 60";
     let start = Instant::now();
     let timeout = Some(Duration::from_millis(150));
-    let why = open().run(&place.1, line, timeout).await.unwrap_err();
+    let why = open()
+        .run(&place.1, line, timeout, &mut drop)
+        .await
+        .unwrap_err();
     assert_eq!(why.code, Code::TimedOut);
     assert!(why.message.contains("it last said: started"), "{why}");
     assert!(start.elapsed() < Duration::from_secs(30));
@@ -109,7 +123,8 @@ async fn a_program_that_nobody_waits_for_is_killed() {
     let line = "touch early; sleep 0.4; touch late";
     let (commands, early) = (open(), place.1.path().join("early"));
     {
-        let running = commands.run(&place.1, line, None);
+        let mut shown = drop;
+        let running = commands.run(&place.1, line, None, &mut shown);
         tokio::pin!(running);
         while !early.exists() {
             let soon = Duration::from_millis(5);
@@ -124,7 +139,9 @@ async fn a_program_that_nobody_waits_for_is_killed() {
 async fn a_program_left_behind_is_not_waited_for() {
     let place = Place::new("behind");
     let start = Instant::now();
-    let run = open().run(&place.1, "echo done; sleep 60 &", None).await;
+    let run = open()
+        .run(&place.1, "echo done; sleep 60 &", None, &mut drop)
+        .await;
     assert_eq!(told(&run.unwrap().first), ["done"]);
     assert!(start.elapsed() < Duration::from_secs(30));
 }
@@ -146,7 +163,8 @@ async fn leaves_nobody(commands: &Commands, place: &Place, line: &str, is_aborte
     let line = format!("exec 9<>alive; exec 8>alive 9>&-; {line}");
     let mut word = [0];
     {
-        let running = commands.run(&place.1, &line, None);
+        let mut shown = drop;
+        let running = commands.run(&place.1, &line, None, &mut shown);
         tokio::pin!(running);
         tokio::select! {
             ended = &mut running => panic!("{line}: {ended:?}"),
@@ -227,7 +245,7 @@ async fn a_signal_to_its_own_group_does_not_reach_the_supervisor() {
     for commands in [open(), commands(CommandConfig::default())] {
         if commands.check(&place.1).await.is_ok() {
             let output = commands
-                .run(&place.1, "echo x; kill -9 0", None)
+                .run(&place.1, "echo x; kill -9 0", None, &mut drop)
                 .await
                 .unwrap();
             assert_eq!((told(&output.first), output.code), (vec!["x"], Some(137)));
@@ -240,7 +258,10 @@ async fn nothing_is_run_where_that_is_switched_off() {
     let place = Place::new("off");
     let config = CommandConfig::default().with_confinement(Confinement::Off);
     let commands = commands(config);
-    let why = commands.run(&place.1, "touch x", None).await.unwrap_err();
+    let why = commands
+        .run(&place.1, "touch x", None, &mut drop)
+        .await
+        .unwrap_err();
     assert_eq!(why.code, Code::Call);
     assert!(!place.1.path().join("x").exists());
 }
@@ -252,7 +273,7 @@ async fn a_confined_program_stays_in_the_folder() {
     let secret = place.0.join("secret.txt").display().to_string();
     let run = |line: String| {
         let (commands, workspace) = (commands.clone(), place.1.clone());
-        async move { commands.run(&workspace, &line, None).await }
+        async move { commands.run(&workspace, &line, None, &mut drop).await }
     };
     if let Err(why) = commands.check(&place.1).await {
         // Nothing at all is better than somewhere else.
@@ -293,7 +314,8 @@ async fn a_command_that_never_stops_talking_can_be_aborted() {
     let place = Place::new("flood");
     let commands = open();
     for line in [FLOOD, "cat /dev/zero", "yes >&2"] {
-        let running = commands.run(&place.1, line, None);
+        let mut shown = drop;
+        let running = commands.run(&place.1, line, None, &mut shown);
         // Both in one task: whoever aborts has to get a turn.
         let aborted = async {
             for _ in 0..1_000 {
@@ -311,7 +333,7 @@ async fn a_command_that_never_stops_talking_can_be_aborted() {
 async fn of_a_flood_its_beginning_and_its_end_are_kept() {
     let place = Place::new("much");
     let line = "seq 1 3000000; printf 'the end' >&2";
-    let output = open().run(&place.1, line, None).await.unwrap();
+    let output = open().run(&place.1, line, None, &mut drop).await.unwrap();
     assert_eq!(told(&output.first)[..2], ["1", "2"]);
     assert!(told(&output.last).contains(&"3000000"));
     assert_eq!(

@@ -47,7 +47,9 @@ impl Room {
         let config = CommandConfig::default()
             .with_confinement(confinement)
             .with_readable(vec![itself, SWITCHBOARD.into(), self.outside.clone()]);
-        let run = commands(config).run(&self.place.1, line, None).await;
+        let run = commands(config)
+            .run(&self.place.1, line, None, &mut drop)
+            .await;
         match run {
             Ok(output) => Tried::Code(output.code.unwrap_or(-1)),
             Err(Problem { code, .. }) => {
@@ -209,10 +211,12 @@ async fn no_link_in_the_place_of_a_folder_leads_a_command_outside() {
         fs::rename(inside.join(folder), inside.join(away)).unwrap();
         std::os::unix::fs::symlink(outside, inside.join(folder)).unwrap();
     }
-    let _ = commands.run(&within, "echo x > escaped", None).await;
+    let _ = commands
+        .run(&within, "echo x > escaped", None, &mut drop)
+        .await;
     assert!(!outside.join("b/escaped").exists());
     let line = format!("cat {}", outside.join("secret.txt").display());
-    if let Ok(output) = commands.run(&place.1, &line, None).await {
+    if let Ok(output) = commands.run(&place.1, &line, None, &mut drop).await {
         assert_ne!(output.code, Some(0));
     }
 }

@@ -3,15 +3,21 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use memchr::{memchr, memchr_iter, memrchr_iter};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::{Instant, sleep_until};
 
 /// The longest line, in bytes.
 const MAX_LINE: usize = 2_000;
 /// How many of the first lines to keep, and how many of the last, which have the errors.
 const FIRST: usize = 200;
 const LAST: usize = 300;
+/// After the first lines, the time between two looks at what a program says, and how many lines are
+/// shown each time.
+const PACE: Duration = Duration::from_secs(1);
+const SHOWN: usize = 10;
 /// The bytes to read at once: the size of a pipe.
 const PIECE: usize = 64 * 1024;
 
@@ -34,6 +40,26 @@ pub struct Line {
     pub text: String,
 }
 
+/// The newest output of a program, for people who watch it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct News {
+    /// What follows what was shown before.
+    pub first: Vec<Line>,
+    /// How many lines are omitted after that.
+    pub left_out: usize,
+    /// The last lines.
+    pub last: Vec<Line>,
+}
+
+impl News {
+    /// Returns whether there is nothing new.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.first.is_empty() && self.left_out == 0 && self.last.is_empty()
+    }
+}
+
 /// The output of a program, and its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,6 +73,8 @@ pub struct Output {
     pub left_out: usize,
     /// The last lines.
     pub last: Vec<Line>,
+    /// What of it was not shown while the program ran.
+    pub news: News,
 }
 
 impl Output {
@@ -86,18 +114,31 @@ pub(super) struct Heard {
     /// Unprocessed output of a program that writes very much, in place of the last lines and one
     /// part.
     flood: Option<(Stream, Vec<u8>)>,
+    /// How many lines were shown, or omitted.
+    told: usize,
 }
 
 impl Heard {
-    /// Reads until both streams have ended.
+    /// Reads until both streams have ended. The first lines are shown as they come, and then the
+    /// newest ones each second.
     pub(super) async fn listen(
         &mut self,
         mut out: Option<impl AsyncRead + Unpin>,
         mut err: Option<impl AsyncRead + Unpin>,
+        show: &mut (dyn FnMut(News) + Send),
     ) {
         let (mut one, mut other) = (vec![0; PIECE], vec![0; PIECE]);
+        let mut due = Instant::now();
         while out.is_some() || err.is_some() {
+            if self.told < FIRST || due <= Instant::now() {
+                due = Instant::now() + PACE;
+                let news = self.news(SHOWN);
+                if !news.is_empty() {
+                    show(news);
+                }
+            }
             tokio::select! {
+                () = sleep_until(due), if self.count() > self.told => {}
                 read = read(&mut out, &mut one) => match read {
                     Some(bytes) => self.push(Stream::Out, bytes),
                     None => out = None,
@@ -109,6 +150,30 @@ impl Heard {
             }
             // A program that says much is not to keep whoever aborts it waiting.
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Returns how many lines have come, without those of a flood that were not looked at.
+    fn count(&self) -> usize {
+        self.first.len() + self.left_out + self.last.len()
+    }
+
+    /// Returns the lines that were not shown yet, of those after the first ones at most so many.
+    fn news(&mut self, most: usize) -> News {
+        self.end_flood();
+        let first = self.first.get(self.told..).unwrap_or_default().to_vec();
+        let fresh = self.count() - self.told.max(self.first.len());
+        let shown = most.min(fresh).min(self.last.len());
+        self.told = self.count();
+        News {
+            first,
+            left_out: fresh - shown,
+            last: self
+                .last
+                .iter()
+                .skip(self.last.len() - shown)
+                .cloned()
+                .collect(),
         }
     }
 
@@ -198,7 +263,9 @@ impl Heard {
 
     pub(super) fn finish(mut self, status: ExitStatus) -> Output {
         self.end_lines();
+        let news = self.news(LAST);
         Output {
+            news,
             code: status.code(),
             first: self.first,
             left_out: self.left_out,
@@ -236,7 +303,7 @@ mod tests {
     use std::task::{Context, Poll};
 
     use futures_util::FutureExt as _;
-    use tokio::io::ReadBuf;
+    use tokio::io::{AsyncWriteExt as _, ReadBuf};
 
     use super::*;
 
@@ -260,11 +327,12 @@ mod tests {
         }
     }
 
-    #[test]
-    fn others_have_a_turn_after_each_piece_of_a_flood() {
+    #[tokio::test]
+    async fn others_have_a_turn_after_each_piece_of_a_flood() {
         let (mut flood, mut heard) = (Flood::default(), Heard::default());
         {
-            let mut listening = Box::pin(heard.listen(Some(&mut flood), None::<Flood>));
+            let mut show = drop;
+            let mut listening = Box::pin(heard.listen(Some(&mut flood), None::<Flood>, &mut show));
             for _ in 0..10 {
                 assert_eq!(listening.as_mut().now_or_never(), None);
             }
@@ -284,6 +352,38 @@ mod tests {
         let output = finished(heard);
         assert_eq!((output.first.len(), output.last.len()), (FIRST, LAST));
         assert_eq!(output.left_out, 100 * PIECE / 2 - FIRST - LAST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_are_shown_while_the_program_runs() {
+        let (mut program, pipe) = tokio::io::duplex(PIECE);
+        let (mut heard, start) = (Heard::default(), Instant::now());
+        let mut shown = Vec::new();
+        let mut show = |news: News| {
+            let texts = |lines: Vec<Line>| lines.into_iter().map(|line| line.text).collect();
+            let (first, last): (Vec<_>, Vec<_>) = (texts(news.first), texts(news.last));
+            shown.push((start.elapsed().as_secs(), first, news.left_out, last));
+        };
+        let writing = async {
+            program.write_all(b"one\nhalf").await.unwrap();
+            tokio::time::sleep(PACE * 3).await;
+            program.write_all(b" a line\n").await.unwrap();
+            tokio::time::sleep(PACE * 3).await;
+            program.write_all(&b"x\n".repeat(FIRST)).await.unwrap();
+            program.write_all(&b"y\n".repeat(20)).await.unwrap();
+            tokio::time::sleep(PACE * 3).await;
+            program.write_all(b"z\n").await.unwrap();
+            drop(program);
+        };
+        tokio::join!(writing, heard.listen(Some(pipe), None::<Flood>, &mut show));
+        assert!(finished(heard).news.is_empty());
+        let line = |text: &str| vec![text.to_owned()];
+        assert_eq!(shown[0], (0, line("one"), 0, vec![]));
+        assert_eq!(shown[1], (3, line("half a line"), 0, vec![]));
+        let (at, first, left_out, last) = &shown[2];
+        assert_eq!((*at, first.len(), *left_out, last.len()), (6, 198, 12, 10));
+        assert_eq!(shown[3], (9, vec![], 0, line("z")));
+        assert_eq!(shown.len(), 4);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use tokio::process::Command;
 use self::group::Group;
 use super::{Code, Problem, Workspace};
 
-pub use lines::{Line, Output, Stream};
+pub use lines::{Line, News, Output, Stream};
 
 /// The variables of the daemon's environment that programs get. They get no others, and no keys.
 const KEPT: [&str; 11] = [
@@ -125,8 +125,9 @@ impl Commands {
         self.config.confinement
     }
 
-    /// Runs a line of the shell in the workspace to its end. A program that fails is not an error:
-    /// the output has its exit code.
+    /// Runs a line of the shell in the workspace to its end. What it says goes to `show` while it
+    /// runs; the rest of that is [`Output::news`]. A program that fails is not an error: the output has its
+    /// exit code.
     ///
     /// # Errors
     /// [`Problem`]: it could not be started, or took too long; its effects remain.
@@ -139,6 +140,7 @@ impl Commands {
         workspace: &Workspace,
         line: &str,
         timeout: Option<Duration>,
+        show: &mut (dyn FnMut(News) + Send),
     ) -> Result<Output, Problem> {
         let config = &self.config;
         if config.confinement == Confinement::Off {
@@ -149,7 +151,7 @@ impl Commands {
         let mut heard = lines::Heard::default();
         let (out, err) = group.take_pipes();
         let ended = {
-            let mut listening = std::pin::pin!(heard.listen(out, err));
+            let mut listening = std::pin::pin!(heard.listen(out, err, show));
             let mut is_silent = false;
             let ended = tokio::time::timeout(timeout, async {
                 tokio::select! {
@@ -186,7 +188,7 @@ impl Commands {
     pub async fn check(&self, workspace: &Workspace) -> Result<(), Problem> {
         match self.config.confinement {
             Confinement::Off => Ok(()),
-            _ => self.run(workspace, "true", None).await.map(drop),
+            _ => self.run(workspace, "true", None, &mut drop).await.map(drop),
         }
     }
 
