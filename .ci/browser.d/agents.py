@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from common import expect, program
-from page import MARKUP, READY, clean, has, say, text
+from page import MARKUP, READY, SHARED, clean, has, say, text
 
 ITEMS = "[...document.querySelectorAll('#log > *')].map(it => it.innerText)"
 LAST = "[...document.querySelectorAll('#log > article')].at(-1)"
@@ -16,6 +16,8 @@ BUSY = "!document.getElementById('stop').hidden"
 IDLE = "document.getElementById('stop').hidden"
 OPEN = "document.querySelector('.ask[data-state=open]')"
 SEEN = f"{OPEN}.getBoundingClientRect().bottom <= document.querySelector('footer').getBoundingClientRect().top"
+# What is kept of the chat at the top of the list.
+KEPT = "localStorage.getItem('agent-chat-' + JSON.parse(localStorage.getItem('agent-chats'))?.[0].id)"
 GATED = "!document.getElementById('gate').hidden && document.getElementById('composer').hidden"
 # Three tools, one after the other, with words between them.
 LONG = "!tool calculate {\"expression\": \"1 + 1\"}\n!tool calculate {\"expression\": \"2 + 2\"}\n" \
@@ -42,9 +44,9 @@ async def loads_and_answers(chrome, path):
     async with agent(path) as (real, _), chrome.page(real) as page:
         await page.until(READY)
         loaded = {address.removeprefix(real) for address, status in page.statuses if status == 200}
-        scripts = {"/along.js", "/app.js", "/items.js", "/key.js", "/line.js", "/memory.js"}
-        files = {"/", "/app.css", "/agent.css", "/info"} | scripts
-        expect(loaded - {"/icon.svg"} == files, f"it loads its own files: {loaded}")
+        scripts = {f"/{part}.js" for part in ["along", "app", "ask", "events", "items", "key", "line", "memory"]}
+        files = {"/", "/info"} | scripts | SHARED
+        expect(loaded - {"/icon.svg", "/markdown"} == files, f"it loads its own files: {loaded}")
         await ask(page, "What is 6 * 7?", "42")
         shown = await page.run(
             "[...document.querySelectorAll('#log .tool')].map(it => [it.querySelector('.name').textContent,"
@@ -148,7 +150,7 @@ async def answered_while_away(chrome, path):
         await say(page, LONG)
         await page.until(BUSY)
         # Written down before it goes.
-        await page.until("(localStorage.getItem('agent-chat') ?? '').includes('session')")
+        await page.until(f"({KEPT} ?? '').includes('session')")
         await page.goto("about:blank")
         await asyncio.sleep(2.5)
         await page.goto(real)
@@ -224,12 +226,12 @@ async def strangers_need_a_code(chrome, path):
 async def another_chat_is_empty(chrome, path):
     async with agent(path) as (real, _), chrome.page(real) as page:
         await ask(page, "count to 2", "1 2")
-        await page.until("(localStorage.getItem('agent-chat') ?? '').includes('1 2')")
-        before = await page.run("JSON.parse(localStorage.getItem('agent-chat')).sessionId")
+        await page.until(f"({KEPT} ?? '').includes('1 2')")
+        before = await page.run(f"JSON.parse({KEPT}).sessionId")
         await page.click("#fresh")
         await page.until(f"{READY} && document.querySelector('#log').childElementCount === 0")
         await ask(page, "count to 3", "1 2 3")
-        after = await page.run("JSON.parse(localStorage.getItem('agent-chat')).sessionId")
+        after = await page.run(f"JSON.parse({KEPT}).sessionId")
         expect(before != after, "it has another session")
         await clean(page)
 
@@ -238,7 +240,7 @@ async def two_pages_see_the_same(chrome, path):
     async with agent(path) as (real, _), chrome.page(real) as page:
         await ask(page, "count to 2", "1 2")
         # A page writes its memory down a moment later.
-        await page.until("(localStorage.getItem('agent-chat') ?? '').includes('1 2')")
+        await page.until(f"({KEPT} ?? '').includes('1 2')")
         kept = await page.run("JSON.stringify({ ...localStorage })")
         copy = f"if (location.origin !== 'null') Object.assign(localStorage, {kept});"
         async with chrome.page(real, before=copy) as other:
@@ -268,14 +270,19 @@ async def images_and_files_go_along(chrome, path):
         expect(shown == ["note.txt", "dot.png"], f"the message names them: {shown}")
         saved = [file.read_text() for file in (folder / "files" / "uploads").iterdir()]
         expect(saved == ["milk and bread"], f"the file was saved, the image was shown to the model: {saved}")
-        await page.until("(localStorage.getItem('agent-chat') ?? '').includes('data:image/png;base64,iVA=')")
+        await page.until(f"({KEPT} ?? '').includes('data:image/png;base64,iVA=')")
         await clean(page)
 
 
 async def a_long_conversation_is_made_shorter(chrome, path):
     said = [{"role": role, "content": "hi"} for _ in range(150) for role in ("user", "assistant")]
     kept = json.dumps({"session": {"messages": said, "turn": 150}, "items": []})
-    before = f"if (location.origin !== 'null') localStorage.setItem('agent-chat', {json.dumps(kept)});"
+    chat = "0" * 32
+    listed = json.dumps([{"id": chat, "title": "hi", "at": 0}])
+    before = (
+        f"if (location.origin !== 'null') {{ localStorage.setItem('agent-chats', {json.dumps(listed)});"
+        f" localStorage.setItem('agent-chat-{chat}', {json.dumps(kept)}); }}"
+    )
     async with agent(path) as (real, _), chrome.page(real, before=before) as page:
         await ask(page, "count to 2", "1 2")
         notices = await page.run("[...document.querySelectorAll('#log .notice')].map(it => it.textContent)")

@@ -102,8 +102,13 @@ async def fake(pages, page_text=None):
             headers = {name: real.headers[name] for name in KEPT if name in real.headers}
             return web.Response(status=real.status, body=await real.read(), headers=headers)
 
+    async def markdown(request):
+        kind = {"Content-Type": request.headers["Content-Type"]}
+        async with session.post(pages + request.path, data=await request.read(), headers=kind) as real:
+            return web.Response(status=real.status, body=await real.read(), content_type=real.content_type)
+
     app = web.Application()
-    app.add_routes([web.get("/ws", ws), web.get("/{rest:.*}", get)])
+    app.add_routes([web.get("/ws", ws), web.post("/markdown", markdown), web.get("/{rest:.*}", get)])
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     async with aiohttp.ClientSession() as session:
         await runner.setup()

@@ -5,6 +5,9 @@ import json
 from common import expect
 
 TOKEN = "open sesame"
+# What the pages load of their common parts.
+SHARED = {"/page/" + name for name in ["app.css", "answer.css"]
+          + [f"{part}.js" for part in ["answer", "chats", "composer", "dom", "markdown", "nodes", "view"]]}
 STATE = "document.getElementById('status').dataset.state"
 READY = f"{STATE} === 'ready'"
 LOG = "document.getElementById('log').innerText"

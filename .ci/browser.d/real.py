@@ -2,7 +2,9 @@
 
 from common import expect
 from fake import fake
-from page import ANSWER, ANSWERING, ASKS_FOR_TOKEN, FREE, LOG, QUESTION, READY, TOKEN, clean, has, say, text
+from page import (
+    ANSWER, ANSWERING, ASKS_FOR_TOKEN, FREE, LOG, QUESTION, READY, SHARED, TOKEN, clean, has, say, text
+)
 
 
 async def loads_and_connects(chrome, real, _):
@@ -12,7 +14,7 @@ async def loads_and_connects(chrome, real, _):
         loaded = {address.removeprefix(real) for address, status in page.statuses if status == 200}
         loaded = {address for address in loaded if not address.startswith("/history/")}
         # Not every browser wants to see the icon.
-        expect(loaded - {"/icon.svg"} == {"/", "/app.css", "/app.js"}, f"it loads its own files: {loaded}")
+        expect(loaded - {"/icon.svg"} == {"/", "/app.js", "/line.js"} | SHARED, f"it loads its own files: {loaded}")
         await page.run("new Promise(then => setTimeout(then, 1000))")
         expect(await page.run(READY), "still connected, and no token asked for, a second later")
         await clean(page)
@@ -87,7 +89,7 @@ async def tool(chrome, real, _):
 async def failure(chrome, real, _):
     async with chrome.page(real) as page:
         await say(page, "!fail")
-        await page.until(f"{has(f'{ANSWER}.querySelector(`.failure`)', 'provider error: ')} && {FREE}")
+        await page.until(f"{ANSWER}?.querySelector('.failure') && {FREE}")
         await say(page, "hello")
         await page.until(f"document.querySelectorAll('#log .agent').length === 2 && {FREE}")
         expect(not await page.run(f"{ANSWER}.querySelector('.failure') !== null"), "the next question is answered")
@@ -127,7 +129,7 @@ async def token(chrome, _, guarded):
         expect(not await page.run(ASKS_FOR_TOKEN), "it is kept in this tab")
         await page.until(has("document.getElementById('log')", "hello"))
         kept = await page.run("[Object.keys(localStorage).join(), document.cookie]")
-        expect(kept == ["gateway-session", ""], f"it is kept nowhere else: {kept}")
+        expect(kept == ["gateway-chats", ""], f"it is kept nowhere else: {kept}")
         await clean(page)
     async with chrome.page(guarded) as page:
         await page.until(ASKS_FOR_TOKEN)

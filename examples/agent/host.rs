@@ -19,6 +19,7 @@ use examples::metrics;
 use examples::model::http::HttpClient;
 use examples::model::options::ModelArgs;
 use examples::model::scripted::Scripted;
+use examples::page::Renderer;
 use rpc_core::Secret;
 
 use crate::agent::home::Home;
@@ -210,15 +211,20 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     let guards = http.guards.clone();
     let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;
     let http = args.tls.http(http.with_guards(guards))?;
+    let renderer = Renderer::default();
     let options = ServerOptions::with_runtime(runtime, level)
         .with_name(&args.name)
         .with_tools(worker.tools())
         .with_http(http)
         .with_shutdown_timeout(DRAIN)
-        .with_service(|request, peer| {
-            let response = metrics::respond(&request, peer)
-                .unwrap_or_else(|| page::respond(request.method(), request.uri().path()));
-            async move { response }
+        .with_service(move |request, peer| {
+            let renderer = renderer.clone();
+            async move {
+                match metrics::respond(&request, peer) {
+                    Some(metrics) => metrics,
+                    None => page::serve(&renderer, request).await,
+                }
+            }
         });
     Ok((worker, options))
 }

@@ -11,6 +11,7 @@ pub mod gateway;
 pub mod markdown;
 pub mod metrics;
 pub mod model;
+pub mod page;
 pub mod pictures;
 pub mod replies;
 pub mod router;

@@ -7,17 +7,15 @@ use http::{Method, Response, StatusCode};
 /// The type of a plain text.
 pub const TEXT: &str = "text/plain; charset=utf-8";
 
-/// The style sheet of all pages.
-pub const STYLE: Asset = Asset {
-    kind: "text/css; charset=utf-8",
-    body: include_bytes!("gateway/page/app.css"),
-};
+/// The type of a page.
+const HTML: &str = "text/html; charset=utf-8";
 
 /// The content security policy: a page may load its own files and connect to its own host, nothing
-/// else. Text never becomes markup or script, and no other page can frame it.
+/// else. Only HTML that the server has made of Markdown becomes markup, nothing becomes script, and no
+/// other page can frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-    require-trusted-types-for 'script'; trusted-types 'none'";
+    require-trusted-types-for 'script'; trusted-types markdown";
 
 /// The headers of every answer. The files are small and change with the program, so they are not
 /// cached.
@@ -43,13 +41,6 @@ pub struct Asset {
 }
 
 impl Asset {
-    /// Creates a page.
-    #[must_use]
-    pub const fn page(body: &'static [u8]) -> Self {
-        let kind = "text/html; charset=utf-8";
-        Self { kind, body }
-    }
-
     /// Creates a script.
     #[must_use]
     pub const fn script(body: &'static [u8]) -> Self {
@@ -76,6 +67,12 @@ impl Asset {
     pub fn respond(&self) -> Response<Bytes> {
         answer(StatusCode::OK, self.kind, Bytes::from_static(self.body))
     }
+}
+
+/// Returns a page.
+#[must_use]
+pub fn page(body: Bytes) -> Response<Bytes> {
+    answer(StatusCode::OK, HTML, body)
 }
 
 /// Returns an answer in plain text.

@@ -16,6 +16,7 @@ use serde_json::json;
 use super::engine::{Engine, NOT_STORED, Reply};
 use super::page;
 use super::tool::{ChannelAdapter, Incoming, Outgoing, PostError, Tools};
+use crate::page::{MARKDOWN_PATH, Renderer};
 use crate::web::{bearer, json, reads, text};
 
 /// The environment variable with the secret that chat services send.
@@ -36,6 +37,7 @@ pub struct Site {
     auth: Auth,
     adapters: Tools,
     secret: Option<Auth>,
+    renderer: Renderer,
 }
 
 impl fmt::Debug for Site {
@@ -57,6 +59,7 @@ impl Site {
             auth,
             adapters: Tools::new(),
             secret: None,
+            renderer: Renderer::default(),
         }
     }
 
@@ -73,6 +76,7 @@ impl Site {
     ///
     /// - `POST /webhook/{channel}`: the channel adapter of this name parses the body, the engine
     ///   answers the message like any chat, and the adapter formats the answer.
+    /// - `POST /markdown`: Markdown for the page, as HTML; see [`Renderer::respond`].
     /// - `GET /history/{peer}`: the past turns of the page's session with this peer, as JSON.
     /// - Anything else: [`page::respond`].
     ///
@@ -91,9 +95,18 @@ impl Site {
             let answer = self.webhook(channel, adapter, &body).await;
             return answer.unwrap_or_else(|failure| failure);
         }
+        if parts.method == Method::POST && path == MARKDOWN_PATH {
+            return match self.stranger(&parts.headers) {
+                Some(refusal) => refusal,
+                None => self.renderer.respond(&parts.headers, body).await,
+            };
+        }
         match path.strip_prefix("/history/") {
             Some(peer) if reads(&parts.method) && is_page_session(peer) => {
-                self.history(peer, &parts.headers).await
+                match self.stranger(&parts.headers) {
+                    Some(refusal) => refusal,
+                    None => self.history(peer).await,
+                }
             }
             _ => page::respond(&parts.method, path),
         }
@@ -175,11 +188,14 @@ impl Site {
         Err(text(StatusCode::INTERNAL_SERVER_ERROR, error))
     }
 
-    async fn history(&self, peer: &str, headers: &HeaderMap) -> Response<Bytes> {
+    /// Returns the answer to a request of the page without the gateway's token.
+    fn stranger(&self, headers: &HeaderMap) -> Option<Response<Bytes>> {
         let mut offered = bearer(headers);
-        if !self.auth.is_open() && !offered.any(|offered| self.auth.check(offered)) {
-            return text(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
-        }
+        let is_let_in = self.auth.is_open() || offered.any(|offered| self.auth.check(offered));
+        (!is_let_in).then(|| text(StatusCode::UNAUTHORIZED, "the token is missing or wrong"))
+    }
+
+    async fn history(&self, peer: &str) -> Response<Bytes> {
         let mut session = SessionRef::new(PAGE_CHANNEL, PAGE_ACCOUNT);
         session.peer = Some(peer.into());
         match self.engine.history(&session, PAGE_TURNS).await {

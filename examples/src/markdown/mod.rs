@@ -1,12 +1,14 @@
 //! Markdown of language models: [`events`] reads it, [`closed`] says which part of a growing text is
-//! complete, and [`highlight`] finds what to colour in code.
+//! complete, [`highlight`] finds what to colour in code, and [`html`] is all of it for a page.
 
 pub mod ansi;
 mod highlight;
+mod html;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 pub use highlight::{Highlighter, Token, highlight};
+pub use html::{Html, html};
 
 /// What is understood beyond `CommonMark`.
 fn options() -> Options {

@@ -1,6 +1,6 @@
 // The images and files that go along with the next message: images to the model, files to the agent's disk.
 
-import { make } from "./items.js";
+import { make } from "./page/dom.js";
 
 /** What hosts take with one message. */
 const MAX_FILES = 10;

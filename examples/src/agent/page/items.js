@@ -1,129 +1,134 @@
-// What the conversation looks like: one element for each item. Whatever the agent sends is shown as
-// text, never as markup.
+// What the conversation looks like: questions, and below each an answer with the items that belong to it.
 
-/** An element with a class and a text. */
-export function make(name, className, text) {
-  const element = document.createElement(name);
-  if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
-
-export const show = (value) =>
-  typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
+import { Answer, Thought, Tool, failure, notice, question } from "./page/answer.js";
+import { asking } from "./ask.js";
+import { get } from "./page/dom.js";
+import { Markdown } from "./page/markdown.js";
+import * as view from "./page/view.js";
+import { memory, save } from "./memory.js";
 
 const QUEUED = "The agent reads this at its next step.";
-const STATES = { running: "running", done: "done", failed: "failed", ended: "no result" };
 
-/** The element of an item. `answer` is called with what the user chooses. */
-export function element(item, answer) {
-  switch (item.kind) {
-    case "user":
-      return said(item, "user", "You");
-    case "agent":
-      return said(item, "agent", "Agent");
-    case "tool":
-      return tool(item);
-    case "thought":
-      return folded("thought", "Thought", item.text);
-    case "ask":
-      return asking(item, answer);
-    case "failure":
-      return alone("failure", item.text);
-    default:
-      return alone("notice", item.text);
+const log = get("log");
+/** What shows each item: its element, and how it follows a change. */
+let shown = new Map();
+/** The answer at the end. */
+let last = null;
+let answer = () => {};
+
+/** Sets what is called with the user's choice for a question. */
+export function onAnswer(then) {
+  answer = then;
+}
+
+/** Puts an item at the end, or shows a known one anew. */
+export function put(item) {
+  if (!memory.items.includes(item)) memory.items.push(item);
+  const known = shown.get(item);
+  if (known) known.update();
+  else show(item);
+  save();
+}
+
+/** Shows another conversation. */
+export function showAll() {
+  shown = new Map();
+  last = null;
+  view.replaceAll([]);
+  memory.items.forEach(show);
+  if (!memory.running) last?.finish();
+  view.toEnd();
+}
+
+function show(item) {
+  const part = parts[item.kind]?.(item) ?? replaced(() => notice(item.text));
+  shown.set(item, part);
+  if (item.kind === "user") {
+    last?.finish();
+    last = null;
+    view.add(part.element);
+  } else if (item.kind !== "usage") {
+    current().put(part.element);
   }
 }
 
-function article(className, name) {
-  const block = make("article", className);
-  block.append(make("h2", "unseen", name));
-  return block;
-}
-
-function alone(className, text) {
-  const block = article("agent", "Agent");
-  block.append(make("p", className, text));
-  return block;
-}
-
-function said(item, className, name) {
-  const block = article(item.queued ? `${className} queued` : className, name);
-  block.append(make("p", "text", item.text));
-  for (const file of item.files ?? []) block.append(make("p", "small", file));
-  if (item.queued) block.append(make("p", "small", QUEUED));
-  return block;
-}
-
-function folded(className, title, text) {
-  const block = make("details", `tool ${className}`);
-  const summary = make("summary");
-  summary.append(make("span", "name", title));
-  block.append(summary, make("pre", "", text));
-  return block;
-}
-
-function tool(item) {
-  const block = make("details", "tool");
-  block.dataset.state = item.state;
-  const summary = make("summary");
-  summary.append(make("span", "name", item.name), make("span", "state", STATES[item.state]));
-  block.append(summary, make("h3", "", "Input"), make("pre", "input", show(item.args ?? {})));
-  if (item.result !== undefined) {
-    const failed = item.state === "failed";
-    block.append(make("h3", "", failed ? "Error" : "Result"), make("pre", "result", show(item.result)));
+/** The answer that goes on. */
+function current() {
+  if (last === null) {
+    last = new Answer();
+    view.add(last.element);
   }
-  return block;
+  return last;
 }
 
-function asking(item, answer) {
-  const block = make("section", "ask");
-  block.dataset.state = item.open ? "open" : "closed";
-  block.setAttribute("aria-label", "The agent asks");
-  block.append(make("p", "text", item.text));
-  if (item.details !== undefined) block.append(make("pre", "", show(item.details)));
-  if (!item.open) {
-    block.append(make("p", "answer", item.answer ?? "Not answered."));
-    return block;
-  }
-  const answers = make("div", "answers");
-  const choices = item.type === "approval_needed" ? approvals(item) : options(item);
-  for (const { name, response, words, main } of choices) {
-    const button = make("button", main ? "main" : "quiet", name);
-    button.type = "button";
-    button.addEventListener("click", () => answer(item, response, words));
-    answers.append(button);
-  }
-  block.append(answers);
-  if (item.type !== "approval_needed") block.append(make("p", "small", "Or write an answer below."));
-  return block;
-}
-
-function approvals() {
-  const yes = (scope, name) => ({
-    name,
-    words: scope === "once" ? "Allowed." : "Allowed for this conversation.",
-    response: { type: "APPROVAL_RESPONSE", approved: true, scope },
-  });
-  return [
-    { ...yes("once", "Allow"), main: true },
-    yes("session", "Always allow"),
-    {
-      name: "Refuse",
-      words: "Refused.",
-      response: { type: "APPROVAL_RESPONSE", approved: false, mode: "reject_soft" },
+/** An item that is made anew when it changes. */
+function replaced(make) {
+  const part = {
+    element: make(),
+    update() {
+      const fresh = make();
+      part.element.replaceWith(fresh);
+      part.element = fresh;
     },
-  ];
+  };
+  return part;
 }
 
-/** The frame that answers a question in words. */
-export function reply(item, text) {
-  return item.type === "plan_review"
-    ? { type: "PLAN_REVIEW_RESPONSE", message: text }
-    : { type: "ASK_USER_RESPONSE", answer: text };
+/** How items are shown. */
+const parts = {
+  user: (item) =>
+    replaced(() => {
+      const element = question(item.text, [...(item.files ?? []), ...(item.queued ? [QUEUED] : [])]);
+      element.classList.toggle("queued", Boolean(item.queued));
+      return element;
+    }),
+  agent(item) {
+    const markdown = new Markdown();
+    const update = () => (item.live ? markdown.set(item.text) : markdown.finish(item.text));
+    update();
+    return { element: markdown.element, update };
+  },
+  thought(item) {
+    const thought = new Thought();
+    const update = () => thought.set(item.text, item.live);
+    update();
+    return { element: thought.element, update };
+  },
+  tool(item) {
+    const tool = new Tool({ name: item.name, input: item.args, isLive: item.state === "running" });
+    const update = () => {
+      if (item.result === undefined || item.state === "running") tool.state(item.state);
+      else tool.result(item.result, item.state === "failed");
+    };
+    update();
+    return { element: tool.element, update, tick: () => item.state === "running" && tool.tick() };
+  },
+  ask: (item) => replaced(() => asking(item, answer)),
+  failure: (item) => replaced(() => failure(item.text)),
+  usage(item) {
+    const of = current();
+    const update = () => of.usage(item.input, item.output);
+    update();
+    return { update };
+  },
+};
+
+/** Shows what goes on: that of the last item, if it is not over. */
+export function showProgress() {
+  if (!memory.running) {
+    if (last === null || last.isFinished) return;
+    last.finish();
+    view.announceAnswer(last.element);
+    return;
+  }
+  const item = memory.items.at(-1);
+  if (item?.kind === "ask" && item.open) return last.pause();
+  const running = memory.items.findLast(({ kind, state }) => kind === "tool" && state === "running");
+  const word = running ? `Running ${running.name}` : item?.kind === "agent" && item.live ? "Writing" : "Thinking";
+  current().busy(word);
 }
 
-function options(item) {
-  const texts = (item.options ?? []).filter((option) => typeof option === "string");
-  return texts.map((name) => ({ name, words: name, response: reply(item, name) }));
-}
+setInterval(() => {
+  if (!memory.running) return;
+  for (const { tick } of shown.values()) tick?.();
+}, 1000);

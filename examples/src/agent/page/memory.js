@@ -1,6 +1,8 @@
-// What survives a reload: the session, what was shown, and the last event of what was shown.
+// What survives a reload: the session of each chat, what was shown, and the last event of what was shown.
 
-const PLACE = "agent-chat";
+import { browser } from "./page/dom.js";
+
+const PREFIX = "agent-chat-";
 const SOON_MS = 50;
 const MAX_ITEMS = 400;
 /** A host takes messages of 16 MiB; a conversation has to leave room for the rest. */
@@ -10,19 +12,19 @@ function empty() {
   return { sessionId: null, lastId: null, session: null, running: false, items: [] };
 }
 
-function read() {
-  try {
-    const kept = JSON.parse(localStorage.getItem(PLACE));
-    return Array.isArray(kept?.items) ? { ...empty(), ...kept } : empty();
-  } catch {
-    return empty();
-  }
-}
+/** The chat that is shown. Change it, then call `save`. */
+export const memory = empty();
 
-/** The conversation. Change it, then call `save`. */
-export const memory = read();
-
+let chat = null;
 let timer = 0;
+
+/** Shows another chat, which may be a new one. */
+export function load(id) {
+  if (timer !== 0) write();
+  chat = id;
+  const kept = browser.read(PREFIX + id);
+  Object.assign(memory, empty(), Array.isArray(kept?.items) ? kept : {});
+}
 
 /** Soon: a run has many events. What was not written in time is told again by the host. */
 export function save() {
@@ -34,20 +36,28 @@ function write() {
   timer = 0;
   memory.items.splice(0, Math.max(0, memory.items.length - MAX_ITEMS));
   if (JSON.stringify(memory.session)?.length > MAX_SESSION) memory.session = null;
-  for (const smaller of [() => {}, () => (memory.session = null), () => memory.items.splice(0, 300)]) {
+  // Full: the host has the conversation, too.
+  for (const smaller of [() => {}, makeRoom, () => (memory.session = null), () => memory.items.splice(0, 300)]) {
     smaller();
-    try {
-      return localStorage.setItem(PLACE, JSON.stringify(memory));
-    } catch {
-      // Full: the host has the conversation, too.
-    }
+    if (memory.items.length === 0 && memory.sessionId === null) return;
+    if (browser.write(PREFIX + chat, memory)) return;
   }
 }
 
-/** Another conversation. */
-export function forget() {
-  Object.assign(memory, empty());
-  save();
+/** Chats that are not shown keep only the way to what the host has. */
+function makeRoom() {
+  for (const name of Object.keys(localStorage)) {
+    if (!name.startsWith(PREFIX) || name === PREFIX + chat) continue;
+    browser.write(name, { ...empty(), sessionId: browser.read(name)?.sessionId ?? null });
+  }
 }
 
-addEventListener("pagehide", write);
+/** A chat that nobody wants any more. */
+export function forget(id) {
+  if (id === chat) Object.assign(memory, empty());
+  browser.write(PREFIX + id, null);
+}
+
+addEventListener("pagehide", () => {
+  if (timer !== 0) write();
+});

@@ -1,25 +1,55 @@
 //! [`respond`]: the agent's chat page, for the browser.
 
-use bytes::Bytes;
-use http::{Method, Response, StatusCode};
+use std::sync::LazyLock;
 
-use crate::web::{Asset, STYLE, not_allowed, reads, text};
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+
+use crate::page::{MARKDOWN_PATH, Renderer, Skeleton, file};
+use crate::web::{Asset, not_allowed, page, reads, text};
 
 #[cfg(test)]
 mod tests;
 
-const FILES: [(&str, Asset); 10] = [
-    ("/", Asset::page(include_bytes!("page.html"))),
+static PAGE: LazyLock<Bytes> = LazyLock::new(|| {
+    let skeleton = Skeleton {
+        name: "Agent",
+        hint: "What it does on the way shows up here, folded. You can say more while it works. Reload the page \
+               whenever you like: the work goes on, and the conversation is still here.",
+        door: include_str!("door.html"),
+        extras: include_str!("extras.html"),
+        attach: include_str!("attach.html"),
+        choices: include_str!("choices.html"),
+    };
+    skeleton.page()
+});
+
+const FILES: [(&str, Asset); 9] = [
     ("/along.js", Asset::script(include_bytes!("along.js"))),
     ("/app.js", Asset::script(include_bytes!("app.js"))),
+    ("/ask.js", Asset::script(include_bytes!("ask.js"))),
+    ("/events.js", Asset::script(include_bytes!("events.js"))),
     ("/items.js", Asset::script(include_bytes!("items.js"))),
     ("/key.js", Asset::script(include_bytes!("key.js"))),
     ("/line.js", Asset::script(include_bytes!("line.js"))),
     ("/memory.js", Asset::script(include_bytes!("memory.js"))),
-    ("/app.css", STYLE),
-    ("/agent.css", Asset::style(include_bytes!("agent.css"))),
     ("/icon.svg", Asset::drawing(include_bytes!("icon.svg"))),
 ];
+
+/// Answers a request that the host itself does not handle.
+///
+/// - `POST /markdown`: Markdown for the page, as HTML; see [`Renderer::respond`].
+/// - Anything else: [`respond`].
+///
+/// # Cancel safety
+/// As that of [`Renderer::respond`].
+pub async fn serve(renderer: &Renderer, request: Request<Bytes>) -> Response<Bytes> {
+    let (parts, body) = request.into_parts();
+    if parts.method == Method::POST && parts.uri.path() == MARKDOWN_PATH {
+        return renderer.respond(&parts.headers, body).await;
+    }
+    respond(&parts.method, parts.uri.path())
+}
 
 /// Returns the answer to a request that the host itself does not handle. `path` is the path alone,
 /// without a query.
@@ -31,11 +61,14 @@ const FILES: [(&str, Asset); 10] = [
 /// The answer to `HEAD` is the one to `GET`; an HTTP server leaves its body out.
 #[must_use]
 pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
-    let found = FILES.iter().find(|(place, _)| *place == path);
-    match (found, reads(method)) {
-        (Some((_, asset)), true) => asset.respond(),
-        (Some(_), false) => not_allowed("GET, HEAD"),
-        (None, _) => text(
+    let own = FILES.iter().find(|(place, _)| *place == path);
+    let found = own.map(|(_, asset)| *asset).or_else(|| file(path));
+    match (path, found, reads(method)) {
+        ("/", _, true) => page(PAGE.clone()),
+        (_, Some(asset), true) => asset.respond(),
+        (MARKDOWN_PATH, ..) => not_allowed("POST"),
+        ("/", ..) | (_, Some(_), false) => not_allowed("GET, HEAD"),
+        _ => text(
             StatusCode::NOT_FOUND,
             "there is nothing here; the page is at /",
         ),

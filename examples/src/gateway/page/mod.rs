@@ -1,21 +1,36 @@
 //! [`respond`]: the gateway's answers over plain HTTP: its chat page and its health.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use exoclaw_proto::limits::{HEALTH_PATH, WS_PATH};
 use http::{Method, Response, StatusCode};
 
-use crate::web::{Asset, STYLE, not_allowed, reads, text};
+use crate::page::{MARKDOWN_PATH, Skeleton, file};
+use crate::web::{Asset, not_allowed, page, reads, text};
 
 #[cfg(test)]
 mod tests;
 
-const PAGE: Asset = Asset::page(include_bytes!("page.html"));
+static PAGE: LazyLock<Bytes> = LazyLock::new(|| {
+    let skeleton = Skeleton {
+        name: "Gateway",
+        hint: "Its tools and what they return show up in the answer, folded. The conversation is this browser's \
+               own, and here again after a reload.",
+        door: include_str!("door.html"),
+        ..Skeleton::default()
+    };
+    skeleton.page()
+});
 const SCRIPT: Asset = Asset::script(include_bytes!("app.js"));
+const LINE: Asset = Asset::script(include_bytes!("line.js"));
 const ICON: Asset = Asset::drawing(include_bytes!("icon.svg"));
 
 /// The resource of a path.
 enum Resource<'a> {
+    Page,
     Asset(Asset),
+    Markdown,
     Health,
     WebSocket,
     Webhook(&'a str),
@@ -26,22 +41,23 @@ impl<'a> Resource<'a> {
     fn at(path: &'a str) -> Self {
         match path {
             "/app.js" => Self::Asset(SCRIPT),
-            "/app.css" => Self::Asset(STYLE),
+            "/line.js" => Self::Asset(LINE),
             "/icon.svg" => Self::Asset(ICON),
             HEALTH_PATH => Self::Health,
             WS_PATH => Self::WebSocket,
+            MARKDOWN_PATH => Self::Markdown,
             _ => match path.strip_prefix("/webhook/") {
                 Some(channel) if !channel.is_empty() && !channel.contains('/') => {
                     Self::Webhook(channel)
                 }
-                _ => Self::Asset(PAGE),
+                _ => file(path).map_or(Self::Page, Self::Asset),
             },
         }
     }
 
     const fn allowed(&self) -> &'static str {
         match self {
-            Self::Webhook(_) => "POST",
+            Self::Webhook(_) | Self::Markdown => "POST",
             _ => "GET, HEAD",
         }
     }
@@ -60,6 +76,7 @@ impl<'a> Resource<'a> {
 pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
     let resource = Resource::at(path);
     match (&resource, reads(method)) {
+        (Resource::Page, true) => page(PAGE.clone()),
         (Resource::Asset(asset), true) => asset.respond(),
         (Resource::Health, true) => text(StatusCode::OK, "ok"),
         (Resource::WebSocket, true) => {

@@ -17,16 +17,13 @@ fn header(response: &Response<Bytes>, name: &str) -> String {
     value.map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
 }
 
-fn source(asset: &Asset) -> &str {
-    std::str::from_utf8(asset.body).unwrap()
-}
-
 #[test]
 fn the_page_and_its_files_have_their_types() {
     for (path, kind, start) in [
         ("/", "text/html; charset=utf-8", "<!doctype html>"),
         ("/app.js", "text/javascript; charset=utf-8", "//"),
-        ("/app.css", "text/css; charset=utf-8", "/*"),
+        ("/line.js", "text/javascript; charset=utf-8", "//"),
+        ("/page/app.css", "text/css; charset=utf-8", "/*"),
         ("/icon.svg", "image/svg+xml", "<svg"),
     ] {
         for method in [Method::GET, Method::HEAD] {
@@ -87,12 +84,21 @@ fn other_methods_are_refused_with_an_empty_body() {
             assert!(response.body().is_empty(), "{method} {path}");
         }
     }
-    for path in ["/", "/app.css", "/health", "/ws", "/nowhere", "/webhook/"] {
+    for path in [
+        "/",
+        "/page/app.css",
+        "/health",
+        "/ws",
+        "/nowhere",
+        "/webhook/",
+    ] {
         let response = respond(&Method::POST, path);
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
         assert_eq!(header(&response, "allow"), "GET, HEAD", "{path}");
         assert!(response.body().is_empty(), "{path}");
     }
+    let response = respond(&Method::GET, "/markdown");
+    assert_eq!(header(&response, "allow"), "POST");
     let response = respond(&Method::GET, "/webhook/telegram");
     assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(header(&response, "allow"), "POST");
@@ -136,50 +142,7 @@ fn every_answer_is_guarded() {
 }
 
 #[test]
-fn the_page_names_only_files_that_are_there() {
-    let page = source(&PAGE);
-    let named: Vec<_> = page
-        .split('"')
-        .filter(|part| part.starts_with('/'))
-        .collect();
-    assert_eq!(named, ["/icon.svg", "/app.css", "/app.js"]);
-    for path in named {
-        assert_ne!(respond(&Method::GET, path).body(), page, "{path}");
-    }
-}
-
-#[test]
-fn the_files_reach_for_no_other_host_and_make_no_markup() {
-    for asset in [&PAGE, &SCRIPT, &STYLE] {
-        let text = source(asset);
-        for word in ["://", "url(", "@import", " style=", " onclick="] {
-            assert!(!text.contains(word), "{word}");
-        }
-    }
-    for word in [
-        "innerHTML",
-        "outerHTML",
-        "insertAdjacentHTML",
-        "document.write",
-        "eval(",
-        "Function(",
-        "cookie",
-    ] {
-        assert!(!source(&SCRIPT).contains(word), "{word}");
-    }
-    // What it asks for is its own past, what it keeps the name of its session.
-    for (word, whole) in [
-        ("fetch(", "fetch(`/history/${peer}`"),
-        (
-            "localStorage.set",
-            "localStorage.setItem(SESSION_KEY, fresh)",
-        ),
-    ] {
-        let mut uses = source(&SCRIPT).match_indices(word);
-        assert!(
-            uses.next()
-                .is_some_and(|(at, _)| source(&SCRIPT)[at..].starts_with(whole))
-        );
-        assert_eq!(uses.next(), None, "{word}");
-    }
+fn the_page_is_whole_and_keeps_to_itself() {
+    let own = [("/app.js", SCRIPT), ("/line.js", LINE), ("/icon.svg", ICON)];
+    crate::page::tests::check(&PAGE, &own);
 }

@@ -1,0 +1,54 @@
+// The field for what the user says: Enter sends, Shift+Enter starts a new line, Escape stops.
+
+import { get } from "./dom.js";
+
+const [form, stopButton] = ["composer", "stop"].map(get);
+export const input = get("input");
+export const send = get("send");
+
+/** Whether there is something to send. */
+export const hasText = () => input.value.trim() !== "";
+
+/** Whether the answer can be stopped. */
+export function setRunning(isRunning, keepsSend = false) {
+  const hadFocus = document.activeElement === stopButton;
+  stopButton.hidden = !isRunning;
+  send.hidden = isRunning && !keepsSend;
+  if (hadFocus && !isRunning) input.focus();
+}
+
+export function clear() {
+  input.value = "";
+  grow();
+  input.focus();
+}
+
+/** Browsers that do not do it themselves. */
+function grow() {
+  if (CSS.supports("field-sizing", "content")) return;
+  input.style.height = "auto";
+  input.style.height = `${input.scrollHeight + 2}px`;
+}
+
+/** Calls `submit` for each message, `stop` when the answer is to end, and `changed` when something was typed. */
+export function start({ submit, stop, changed }) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  input.addEventListener("input", () => {
+    grow();
+    changed();
+  });
+  input.addEventListener("keydown", (event) => {
+    // Enter also ends the composition of a character.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !event.isComposing && !event.defaultPrevented) stop();
+  });
+  stopButton.addEventListener("click", stop);
+  if (document.activeElement === document.body) input.focus();
+}

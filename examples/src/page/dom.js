@@ -1,0 +1,82 @@
+// Small helpers for elements, and for what a browser keeps.
+
+export const get = (id) => document.getElementById(id);
+
+/** An element with a class and a text. */
+export function make(name, className, text) {
+  const element = document.createElement(name);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+/** A button that does no more than `act`. */
+export function button(className, text, act) {
+  const element = make("button", className, text);
+  element.type = "button";
+  if (act) element.addEventListener("click", act);
+  return element;
+}
+
+export const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A value as people read it. */
+export const show = (value) => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""));
+
+/** Sets a text only where it changes, so that nobody hears it twice. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** An id that cannot be guessed: 32 hexadecimal digits. */
+export function randomId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The values that a browser keeps, as JSON. Without storage, they last until the page is reloaded. */
+export function keeper(storage) {
+  return {
+    read(name) {
+      try {
+        return JSON.parse(storage().getItem(name));
+      } catch {
+        return null;
+      }
+    },
+    /** Whether there was room. */
+    write(name, value) {
+      try {
+        if (value === null) storage().removeItem(name);
+        else storage().setItem(name, JSON.stringify(value));
+        return true;
+      } catch {
+        return false;
+      }
+    },
+  };
+}
+
+/** Until the browser forgets, and until the tab is closed. */
+export const browser = keeper(() => localStorage);
+export const tab = keeper(() => sessionStorage);
+
+/** Puts a text into the clipboard. Only pages with a safe connection have the interface for it. */
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = make("textarea", "unseen");
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+}
+
+/** A duration in words: `8 s`, `2 min 5 s`. */
+export function duration(ms) {
+  const seconds = Math.floor(ms / 1000);
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}

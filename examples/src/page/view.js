@@ -1,0 +1,116 @@
+// The conversation on the screen: it follows what comes, unless the user has scrolled up; it tells screen readers what
+// is complete; and its buttons copy and ask again.
+
+import { answerOf, questionOf } from "./answer.js";
+import { copy, get, make, setText } from "./dom.js";
+
+/** Most questions and answers on the page; the oldest go first. */
+const MAX_ARTICLES = 400;
+/** So close to the end counts as there, in pixels. */
+const NEAR = 48;
+/** How long a button says that it has copied. */
+const COPIED_MS = 2000;
+/** The longest text that is read out. */
+const MAX_READ = 4000;
+
+const [log, hint, scroller, jump, announcer, statusLine, retry] =
+  ["log", "hint", "scroller", "jump", "announcer", "status", "retry"].map(get);
+
+// --- the end of the conversation ----------------------------------------------------------------
+
+let follows = true;
+let top = 0;
+
+const atEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR;
+
+/** Follows from here on. */
+export function toEnd() {
+  follows = true;
+  stay();
+}
+
+function stay() {
+  if (follows) scroller.scrollTop = scroller.scrollHeight;
+  jump.hidden = follows || atEnd();
+}
+
+scroller.addEventListener("scroll", () => {
+  // What grows scrolls nobody up.
+  const wentUp = scroller.scrollTop < top - 1;
+  top = scroller.scrollTop;
+  if (atEnd()) follows = true;
+  else if (wentUp) follows = false;
+  jump.hidden = follows || atEnd();
+}, { passive: true });
+
+jump.addEventListener("click", () => {
+  toEnd();
+  get("input").focus();
+});
+
+// What is unfolded is looked at where it is.
+log.addEventListener("click", ({ target }) => {
+  if (target.closest("summary")) follows = false;
+});
+
+const observer = new ResizeObserver(stay);
+observer.observe(log);
+observer.observe(scroller);
+
+// --- what is shown ------------------------------------------------------------------------------
+
+export function add(...articles) {
+  log.append(...articles);
+  while (log.childElementCount > MAX_ARTICLES) log.firstElementChild.remove();
+  hint.hidden = true;
+}
+
+export function replaceAll(articles) {
+  log.replaceChildren(...articles);
+  hint.hidden = articles.length > 0;
+  toEnd();
+}
+
+/** Says something to screen readers. */
+export function announce(text) {
+  announcer.replaceChildren(make("p", "", text.slice(0, MAX_READ)));
+}
+
+/** Says an answer that is complete. */
+export const announceAnswer = (element) => announce(`Agent: ${answerOf(element) || element.innerText}`);
+
+/** The state of the connection: connecting, ready, lost, or a word of the page's own. */
+export function setStatus(state, text) {
+  statusLine.dataset.state = state;
+  setText(get("status-text"), text);
+  retry.hidden = state !== "lost";
+}
+
+export const stateNow = () => statusLine.dataset.state;
+
+// --- buttons ------------------------------------------------------------------------------------
+
+async function copyFrom(pressed, text) {
+  await copy(text);
+  pressed.textContent = "Copied";
+  announce("Copied");
+  setTimeout(() => (pressed.textContent = "Copy"), COPIED_MS);
+}
+
+/** Calls `ask` with the question of an answer that is to be tried again. */
+export function onAgain(ask) {
+  log.addEventListener("click", ({ target }) => {
+    if (!target.matches("button.again")) return;
+    let before = target.closest("article").previousElementSibling;
+    while (before !== null && !before.matches(".user")) before = before.previousElementSibling;
+    if (before !== null) ask(questionOf(before));
+  });
+}
+
+log.addEventListener("click", ({ target }) => {
+  if (target.matches("button.copy-code")) {
+    copyFrom(target, target.closest(".code").querySelector("code").textContent);
+  } else if (target.matches("button.copy")) {
+    copyFrom(target, answerOf(target.closest("article")));
+  }
+});
