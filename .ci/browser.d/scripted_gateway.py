@@ -201,7 +201,7 @@ async def failures_are_shown(chrome, real, _):
             await say(page, "hello")
             await line.question()
             await line.send({"id": line.id, "error": error})
-            shown = error if isinstance(error, str) else error["message"]
+            shown = (error if isinstance(error, str) else error["message"]).removeprefix("provider error: ")
             await page.until(f"{FREE} && {has(f'{ANSWER}.querySelector(`.failure`)', shown)}")
         # The text before an error stays; with and without the `done` after it.
         for after in [False, True]:

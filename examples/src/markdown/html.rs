@@ -172,9 +172,8 @@ impl Writer {
             Event::SoftBreak => self.out.push('\n'),
             Event::HardBreak => self.out.push_str("<br>"),
             Event::Rule => self.out.push_str("<hr>"),
-            Event::TaskListMarker(is_done) => {
-                self.out.push_str(if is_done { "☑ " } else { "☐ " })
-            }
+            Event::TaskListMarker(true) => self.out.push_str("☑ "),
+            Event::TaskListMarker(false) => self.out.push_str("☐ "),
             // Not among the options.
             Event::FootnoteReference(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {}
         }
@@ -214,9 +213,8 @@ impl Writer {
                 self.open("tr");
             }
             Tag::TableCell => self.cell(),
-            Tag::Link { dest_url, .. } => self.link(&dest_url),
-            // Its text is what it shows.
-            Tag::Image { dest_url, .. } => self.link(&dest_url),
+            // The text of an image is what it shows.
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link(&dest_url),
             _ => self.ends.push("".into()),
         }
     }

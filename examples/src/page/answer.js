@@ -37,14 +37,13 @@ export function failure(text) {
   return element;
 }
 
-/** Splits a message into its first sentence and the rest, which is whatever a program has said. */
+/** Splits a message into what it says and the rest, which is whatever a program has said. */
 function inWords(text) {
-  const [, rest] = /^(?:provider|agent) error: (.*)$/s.exec(text) ?? [null, text];
-  const at = rest.search(/\n|:? *[{[]"/);
-  const words = (at < 0 ? rest : rest.slice(0, at)).trim();
-  if (words === "") return ["The answer has failed.", text];
-  const sentence = words[0].toUpperCase() + words.slice(1);
-  return [/[.!?)]$/.test(sentence) ? sentence : `${sentence}.`, at < 0 ? "" : rest.slice(at).replace(/^[\s:]+/, "")];
+  const [, said] = /^(?:provider|agent) error: (.*)$/s.exec(text) ?? [null, text];
+  const end = said.search(/\n|:? *[{[]"/);
+  const words = end < 0 ? said : said.slice(0, end).trim();
+  if (words.trim() === "") return ["The answer has failed.", text];
+  return [words, end < 0 ? "" : said.slice(end).replace(/^[\s:]+/, "")];
 }
 
 /** A folded block with a name, and what it shows while it is folded. */
@@ -64,14 +63,16 @@ export class Tool {
   #parts = folded("tool", "");
   #since = performance.now();
   #isLive;
+  #result = [];
 
-  /** `isLive`: whether it is called now, so that it makes sense to count the seconds. */
+  /** `isLive`: whether it is called now, so that it makes sense to count the seconds. Without an input, nothing is
+   * known of its call. */
   constructor({ name, input, isLive = true }) {
     const { block, preview } = this.#parts;
     this.#isLive = isLive;
     block.querySelector(".name").textContent = name;
     preview.textContent = inBrief(input);
-    this.#part("Input", input ?? {}, "input");
+    if (input !== undefined) this.#part("Input", input, "input");
     this.state("running");
   }
 
@@ -80,9 +81,10 @@ export class Tool {
   }
 
   #part(title, value, className) {
-    const pre = make("pre", className, show(value));
-    pre.tabIndex = 0;
-    this.element.append(make("h3", "", title), pre);
+    const parts = [make("h3", "", title), make("pre", className, show(value))];
+    parts[1].tabIndex = 0;
+    this.element.append(...parts);
+    return parts;
   }
 
   state(state) {
@@ -99,8 +101,8 @@ export class Tool {
   }
 
   result(value, hasFailed) {
-    this.element.querySelectorAll("h3:nth-of-type(n + 2), .result").forEach((old) => old.remove());
-    this.#part(hasFailed ? "Error" : "Result", value, "result");
+    for (const old of this.#result) old.remove();
+    this.#result = this.#part(hasFailed ? "Error" : "Result", value, "result");
     this.state(hasFailed ? "failed" : "done");
   }
 }

@@ -10,6 +10,8 @@ const MAX_ARTICLES = 400;
 const NEAR = 48;
 /** How long a button says that it has copied. */
 const COPIED_MS = 2000;
+/** So long an answer takes to be rendered. */
+const RENDERED_MS = 500;
 /** The longest text that is read out. */
 const MAX_READ = 4000;
 
@@ -76,8 +78,17 @@ export function announce(text) {
   announcer.replaceChildren(make("p", "", text.slice(0, MAX_READ)));
 }
 
-/** Says an answer that is complete. */
-export const announceAnswer = (element) => announce(`Agent: ${answerOf(element) || element.innerText}`);
+/** Says an answer that is complete, once it is rendered. */
+export function announceAnswer(element) {
+  setTimeout(() => {
+    const said = [...element.querySelectorAll(".markdown, .notice, .failure > p")].map((part) => {
+      const words = part.cloneNode(true);
+      for (const head of words.querySelectorAll(".code > .head")) head.remove();
+      return words.textContent;
+    });
+    announce(`Agent: ${said.join("\n")}`);
+  }, RENDERED_MS);
+}
 
 /** The state of the connection: connecting, ready, lost, or a word of the page's own. */
 export function setStatus(state, text) {

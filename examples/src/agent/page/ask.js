@@ -10,6 +10,7 @@ export function asking(item, answer) {
   block.setAttribute("aria-label", "The agent asks");
   if (item.type === "plan_review") block.append(make("p", "text", "The agent's plan:"), new Markdown(item.text).element);
   else block.append(make("p", "text", item.text));
+  if (item.tool) block.append(make("p", "small", `The agent wants your leave to use ${item.tool}.`));
   if (item.diff) block.append(diff(item.diff));
   if (item.details !== undefined) block.append(details(item));
   if (!item.open) {

@@ -125,8 +125,9 @@ const answers = {
     ask(frame, show(frame.question ?? frame.text ?? ""), { options: frame.options });
   },
   approval_needed(frame) {
-    const what = frame.description ? show(frame.description) : `Use ${show(frame.tool)}`;
-    ask(frame, `The agent wants your leave. ${what}?`, { details: frame.arguments, diff: change });
+    const tool = show(frame.tool ?? "a tool");
+    const what = frame.description ? show(frame.description) : `Use ${tool}`;
+    ask(frame, `${what}?`, { tool, details: frame.arguments, diff: change });
     change = null;
   },
   plan_review(frame) {

@@ -134,7 +134,7 @@ function addText({ answer }, data) {
 function addTool({ answer, tools }, data) {
   if (!isObject(data)) return;
   const name = show(data.name) || "tool";
-  const tool = new Tool({ name, input: data.input });
+  const tool = new Tool({ name, input: data.input ?? {} });
   answer.run(tool);
   answer.busy(`Running ${name}`);
   if (typeof data.id === "string") tools.set(data.id, tool);
