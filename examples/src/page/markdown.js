@@ -133,6 +133,8 @@ export class Markdown {
   finish(text = this.source) {
     this.set(text);
     this.#isFinal = true;
+    cancelAnimationFrame(this.#frame);
+    this.#drawNow();
     // A link may have been defined below the place where it is used.
     if (this.start > 0 && /^ {0,3}\[[^\]]+\]:/m.test(this.source)) this.#restart();
     this.#want();

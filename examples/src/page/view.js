@@ -31,7 +31,8 @@ export function toEnd() {
   stay();
 }
 
-function stay() {
+/** Stays at the end, if that is where the user is. */
+export function stay() {
   if (follows) scroller.scrollTop = scroller.scrollHeight;
   jump.hidden = follows || atEnd();
 }

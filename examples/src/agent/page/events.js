@@ -127,7 +127,7 @@ const answers = {
   approval_needed(frame) {
     const tool = show(frame.tool ?? "a tool");
     const what = frame.description ? show(frame.description) : `Use ${tool}`;
-    ask(frame, `${what}?`, { tool, details: frame.arguments, diff: change });
+    ask(frame, `${what.replace(/\.$/, "")}?`, { tool, details: frame.arguments, diff: change });
     change = null;
   },
   plan_review(frame) {

@@ -50,6 +50,7 @@ function show(item) {
   } else if (item.kind !== "usage") {
     current().put(part.element);
   }
+  view.stay();
 }
 
 /** The answer that goes on. */
