@@ -99,7 +99,7 @@ async def a_tool_waits_for_leave(chrome, path):
         await say(page, "write milk to a.txt")
         await page.until(f"{OPEN} !== null")
         expect("write_file" in await page.run(text(OPEN)), "the tool is named")
-        expect('"milk"' in await page.run(text(f"{OPEN}.querySelector('pre')")), "and what it gets")
+        expect('+milk' in await page.run(text(f"{OPEN}.querySelector('pre')")), "and what it gets")
         expect(not file.exists(), "nothing was written")
         await page.click(".ask .answers button:nth-child(3)")
         await page.until(f"{IDLE} && {has(LAST, 'does not allow')}")
