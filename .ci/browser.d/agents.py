@@ -231,6 +231,7 @@ async def another_chat_is_empty(chrome, path):
         await page.click("#fresh")
         await page.until(f"{READY} && document.querySelector('#log').childElementCount === 0")
         await ask(page, "count to 3", "1 2 3")
+        await page.until(f"({KEPT} ?? '').includes('1 2 3')")
         after = await page.run(f"JSON.parse({KEPT}).sessionId")
         expect(before != after, "it has another session")
         await clean(page)

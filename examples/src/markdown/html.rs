@@ -46,7 +46,7 @@ pub fn html(text: &str) -> Html {
     let mut writer = Writer::default();
     let mut done = None;
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
-        if done.is_none() && range.start >= closed {
+        if done.is_none() && writer.ends.is_empty() && range.start >= closed {
             done = Some(std::mem::take(&mut writer.out));
             writer.is_growing = true;
         }

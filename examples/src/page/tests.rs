@@ -80,11 +80,11 @@ async fn render(kind: &'static str, body: impl Into<Bytes>) -> (StatusCode, Valu
 
 #[tokio::test]
 async fn markdown_is_rendered_text_by_text() {
-    let (status, rendered) = render("application/json", r##"["ü 😀\n\n**a", "", "# b"]"##).await;
+    let (status, rendered) = render("application/json", r##"["ü 😀\n\na **b", "", "# b"]"##).await;
     assert_eq!(status, StatusCode::OK);
     let expected = json!([
         // As scripts count.
-        { "closed": 6, "done": "<p>ü 😀</p>", "open": "<p>**a</p>" },
+        { "closed": 6, "done": "<p>ü 😀</p>", "open": "<p>a **b</p>" },
         { "closed": 0, "done": "", "open": "" },
         { "closed": 0, "done": "", "open": "<h1>b</h1>" },
     ]);
