@@ -19,6 +19,7 @@ pub mod screen;
 pub mod terminal;
 pub mod tools;
 pub mod web;
+pub mod wire;
 
 /// The quick start of the top-level README, compiled and run with the documentation tests.
 #[cfg(doctest)]

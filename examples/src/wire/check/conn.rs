@@ -1,0 +1,270 @@
+//! One connection of a script: what is sent and received on it, with the rules of a broken peer between.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, Cursor};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use rpc_core::net::ws::{WsConfig, WsStream};
+use rpc_core::net::{DialError, Message};
+use rpc_core::{CloseFrame, Outgoing, Text};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+
+use super::broken::{Direction, Frame, Passed, Passing, Rules};
+use super::http::Answer;
+
+/// A byte stream to or from a peer.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+/// The byte stream of a connection.
+pub type Line = Box<dyn Stream>;
+
+/// The largest message that a check reads or sends.
+pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+/// The largest head of a request.
+const MAX_HEAD: usize = 16 * 1024;
+
+/// The settings of the WebSockets of checks.
+pub(super) fn config() -> WsConfig {
+    WsConfig::default().with_max_message(MAX_MESSAGE)
+}
+
+enum Io {
+    WebSocket(Box<WsStream<Line>>),
+    Http(Box<Answer>),
+    None,
+}
+
+/// An open connection.
+pub(super) struct Conn {
+    io: Io,
+    /// The way of the frames that come.
+    incoming: Direction,
+    passing: Passing,
+    pending: VecDeque<Frame>,
+    /// Whether the peer never closes: a broken one, whose Close is dropped.
+    hangs: bool,
+}
+
+impl Conn {
+    pub(super) fn websocket(ws: WsStream<Line>, incoming: Direction, rules: &Rules) -> Self {
+        Self::new(Io::WebSocket(Box::new(ws)), incoming, rules)
+    }
+
+    pub(super) fn http(answer: Answer, rules: &Rules) -> Self {
+        Self::new(Io::Http(Box::new(answer)), Direction::ToClient, rules)
+    }
+
+    fn new(io: Io, incoming: Direction, rules: &Rules) -> Self {
+        Self {
+            io,
+            incoming,
+            passing: Passing::default(),
+            pending: rules.start(incoming).into_iter().collect(),
+            hangs: false,
+        }
+    }
+
+    /// Sends a frame. That the connection has ended is no error: the next receive says so.
+    pub(super) async fn send(&mut self, frame: Frame, rules: &Rules) {
+        let outgoing = match self.incoming {
+            Direction::ToClient => Direction::ToServer,
+            Direction::ToServer => Direction::ToClient,
+        };
+        for passed in rules.pass(&mut self.passing, outgoing, frame) {
+            match passed {
+                Passed::On(frame) => self.send_now(frame).await,
+                Passed::Back(frame) => self.pending.push_back(frame),
+                Passed::Closed(code) => self.closed(code),
+            }
+        }
+    }
+
+    async fn send_now(&mut self, frame: Frame) {
+        let Io::WebSocket(ws) = &mut self.io else {
+            return;
+        };
+        let message = match frame {
+            Frame::Text(text) => Outgoing::Text(Text::from(text)),
+            Frame::Binary(bytes) => Outgoing::Binary(bytes.into()),
+            Frame::Ping(bytes) => Outgoing::Ping(bytes.into()),
+            Frame::Close(code) => Outgoing::Close(CloseFrame::new(code, "")),
+            Frame::Pong(_) | Frame::End(_) => return,
+        };
+        let _ = ws.send(message).await;
+    }
+
+    fn closed(&mut self, code: u16) {
+        self.pending.push_back(Frame::Close(code));
+        self.io = Io::None;
+    }
+
+    /// Drops the connection.
+    pub(super) fn cut(&mut self) {
+        self.io = Io::None;
+    }
+
+    /// Receives the next frame; after the end, the end again. Cancel-safe.
+    pub(super) async fn receive(&mut self, rules: &Rules) -> Frame {
+        loop {
+            if let Some(frame) = self.pending.pop_front() {
+                return frame;
+            }
+            if self.hangs {
+                std::future::pending::<()>().await;
+            }
+            let frame = match &mut self.io {
+                Io::None => return Frame::End("the connection has ended".to_owned()),
+                Io::WebSocket(ws) => from_message(ws.next().await),
+                Io::Http(answer) => answer.next().await,
+            };
+            let ends = matches!(frame, Frame::End(_) | Frame::Close(_));
+            if matches!(frame, Frame::End(_)) {
+                self.io = Io::None;
+            }
+            let passed = rules.pass(&mut self.passing, self.incoming, frame);
+            self.hangs = ends && passed.is_empty();
+            self.take(passed);
+        }
+    }
+
+    fn take(&mut self, passed: impl IntoIterator<Item = Passed>) {
+        for passed in passed {
+            match passed {
+                Passed::On(frame) | Passed::Back(frame) => self.pending.push_back(frame),
+                Passed::Closed(code) => self.closed(code),
+            }
+        }
+    }
+}
+
+fn from_message(message: Option<Result<Message, rpc_core::net::TransportError>>) -> Frame {
+    match message {
+        None => Frame::End("the connection ends without a Close".to_owned()),
+        Some(Err(error)) => Frame::End(error.to_string()),
+        Some(Ok(message)) => match message {
+            Message::Text(text) => Frame::Text(text.as_str().to_owned()),
+            Message::Binary(bytes) => Frame::Binary(bytes.to_vec()),
+            Message::Ping(bytes) => Frame::Ping(bytes.to_vec()),
+            Message::Pong(bytes) => Frame::Pong(bytes.to_vec()),
+            Message::Close(frame) => Frame::Close(frame.map_or(1005, |frame| frame.code)),
+            _ => Frame::End("a message of an unknown kind".to_owned()),
+        },
+    }
+}
+
+/// The request of a client for a WebSocket.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) path: String,
+    pub(super) headers: Vec<(String, String)>,
+    line: Rewound,
+}
+
+impl Request {
+    /// Reads the head of a request.
+    pub(super) async fn read(mut line: Line) -> io::Result<Self> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            if head.len() >= MAX_HEAD {
+                return Err(io::Error::other("the head of the request is too large"));
+            }
+            head.push(line.read_u8().await?);
+        }
+        let text = String::from_utf8_lossy(&head).into_owned();
+        let mut lines = text.lines();
+        let path = lines
+            .next()
+            .and_then(|first| first.split(' ').nth(1))
+            .unwrap_or_default()
+            .to_owned();
+        let headers = lines.filter_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            Some((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+        });
+        let headers = headers.collect();
+        let line = Rewound {
+            ahead: Cursor::new(head.into()),
+            line,
+        };
+        Ok(Self {
+            path,
+            headers,
+            line,
+        })
+    }
+
+    /// Agrees to the upgrade.
+    pub(super) async fn accept(self) -> Result<WsStream<Line>, String> {
+        let line: Line = Box::new(self.line);
+        WsStream::accept(line, &config())
+            .await
+            .map_err(|error| error.to_string())
+    }
+
+    /// Answers with a status, and closes.
+    pub(super) async fn refuse(mut self, status: &str) -> io::Result<()> {
+        let answer =
+            format!("HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        self.line.line.write_all(answer.as_bytes()).await?;
+        self.line.line.shutdown().await
+    }
+}
+
+/// A stream with bytes in front that were read already.
+struct Rewound {
+    ahead: Cursor<Bytes>,
+    line: Line,
+}
+
+impl fmt::Debug for Rewound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rewound")
+            .field("ahead", &self.ahead.get_ref().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl AsyncRead for Rewound {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = io::Read::read(&mut self.ahead, buf.initialize_unfilled())?;
+        if read > 0 {
+            buf.advance(read);
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.line).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Rewound {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.line).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.line).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.line).poll_shutdown(cx)
+    }
+}
+
+/// Returns the status of a refused upgrade; otherwise what is wrong.
+pub(super) fn refusal(error: &DialError) -> Result<u16, String> {
+    match error {
+        DialError::Status { status } => Ok(*status),
+        other => Err(other.to_string()),
+    }
+}

@@ -1,0 +1,250 @@
+//! What a script expects: frames, Closes, silence, the end; and the evidence that it keeps.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::broken::{Direction, Frame};
+use super::pattern::{self, short};
+use super::peer::Ended;
+use super::play::Script;
+use super::run::Entry;
+use super::script;
+
+/// The most frames and bytes of a frame that are kept as evidence.
+const MAX_EVIDENCE: (usize, usize) = (200, 4096);
+/// The names of variables that are secrets.
+const SECRETS: [&str; 4] = ["token", "password", "secret", "key"];
+
+impl Script<'_> {
+    /// The next frame that is neither passed over nor forbidden.
+    pub(super) async fn receive(
+        &mut self,
+        number: u8,
+        deadline: Instant,
+        wanted: &str,
+        patience: Duration,
+    ) -> Result<Frame, String> {
+        loop {
+            let conn = self
+                .conns
+                .get_mut(&number)
+                .ok_or_else(|| format!("connection {number} is not open"))?;
+            let received = timeout_at(deadline, conn.receive(&self.rules)).await;
+            let frame = received.map_err(|_| {
+                format!(
+                    "nothing like it within {} s, expected {wanted}",
+                    patience.as_secs_f64()
+                )
+            })?;
+            self.log_frame(number, false, &frame);
+            let Frame::Text(text) = &frame else {
+                if matches!(frame, Frame::Ping(_)) {
+                    continue;
+                }
+                return Ok(frame);
+            };
+            let Ok(value) = serde_json::from_str::<Value>(text) else {
+                return Ok(frame);
+            };
+            let is = |list: &[(u8, Value)]| {
+                list.iter()
+                    .any(|(on, pattern)| *on == number && pattern::matches(pattern, &value).is_ok())
+            };
+            if is(&self.never) {
+                self.violated = true;
+                return Err(format!("this must not come: {}", short(text)));
+            }
+            if !is(&self.ignored) {
+                return Ok(frame);
+            }
+        }
+    }
+
+    pub(super) async fn expect(
+        &mut self,
+        number: u8,
+        text: &str,
+        skip: bool,
+        until: Option<&str>,
+        deadline: Instant,
+        patience: Duration,
+    ) -> Result<(), String> {
+        let wanted = script::parse(text, &self.variables)?;
+        let until = until
+            .map(|until| script::parse(until, &self.variables))
+            .transpose()?;
+        let expected = short(&wanted.to_string());
+        loop {
+            let value = match self.receive(number, deadline, &expected, patience).await? {
+                Frame::Text(text) => match serde_json::from_str(&text) {
+                    Ok(value) => value,
+                    Err(_) if skip => continue,
+                    Err(error) => return Err(format!("{error}, expected {expected}")),
+                },
+                Frame::Close(code) => {
+                    return Err(format!(
+                        "the connection is closed with {code}, expected {expected}"
+                    ));
+                }
+                Frame::End(why) => return Err(format!("{why}, expected {expected}")),
+                Frame::Binary(_) if !skip => {
+                    return Err(format!("a binary message comes, expected {expected}"));
+                }
+                _ => continue,
+            };
+            match pattern::matches(&wanted, &value) {
+                Ok(bound) => {
+                    self.variables.bind(bound);
+                    return Ok(());
+                }
+                Err(why) if !skip => return Err(why),
+                Err(_)
+                    if until
+                        .as_ref()
+                        .is_some_and(|until| pattern::matches(until, &value).is_ok()) =>
+                {
+                    return Err(format!(
+                        "{} comes before {expected}",
+                        short(&value.to_string())
+                    ));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    pub(super) async fn closed(
+        &mut self,
+        number: u8,
+        wanted: Option<u16>,
+        skip: bool,
+        deadline: Instant,
+        patience: Duration,
+    ) -> Result<(), String> {
+        loop {
+            match self.receive(number, deadline, "a Close", patience).await? {
+                Frame::Close(code) => {
+                    self.close = Some(code);
+                    return match wanted {
+                        Some(wanted) if wanted != code => {
+                            Err(format!("the code is {code}, expected {wanted}"))
+                        }
+                        _ => Ok(()),
+                    };
+                }
+                Frame::End(why) => return Err(why),
+                Frame::Text(text) if !skip => {
+                    return Err(format!("{} comes, expected a Close", short(&text)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) async fn silence(&mut self, number: u8) -> Result<(), String> {
+        let quiet = self.settings.quiet;
+        match self
+            .receive(number, Instant::now() + quiet, "", quiet)
+            .await
+        {
+            Err(why) if why.starts_with("nothing") => Ok(()),
+            Err(why) => Err(why),
+            Ok(Frame::Text(text)) => Err(format!("{} comes, expected silence", short(&text))),
+            Ok(frame) => Err(format!("{frame:?} comes, expected silence")),
+        }
+    }
+
+    /// Waits until the peer closes the connection in either way.
+    pub(super) async fn end(
+        &mut self,
+        number: u8,
+        deadline: Instant,
+        patience: Duration,
+    ) -> Result<(), String> {
+        loop {
+            if let Frame::Close(_) | Frame::End(_) =
+                self.receive(number, deadline, "the end", patience).await?
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) async fn wait_for_end(&mut self, deadline: Instant) -> Result<&Ended, String> {
+        if self.ended.is_none() {
+            let client = self.client.as_mut().ok_or("there is no client")?;
+            let ended = timeout_at(deadline, client.ended.as_mut()).await;
+            self.ended = Some(ended.map_err(|_| "the client does not end")?);
+        }
+        self.ended
+            .as_ref()
+            .ok_or_else(|| "the client does not end".to_owned())
+    }
+
+    pub(super) async fn alone(&mut self) -> Result<(), String> {
+        let next = (self.opened + 1).to_string();
+        let client = self.client.as_mut().ok_or("there is no client")?;
+        let extra = self.rules.instead(Direction::ToServer, "connection", &next) == "extra";
+        match timeout(self.settings.quiet, client.connections.recv()).await {
+            Ok(Some(_)) => Err("the client connects again".to_owned()),
+            _ if extra => Err("the client connects again".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn log_frame(&mut self, connection: u8, sent: bool, frame: &Frame) {
+        let text = match frame {
+            Frame::Text(text) => text.clone(),
+            Frame::Binary(bytes) => format!("(binary, {} bytes)", bytes.len()),
+            Frame::Ping(_) => "(ping)".to_owned(),
+            Frame::Pong(_) => "(pong)".to_owned(),
+            Frame::Close(code) => format!("(close {code})"),
+            Frame::End(why) => format!("({why})"),
+        };
+        self.log(connection, sent, &text);
+    }
+
+    pub(super) fn log(&mut self, connection: u8, sent: bool, text: &str) {
+        if self.evidence.len() < MAX_EVIDENCE.0 {
+            let text = self.redacted(rpc_core::text::beginning(text, MAX_EVIDENCE.1));
+            let millis = self.started.elapsed().as_millis();
+            self.evidence.push(Entry {
+                millis,
+                connection,
+                sent,
+                text,
+            });
+        }
+    }
+
+    pub(super) fn redacted(&self, text: &str) -> String {
+        let secrets = SECRETS.iter().filter_map(|name| self.variables.text(name));
+        let secrets = secrets.filter(|secret| !secret.is_empty());
+        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    }
+}
+
+pub(super) fn is_status(wanted: &str, status: u16) -> Result<(), String> {
+    let status = status.to_string();
+    let same = wanted.len() == status.len()
+        && wanted
+            .chars()
+            .zip(status.chars())
+            .all(|(w, s)| w == 'x' || w == s);
+    if same {
+        Ok(())
+    } else {
+        Err(format!("the status is {status}, expected {wanted}"))
+    }
+}
+
+pub(super) fn found(regex: &str, text: &str, what: &str) -> Result<(), String> {
+    let regex = regex::Regex::new(regex).map_err(|error| error.to_string())?;
+    if regex.is_match(text) {
+        Ok(())
+    } else {
+        Err(format!("{what} is {:?}, expected {regex}", short(text)))
+    }
+}

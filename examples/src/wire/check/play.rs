@@ -1,0 +1,462 @@
+//! [`Script`]: a row that runs, step by step.
+
+use std::collections::BTreeMap;
+
+use rpc_core::net::DialError;
+use rpc_core::net::ws::{BadHeader, WsDialer, WsStream};
+use serde_json::Value;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::broken::{Direction, Frame, Rules};
+use super::conn::{self, Conn, Line, Request};
+use super::expect::{found, is_status};
+use super::http;
+use super::pattern::Variables;
+use super::peer::{Dial, Ended, Started};
+use super::run::{Entry, Peer, Settings, Verdict};
+use super::script::{self, Action, Headers, Step};
+use super::suite::{Row, Suite};
+
+/// A row that runs.
+pub(super) struct Script<'a> {
+    pub(super) suite: &'a Suite,
+    pub(super) peer: &'a Peer,
+    pub(super) settings: &'a Settings,
+    pub(super) variables: Variables,
+    pub(super) rules: Rules,
+    pub(super) conns: BTreeMap<u8, Conn>,
+    pub(super) never: Vec<(u8, Value)>,
+    pub(super) ignored: Vec<(u8, Value)>,
+    /// The code of the last Close.
+    pub(super) close: Option<u16>,
+    /// Status and headers of the last answer, or the headers of a client's last request.
+    pub(super) answer: (u16, Headers),
+    pub(super) path: String,
+    pub(super) client: Option<Started>,
+    pub(super) ended: Option<Ended>,
+    /// Connections that a client has opened.
+    pub(super) opened: u32,
+    pub(super) started: Instant,
+    pub(super) evidence: Vec<Entry>,
+    /// Whether something came that must not.
+    pub(super) violated: bool,
+}
+
+impl<'a> Script<'a> {
+    pub(super) fn new(
+        suite: &'a Suite,
+        peer: &'a Peer,
+        settings: &'a Settings,
+        variables: Variables,
+    ) -> Self {
+        Self {
+            suite,
+            peer,
+            settings,
+            variables,
+            rules: Rules::default(),
+            conns: BTreeMap::new(),
+            never: Vec::new(),
+            ignored: Vec::new(),
+            close: None,
+            answer: (0, Vec::new()),
+            path: String::new(),
+            client: None,
+            ended: None,
+            opened: 0,
+            started: Instant::now(),
+            evidence: Vec::new(),
+            violated: false,
+        }
+    }
+
+    /// Runs the scripts of a row.
+    pub(super) async fn run(&mut self, row: &Row) -> Verdict {
+        match Rules::read(&self.settings.broken, &self.variables) {
+            Ok(rules) => self.rules = rules,
+            Err(reason) => return Verdict::NotApplicable { reason },
+        }
+        if let Peer::Client(client) = self.peer {
+            match client.start(&self.suite.path, &self.variables).await {
+                Ok(started) => self.client = Some(started),
+                Err(error) => {
+                    return Verdict::NotApplicable {
+                        reason: format!("the client cannot be started: {error}"),
+                    };
+                }
+            }
+        }
+        let preamble = self.suite.preamble(row).iter().map(|step| (step, true));
+        for (step, before) in preamble.chain(row.steps.iter().map(|step| (step, false))) {
+            if step
+                .only_if
+                .as_ref()
+                .is_some_and(|name| !self.variables.has(name))
+            {
+                continue;
+            }
+            let Err(reason) = self.step(step).await else {
+                continue;
+            };
+            let reason = self.redacted(&reason);
+            return match (before, step.soft) {
+                (true, _) => Verdict::NotApplicable {
+                    reason: format!("the row cannot begin: {}: {reason}", step.line),
+                },
+                (false, true) if !self.violated => Verdict::NotApplicable {
+                    reason: format!("{}: {reason}", step.line),
+                },
+                (false, _) => Verdict::Fail {
+                    step: step.line.clone(),
+                    reason,
+                },
+            };
+        }
+        Verdict::Pass
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<(), String> {
+        let number = step.connection;
+        let patience = step.within.unwrap_or(self.settings.timeout);
+        let deadline = Instant::now() + patience;
+        let opens = matches!(
+            step.action,
+            Action::Send(_)
+                | Action::SendBinary(_)
+                | Action::SendPing(_)
+                | Action::SendClose(_)
+                | Action::Expect { .. }
+                | Action::Close { .. }
+                | Action::Pong(_)
+                | Action::Silence
+        );
+        if opens && !self.conns.contains_key(&number) {
+            self.open(number, None, &[], deadline).await?;
+        }
+        match &step.action {
+            Action::Open { path, headers } => {
+                let path = path
+                    .as_ref()
+                    .map(|path| self.variables.expand(path))
+                    .transpose()?;
+                self.open(number, path.as_deref(), headers, deadline).await
+            }
+            Action::Refuse {
+                status,
+                path,
+                headers,
+            } => self.refuse(status, path, headers, deadline).await,
+            Action::Http {
+                method,
+                path,
+                headers,
+                body,
+            } => {
+                self.http(number, method, path, headers, body, deadline)
+                    .await
+            }
+            Action::Status(wanted) => is_status(wanted, self.answer.0),
+            Action::Header(name, regex) => self.header(name, regex),
+            Action::Path(regex) => found(&self.variables.expand(regex)?, &self.path, "the path"),
+            Action::Send(text) => {
+                let text = self.variables.expand(text)?;
+                self.send(number, Frame::Text(text)).await
+            }
+            Action::SendBinary(text) => {
+                self.send(number, Frame::Binary(text.clone().into_bytes()))
+                    .await
+            }
+            Action::SendPing(text) => {
+                self.send(number, Frame::Ping(text.clone().into_bytes()))
+                    .await
+            }
+            Action::SendClose(code) => self.send(number, Frame::Close(*code)).await,
+            Action::Cut => {
+                self.log(number, true, "(cut)");
+                self.conn(number)?.cut();
+                Ok(())
+            }
+            Action::Expect {
+                pattern,
+                skip,
+                until,
+            } => {
+                self.expect(number, pattern, *skip, until.as_deref(), deadline, patience)
+                    .await
+            }
+            Action::Pong(text) => loop {
+                match self.receive(number, deadline, "a pong", patience).await? {
+                    Frame::Pong(bytes) if bytes == text.as_bytes() => return Ok(()),
+                    Frame::Pong(_) => return Err("the pong has another payload".to_owned()),
+                    Frame::Close(code) => {
+                        return Err(format!("the connection is closed with {code}"));
+                    }
+                    Frame::End(why) => return Err(why),
+                    _ => {}
+                }
+            },
+            Action::Close { code, skip } => {
+                self.closed(number, *code, *skip, deadline, patience).await
+            }
+            Action::Code(code) => match self.close {
+                Some(found) if found == *code => Ok(()),
+                found => Err(format!(
+                    "the code is {}, expected {code}",
+                    found.map_or("none".to_owned(), |f| f.to_string())
+                )),
+            },
+            Action::Never(text) => {
+                let pattern = script::parse(text, &self.variables)?;
+                self.never.push((number, pattern));
+                Ok(())
+            }
+            Action::Ignore(text) => {
+                let pattern = script::parse(text, &self.variables)?;
+                self.ignored.push((number, pattern));
+                Ok(())
+            }
+            Action::Silence => self.silence(number).await,
+            Action::End => self.end(number, deadline, patience).await,
+            Action::Exit(wanted) => {
+                let code = self
+                    .wait_for_end(deadline)
+                    .await?
+                    .code
+                    .map_or("none".to_owned(), |code| code.to_string());
+                let code = self.rules.instead(Direction::ToServer, "exit", &code);
+                let holds = wanted
+                    .strip_prefix('!')
+                    .map_or(code == wanted, |other| code != other);
+                if holds {
+                    Ok(())
+                } else {
+                    Err(format!("the exit code is {code}, expected {wanted}"))
+                }
+            }
+            Action::Output(regex) => {
+                let regex = self.variables.expand(regex)?;
+                let output = self.wait_for_end(deadline).await?.output.clone();
+                found(
+                    &regex,
+                    self.rules.instead(Direction::ToServer, "output", &output),
+                    "the output",
+                )
+            }
+            Action::Alone => self.alone().await,
+        }
+    }
+
+    fn conn(&mut self, number: u8) -> Result<&mut Conn, String> {
+        self.conns
+            .get_mut(&number)
+            .ok_or_else(|| format!("connection {number} is not open"))
+    }
+
+    async fn send(&mut self, number: u8, frame: Frame) -> Result<(), String> {
+        self.log_frame(number, true, &frame);
+        let Some(conn) = self.conns.get_mut(&number) else {
+            return Ok(());
+        };
+        let sending = conn.send(frame, &self.rules);
+        let sent = timeout(self.settings.timeout, sending).await;
+        sent.map_err(|_| "the peer does not read".to_owned())
+    }
+
+    /// Opens a connection, or waits for the client's next one.
+    async fn open(
+        &mut self,
+        number: u8,
+        path: Option<&str>,
+        headers: &[(String, String)],
+        deadline: Instant,
+    ) -> Result<(), String> {
+        match self.peer {
+            Peer::Server(dial, url) => {
+                let headers = self.expanded(headers)?;
+                let upgrading = upgrade(&**dial, url, self.suite, &self.rules, path, &headers);
+                let ws = timeout_at(deadline, upgrading)
+                    .await
+                    .map_err(|_| "no answer to the upgrade")?;
+                let ws = ws.map_err(|error| error.to_string())?;
+                self.log(
+                    number,
+                    true,
+                    &format!("(open {})", path.unwrap_or_default()),
+                );
+                self.conns.insert(
+                    number,
+                    Conn::websocket(ws, Direction::ToClient, &self.rules),
+                );
+            }
+            Peer::Client(_) => {
+                let request = self.request(number, deadline).await?;
+                let ws = request.accept().await?;
+                self.conns.insert(
+                    number,
+                    Conn::websocket(ws, Direction::ToServer, &self.rules),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The next request of the client.
+    async fn request(&mut self, number: u8, deadline: Instant) -> Result<Request, String> {
+        let none = || "the client does not connect".to_owned();
+        let client = self.client.as_mut().ok_or_else(none)?;
+        loop {
+            let line = timeout_at(deadline, client.connections.recv())
+                .await
+                .map_err(|_| none())?;
+            let line = line.ok_or_else(|| "the client has ended".to_owned())?;
+            self.opened += 1;
+            if self
+                .rules
+                .drops(Direction::ToServer, "connection", &self.opened.to_string())
+            {
+                continue;
+            }
+            let request = timeout_at(deadline, Request::read(line))
+                .await
+                .map_err(|_| "no upgrade comes")?;
+            let request = request.map_err(|error| error.to_string())?;
+            self.path = self
+                .rules
+                .instead(Direction::ToServer, "path", &request.path)
+                .to_owned();
+            self.answer.1 = request.headers.clone();
+            let dropped = |name: &str| self.rules.drops(Direction::ToServer, "header", name);
+            self.answer.1.retain(|(name, _)| !dropped(name));
+            let path = self.path.clone();
+            self.log(number, false, &format!("(connects to {path})"));
+            return Ok(request);
+        }
+    }
+
+    async fn refuse(
+        &mut self,
+        wanted: &str,
+        path: &str,
+        headers: &[(String, String)],
+        deadline: Instant,
+    ) -> Result<(), String> {
+        let path = self.variables.expand(path)?;
+        let Peer::Server(dial, url) = self.peer else {
+            let request = self.request(1, deadline).await?;
+            self.log(1, true, &format!("(refused with {wanted})"));
+            return request
+                .refuse(wanted)
+                .await
+                .map_err(|error| error.to_string());
+        };
+        let headers = self.expanded(headers)?;
+        let upgrading = upgrade(&**dial, url, self.suite, &self.rules, Some(&path), &headers);
+        let upgraded = timeout_at(deadline, upgrading)
+            .await
+            .map_err(|_| "no answer to the upgrade")?;
+        let status = match upgraded {
+            Ok(_) => 101,
+            Err(error) => conn::refusal(&error)?,
+        };
+        self.log(1, false, &format!("(open {path}: {status})"));
+        is_status(wanted, status)
+    }
+
+    async fn http(
+        &mut self,
+        number: u8,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: &str,
+        deadline: Instant,
+    ) -> Result<(), String> {
+        let Peer::Server(dial, url) = self.peer else {
+            return Err("only servers answer HTTP requests".to_owned());
+        };
+        let (path, body) = (self.variables.expand(path)?, self.variables.expand(body)?);
+        let mut lines: Headers = Vec::new();
+        if !headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("host"))
+        {
+            lines.push(("Host".to_owned(), split(url).1.to_owned()));
+        }
+        lines.extend(self.expanded(headers)?);
+        lines.retain(|(name, _)| !self.rules.drops(Direction::ToServer, "header", name));
+        self.log(number, true, &format!("{method} {path} {body}"));
+        let path = self
+            .rules
+            .instead(Direction::ToServer, "path", &path)
+            .to_owned();
+        let asking = async {
+            let line = dial.dial().await.map_err(|error| error.to_string())?;
+            http::request(line, method, &path, &lines, &body)
+                .await
+                .map_err(|error| error.to_string())
+        };
+        let answer = timeout_at(deadline, asking)
+            .await
+            .map_err(|_| "no answer comes")??;
+        let status = answer.status.to_string();
+        let status = self.rules.instead(Direction::ToClient, "status", &status);
+        self.answer = (
+            status.parse().unwrap_or(answer.status),
+            answer.headers.clone(),
+        );
+        let dropped = |name: &str| self.rules.drops(Direction::ToClient, "header", name);
+        self.answer.1.retain(|(name, _)| !dropped(name));
+        let told = format!("({status})");
+        self.log(number, false, &told);
+        self.conns.insert(number, Conn::http(answer, &self.rules));
+        Ok(())
+    }
+
+    fn expanded(&self, headers: &[(String, String)]) -> Result<Headers, String> {
+        headers
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), self.variables.expand(value)?)))
+            .collect()
+    }
+
+    fn header(&self, name: &str, regex: &str) -> Result<(), String> {
+        let header = self
+            .answer
+            .1
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let (_, value) = header.ok_or_else(|| format!("there is no header {name}"))?;
+        found(&self.variables.expand(regex)?, value, name)
+    }
+}
+
+async fn upgrade(
+    dial: &dyn Dial,
+    url: &str,
+    suite: &Suite,
+    rules: &Rules,
+    path: Option<&str>,
+    headers: &[(String, String)],
+) -> Result<WsStream<Line>, DialError> {
+    let (scheme, authority, own) = split(url);
+    let own = if own.is_empty() { &suite.path } else { own };
+    let path = rules.instead(Direction::ToServer, "path", path.unwrap_or(own));
+    let path = if path.is_empty() { "/" } else { path };
+    let mut config = conn::config();
+    for (name, value) in headers {
+        if !rules.drops(Direction::ToServer, "header", name) {
+            let bad = |error: BadHeader| DialError::Handshake(error.to_string());
+            config = config.with_header(name, value).map_err(bad)?;
+        }
+    }
+    let dialer = WsDialer::new(&format!("{scheme}://{authority}{path}"))?.with_config(config);
+    dialer.upgrade(dial.dial().await?).await
+}
+
+/// Splits a URL into its scheme, its authority and its path, which is empty if it is `/` only.
+fn split(url: &str) -> (&str, &str, &str) {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("ws", url));
+    let at = rest.find('/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(at);
+    (scheme, authority, if path == "/" { "" } else { path })
+}

@@ -1,0 +1,153 @@
+//! [`run`]: the rows of a suite against a peer, several at once, each on connections of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::pattern::Variables;
+use super::peer::{Client, Dial};
+use super::play::Script;
+use super::suite::{Row, Suite};
+
+/// Who is checked.
+#[derive(Clone)]
+pub enum Peer {
+    /// A server: how it is reached, and its URL.
+    Server(Arc<dyn Dial>, String),
+    /// A client.
+    Client(Arc<dyn Client>),
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Server(..) => "Server",
+            Self::Client(_) => "Client",
+        })
+    }
+}
+
+/// How rows are run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a row waits for what it expects.
+    pub timeout: Duration,
+    /// How long silence has to last.
+    pub quiet: Duration,
+    /// How many rows run at once, at least 1.
+    pub jobs: usize,
+    /// What the scripts know: tokens, names, prompts.
+    pub variables: Variables,
+    /// Rules that break the peer, one a line: see the rows.
+    pub broken: String,
+}
+
+/// What a row has found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It holds.
+    Pass,
+    /// It does not hold.
+    Fail {
+        /// The step of the script that failed.
+        step: String,
+        /// Why.
+        reason: String,
+    },
+    /// It could not be found out.
+    NotApplicable {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A frame of the evidence.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// When, from the start of the row.
+    pub millis: u128,
+    /// The connection, from 1.
+    pub connection: u8,
+    /// Whether the check sent it.
+    pub sent: bool,
+    /// What it was, with secrets replaced.
+    pub text: String,
+}
+
+/// The outcome of a row.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was found.
+    pub verdict: Verdict,
+    /// What was sent and received.
+    pub evidence: Vec<Entry>,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Runs the rows of a suite, and tells of each as soon as all before it have ended.
+///
+/// # Cancel safety
+/// Dropping the future ends the rows that run, and their connections.
+pub async fn run(
+    suite: &Suite,
+    peer: &Peer,
+    settings: &Settings,
+    mut tell: impl FnMut(&Row, &Outcome),
+) -> Vec<Outcome> {
+    let rows = suite
+        .rows
+        .iter()
+        .map(|row| row_of(suite, row, peer, settings));
+    let mut outcomes = stream::iter(rows).buffered(settings.jobs.max(1));
+    let mut all = Vec::with_capacity(suite.rows.len());
+    while let Some(outcome) = outcomes.next().await {
+        if let Some(row) = suite.rows.get(all.len()) {
+            tell(row, &outcome);
+        }
+        all.push(outcome);
+    }
+    all
+}
+
+async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Settings) -> Outcome {
+    let started = Instant::now();
+    let mut variables = settings.variables.clone();
+    variables.set("nonce", nonce());
+    let set = suite
+        .lets
+        .iter()
+        .try_for_each(|(name, value)| variables.set_part(name, value));
+    let missing = row.needs.iter().find(|name| !variables.has(name));
+    let reason = match (missing, row.unless.iter().find(|name| variables.has(name))) {
+        (Some(name), _) => Some(format!("needs --set {name}=...")),
+        (None, Some(name)) => Some(format!("only without {name}")),
+        (None, None) => set.err(),
+    };
+    if let Some(reason) = reason {
+        return Outcome {
+            verdict: Verdict::NotApplicable { reason },
+            evidence: Vec::new(),
+            elapsed: Duration::ZERO,
+        };
+    }
+    let mut script = Script::new(suite, peer, settings, variables);
+    let verdict = script.run(row).await;
+    Outcome {
+        verdict,
+        evidence: script.evidence,
+        elapsed: started.elapsed(),
+    }
+}
+
+/// A text that no other row and no other run has.
+fn nonce() -> String {
+    use std::hash::BuildHasher as _;
+    let random = std::hash::RandomState::new().hash_one(Instant::now());
+    format!("{random:016x}")
+}

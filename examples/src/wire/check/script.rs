@@ -1,0 +1,302 @@
+//! The script of a row: one step a line.
+//!
+//! | Step | Meaning |
+//! |---|---|
+//! | `open [PATH] [NAME: VALUE; ...]` | opens a connection; without this step, the first one opens itself. In a check of a client: waits for its connection |
+//! | `refuse STATUS PATH [NAME: VALUE; ...]` | the upgrade is answered with this status, such as `404` or `4xx` |
+//! | `http METHOD PATH [NAME: VALUE; ...] [\| BODY]` | makes an HTTP request; the answer's events, or its body, are frames |
+//! | `status STATUS`, `header NAME REGEX` | what the last answer has (in a check of a client: the last request) |
+//! | `path REGEX` | the path of the last request of a client |
+//! | `> TEXT`, `>binary TEXT`, `>ping TEXT` | sends a message, as it stands |
+//! | `>close CODE`, `>cut` | closes the connection, or drops it |
+//! | `< PATTERN` | the next message matches the [pattern](super::pattern) |
+//! | `<* PATTERN [until PATTERN]` | a later message matches, and none that matches the second pattern comes first |
+//! | `<pong TEXT`, `<close [CODE]`, `<*close [CODE]` | a pong; a Close as what comes next, or behind messages |
+//! | `code CODE` | the last Close had this code |
+//! | `! PATTERN` | no message that comes from here on matches |
+//! | `~ PATTERN` | messages that match are passed over from here on |
+//! | `do NAME` | the steps of a script that has a name |
+//! | `silence` | nothing comes for a while |
+//! | `end` | the client, or the connection, ends by itself |
+//! | `exit CODE`, `output REGEX` | how the program of a client ended, and what it wrote |
+//! | `alone` | the client opens no further connection for a while |
+//!
+//! In front of a step: a number for another connection than the first (`2> {}`); `?` if the row is not
+//! applicable where the step fails; `if NAME` for a step that needs a variable; `within 15s` for another
+//! time than the usual one.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::pattern::{self, Variables};
+
+/// A step of a script.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// The step as it was written, for messages.
+    pub(super) line: String,
+    pub(super) connection: u8,
+    /// Whether a failure means that the row is not applicable.
+    pub(super) soft: bool,
+    pub(super) only_if: Option<String>,
+    pub(super) within: Option<Duration>,
+    pub(super) action: Action,
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    Open {
+        path: Option<String>,
+        headers: Headers,
+    },
+    Refuse {
+        status: String,
+        path: String,
+        headers: Headers,
+    },
+    Http {
+        method: String,
+        path: String,
+        headers: Headers,
+        body: String,
+    },
+    Status(String),
+    Header(String, String),
+    Path(String),
+    Send(String),
+    SendBinary(String),
+    SendPing(String),
+    SendClose(u16),
+    Cut,
+    Expect {
+        pattern: String,
+        skip: bool,
+        until: Option<String>,
+    },
+    Pong(String),
+    Close {
+        code: Option<u16>,
+        skip: bool,
+    },
+    Code(u16),
+    Never(String),
+    Ignore(String),
+    Silence,
+    End,
+    Exit(String),
+    Output(String),
+    Alone,
+}
+
+pub(super) type Headers = Vec<(String, String)>;
+
+/// Reads a line of a script.
+///
+/// # Errors
+/// Why it is no step.
+pub(super) fn read(line: &str, variables: &Variables) -> Result<Step, String> {
+    step(line, variables).map_err(|why| format!("{line}: {why}"))
+}
+
+fn step(line: &str, variables: &Variables) -> Result<Step, String> {
+    let mut rest = line;
+    let mut step = Step {
+        line: line.to_owned(),
+        connection: 1,
+        soft: false,
+        only_if: None,
+        within: None,
+        action: Action::Silence,
+    };
+    loop {
+        if let Some(behind) = rest.strip_prefix("if ") {
+            let (name, behind) = behind
+                .split_once(' ')
+                .ok_or("the name of a variable and a step are missing")?;
+            step.only_if = Some(name.to_owned());
+            rest = behind;
+        } else if let Some(behind) = rest.strip_prefix("within ") {
+            let (time, behind) = behind
+                .split_once(' ')
+                .ok_or("a time and a step are missing")?;
+            step.within = Some(crate::cli::duration(time)?);
+            rest = behind;
+        } else if let Some(behind) = rest.strip_prefix('?') {
+            step.soft = true;
+            rest = behind;
+        } else {
+            break;
+        }
+        rest = rest.trim_start();
+    }
+    let word = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let number = rest.strip_suffix(word).unwrap_or_default();
+    if !number.is_empty() {
+        step.connection = number
+            .parse()
+            .map_err(|_| "the number of the connection is too large")?;
+    }
+    let (word, argument) = word.split_once(' ').unwrap_or((word, ""));
+    step.action = action(word, argument.trim(), variables)?;
+    Ok(step)
+}
+
+fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, String> {
+    let text = || argument.to_owned();
+    let code = || match argument {
+        "" => Ok(None),
+        code => code
+            .parse()
+            .map(Some)
+            .map_err(|_| format!("{code} is no close code")),
+    };
+    let required = || code()?.ok_or_else(|| "the close code is missing".to_owned());
+    Ok(match word {
+        "open" => {
+            let (path, headers) = match argument.split_once(' ') {
+                _ if argument.is_empty() => (None, Vec::new()),
+                Some((path, headers)) => (Some(path.to_owned()), read_headers(headers)?),
+                None => (Some(text()), Vec::new()),
+            };
+            Action::Open { path, headers }
+        }
+        "refuse" => {
+            let (status, rest) = argument
+                .split_once(' ')
+                .ok_or("status and path are missing")?;
+            let (path, headers) = rest.split_once(' ').unwrap_or((rest, ""));
+            Action::Refuse {
+                status: status.to_owned(),
+                path: path.to_owned(),
+                headers: read_headers(headers)?,
+            }
+        }
+        "http" => {
+            let (head, body) = argument.split_once(" | ").unwrap_or((argument, ""));
+            let (method, rest) = head.split_once(' ').ok_or("method and path are missing")?;
+            let (path, headers) = rest.split_once(' ').unwrap_or((rest, ""));
+            Action::Http {
+                method: method.to_owned(),
+                path: path.to_owned(),
+                headers: read_headers(headers)?,
+                body: body.to_owned(),
+            }
+        }
+        "status" => Action::Status(text()),
+        "header" => {
+            let (name, regex) = argument.split_once(' ').unwrap_or((argument, ""));
+            Action::Header(name.to_owned(), regex.to_owned())
+        }
+        "path" => Action::Path(text()),
+        ">" => Action::Send(text()),
+        ">binary" => Action::SendBinary(text()),
+        ">ping" => Action::SendPing(text()),
+        ">close" => Action::SendClose(required()?),
+        ">cut" => Action::Cut,
+        "<" => Action::Expect {
+            pattern: is_pattern(argument, variables)?,
+            skip: false,
+            until: None,
+        },
+        "<*" => {
+            let (wanted, until) = match argument.split_once(" until ") {
+                Some((wanted, until)) => (wanted, Some(is_pattern(until, variables)?)),
+                None => (argument, None),
+            };
+            Action::Expect {
+                pattern: is_pattern(wanted, variables)?,
+                skip: true,
+                until,
+            }
+        }
+        "<pong" => Action::Pong(text()),
+        "<close" => Action::Close {
+            code: code()?,
+            skip: false,
+        },
+        "<*close" => Action::Close {
+            code: code()?,
+            skip: true,
+        },
+        "code" => Action::Code(required()?),
+        "!" => Action::Never(is_pattern(argument, variables)?),
+        "~" => Action::Ignore(is_pattern(argument, variables)?),
+        "silence" => Action::Silence,
+        "end" => Action::End,
+        "exit" => Action::Exit(text()),
+        "output" => Action::Output(text()),
+        "alone" => Action::Alone,
+        _ => return Err("unknown step".to_owned()),
+    })
+}
+
+fn read_headers(list: &str) -> Result<Headers, String> {
+    let lines = list
+        .split(';')
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let (name, value) = line
+                .split_once(':')
+                .ok_or_else(|| format!("{line} is no header"))?;
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        })
+        .collect()
+}
+
+fn is_pattern(text: &str, variables: &Variables) -> Result<String, String> {
+    pattern::check(&parse(text, variables)?)?;
+    Ok(text.to_owned())
+}
+
+/// Reads a pattern in which variables stand.
+pub(super) fn parse(text: &str, variables: &Variables) -> Result<Value, String> {
+    serde_json::from_str(&variables.expand(text)?).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_has_a_connection_a_time_and_a_condition() {
+        let step = read("if token within 15s ?2<*close 4001", &Variables::default()).unwrap();
+        assert_eq!(
+            (step.connection, step.soft, step.only_if.as_deref()),
+            (2, true, Some("token"))
+        );
+        assert_eq!(step.within, Some(Duration::from_secs(15)));
+        assert!(matches!(
+            step.action,
+            Action::Close {
+                code: Some(4001),
+                skip: true
+            }
+        ));
+    }
+
+    #[test]
+    fn a_line_that_is_no_step_is_told() {
+        for (line, why) in [
+            ("hello", "hello: unknown step"),
+            ("< {", "< {: EOF"),
+            (r#"< {"id":"$nothing"}"#, "$nothing is no pattern"),
+            ("<close x", "x is no close code"),
+            (">close", "the close code is missing"),
+            ("open / host", "host is no header"),
+        ] {
+            let error = read(line, &Variables::default()).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn variables_may_stand_wherever_a_value_does() {
+        let line = r#"< {"id":"${id}","n":${n}}"#;
+        assert!(read(line, &Variables::lenient()).is_ok());
+        assert!(read(line, &Variables::default()).is_err());
+    }
+}
