@@ -25,7 +25,14 @@ export function authorize(more) {
 const waiting = new Set();
 let isBusy = false;
 
-const sleep = (ms) => new Promise((then) => setTimeout(then, ms));
+/** Ends the wait before the next request. */
+let hurry = () => {};
+
+const sleep = (ms) =>
+  new Promise((then) => {
+    hurry = then;
+    setTimeout(then, ms);
+  });
 
 async function request(texts) {
   const response = await fetch("/markdown", {
@@ -138,6 +145,7 @@ export class Markdown {
     // A link may have been defined below the place where it is used.
     if (this.start > 0 && /^ {0,3}\[[^\]]+\]:/m.test(this.source)) this.#restart();
     this.#want();
+    hurry();
   }
 
   /** From the beginning. What is there stays until it is replaced. */

@@ -10,8 +10,8 @@ export function asking(item, answer) {
   block.setAttribute("aria-label", "The agent asks");
   if (item.type === "plan_review") block.append(make("p", "text", "The agent's plan:"), new Markdown(item.text).element);
   else block.append(make("p", "text", item.text));
-  if (item.tool) block.append(make("p", "small", `The agent wants your leave to use ${item.tool}.`));
-  if (item.diff) block.append(diff(item.diff));
+  if (item.tool) block.append(make("p", "small", `The agent asks to use ${item.tool}.`));
+  if (item.diff?.preview) block.append(diff(item.diff));
   if (item.details !== undefined) block.append(details(item));
   if (!item.open) {
     block.append(make("p", "answer", item.answer ?? "Not answered."));
@@ -36,7 +36,7 @@ function code(text) {
 /** What a tool gets, folded where a change says it better. */
 function details({ details, diff }) {
   const pre = code(show(details));
-  if (!diff) return pre;
+  if (!diff?.preview) return pre;
   const folded = make("details");
   folded.append(make("summary", "", "What the tool gets"), pre);
   return folded;
@@ -47,7 +47,7 @@ function diff({ path, preview, truncated }) {
   const block = make("figure", "diff");
   const pre = code();
   for (const line of preview.replace(/\n$/, "").split("\n")) {
-    const kind = /^(\+\+\+|---)/.test(line) ? "" : { "+": "inserted", "-": "deleted", "@": "hunk" }[line[0]] ?? "";
+    const kind = /^(\+\+\+|---) /.test(line) ? "hunk" : { "+": "inserted", "-": "deleted", "@": "hunk" }[line[0]] ?? "";
     pre.append(make("span", kind, `${line}\n`));
   }
   const end = truncated ? " (the beginning of the change)" : "";
