@@ -6,6 +6,8 @@ import { attach, morph, parse } from "./nodes.js";
 
 /** The shortest time between two requests. */
 const PACE_MS = 125;
+/** The longest, and how long an answer may take. */
+const MOST_MS = 1000;
 const WAIT_MS = 10_000;
 /** The first wait after a failure, and the most attempts. */
 const AGAIN_MS = 500;
@@ -72,7 +74,7 @@ async function renderAll() {
       failures = 0;
       sent.forEach(({ text, start, rest }, index) => text.rendered(start, rest, answers[index]));
       // What takes long is asked for less often.
-      pause = Math.max(PACE_MS, 2 * (performance.now() - before));
+      pause = Math.min(Math.max(PACE_MS, 2 * (performance.now() - before)), MOST_MS);
     } catch {
       failures += 1;
       if (failures === ATTEMPTS) break;
