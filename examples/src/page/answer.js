@@ -37,10 +37,10 @@ export function failure(text) {
   return element;
 }
 
-/** Splits a message into what it says and the rest, which is whatever a program has said. */
+/** Splits a message into what happened and the rest, which is what a provider or another program says. */
 function inWords(text) {
   const [, said] = /^(?:provider|agent) error: (.*)$/s.exec(text) ?? [null, text];
-  const end = said.search(/\n|:? *[{[]"/);
+  const end = said.search(/\n| \S+ says: |:? *[{[]"/);
   const words = end < 0 ? said : said.slice(0, end).trim();
   if (words.trim() === "") return ["The answer has failed.", text];
   return [words, end < 0 ? "" : said.slice(end).replace(/^[\s:]+/, "")];
