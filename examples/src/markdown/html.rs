@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use ammonia::{Builder, UrlRelative};
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, Parser, Tag, TagEnd, TextMergeWithOffset};
 
 use super::{Token, closed, highlight, options};
 
@@ -32,7 +32,7 @@ pub struct Html {
 }
 
 /// Renders a text that may still grow. HTML in it stays text, links open in a new tab and only lead to
-/// the web or to mail, and images are links. Only a few harmless elements remain, whatever the text is:
+/// the web or to mail, addresses of the web are links, and images are links, too. Only a few harmless elements remain, whatever the text is:
 /// it has gone through a sanitiser.
 ///
 /// ```
@@ -45,7 +45,8 @@ pub fn html(text: &str) -> Html {
     let closed = closed(text);
     let mut writer = Writer::default();
     let mut done = None;
-    for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
+    let events = Parser::new_ext(text, options()).into_offset_iter();
+    for (event, range) in TextMergeWithOffset::new(events) {
         if done.is_none() && writer.ends.is_empty() && range.start >= closed {
             done = Some(std::mem::take(&mut writer.out));
             writer.is_growing = true;
@@ -283,8 +284,22 @@ impl Writer {
     fn text(&mut self, text: &str) {
         match &mut self.code {
             Some((_, code)) => code.push_str(text),
+            None if self.links == 0 => self.linked(text),
             None => escape(&mut self.out, text),
         }
+    }
+
+    /// Writes a text, and makes links of the addresses in it.
+    fn linked(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some((before, address)) = next_address(rest) {
+            escape(&mut self.out, before);
+            self.link(address);
+            escape(&mut self.out, address);
+            self.end(TagEnd::Link);
+            rest = rest.get(before.len() + address.len()..).unwrap_or_default();
+        }
+        escape(&mut self.out, rest);
     }
 
     fn code(&mut self, language: &str, code: &str) {
@@ -309,6 +324,31 @@ impl Writer {
         }
         self.out.push_str("</code></pre>");
     }
+}
+
+/// The first address of the web in a text, and what is before it.
+fn next_address(text: &str) -> Option<(&str, &str)> {
+    let mut places = text.match_indices("http").map(|(at, _)| at);
+    places.find_map(|at| {
+        let (before, from) = text.split_at_checked(at)?;
+        let host = from.strip_prefix("http")?;
+        let host = host.strip_prefix('s').unwrap_or(host).strip_prefix("://")?;
+        let is_word = before.ends_with(char::is_alphanumeric);
+        if is_word || !host.starts_with(char::is_alphanumeric) {
+            return None;
+        }
+        let end = from.find(|c: char| c.is_whitespace() || "<>\"`".contains(c));
+        let mut address = from.get(..end.unwrap_or(from.len()))?;
+        // What ends a sentence, or brackets around the address, are no part of it.
+        while let Some(last) = address.chars().next_back() {
+            let is_closed = last == ')' && address.contains('(');
+            if !".,;:!?)]}'*".contains(last) || is_closed {
+                break;
+            }
+            address = address.strip_suffix(last)?;
+        }
+        Some((before, address))
+    })
 }
 
 fn escape(out: &mut String, text: &str) {

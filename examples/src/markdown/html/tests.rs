@@ -131,6 +131,44 @@ fn an_image_is_a_link_and_links_do_not_nest() {
 }
 
 #[test]
+fn an_address_is_a_link() {
+    for (text, address, shown) in [
+        (
+            "see https://a.test/b_c*d.",
+            "https://a.test/b_c*d",
+            "see <a",
+        ),
+        (
+            "(http://a.test/?b=1&c=2)",
+            "http://a.test/?b=1&amp;c=2",
+            "</a>)",
+        ),
+        ("https://a.test/b_(c), d", "https://a.test/b_(c)", "</a>, d"),
+        ("**https://a.test**", "https://a.test", "</a></strong>"),
+        (
+            "http http:// xhttp://b https://a.test",
+            "https://a.test",
+            "http http:// xhttp://b <a",
+        ),
+    ] {
+        let html = whole(text);
+        assert!(html.contains(&format!("href=\"{address}\"")), "{html}");
+        assert!(html.contains(shown), "{html}");
+        assert_eq!(html.matches("<a ").count(), 1, "{html}");
+    }
+    for text in [
+        "`https://a.test`",
+        "    https://a.test",
+        "https:/a.test",
+        "ahttps://a.test",
+    ] {
+        assert!(!whole(text).contains("<a "), "{text}");
+    }
+    let linked = whole("[https://a.test](https://b.test)");
+    assert_eq!(linked.matches("<a ").count(), 1, "{linked}");
+}
+
+#[test]
 fn deep_nesting_is_cut_and_its_text_is_not() {
     let quotes = format!("{}end", ">".repeat(20_000));
     let emphasis = format!("{}end{}", "*a ".repeat(2_000), "*".repeat(2_000));
@@ -172,7 +210,7 @@ proptest! {
                 Just("```\" onclick=\"x\n"), Just("\n\n"), Just("\n"), Just("> "), Just("- "), Just("1. "),
                 Just("|a|b|\n|-|-|\n|c|"), Just("**"), Just("`"), Just("~~"), Just("<!--"), Just("-->"),
                 Just("<math><mtext>"), Just("<style>"), Just("<![CDATA["), Just("    "), Just("\u{0}"), Just("ü"),
-                Just("# "), Just("[a]: data:x\n"), Just("[a]"), Just("<http://\"onclick=x>"), Just("\\"), Just("x"),
+                Just("# "), Just("[a]: data:x\n"), Just("[a]"), Just("<http://\"onclick=x>"), Just("\\"), Just("x"), Just("https://a.test"),
             ],
             0..24,
         )
