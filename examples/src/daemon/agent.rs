@@ -3,9 +3,11 @@
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
+use acolyte_proto::limits::CAPABILITIES;
 use acolyte_proto::net::{Agent, Run};
 use async_trait::async_trait;
 
+use super::ask_first::ASK_FIRST;
 use super::worker::{Watch, Worker};
 
 /// The providers that known clients accept.
@@ -18,7 +20,8 @@ impl Agent for Worker {
     }
 
     async fn status(&self) -> Status {
-        let status = Status::new(self.model().to_owned(), "");
+        let mut status = Status::new(self.model().to_owned(), "");
+        status.capabilities = format!("{CAPABILITIES}, {ASK_FIRST}").into();
         let known = PROVIDERS.into_iter().find(|it| *it == self.provider());
         match known {
             Some(provider) => {

@@ -2,6 +2,7 @@
 //! its language model.
 
 mod agent;
+pub mod ask_first;
 pub mod checklist;
 pub mod command;
 mod problem;

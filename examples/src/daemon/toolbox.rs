@@ -11,8 +11,9 @@ use acolyte_proto::limits::MAX_TOOL_RESULT_CHARS;
 use serde_json::{Map, Value};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
+use super::ask_first::Step;
 use super::command::{Commands, Confinement, News};
-use super::workspace::{Query, Range, Stop, Workspace};
+use super::workspace::{Change, Query, Range, Stop, Workspace};
 use super::{Code, Problem, checklist, shown};
 
 /// The tool that reads a file.
@@ -76,6 +77,33 @@ impl Toolbox {
         let is_known = known.any(|known| known == name);
         let header = shown::header(name, arguments).filter(|_| is_known);
         header.map(Shown::Part)
+    }
+
+    /// Returns what a call would do, if it would change a file or run a command.
+    ///
+    /// # Errors
+    /// [`Problem`], for the model: the call would fail.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn preview(
+        &self,
+        workspace: &Workspace,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<Step>, Problem> {
+        match name {
+            SHELL_RUN => Ok(Some(Step::command(required(arguments, "command")?))),
+            FILE_EDIT | FILE_CREATE => {
+                let (workspace, name, arguments) =
+                    (workspace.clone(), name.to_owned(), arguments.clone());
+                let look = move || previewed(&workspace, &name, &arguments);
+                let change = tokio::task::spawn_blocking(look).await;
+                let change = change.unwrap_or_else(|_| Err(panicked()))?;
+                Ok(Some(Step::edit(&change)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Runs a tool. Its output goes to `show`, in order, with a header even if it fails. The result
@@ -261,7 +289,28 @@ async fn blocking(
         }
     };
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(Problem::new(Code::Other, "the tool has panicked")))
+    done.unwrap_or_else(|_| Err(panicked()))
+}
+
+fn panicked() -> Problem {
+    Problem::new(Code::Other, "the tool has panicked")
+}
+
+/// Returns the change that a call would make.
+fn previewed(
+    workspace: &Workspace,
+    name: &str,
+    arguments: &Map<String, Value>,
+) -> Result<Change, Problem> {
+    let path = required(arguments, "path")?;
+    if name == FILE_CREATE {
+        return workspace.preview_write(path, required(arguments, "content")?);
+    }
+    let (find, put) = (
+        required(arguments, "find")?,
+        required(arguments, "replace")?,
+    );
+    workspace.preview_edit(path, find, put, flag(arguments, "all")?)
 }
 
 /// Stops blocking work when it is dropped.
@@ -353,7 +402,7 @@ fn listed(lines: &[String], is_cut: bool) -> String {
     lines.join("\n") + more
 }
 
-fn changed(change: &super::workspace::Change) -> String {
+fn changed(change: &Change) -> String {
     let done = if change.is_new { "wrote" } else { "changed" };
     let (added, removed) = (change.diff.added, change.diff.removed);
     format!("{done} {} (+{added} -{removed})", change.path)

@@ -1,27 +1,32 @@
 //! [`Worker`]: a coding agent, which is a language model with tools for one folder.
 
+mod calls;
 mod history;
 mod memory;
 #[cfg(test)]
 mod tests;
 mod wanted;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use acolyte_proto::error::{ChatError, ErrorDetail, code};
-use acolyte_proto::event::{Event, ToolCall, ToolOutput, ToolResult, Usage};
+use acolyte_proto::event::{Event, Usage};
 use acolyte_proto::frame::{ChatRequest, Reply, ReplyUsage};
+use acolyte_proto::id::SessionId;
 use acolyte_proto::limits::{MAX_TOOL_CALLS, MODEL_IDLE_TIMEOUT};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
-use serde_json::{Map, Value};
+use serde_json::Map;
+use serde_json::Value;
 use snek_proto::llm::chat::{ChatMessage, Role};
 
+pub(super) use self::calls::OpenCall;
 use self::memory::Memory;
-use super::toolbox::Shown;
+use super::ask_first::{self, ASK_FIRST, AWAITING_INPUT, Decisions, Step};
 use super::{Code, Problem, Toolbox, Workspace};
 use crate::conversation::{ConversationLimits, fit};
 use crate::model::{self, Assembler, ChatModel, Delta, Finish, ModelError, Wait};
@@ -61,6 +66,7 @@ pub struct Worker {
     model_timeout: Duration,
     limits: ConversationLimits,
     memory: Memory,
+    decisions: Decisions,
 }
 
 impl Worker {
@@ -82,6 +88,7 @@ impl Worker {
             model_timeout: MODEL_IDLE_TIMEOUT,
             limits: ConversationLimits::default().with_sent(MAX_SENT),
             memory: Memory::default(),
+            decisions: Decisions::default(),
         }
     }
 
@@ -160,24 +167,44 @@ impl Worker {
                 .collect(),
             since: vec![ChatMessage::user(&*request.message)],
             failed: Vec::new(),
+            open: VecDeque::new(),
+            number: 0,
             called: Vec::new(),
             asked: 0,
             usage: Usage::default(),
+            session: request.session_id.as_ref(),
+            asks: ask_first::is_wanted(request),
         };
         for skill in &request.active_skills {
             watch.tell(Event::SkillActivated(skill.clone())).await;
         }
-        let ended = chat.work().await?;
+        // Without the skill nothing waits for an answer any more.
+        let pending = chat.session.and_then(|id| self.decisions.take(id));
+        let mut task = request.message.to_string();
+        if let Some(pending) = pending.filter(|_| chat.asks) {
+            task = chat.resume(pending, &request.message);
+        }
+        let mut ended = chat.work().await?;
+        let step = ended.step.take();
         let mut reply = Reply::new(ended.output, named.to_owned());
         reply.output_streamed = Some(ended.is_streamed);
         reply.error = ended.error.map(Into::into);
-        reply.tool_calls = chat.called.into_iter().map(Into::into).collect();
+        reply.tool_calls = chat
+            .called
+            .iter()
+            .map(|name| name.as_str().into())
+            .collect();
         reply.model_calls = Some(chat.asked);
         reply.active_skills.clone_from(&request.active_skills);
         let (read, written) = (chat.usage.input_tokens, chat.usage.output_tokens);
         reply.usage = Some(ReplyUsage::new(read, written));
-        if reply.error.is_none() {
-            self.memory.keep(request, &reply);
+        if let Some(step) = step {
+            reply.state = Some(AWAITING_INPUT.into());
+            chat.wait(task, step);
+        } else if reply.error.is_none() {
+            let mut request = request.clone();
+            request.message = task.into();
+            self.memory.keep(&request, &reply);
         }
         Ok(reply)
     }
@@ -208,7 +235,9 @@ impl Worker {
     /// Returns the instructions for the model.
     fn instructions(&self, request: &ChatRequest) -> String {
         let mut text = self.system.clone();
-        for skill in &request.active_skills {
+        // That one is enforced.
+        let skills = request.active_skills.iter();
+        for skill in skills.filter(|skill| skill.name != ASK_FIRST) {
             text.push_str("\n\nSkill ");
             text.push_str(&skill.name);
             text.push_str(":\n");
@@ -295,12 +324,19 @@ struct Chat<'a> {
     since: Vec<ChatMessage>,
     /// The ids of failed calls.
     failed: Vec<String>,
+    /// The calls of the model's last answer that were not made yet.
+    open: VecDeque<OpenCall>,
+    /// The number of calls, those before a question of this chat too.
+    number: usize,
     /// The names of the called tools.
     called: Vec<String>,
     /// The number of questions to the model.
     asked: u64,
     /// The usage so far.
     usage: Usage,
+    session: Option<&'a SessionId>,
+    /// It asks before it edits a file or runs a command.
+    asks: bool,
 }
 
 /// The end of a chat.
@@ -308,6 +344,8 @@ struct Ended {
     output: String,
     is_streamed: bool,
     error: Option<&'static str>,
+    /// What the user is asked about.
+    step: Option<Step>,
 }
 
 /// The model's answer.
@@ -319,6 +357,12 @@ struct Answer {
 impl Chat<'_> {
     async fn work(&mut self) -> Result<Ended, ChatError> {
         loop {
+            if let Some(step) = self.call_all().await? {
+                let mut ended = ended(step.question.clone(), None);
+                ended.is_streamed = false;
+                ended.step = Some(step);
+                return Ok(ended);
+            }
             let answer = tokio::select! {
                 biased;
                 () = self.watch.aborted() => return Err(aborted()),
@@ -339,17 +383,19 @@ impl Chat<'_> {
                 // What comes next begins on a line of its own.
                 self.tell(Event::text("\n")).await;
             }
-            let mut read = Vec::with_capacity(calls.len());
-            for call in &calls {
-                let arguments = arguments(&call.arguments);
-                let told = arguments.as_ref().ok().cloned().unwrap_or_default();
-                let event = ToolCall::new(call.id.clone(), call.name.clone(), Value::from(told));
-                self.tell(Event::ToolCall(event)).await;
-                self.called.push(call.name.clone());
-                read.push((&call.id, &call.name, arguments));
-            }
-            for (id, name, arguments) in read {
-                self.call(id, name, arguments).await?;
+            self.number += calls.len();
+            for call in calls {
+                let call = OpenCall {
+                    id: call.id,
+                    name: call.name,
+                    arguments: arguments(&call.arguments),
+                    allowed: None,
+                };
+                // A call that is asked about is told when it is made.
+                if !self.asks {
+                    self.announce(&call).await;
+                }
+                self.open.push_back(call);
             }
         }
     }
@@ -407,83 +453,11 @@ impl Chat<'_> {
         let finish = answer.finish().cloned();
         let mut message = answer.into_message();
         // Models use ids again; who watches must not mix the calls up.
-        for (call, number) in message.tool_calls.iter_mut().zip(self.called.len() + 1..) {
+        for (call, number) in message.tool_calls.iter_mut().zip(self.number + 1..) {
             call.id = format!("call_{number}");
         }
         debug_assert_eq!(message.role, Role::Assistant);
         Ok(Answer { message, finish })
-    }
-
-    /// Runs a tool, passes on its output, and keeps its result for the model.
-    async fn call(
-        &mut self,
-        id: &str,
-        name: &str,
-        arguments: Result<Map<String, Value>, Problem>,
-    ) -> Result<(), ChatError> {
-        if self.watch.is_aborted() {
-            return Err(aborted());
-        }
-        let result = match arguments {
-            Ok(arguments) => tokio::select! {
-                biased;
-                () = self.watch.aborted() => return Err(aborted()),
-                result = self.run(id, name, &arguments) => result,
-            },
-            Err(problem) => {
-                if let Some(header) = self.worker.toolbox.header(name, &Map::new()) {
-                    self.tell(event(id, name, header)).await;
-                }
-                Err(problem)
-            }
-        };
-        let result = match result {
-            Ok(text) => {
-                self.since.push(ChatMessage::tool(id, text));
-                ToolResult::ok(id, name)
-            }
-            Err(problem) => {
-                self.failed.push(id.to_owned());
-                self.since.push(ChatMessage::tool(id, &*problem.message));
-                problem.result(id, name)
-            }
-        };
-        self.tell(Event::ToolResult(result)).await;
-        Ok(())
-    }
-
-    /// Runs a tool, and passes on its output while it works.
-    async fn run(
-        &self,
-        id: &str,
-        name: &str,
-        arguments: &Map<String, Value>,
-    ) -> Result<String, Problem> {
-        let (sender, mut shown) = tokio::sync::mpsc::unbounded_channel();
-        // Not more than a tool shows: its parts are counted.
-        let mut show = move |shown| {
-            let _ = sender.send(shown);
-        };
-        let toolbox = &self.worker.toolbox;
-        let running = toolbox.run(&self.workspace, name, arguments, &mut show);
-        let mut running = std::pin::pin!(running);
-        let result = loop {
-            tokio::select! {
-                result = &mut running => break result,
-                Some(part) = shown.recv() => self.tell(event(id, name, part)).await,
-            }
-        };
-        while let Ok(part) = shown.try_recv() {
-            self.tell(event(id, name, part)).await;
-        }
-        result
-    }
-}
-
-fn event(id: &str, name: &str, shown: Shown) -> Event {
-    match shown {
-        Shown::Part(part) => Event::ToolOutput(ToolOutput::new(id, name, part)),
-        Shown::Checklist(list) => Event::Checklist(list),
     }
 }
 
@@ -506,5 +480,6 @@ fn ended(output: String, finish: Option<&Finish>) -> Ended {
         output,
         is_streamed,
         error,
+        step: None,
     }
 }

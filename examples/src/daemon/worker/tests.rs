@@ -1,5 +1,7 @@
 //! Tests: what a chat tells, in order, and how it ends.
 
+mod ask;
+
 use std::collections::HashSet;
 use std::fs;
 use std::sync::Mutex;

@@ -22,15 +22,53 @@ pub struct Change {
     pub diff: Diff,
 }
 
+impl Change {
+    fn new(path: &Path, old: Option<&str>, new: &str) -> Self {
+        Self {
+            path: shown(path),
+            is_new: old.is_none(),
+            diff: Diff::new(old.unwrap_or_default(), new),
+        }
+    }
+}
+
 impl Workspace {
-    /// Replaces a text that must occur once in the file; with `all`, every occurrence. `
-    /// ` and `\r
-    /// ` are equal here: a file keeps its line ends.
+    /// Replaces a text that must occur once in the file; with `all`, every occurrence. `\n` and `\r\n`
+    /// are equal here: a file keeps its line ends.
     ///
     /// # Errors
     /// [`Problem`], with nothing changed: there is no such file, the text does not occur or occurs
     /// more than once, or the texts differ only in their line ends. Trying again is safe.
     pub fn edit(&self, name: &str, find: &str, put: &str, all: bool) -> Result<Change, Problem> {
+        let _one_at_a_time = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        let (path, old, new) = self.edited(name, find, put, all)?;
+        self.put(name, &path, &new)?;
+        Ok(Change::new(&path, Some(&old), &new))
+    }
+
+    /// Returns the change that [`edit`](Self::edit) would make.
+    ///
+    /// # Errors
+    /// As for [`edit`](Self::edit).
+    pub fn preview_edit(
+        &self,
+        name: &str,
+        find: &str,
+        put: &str,
+        all: bool,
+    ) -> Result<Change, Problem> {
+        let (path, old, new) = self.edited(name, find, put, all)?;
+        Ok(Change::new(&path, Some(&old), &new))
+    }
+
+    /// Returns the path of a file, its text, and the text after an edit.
+    fn edited(
+        &self,
+        name: &str,
+        find: &str,
+        put: &str,
+        all: bool,
+    ) -> Result<(PathBuf, String, String), Problem> {
         if find.is_empty() {
             return Err(Problem::call("the text to be replaced is empty"));
         }
@@ -41,7 +79,6 @@ impl Workspace {
             return Err(Problem::new(Code::Edit, message));
         }
         let (find, put) = (&*plain_find, &*plain_put);
-        let _one_at_a_time = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.real(name)?;
         let old = self.load(name, &path)?;
         let lines = Lines::new(&old);
@@ -63,12 +100,7 @@ impl Workspace {
                 return Err(Problem::new(Code::Edit, message));
             }
         };
-        self.put(name, &path, &new)?;
-        Ok(Change {
-            path: shown(&path),
-            is_new: false,
-            diff: Diff::new(&old, &new),
-        })
+        Ok((path, old, new))
     }
 
     /// Writes a whole file, and replaces an existing one. Creates its parent folders.
@@ -77,34 +109,48 @@ impl Workspace {
     /// [`Problem`], with the file unchanged; folders may have been created. Trying again is safe.
     pub fn write(&self, name: &str, text: &str) -> Result<Change, Problem> {
         let told = |error: io::Error| Problem::io(name, &error);
-        let inside = self.inside(name)?;
         let _one_at_a_time = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
-        let (path, old) = match self.dir.canonicalize(&inside) {
+        let (path, old) = self.existing(name)?;
+        let path = match (&old, path.parent(), path.file_name()) {
+            (Some(_), ..) => path,
+            (None, Some(folder), Some(file)) => {
+                let folder = or_here(folder.to_owned());
+                self.dir.create_dir_all(&folder).map_err(told)?;
+                let folder = self.dir.canonicalize(&folder).map_err(told)?;
+                without_here(&folder.join(file))
+            }
+            _ => return Err(Problem::call(format!("{name:?} is no name of a file"))),
+        };
+        self.put(name, &path, text)?;
+        Ok(Change::new(&path, old.as_deref(), text))
+    }
+
+    /// Returns the change that [`write`](Self::write) would make.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write), as far as can be known before.
+    pub fn preview_write(&self, name: &str, text: &str) -> Result<Change, Problem> {
+        let (path, old) = self.existing(name)?;
+        Ok(Change::new(&path, old.as_deref(), text))
+    }
+
+    /// Returns the path of a file and its text, if there is one.
+    fn existing(&self, name: &str) -> Result<(PathBuf, Option<String>), Problem> {
+        let inside = self.inside(name)?;
+        match self.dir.canonicalize(&inside) {
             Ok(path) => {
                 let old = self.load(name, &path)?;
-                (path, Some(old))
+                Ok((path, Some(old)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // A link that leads nowhere is none to write through.
                 if self.dir.symlink_metadata(&inside).is_ok() {
                     return Err(Problem::outside(name));
                 }
-                let (Some(folder), Some(file)) = (inside.parent(), inside.file_name()) else {
-                    return Err(Problem::call(format!("{name:?} is no name of a file")));
-                };
-                let folder = or_here(folder.to_owned());
-                self.dir.create_dir_all(&folder).map_err(told)?;
-                let folder = self.dir.canonicalize(&folder).map_err(told)?;
-                (without_here(&folder.join(file)), None)
+                Ok((inside, None))
             }
-            Err(error) => return Err(told(error)),
-        };
-        self.put(name, &path, text)?;
-        Ok(Change {
-            path: shown(&path),
-            is_new: old.is_none(),
-            diff: Diff::new(old.as_deref().unwrap_or_default(), text),
-        })
+            Err(error) => Err(Problem::io(name, &error)),
+        }
     }
 
     /// Writes through another file in the same folder, so that a crash leaves the old text or the
