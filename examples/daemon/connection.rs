@@ -63,6 +63,9 @@ pub(crate) struct Wishes {
     /// remembers nothing of a 'run'.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<SessionId>,
+    /// Let the server edit files and run commands without asking.
+    #[arg(long)]
+    pub(crate) yes: bool,
     /// A skill to activate: its name, and instructions or @ and a file with them; may be repeated.
     #[arg(long = "skill", value_name = "NAME=TEXT", value_parser = skill)]
     skills: Vec<Skill>,
@@ -100,6 +103,9 @@ impl Wishes {
         request.resource_id.clone_from(&self.resource);
         request.session_id.clone_from(&self.session);
         request.active_skills.clone_from(&self.skills);
+        if !self.yes {
+            request.active_skills.push(super::asking::skill());
+        }
         let suggestions = self.suggestions.iter();
         request.suggestions = suggestions.map(|text| text.as_str().into()).collect();
         request

@@ -1,5 +1,6 @@
 //! A coding agent that speaks Acolyte, and the command line for it.
 
+mod asking;
 mod chat;
 mod connection;
 mod run;
@@ -17,6 +18,7 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
     switchboard daemon serve --workspace .
   Give it a task from another terminal:
     switchboard daemon run 'search name'
+    switchboard daemon run 'run cargo --version'        # asks before it edits or runs; --yes allows all
     switchboard daemon chat
   What the scripted model understands (anything else it repeats):
     read README.md                search fn main       list files
@@ -30,7 +32,7 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
     ACOLYTE_API_KEY=secret switchboard daemon run 'list files' --sse
   In a script: the answer to standard output, or every event as a line of JSON:
     answer=$(switchboard daemon run 'read VERSION') || echo failed: $?
-    switchboard daemon run 'plan: run make; run make test' --json
+    switchboard daemon run 'plan: run make; run make test' --yes --json
 
 Environment variables: ACOLYTE_URL, ACOLYTE_API_KEY, and those of the language model at its options.";
 

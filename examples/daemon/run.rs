@@ -6,14 +6,18 @@ use std::time::{Duration, Instant};
 
 use acolyte_proto::client::{ChatUpdate, Failure as NoAnswer, Outcome};
 use acolyte_proto::event::Event;
+use acolyte_proto::id::SessionId;
 use acolyte_proto::limits::{CHAT_IDLE_TIMEOUT, MAX_TOOL_CALLS};
 use acolyte_proto::net::Chat;
 use examples::cli::{self, Failure, complain};
+use examples::daemon::ask_first::AWAITING_INPUT;
 use examples::screen::printable_lines;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use rpc_core::net::entropy;
 
-use crate::daemon::connection::{Server, Wishes};
+use super::asking::{self, ALLOW, Answers, MAY_WORK, NOBODY};
+use crate::daemon::connection::{Connection, Server, Wishes};
 use crate::daemon::show::{Piece, Show, Style, words};
 
 /// The longest prompt from standard input, in bytes.
@@ -40,20 +44,60 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         prompt => prompt.to_owned(),
     };
     let mut end = cli::end_signal().boxed();
+    let mut answers = Answers::default();
     let connection = tokio::select! {
         connection = args.server.open(Some(CHAT_IDLE_TIMEOUT)) => {
             connection.inspect_err(|failure| Show::new(style(args)).failed(failure))?
         }
         () = &mut end => return Err(Failure::aborted()),
     };
-    let request = args.wishes.request(&prompt, &connection.status);
-    let chat = tokio::select! {
-        chat = connection.start(request) => chat,
-        () = &mut end => return Err(Failure::aborted()),
-    };
-    let outcome = Running::new(args, chat, end).follow().await;
+    if asking::needs_leave(&args.wishes, &connection.status)? {
+        cli::ask(MAY_WORK);
+        let allowed = tokio::select! {
+            answer = answers.next() => answer.is_some_and(|text| asking::is_yes(&text)),
+            () = &mut end => return Err(Failure::aborted()),
+        };
+        if !allowed {
+            return Err(asking::not_allowed());
+        }
+    }
+    let ended = converse(args, &connection, prompt, answers, end).await;
     connection.close().await;
-    finish(&outcome?)
+    ended
+}
+
+/// Has a chat, and answers what it asks with another one of the same session.
+async fn converse(
+    args: &Args,
+    connection: &Connection,
+    mut prompt: String,
+    mut answers: Answers,
+    mut end: BoxFuture<'static, ()>,
+) -> Result<(), Failure> {
+    let session = SessionId::random(entropy());
+    loop {
+        let mut request = args.wishes.request(&prompt, &connection.status);
+        if !args.wishes.yes {
+            request.session_id.get_or_insert_with(|| session.clone());
+        }
+        let chat = tokio::select! {
+            chat = connection.start(request) => chat,
+            () = &mut end => return Err(Failure::aborted()),
+        };
+        let outcome = Running::new(args, chat, &mut end).follow().await?;
+        if !asking::is_question(&outcome, &connection.status) {
+            return finish(&outcome);
+        }
+        if !args.json {
+            let question = outcome.reply().map(|reply| printable_lines(&reply.output));
+            cli::ask(question.unwrap_or_default());
+            cli::ask(ALLOW);
+        }
+        prompt = tokio::select! {
+            answer = answers.next() => answer.ok_or_else(|| Failure::new(NOBODY))?,
+            () = &mut end => return Err(Failure::aborted()),
+        };
+    }
 }
 
 fn read_prompt() -> Result<String, Failure> {
@@ -87,7 +131,7 @@ fn finish(outcome: &Outcome) -> Result<(), Failure> {
 }
 
 /// A chat that is followed to its end.
-struct Running {
+struct Running<'a> {
     chat: Chat,
     show: Show,
     is_quiet: bool,
@@ -101,11 +145,11 @@ struct Running {
     since: Instant,
     /// A line that goes away again is shown.
     is_told: bool,
-    end: BoxFuture<'static, ()>,
+    end: &'a mut BoxFuture<'static, ()>,
 }
 
-impl Running {
-    fn new(args: &Args, chat: Chat, end: BoxFuture<'static, ()>) -> Self {
+impl<'a> Running<'a> {
+    fn new(args: &Args, chat: Chat, end: &'a mut BoxFuture<'static, ()>) -> Self {
         Self {
             chat,
             show: Show::new(style(args)),
@@ -129,14 +173,14 @@ impl Running {
                     // The end was read before.
                     None => return Err(Failure::new("the chat has no end")),
                 },
-                () = &mut self.end => {
+                () = &mut *self.end => {
                     self.clear();
                     self.close_line();
                     self.line(&self.show.note("aborting; once more ends at once"));
                     let mut second = cli::end_signal().boxed();
                     tokio::select! {
                         // Its end tells what came of it.
-                        _ = self.chat.abort() => self.end = second,
+                        _ = self.chat.abort() => *self.end = second,
                         () = &mut second => return Err(Failure::aborted()),
                     }
                 }
@@ -233,7 +277,9 @@ impl Running {
         self.close_line();
         if let Some(reply) = reply {
             let is_seen = self.is_live && !self.is_quiet && reply.output_streamed != Some(false);
-            if !is_seen && !reply.output.is_empty() {
+            // A question is no answer.
+            let is_question = reply.state.as_deref() == Some(AWAITING_INPUT);
+            if !is_seen && !is_question && !reply.output.is_empty() {
                 cli::say(printable_lines(&reply.output));
             }
         }

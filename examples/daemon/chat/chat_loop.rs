@@ -19,6 +19,7 @@ use futures_util::future::BoxFuture;
 use rpc_core::net::entropy;
 
 use super::line::{HELP, Line};
+use crate::daemon::asking::{self, ALLOW, MAY_WORK, NOBODY};
 use crate::daemon::connection::{Connection, Wishes};
 use crate::daemon::show::{Piece, Show, words};
 use crate::daemon::status;
@@ -38,6 +39,8 @@ pub(super) struct ChatLoop<'a> {
     said: VecDeque<HistoryItem>,
     /// The chats that run or wait, oldest first.
     running: VecDeque<Running>,
+    /// What is asked for after them, at most what is typed meanwhile.
+    waiting: VecDeque<String>,
     /// How many there were.
     number: u64,
     /// No more lines come.
@@ -46,6 +49,8 @@ pub(super) struct ChatLoop<'a> {
     held: Option<Line>,
     /// What did not go well.
     failed: usize,
+    /// The last answer asks whether a step is allowed.
+    is_asked: bool,
     /// The wish to end. One for all the time, so that none is missed.
     end: BoxFuture<'static, ()>,
 }
@@ -86,10 +91,12 @@ impl<'a> ChatLoop<'a> {
                 .unwrap_or_else(|| SessionId::random(entropy())),
             said: VecDeque::new(),
             running: VecDeque::new(),
+            waiting: VecDeque::new(),
             number: 0,
             is_silent: false,
             held: None,
             failed: 0,
+            is_asked: false,
             end: cli::end_signal().boxed(),
         }
     }
@@ -113,6 +120,16 @@ impl<'a> ChatLoop<'a> {
         output.finish().await;
     }
 
+    /// Asks whether a server that cannot be held to asking may work.
+    pub(super) async fn may_work(&mut self) -> bool {
+        self.say(MAY_WORK.to_owned()).await;
+        let line = tokio::select! {
+            line = self.input.lines.recv() => line,
+            () = &mut self.end => None,
+        };
+        matches!(line, Some(Line::Text(text)) if asking::is_yes(&text))
+    }
+
     /// Talks until it is enough.
     pub(super) async fn work(&mut self) -> Result<(), Failure> {
         if self.is_terminal() && !self.show.is_json() {
@@ -123,6 +140,7 @@ impl<'a> ChatLoop<'a> {
         self.abort().await;
         match self.failed {
             _ if is_interrupted => Err(Failure::aborted()),
+            _ if self.is_asked && !self.is_terminal() => Err(Failure::new(NOBODY)),
             0 => Ok(()),
             1 => Err(Failure::new("something went wrong on the way")),
             failed => Err(Failure::new(format_args!(
@@ -171,7 +189,7 @@ impl<'a> ChatLoop<'a> {
     /// Does what a line asks for; `true` to end.
     async fn line(&mut self, line: Line) -> bool {
         match line {
-            Line::Text(text) => self.start(text).await,
+            Line::Text(text) => self.begin(text).await,
             Line::Interrupt if self.running.is_empty() => return true,
             Line::Abort | Line::Interrupt => {
                 if self.running.is_empty() {
@@ -204,6 +222,30 @@ impl<'a> ChatLoop<'a> {
         self.say(self.show.wrong(why)).await;
     }
 
+    /// Starts a chat, or lets it wait: an answer to a question that may come has to be the next one.
+    async fn begin(&mut self, text: String) {
+        if self.wishes.yes || self.running.is_empty() {
+            return self.start(text).await;
+        }
+        self.waiting.push_back(text);
+        let place = self.waiting.len();
+        self.note(&format!("  waiting, place {place}")).await;
+    }
+
+    /// Starts what waits, unless the user is asked something.
+    async fn go_on(&mut self) {
+        if self.is_asked {
+            let left = std::mem::take(&mut self.waiting).len();
+            if left > 0 {
+                self.note("what waited is not done: answer first").await;
+            }
+        } else if self.running.is_empty()
+            && let Some(text) = self.waiting.pop_front()
+        {
+            self.start(text).await;
+        }
+    }
+
     async fn start(&mut self, text: String) {
         match self.request(&text) {
             Ok(request) => {
@@ -232,6 +274,7 @@ impl<'a> ChatLoop<'a> {
     /// Aborts everything, what waits first, so that nothing of it begins. What the others say
     /// meanwhile is taken, or it would stand in the way of the answer.
     async fn abort(&mut self) {
+        self.waiting.clear();
         let mut ending = VecDeque::new();
         while let Some(mut last) = self.running.pop_back() {
             {
@@ -260,6 +303,7 @@ impl<'a> ChatLoop<'a> {
         if let ChatUpdate::Ended(outcome) = update {
             if let Some(running) = self.running.remove(at) {
                 self.ended(running, &outcome).await;
+                self.go_on().await;
             }
             return;
         }
@@ -296,6 +340,8 @@ impl<'a> ChatLoop<'a> {
         } else if !running.line.is_empty() {
             self.say(running.line).await;
         }
+        let asks = asking::is_question(outcome, &self.connection.status);
+        self.is_asked = asks;
         let Some(reply) = outcome.reply() else {
             self.failed += usize::from(!self.is_terminal());
             if !self.show.is_json() {
@@ -309,6 +355,9 @@ impl<'a> ChatLoop<'a> {
         };
         if !self.show.is_json() && reply.output_streamed == Some(false) {
             self.say(printable_lines(&reply.output)).await;
+        }
+        if asks && !self.show.is_json() {
+            self.say(ALLOW.to_owned()).await;
         }
         self.remember(Role::User, running.text);
         self.remember(Role::Assistant, reply.output.to_string());

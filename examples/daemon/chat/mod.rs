@@ -10,6 +10,7 @@ use examples::cli::{self, Failure};
 use examples::terminal;
 
 use self::chat_loop::ChatLoop;
+use crate::daemon::asking;
 use crate::daemon::connection::{Server, Wishes};
 use crate::daemon::show::{Show, Style};
 
@@ -38,9 +39,14 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
     let show = Show::new(style);
     let connection = args.server.open(None).await;
     let connection = connection.inspect_err(|failure| show.failed(failure))?;
+    let needs_leave = asking::needs_leave(&args.wishes, &connection.status);
+    let needs_leave = needs_leave.inspect_err(|failure| show.failed(failure))?;
     let input = terminal::open(args.history.as_deref())?;
     let mut chat = ChatLoop::new(&connection, &args.wishes, show, input);
-    let worked = chat.work().await;
+    let worked = match needs_leave && !chat.may_work().await {
+        true => Err(asking::not_allowed()),
+        false => chat.work().await,
+    };
     chat.finish().await;
     connection.close().await;
     worked

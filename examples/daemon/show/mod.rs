@@ -8,6 +8,7 @@ use std::fmt::Display;
 use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
 use acolyte_proto::event::{Checklist, Event, NoticeLevel};
 use examples::cli;
+use examples::daemon::ask_first::ASK_FIRST;
 use examples::daemon::checklist;
 use examples::daemon::toolbox::CHECKLIST;
 use examples::screen::{Colour, printable, printable_lines};
@@ -176,6 +177,8 @@ impl Show {
                 };
                 vec![self.paint(colour, &words)]
             }
+            // This program has put it on.
+            Event::SkillActivated(skill) if skill.name == ASK_FIRST => Vec::new(),
             Event::SkillActivated(skill) => {
                 vec![self.note(&format!("  skill {} is on", printable(&skill.name)))]
             }

@@ -359,7 +359,7 @@ impl Room {
 /// Lets the agent at this address do something, and returns what it says of that.
 fn does(url: &str, prompt: &str) -> String {
     let mut command = switchboard("daemon");
-    command.args(["run", "--url", url, prompt]);
+    command.args(["run", "--yes", "--url", url, prompt]);
     let (code, out, err) = outcome(command);
     assert_eq!(code, Some(0), "{err}");
     out
@@ -406,7 +406,7 @@ async fn a_system_that_cannot_confine_says_so_at_the_start_and_runs_nothing() {
         "{SWITCHBOARD} daemon serve --listen 127.0.0.1:0 > log 2>&1 &
         while ! grep -q listening log; do sleep 0.05; done
         url=$(sed -n 's/.*listening on \\([^ ]*\\) .*/\\1/p' log)
-        {SWITCHBOARD} daemon run --url $url 'run touch made' > said; cat log said
+        {SWITCHBOARD} daemon run --yes --url $url 'run touch made' > said; cat log said
         grep 'warning: commands are not run.*--unconfined' log && grep 'not run' said && ! test -e made"
     );
     let tried = room.tries(Confinement::Workspace, &line).await;

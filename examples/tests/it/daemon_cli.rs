@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 
 use serde_json::Value;
 
@@ -83,14 +84,14 @@ impl Server {
 
     /// Exit code, standard output, standard error.
     fn run(&self, prompt: &str, args: &[&str]) -> (Option<i32>, String, String) {
-        let mut command = self.client(&["run", prompt]);
+        let mut command = self.client(&["run", prompt, "--yes"]);
         command.args(args);
         outcome(command)
     }
 
     /// The updates of one chat, for programs.
     fn updates(&self, prompt: &str, args: &[&str]) -> Vec<Value> {
-        let mut command = self.client(&["run", prompt, "--json"]);
+        let mut command = self.client(&["run", prompt, "--json", "--yes"]);
         command.args(args);
         let (_, out, _) = outcome(command);
         let lines = out.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -98,7 +99,7 @@ impl Server {
     }
 
     fn chat(&self, args: &[&str], lines: &str) -> (Option<i32>, String, String) {
-        let mut command = self.client(&["chat"]);
+        let mut command = self.client(&["chat", "--yes"]);
         let mut child = command.args(args).stdin(Stdio::piped()).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         // One that does not read has ended.
@@ -277,6 +278,73 @@ fn json_has_an_event_for_a_server_that_is_not_there() {
 }
 
 #[test]
+fn nothing_is_changed_without_a_yes() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let file = || fs::read_to_string(place.0.join("work/a.txt")).unwrap();
+    let asked = |lines: &str| {
+        let mut command = server.client(&["run", "plan: edit a.txt: two -> 2; run echo $((6*7))"]);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(lines.as_bytes()).unwrap();
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    let (code, out, err) = asked("");
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    assert!(
+        err.contains("\n-two\n+2\n") && err.contains("--yes"),
+        "{err}"
+    );
+    assert_eq!(file(), "one\ntwo\n");
+    let (code, out, err) = asked("no\n\n");
+    assert_eq!(code, Some(0), "{err}");
+    assert!(
+        err.contains("```sh\necho $((6*7))\n```") && !out.contains("42"),
+        "{err}{out}"
+    );
+    assert_eq!(file(), "one\ntwo\n");
+    let (code, out, err) = asked("y\nalways\n");
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(err.matches("Allow? y/N/always").count(), 2, "{err}");
+    assert!(out.contains("42"), "{out}");
+    assert_eq!(file(), "one\n2\n");
+    // What a program says is shown before it ends.
+    let line = "run echo early; sleep 60";
+    let running = Running::start(server.client(&["run", line, "--yes"]));
+    running.line_with("| early");
+}
+
+#[test]
+fn a_server_that_does_not_ask_is_not_used_from_a_pipe() {
+    let status = r#"{"ok":true,"protocol_version":"1","model":"m","capabilities":"stream.sse"}"#;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let _ = socket.read(&mut [0; 4096]);
+            let length = status.len();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+            write!(socket, "{head}content-length: {length}\r\n\r\n{status}").unwrap();
+        }
+    });
+    for args in [&["run", "x"][..], &["chat"]] {
+        let mut command = daemon(args);
+        command.args(["--sse", "--url", &url]);
+        let (code, _, err) = outcome(command);
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains("give --yes"), "{err}");
+    }
+}
+
+#[test]
 fn the_answer_goes_to_one_place_and_the_progress_to_another() {
     let place = Place::new();
     let server = place.serve(&[]);
@@ -442,7 +510,7 @@ fn ctrl_c_aborts_and_says_so() {
     let server = place.serve(&[]);
     let prompt = "plan: run touch started; run sleep 60; create late.txt: x";
     for args in [&[][..], &["--sse"]] {
-        let mut command = server.client(&["run", prompt]);
+        let mut command = server.client(&["run", prompt, "--yes"]);
         command.args(args);
         let running = Running::start(command);
         running.line_with("shell-run sleep 60");
@@ -493,7 +561,7 @@ fn lines_from_a_pipe_are_done_one_after_the_other() {
 fn a_server_lets_a_chat_finish_when_it_ends() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let running = Running::start(server.client(&["run", "run sleep 0.3; echo finished"]));
+    let running = Running::start(server.client(&["run", "run sleep 0.3; echo finished", "--yes"]));
     running.line_with("shell-run");
     server.running.interrupt();
     let (code, lines) = running.end_with_lines();

@@ -6,7 +6,7 @@ use crate::daemon_cli::{Place, Server};
 use crate::pty::Screen;
 
 fn chat(server: &Server) -> Screen {
-    let mut screen = Screen::start(server.client(&["chat"]));
+    let mut screen = Screen::start(server.client(&["chat", "--yes"]));
     screen.shows("write what you want done");
     screen
 }
@@ -50,7 +50,7 @@ fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
 fn an_edit_is_shown_in_colours_and_the_answer_as_it_comes() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let mut screen = Screen::start(server.client(&["run", "edit a.txt: two -> 2"]));
+    let mut screen = Screen::start(server.client(&["run", "edit a.txt: two -> 2", "--yes"]));
     screen.shows("\x1b[31m       2 - two\x1b[0m");
     screen.shows("\x1b[32m       2 + 2\x1b[0m");
     screen.shows("changed a.txt (+1 -1)");
@@ -61,7 +61,7 @@ fn an_edit_is_shown_in_colours_and_the_answer_as_it_comes() {
 fn a_tool_that_takes_long_is_told_to_run() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let mut screen = Screen::start(server.client(&["run", "run sleep 60"]));
+    let mut screen = Screen::start(server.client(&["run", "run sleep 60", "--yes"]));
     screen.shows("shell-run runs for ");
     screen.terminate();
     screen.shows("aborting");
