@@ -100,7 +100,7 @@ export class Markdown {
   #first = 0;
   /** The level of the last heading before it. The page has two of its own. */
   #level = 2;
-  /** So much of the text is rendered, and so much is there at all. */
+  /** So much of the text is rendered, and so much is shown rendered. */
   #upTo = 0;
   #shown = 0;
   #tail = make("span", "tail");
@@ -132,7 +132,6 @@ export class Markdown {
       this.#restart();
       this.source = "";
       this.#shown = 0;
-      this.#tail.textContent = "";
       this.element.replaceChildren(this.#tail);
     }
     if (text !== this.source) this.append(text.slice(this.source.length));
@@ -173,10 +172,8 @@ export class Markdown {
 
   #drawNow() {
     this.#frame = 0;
-    const more = this.source.slice(this.#shown);
-    if (this.#tail.lastChild) this.#tail.lastChild.appendData(more);
-    else this.#tail.textContent = more;
-    this.#shown = this.source.length;
+    const tail = this.source.slice(this.#shown);
+    this.#tail.textContent = tail.trim() === "" ? "" : tail;
   }
 
   /** Shows what the server has made of the text from `start` on. */
@@ -191,8 +188,8 @@ export class Markdown {
     this.#first += complete.nodes.length;
     this.#level = complete.level;
     this.#upTo = start + rest.length;
-    this.#shown = this.#upTo;
-    this.#tail.textContent = "";
+    // Markdown leaves out blanks at the end, but not between words.
+    this.#shown = start + rest.trimEnd().length;
     this.#drawNow();
     if (this.#upTo < this.source.length || !this.#isFinal) attach(this.element, this.#tail);
     if (this.#upTo < this.source.length) this.#want();

@@ -32,7 +32,7 @@ const answers = {
     const wasRunning = memory.running;
     memory.running = frame.status === "running" || frame.status === "executing";
     // What is not whole is told again from its beginning.
-    for (const item of memory.items.filter((item) => item.live)) item.text = "";
+    if (memory.running) for (const item of memory.items.filter((item) => item.live)) item.text = "";
     if (Array.isArray(frame.chat_items)) {
       if (frame.session !== undefined) memory.session = frame.session;
       // What is still running is told as events.
@@ -52,7 +52,7 @@ const answers = {
   },
   OUTPUT(frame) {
     if (frame.session !== undefined) memory.session = frame.session;
-    const last = memory.items.findLast((item) => item.kind !== "usage");
+    const last = memory.items.findLast(({ kind }) => kind !== "usage" && kind !== "notice");
     const text = show(frame.result ?? "");
     if (last?.kind === "agent" && (last.live || last.text === text) && text !== "") {
       put(Object.assign(last, { text, live: false }));
@@ -176,7 +176,7 @@ export function heard(frame) {
   // Events can be told again from here on, but not from the middle of a text.
   const isPart = frame.type === "assistant_delta" || frame.type === "thinking_delta";
   if (typeof frame.id === "string" && typeof frame.ts === "number" && !isPart) memory.lastId = frame.id;
-  save();
+  if (!isPart) save();
   showProgress();
 }
 

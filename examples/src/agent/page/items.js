@@ -27,7 +27,8 @@ export function put(item) {
   const known = shown.get(item);
   if (known) known.update();
   else show(item);
-  save();
+  // The host tells again what is not whole.
+  if (!item.live) save();
 }
 
 /** Shows another conversation. */
