@@ -21,7 +21,8 @@ const [log, hint, scroller, jump, announcer, statusLine, retry] =
 // --- the end of the conversation ----------------------------------------------------------------
 
 let follows = true;
-let top = 0;
+/** Where the user is, and the farthest place to be, when that was last known. */
+let [top, end] = [0, 0];
 
 const atEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR;
 
@@ -33,18 +34,39 @@ export function toEnd() {
 
 /** Stays at the end, if that is where the user is. */
 export function stay() {
-  if (follows) scroller.scrollTop = scroller.scrollHeight;
+  if (follows) {
+    scroller.scrollTop = scroller.scrollHeight;
+    // So that this is not taken for the user's doing.
+    top = scroller.scrollTop;
+  }
+  end = scroller.scrollHeight - scroller.clientHeight;
   jump.hidden = follows || atEnd();
 }
 
 scroller.addEventListener("scroll", () => {
-  // What grows scrolls nobody up.
-  const wentUp = scroller.scrollTop < top - 1;
+  const [wentUp, wentDown] = [scroller.scrollTop < top - 1, scroller.scrollTop > top];
   top = scroller.scrollTop;
-  if (atEnd()) follows = true;
-  else if (wentUp) follows = false;
+  // Whoever came to what was the end follows, though it has moved on. Near the end, what shrinks scrolls up, too, so
+  // there the user is asked: see below.
+  if (wentDown && top > end - NEAR) follows = true;
+  else if (wentUp && !atEnd()) follows = false;
   jump.hidden = follows || atEnd();
 }, { passive: true });
+
+/** Whoever begins to scroll up is not pulled back. */
+function leave() {
+  if (scroller.scrollTop > 0) follows = false;
+}
+
+let finger = 0;
+for (const name of ["touchstart", "touchmove"]) {
+  scroller.addEventListener(name, ({ touches: [{ clientY }] }) => {
+    if (name === "touchmove" && clientY > finger) leave();
+    finger = clientY;
+  }, { passive: true });
+}
+scroller.addEventListener("wheel", ({ deltaY }) => deltaY < 0 && leave(), { passive: true });
+scroller.addEventListener("keydown", ({ key }) => ["ArrowUp", "PageUp", "Home"].includes(key) && leave());
 
 jump.addEventListener("click", () => {
   toEnd();

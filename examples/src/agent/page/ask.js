@@ -5,8 +5,9 @@ import { Markdown } from "./page/markdown.js";
 
 /** The element of a question. `answer` is called with what the user chooses. */
 export function asking(item, answer) {
-  const block = make("section", "ask");
+  const block = make("div", "ask");
   block.dataset.state = item.open ? "open" : "closed";
+  block.setAttribute("role", "group");
   block.setAttribute("aria-label", "The agent asks");
   if (item.type === "plan_review") block.append(make("p", "text", "The agent's plan:"), new Markdown(item.text).element);
   else block.append(make("p", "text", item.text));
