@@ -1,6 +1,8 @@
 """The chat pages: what a user sees and does, against the gateway, one that is told what to do, and the agent.
 
-    checks.py SWITCHBOARD BROWSER
+    checks.py SWITCHBOARD BROWSER AXE [WORDS]
+
+With WORDS, only the checks that have them in their name.
 """
 
 import asyncio
@@ -13,12 +15,21 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent / "interop.d"))
 
+import access
 import agents
+import chats
+import content
+import providers
 import real
 import scripted_gateway
+import streaming
+from axe import PICTURES, Axe
 from chrome import browser
 from common import Checks, program
 from page import TOKEN
+from scene import Scene
+
+DEADLINE = 60
 
 
 @contextlib.asynccontextmanager
@@ -55,29 +66,38 @@ CHECKS = {
     "silence means that a token is wanted": scripted_gateway.silence_means_a_token,
     "a late hello needs no token": scripted_gateway.late_hello,
     "a silent answer ends": scripted_gateway.a_silent_answer_ends,
-    "narrow and wide, light and dark": scripted_gateway.narrow_and_dark,
 }
 
 
+def everything():
+    """All checks, by name."""
+    yield from ((name, lambda scene, check=check: check(scene.chrome, scene.gateway, scene.guarded))
+                for name, check in CHECKS.items())
+    yield from ((name, lambda scene, check=check: check(scene.chrome, scene.switchboard))
+                for name, check in agents.CHECKS.items())
+    for part in (chats, content, access, providers, streaming):
+        yield from part.CHECKS.items()
+
+
 async def main():
-    switchboard, browser_program = sys.argv[1:]
+    switchboard, browser_program, axe = sys.argv[1:4]
+    words = " ".join(sys.argv[4:])
     for name in list(os.environ):
         if name.startswith(("AGENT_", "EXOCLAW_", "ANTHROPIC_", "OLLAMA_", "OPENAI_", "VLLM_")) or name.lower().endswith("_proxy"):
             del os.environ[name]
     checks = Checks()
-    if scripted_gateway.PICTURES:
-        Path(scripted_gateway.PICTURES).mkdir(parents=True, exist_ok=True)
+    if PICTURES:
+        Path(PICTURES).mkdir(parents=True, exist_ok=True)
     async with (
         gateway(switchboard) as open_one,
         gateway(switchboard, "--token", TOKEN) as guarded,
+        agents.agent(switchboard) as (host, _),
         browser(browser_program) as chrome,
     ):
-        for name, check in CHECKS.items():
-            await checks.run(name, check(chrome, open_one, guarded))
-        for name, check in agents.CHECKS.items():
-            await checks.run(name, check(chrome, switchboard))
-        if scripted_gateway.PICTURES:
-            await checks.run("pictures", scripted_gateway.pictures(chrome, open_one, guarded))
+        scene = Scene(chrome, Axe(Path(axe).read_text()), switchboard, open_one, guarded, host)
+        for name, check in everything():
+            if words in name:
+                await checks.run(name, check(scene), DEADLINE)
     checks.finish()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiohttp
 
-from common import Failed
+from common import Failed, expect
 
 WAIT = 10
 FLAGS = [
@@ -81,7 +81,7 @@ class Browser:
         context = (await self.call("Target.createBrowserContext"))["browserContextId"]
         target = await self.call("Target.createTarget", url="about:blank", browserContextId=context)
         attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        page = Page(self, attached["sessionId"])
+        page = Page(self, attached["sessionId"], context)
         self.pages[page.session] = page
         try:
             for domain in ["Page", "Runtime", "Log", "Network"]:
@@ -97,13 +97,16 @@ class Browser:
 
 
 class Page:
-    def __init__(self, browser, session):
+    def __init__(self, browser, session, context):
         self.browser = browser
         self.session = session
+        self.context = context
         # What the console shows in red, and scripts that broke off.
         self.problems = []
         # The answers to requests: (address, status).
         self.statuses = []
+        # What the browser traces, and whether that is all of it.
+        self.traced, self.is_traced = [], asyncio.Event()
 
     def happened(self, method, params):
         if method == "Runtime.exceptionThrown":
@@ -118,9 +121,16 @@ class Page:
             self.statuses.append((response["url"], response["status"]))
         elif method == "Network.webSocketHandshakeResponseReceived":
             self.statuses.append(("websocket", params["response"]["status"]))
+        elif method == "Tracing.dataCollected":
+            self.traced += params["value"]
+        elif method == "Tracing.tracingComplete":
+            self.is_traced.set()
 
     async def call(self, method, **params):
         return await self.browser.call(method, self.session, **params)
+
+    async def allow(self, *permissions):
+        await self.browser.call("Browser.grantPermissions", permissions=permissions, browserContextId=self.context)
 
     async def goto(self, url):
         await self.call("Page.navigate", url=url)
@@ -176,6 +186,28 @@ class Page:
         )
         for kind in ["mousePressed", "mouseReleased"]:
             await self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **point)
+
+    @contextlib.asynccontextmanager
+    async def tasks(self):
+        """A list that has, in the end, what the page's main thread did meanwhile: (ms, ms at work) for each task."""
+        done = []
+        self.traced, self.is_traced = [], asyncio.Event()
+        categories = {"includedCategories": ["disabled-by-default-devtools.timeline"], "excludedCategories": ["*"]}
+        await self.call("Tracing.start", transferMode="ReportEvents", traceConfig=categories)
+        try:
+            yield done
+        finally:
+            await self.call("Tracing.end")
+            await self.is_traced.wait()
+        threads = {
+            (event["pid"], event["tid"]) for event in self.traced
+            if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
+        }
+        done += [
+            (event["dur"] / 1000, event["tdur"] / 1000) for event in self.traced
+            if event["name"] == "RunTask" and (event["pid"], event["tid"]) in threads and "tdur" in event
+        ]
+        expect(done, "the browser traces no tasks")
 
     async def screenshot(self, path):
         data = (await self.call("Page.captureScreenshot"))["data"]

@@ -61,9 +61,11 @@ async def session(chrome, real, _):
         await say(other, "What do you know of me?")
         await other.until(f"({text(ANSWER)}) !== '' && {FREE}")
         expect("Ann" not in await other.run(LOG), "another browser is somebody else")
+        rendered = "document.querySelector('#log .tail') === null"
+        await page.until(rendered)
         before = await page.run(LOG)
         await page.reload()
-        await page.until(f"{READY} && document.querySelectorAll('#log article').length === 4")
+        await page.until(f"{READY} && document.querySelectorAll('#log article').length === 4 && {rendered}")
         after = await page.run("[...document.querySelectorAll('#log .text')].map(it => it.textContent)")
         expect(after[0] == "My name is Ann <b>." and all(it in before for it in after), f"shown again: {after}")
         await say(page, "And what now?")

@@ -1,0 +1,40 @@
+"""The gateway's page while its provider misbehaves: what is wrong is said in words, and asking again helps."""
+
+from common import expect
+from exoclaw import agent, gateway
+from page import ANSWER, ANSWERING, FREE, READY, clean, has, say
+from provider import KEY, Provider
+
+FAILURE = f"{ANSWER}?.querySelector('.failure')"
+# The words for a failure, without the folded detail.
+WORDS = f"{FAILURE}?.querySelector('p').textContent ?? ''"
+# What the user says to the provider; see there.
+FAILURES = ["!http 401", "!http 404", "!http 429", "!http 529", "!http 500", "!midstream", "!cut", "!eof", "!garbage", "!leak 403"]
+
+
+async def failures_in_words(scene):
+    config = {"agent": agent(model_timeout="2s")}
+    async with Provider() as provider, gateway(provider, config=config) as running:
+        async with scene.chrome.page(running.http) as page:
+            await page.until(READY)
+            for said in FAILURES:
+                await say(page, said)
+                await page.until(f"{FREE} && {FAILURE} !== null && ({WORDS}) !== ''")
+                words = await page.run(WORDS)
+                expect("{" not in words, f"{said} is shown as {words!r}")
+                expect(KEY not in await page.run("document.documentElement.outerHTML"), f"{said}: the key is shown")
+                opened = await page.run(f"{FAILURE}.querySelector('details')?.open ?? false")
+                expect(not opened, f"{said}: the detail is not folded")
+            # It hangs: before it says anything, and after.
+            for said in ("!silent", "!stall"):
+                await say(page, said)
+                await page.until(ANSWERING)
+                await page.until(f"{FREE} && {FAILURE} !== null && ({WORDS}) !== ''")
+            expect(await page.run(has(ANSWER, "half")), "what came before stays")
+            # What was said is not lost: it can be asked again, and then is answered.
+            await say(page, "hi")
+            await page.until(f"{FREE} && {has(ANSWER, 'Hello world')}")
+            await clean(page)
+
+
+CHECKS = {"a provider that refuses, breaks off, hangs": failures_in_words}
