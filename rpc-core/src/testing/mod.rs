@@ -3,11 +3,14 @@
 //! - [`Pair`]: a client and a server machine wired together, with latency, cuts and injection;
 //! - [`trace`]: one text format for all transcripts;
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
+//! - [`transcript`]: recordings, as a file that programs share;
 //! - [`schedule`]: random schedules that a seed repeats.
 
 pub mod conformance;
 mod pair;
 pub mod schedule;
 pub mod trace;
+pub mod transcript;
 
 pub use pair::{Pair, Side};
+pub use transcript::Transcript;

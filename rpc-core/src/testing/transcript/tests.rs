@@ -1,0 +1,136 @@
+//! Tests of transcripts: what is written is read, and so is what was recorded before.
+
+use super::*;
+
+fn entry(from: Option<Side>, kind: Kind, data: &str) -> Entry<'_> {
+    Entry::new(Duration::from_micros(1_000_001), 3, from, kind, data)
+}
+
+fn one(line: &str) -> Entry<'static> {
+    match Reader::new().read(line) {
+        Ok(Some(Item::Entry(entry))) => entry.into_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_transcript_reads_back_what_it_writes() {
+    let mut transcript = Transcript::new(
+        Header::new()
+            .with_protocol(Some("snek".to_owned()))
+            .with_created("2026-11-25T11:12:18Z")
+            .with_server("ws://127.0.0.1:8080"),
+    );
+    let texts = ["", "{\"a\": \"\\u0041\u{1}\"}\n", "é\u{2028}"];
+    for text in texts {
+        let entry = entry(Some(Side::Client), Kind::Text, text).into_owned();
+        transcript.entries.push(entry);
+    }
+    let payload = hex(&[0, 0x7f, 0xff]);
+    transcript.entries.extend([
+        entry(Some(Side::Server), Kind::Ping, &payload).into_owned(),
+        entry(None, Kind::Note, "a remark").into_owned(),
+        entry(Some(Side::Server), Kind::Close, "bye")
+            .with_code(Some(1000))
+            .into_owned(),
+    ]);
+    let text = transcript.to_string();
+    assert_eq!(text.lines().count(), 1 + transcript.entries.len());
+    assert_eq!(Transcript::parse(&text), Ok(transcript));
+}
+
+#[test]
+fn times_are_exact_to_the_microsecond() {
+    for micros in [0, 1, 999_999, 1_234_567, 86_400_000_001] {
+        let at = Duration::from_micros(micros);
+        let mut line = String::new();
+        Entry::new(at, 1, None, Kind::Note, "").write(&mut line);
+        assert_eq!(one(&line).at, at, "{line}");
+    }
+}
+
+#[test]
+fn payloads_are_hexadecimal() {
+    let ping = |data| entry(None, Kind::Ping, data).payload();
+    assert_eq!(ping("00ffA1"), Some(vec![0, 255, 161]));
+    assert_eq!(ping("0"), None);
+    assert_eq!(ping("zz"), None);
+    assert_eq!(entry(None, Kind::Text, "00").payload(), None);
+}
+
+#[test]
+fn other_members_are_ignored_and_absent_ones_have_a_default() {
+    let read = one(r#"{"later":[1],"kind":"close","conn":2,"at":1,"dir":"s2c"}"#);
+    assert_eq!((read.kind, read.conn), (Kind::Close, 2));
+    assert_eq!((&*read.data, read.code), ("", None));
+}
+
+#[test]
+fn a_line_of_another_form_is_named_without_its_contents() {
+    let text = "{\"transcript\":1}\n\n{\"secret\":\"hunter2\"}";
+    let error = Transcript::parse(text).unwrap_err();
+    assert_eq!(error.line, 3);
+    assert!(!error.to_string().contains("hunter2"), "{error}");
+    let error = Transcript::parse("{\"transcript\":2}").unwrap_err();
+    assert!(error.to_string().contains("version 2"), "{error}");
+    for line in [
+        r#"{"at":-1,"conn":1,"kind":"text"}"#,
+        r#"{"at":1,"conn":1,"kind":"text","dir":"up"}"#,
+        r#"{"at":1,"conn":1,"kind":"telepathy"}"#,
+        "nonsense",
+    ] {
+        assert!(Transcript::parse(line).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn recordings_from_before_the_format_are_read() {
+    for (line, expected) in [
+        (
+            r#"{"t": 3, "dir": "c2s", "kind": "text", "msg": {"id": "a"}}"#,
+            r#"{"at":0.003000,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\": \"a\"}"}"#,
+        ),
+        (
+            r#"{"t": 1, "dir": "s2c", "kind": "http-response", "line": "HTTP/1.1 401 Unauthorized", "headers": [["a", "b"]], "body": "no"}"#,
+            r#"{"at":0.001000,"conn":1,"dir":"s2c","kind":"http","data":"HTTP/1.1 401 Unauthorized\r\na: b\r\n\r\nno"}"#,
+        ),
+        (
+            r#"{"t": 45, "dir": "s2c", "kind": "sse", "data": {"type": "status"}}"#,
+            r#"{"at":0.045000,"conn":1,"dir":"s2c","kind":"sse","data":"{\"type\": \"status\"}"}"#,
+        ),
+        (
+            r#"{"n": 3, "t": 0.5, "conn": "b", "dir": "s2c", "kind": "text", "data": "{\"ok\":true}"}"#,
+            r#"{"at":0.500000,"conn":2,"dir":"s2c","kind":"text","data":"{\"ok\":true}"}"#,
+        ),
+        (
+            r#"{"conn":8,"event":"closed_by_host","code":1006,"reason":""}"#,
+            r#"{"at":0.000000,"conn":8,"dir":"s2c","kind":"close","code":1006}"#,
+        ),
+        (
+            r#"{"conn":4,"dir":"c2s","frame":{"type":"INPUT"},"by":"main"}"#,
+            r#"{"at":0.000000,"conn":4,"dir":"c2s","kind":"text","data":"{\"type\":\"INPUT\"}"}"#,
+        ),
+        (
+            r#"{"conn":16,"dir":"c2s","binary":"ab"}"#,
+            r#"{"at":0.000000,"conn":16,"dir":"c2s","kind":"binary","data":"6162"}"#,
+        ),
+        (
+            r#"{"t": 0.1, "note": "same socket"}"#,
+            r#"{"at":0.100000,"conn":1,"kind":"note","data":"same socket"}"#,
+        ),
+    ] {
+        let mut written = String::new();
+        one(line).write(&mut written);
+        assert_eq!(written.trim_end(), expected);
+    }
+}
+
+#[test]
+fn a_recording_without_numbers_has_a_connection_for_each_request() {
+    let request = r#"{"t":0,"dir":"c2s","kind":"http-request","line":"GET /","headers":[]}"#;
+    let frame = r#"{"t":0,"dir":"s2c","kind":"text","raw":"x"}"#;
+    let text = [request, frame, request, frame].join("\n");
+    let transcript = Transcript::parse(&text).unwrap();
+    let connections: Vec<_> = transcript.entries.iter().map(|it| it.conn).collect();
+    assert_eq!(connections, [1, 1, 2, 2]);
+}
