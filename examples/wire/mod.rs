@@ -1,12 +1,20 @@
 //! `switchboard wire`: tools for the protocols.
 
 mod check;
+mod decode;
 
 use clap::Subcommand;
-use examples::cli::Failure;
+use examples::cli::{EXIT_CODES, Failure};
+
+const EXAMPLES: &str = "\
+Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
+  switchboard wire decode run.jsonl
+  switchboard wire decode --problems run.jsonl
+  zcat run.jsonl.gz | switchboard wire decode --json -";
 
 /// Sees, and judges, what passes between clients and servers of the five protocols.
 #[derive(Debug, clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct WireArgs {
     #[command(subcommand)]
     command: Command,
@@ -15,10 +23,12 @@ pub(crate) struct WireArgs {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(Box<check::CheckArgs>),
+    Decode(decode::Args),
 }
 
 pub(crate) async fn run(args: WireArgs) -> Result<(), Failure> {
     match args.command {
         Command::Check(args) => check::check(*args).await,
+        Command::Decode(args) => decode::run(&args),
     }
 }

@@ -30,7 +30,7 @@ impl Describe for Frames {
 }
 
 impl Frames {
-    fn asked(&mut self, frame: &ClientFrame) -> String {
+    pub(crate) fn asked(&mut self, frame: &ClientFrame) -> String {
         let which = |id: &RpcId, known: &HashMap<String, u64>| match known.get(id.as_str()) {
             Some(number) => format!("#{number}"),
             None => id.to_string(),
@@ -49,7 +49,7 @@ impl Frames {
         format!("#{} {what}", self.last)
     }
 
-    fn heard(&mut self, frame: &ServerFrame) -> Option<String> {
+    pub(crate) fn heard(&mut self, frame: &ServerFrame) -> Option<String> {
         let number = *self.requests.get(frame.id.as_str())?;
         let (what, is_over) = match &frame.answer {
             Answer::Status(status) => {
@@ -95,7 +95,7 @@ impl Frames {
 }
 
 /// Describes an event.
-fn happened(event: &Event) -> Option<String> {
+pub(crate) fn happened(event: &Event) -> Option<String> {
     Some(match event {
         Event::Status(state) if state.kind == RunKind::Running => "runs".to_owned(),
         Event::TextDelta(text) => format!("text {text:?}"),

@@ -23,7 +23,7 @@ impl Describe for Frames {
     }
 }
 
-fn said(frame: &ClientFrame) -> Option<String> {
+pub(crate) fn said(frame: &ClientFrame) -> Option<String> {
     Some(match frame {
         ClientFrame::Connect(connect) => connects(connect),
         ClientFrame::Input(input) => {
@@ -72,7 +72,7 @@ fn answers(response: &Response) -> String {
     format!("  {} {what}", response.answer.tag())
 }
 
-fn heard(frame: &ServerFrame) -> Option<String> {
+pub(crate) fn heard(frame: &ServerFrame) -> Option<String> {
     Some(match frame {
         ServerFrame::Connected(connected) => {
             let id = cut(&connected.session_id);

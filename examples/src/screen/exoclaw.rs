@@ -31,7 +31,7 @@ impl Describe for Frames {
 }
 
 impl Frames {
-    fn request(&mut self, request: &Request) -> String {
+    pub(crate) fn request(&mut self, request: &Request) -> String {
         self.last += 1;
         let (number, method) = (self.last, request.call.tag().to_owned());
         let what = arguments(&request.call);
@@ -41,7 +41,7 @@ impl Frames {
         described
     }
 
-    fn answer(&mut self, frame: &ServerFrame) -> Option<String> {
+    pub(crate) fn answer(&mut self, frame: &ServerFrame) -> Option<String> {
         Some(match frame {
             ServerFrame::Hello(hello) => {
                 // A new connection: nothing that was asked before will be answered.

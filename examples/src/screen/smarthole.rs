@@ -35,7 +35,7 @@ impl Frames {
         numbers.of(id)
     }
 
-    fn said(&self, frame: &ClientFrame) -> Option<String> {
+    pub(crate) fn said(&self, frame: &ClientFrame) -> Option<String> {
         match frame {
             ClientFrame::Registration(payload) => {
                 let registration = validate::payload(payload.get()).ok()?;
@@ -51,7 +51,7 @@ impl Frames {
         }
     }
 
-    fn heard(&self, frame: &ServerFrame) -> Option<String> {
+    pub(crate) fn heard(&self, frame: &ServerFrame) -> Option<String> {
         match frame {
             ServerFrame::RegistrationResponse(response) => match response {
                 RegistrationResponse::Accepted { message, .. } => {

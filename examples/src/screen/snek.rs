@@ -23,19 +23,20 @@ impl Describe for Frames {
                 let frame = ClientFrame::decode(text, &limits).ok()?;
                 Some(self.request(&frame))
             }
-            Direction::In => {
-                let frame = ServerFrame::decode(text, &limits).ok()?;
-                match frame.call_id().and_then(|id| self.methods.remove(id.get())) {
-                    Some(method) => Some(answer(&method, frame)),
-                    None => event(frame),
-                }
-            }
+            Direction::In => self.heard(ServerFrame::decode(text, &limits).ok()?),
         }
     }
 }
 
 impl Frames {
-    fn request(&mut self, frame: &ClientFrame) -> String {
+    pub(crate) fn heard(&mut self, frame: ServerFrame) -> Option<String> {
+        match frame.call_id().and_then(|id| self.methods.remove(id.get())) {
+            Some(method) => Some(answer(&method, frame)),
+            None => event(frame),
+        }
+    }
+
+    pub(crate) fn request(&mut self, frame: &ClientFrame) -> String {
         if frame.method == "login" {
             // A new connection: nothing that was asked before will be answered.
             self.methods.clear();

@@ -90,7 +90,7 @@ impl Earlier {
         if let Some(number) = named.and_then(|raw| raw.parse().ok()) {
             return number;
         }
-        let letter = named.and_then(|raw| raw.bytes().nth(1));
+        let letter = named.and_then(|raw| raw.as_bytes().get(1).copied());
         if let Some(letter) = letter.filter(u8::is_ascii_lowercase) {
             return 1 + u32::from(letter - b'a');
         }

@@ -1,0 +1,436 @@
+//! [`Dialect`]: the frames of each protocol, read with the types of its crate.
+
+use std::borrow::Cow;
+
+use acolyte_proto::event::Event;
+use acolyte_proto::frame as acolyte;
+use connectonion_proto::frame as connectonion;
+use exoclaw_proto::frame as exoclaw;
+use rpc_core::json::each_member;
+use rpc_core::testing::Side;
+use rpc_core::{DecodeError, Json, Limits};
+use serde::Serialize;
+use smarthole_proto::frame as smarthole;
+use snek_proto::frame as snek;
+
+use super::Protocol;
+use crate::screen;
+
+/// What a frame says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The kind of the frame, such as `chat.send`; with a slash before what it carries.
+    pub kind: String,
+    /// Whether the crate knows the kind.
+    pub is_known: bool,
+    /// What it belongs to.
+    pub link: Link,
+    /// What it says, in a few words.
+    pub words: Option<String>,
+}
+
+/// How a frame belongs to another one, by the id that both have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Not at all.
+    None,
+    /// Others answer it.
+    Asks(Cow<'static, str>),
+    /// It answers.
+    Answers(Cow<'static, str>),
+}
+
+/// Why a text is not a frame of its protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// What is wrong.
+    pub error: String,
+    /// The byte of the text where it is wrong, from 0.
+    pub at: usize,
+}
+
+impl Fault {
+    fn decode(text: &str, error: &DecodeError) -> Self {
+        let line = text.split_inclusive('\n').take(error.line() - 1);
+        let before: usize = line.map(str::len).sum();
+        let words = error.to_string();
+        // The place is shown, not told.
+        let mut words = words.split(" (line ").next().unwrap_or_default().to_owned();
+        if let Some(frame) = error.frame() {
+            words = format!("{words}, in `{frame}`");
+        }
+        if !error.path().is_empty() {
+            words = format!("{words}, at {}", error.path().join("."));
+        }
+        Self {
+            error: words,
+            at: (before + error.column() - 1).min(text.len()),
+        }
+    }
+
+    /// An error somewhere in a member of the frame.
+    fn inside(text: &str, member: &str, error: impl ToString) -> Self {
+        let mut at = 0;
+        let _ = each_member(text, |name, raw| {
+            if name == member {
+                at = (raw.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+            }
+        });
+        let error = error.to_string();
+        Self { error, at }
+    }
+}
+
+/// The reader of the frames of one connection.
+#[derive(Debug)]
+pub enum Dialect {
+    /// Snek.
+    Snek(screen::snek::Frames),
+    /// Exoclaw.
+    Exoclaw(screen::exoclaw::Frames),
+    /// SmartHole.
+    SmartHole(screen::smarthole::Frames),
+    /// ConnectOnion.
+    ConnectOnion,
+    /// Acolyte.
+    Acolyte(screen::acolyte::Frames),
+}
+
+fn limits() -> Limits {
+    Limits::default().with_max_message_bytes(usize::MAX)
+}
+
+impl From<Protocol> for Dialect {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Snek => Self::Snek(screen::snek::Frames::default()),
+            Protocol::Exoclaw => Self::Exoclaw(screen::exoclaw::Frames::default()),
+            Protocol::SmartHole => Self::SmartHole(screen::smarthole::Frames::default()),
+            Protocol::ConnectOnion => Self::ConnectOnion,
+            Protocol::Acolyte => Self::Acolyte(screen::acolyte::Frames::default()),
+        }
+    }
+}
+
+/// Returns a frame without its secrets. What cannot be read may be half a secret and is not shown.
+#[must_use]
+pub fn redact(protocol: Protocol, text: &str) -> Cow<'_, str> {
+    match protocol {
+        Protocol::Snek => snek_proto::codec::redact(text),
+        Protocol::Exoclaw => exoclaw_proto::codec::redact(text),
+        Protocol::ConnectOnion => connectonion_proto::codec::redact(text),
+        Protocol::SmartHole | Protocol::Acolyte => Cow::Borrowed(text),
+    }
+}
+
+impl Dialect {
+    /// Reads a frame. `shown` is the text without secrets, for the words.
+    ///
+    /// # Errors
+    /// [`Fault`] if it is not a frame of this protocol.
+    pub fn read(&mut self, from: Side, text: &str, shown: &Cow<'_, str>) -> Result<Reading, Fault> {
+        let limits = limits();
+        let wrong = |error: DecodeError| Fault::decode(text, &error);
+        // Of a text with secrets, the words are those of the text without them.
+        let other = match shown {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(shown) => Some(shown.as_str()),
+        };
+        let (kind, is_known, link, words) = match (self, from) {
+            (Self::Snek(frames), Side::Client) => {
+                let frame = snek::ClientFrame::decode(text, &limits).map_err(wrong)?;
+                let call = frame.call().map_err(|it| Fault::inside(text, "args", it))?;
+                let is_known = !matches!(call, snek::Call::Unknown { .. });
+                let link = asks(frame.call_id.as_ref().map(|id| id.get().to_owned()));
+                let kind = frame.method.to_string();
+                let shown = match other {
+                    Some(other) => snek::ClientFrame::decode(other, &limits).map_err(wrong)?,
+                    None => frame,
+                };
+                (kind, is_known, link, Some(frames.request(&shown)))
+            }
+            (Self::Snek(frames), Side::Server) => {
+                let frame = snek::ServerFrame::decode(text, &limits).map_err(wrong)?;
+                let id = frame.call_id().map(|id| id.get().to_owned());
+                let event = frame.clone().into_event().transpose().map_err(wrong)?;
+                let words = frames.heard(frame);
+                match event {
+                    Some(event) => {
+                        let is_known = !matches!(event, snek::Event::Unknown(_));
+                        (event.name().to_owned(), is_known, Link::None, words)
+                    }
+                    None => ("answer".to_owned(), true, answers(id), words),
+                }
+            }
+            (Self::Exoclaw(frames), Side::Client) => {
+                let frame = exoclaw::ClientFrame::decode(text, &limits).map_err(wrong)?;
+                match frame {
+                    exoclaw::ClientFrame::Request(request) => {
+                        if let Some(refusal) = request.call.refusal(&limits)
+                            && exoclaw::Method::parse(request.call.tag()).is_some()
+                        {
+                            return Err(Fault::inside(text, "params", refusal));
+                        }
+                        let is_known = !matches!(request.call, exoclaw::Call::Unknown { .. });
+                        let link = asks(Some(request.id.text().into_owned()));
+                        let kind = request.call.tag().to_owned();
+                        (kind, is_known, link, Some(frames.request(&request)))
+                    }
+                    _ => {
+                        let words = other.map_or_else(|| "token".to_owned(), str::to_owned);
+                        (
+                            "token".to_owned(),
+                            true,
+                            Link::Asks("token".into()),
+                            Some(words),
+                        )
+                    }
+                }
+            }
+            (Self::Exoclaw(frames), Side::Server) => {
+                let frame = exoclaw::ServerFrame::decode(text, &limits).map_err(wrong)?;
+                let (kind, is_known) = match &frame {
+                    exoclaw::ServerFrame::Hello(_) => ("hello", true),
+                    exoclaw::ServerFrame::Result { .. } => ("result", true),
+                    exoclaw::ServerFrame::Stream { event, .. } => {
+                        let is_known = !matches!(event, exoclaw::StreamEvent::Unknown { .. });
+                        (event.tag(), is_known)
+                    }
+                    _ => ("error", true),
+                };
+                let link = match (&frame, frame.id()) {
+                    (exoclaw::ServerFrame::Error { .. }, None) => Link::None,
+                    (_, Some(id)) => answers(Some(id.to_owned())),
+                    (_, None) => Link::Answers("token".into()),
+                };
+                (kind.to_owned(), is_known, link, frames.answer(&frame))
+            }
+            (Self::SmartHole(frames), Side::Client) => {
+                let frame = smarthole::ClientFrame::decode(text, &limits).map_err(wrong)?;
+                let (kind, is_known, link) = match &frame {
+                    smarthole::ClientFrame::Registration(payload) => {
+                        let checked = smarthole_proto::validate::payload(payload.get());
+                        checked.map_err(|it| Fault::inside(text, "payload", it))?;
+                        (
+                            "registration".to_owned(),
+                            true,
+                            Link::Asks("registration".into()),
+                        )
+                    }
+                    smarthole::ClientFrame::Response(response) => {
+                        let is_known =
+                            !matches!(response.answer, smarthole::Answer::Unknown { .. });
+                        let kind = format!("response/{}", response.answer.tag());
+                        let id = response.message_id.to_string();
+                        (kind, is_known, answers(Some(id)))
+                    }
+                    other => (other.tag().to_owned(), false, Link::None),
+                };
+                (kind, is_known, link, frames.said(&frame))
+            }
+            (Self::SmartHole(frames), Side::Server) => {
+                let frame = smarthole::ServerFrame::decode(text, &limits).map_err(wrong)?;
+                let (kind, is_known, link) = match &frame {
+                    smarthole::ServerFrame::RegistrationResponse(_) => {
+                        let link = Link::Answers("registration".into());
+                        ("registration_response", true, link)
+                    }
+                    smarthole::ServerFrame::Message(message) => {
+                        ("message", true, asks(Some(message.id.to_string())))
+                    }
+                    other => (other.tag(), false, Link::None),
+                };
+                (kind.to_owned(), is_known, link, frames.heard(&frame))
+            }
+            (Self::ConnectOnion, Side::Client) => {
+                let frame = connectonion::ClientFrame::decode(text, &limits).map_err(wrong)?;
+                let is_known = !matches!(frame, connectonion::ClientFrame::Unknown { .. });
+                let (kind, link) = (frame.name().to_owned(), said(&frame));
+                let shown = match other {
+                    Some(other) => connectonion::ClientFrame::decode(other, &limits).ok(),
+                    None => Some(frame),
+                };
+                let words = shown.and_then(|frame| screen::connectonion::said(&frame));
+                (kind, is_known, link, words)
+            }
+            (Self::ConnectOnion, Side::Server) => {
+                let frame = connectonion::ServerFrame::decode(text, &limits).map_err(wrong)?;
+                let is_known = match &frame {
+                    connectonion::ServerFrame::Unknown { .. } => false,
+                    connectonion::ServerFrame::Event(event) => {
+                        !matches!(event.kind, connectonion::EventKind::Unknown { .. })
+                    }
+                    _ => true,
+                };
+                let (kind, link) = (frame.name().to_owned(), heard(&frame));
+                let shown = match other {
+                    Some(other) => connectonion::ServerFrame::decode(other, &limits).ok(),
+                    None => Some(frame),
+                };
+                let words = shown.and_then(|frame| screen::connectonion::heard(&frame));
+                (kind, is_known, link, words)
+            }
+            (Self::Acolyte(frames), Side::Client) => {
+                let frame = acolyte::ClientFrame::decode(text, &limits);
+                let frame = frame.map_err(|error| wrong(error.into()))?;
+                let link = asks(Some(frame.id.to_string()));
+                let kind = frame.request.tag().to_owned();
+                (kind, true, link, Some(frames.asked(&frame)))
+            }
+            (Self::Acolyte(frames), Side::Server) => {
+                let frame = acolyte::ServerFrame::decode(text, &limits);
+                let frame = frame.map_err(|error| wrong(error.into()))?;
+                let (kind, is_known) = match &frame.answer {
+                    acolyte::Answer::Event(event) => {
+                        let is_known = !matches!(event, Event::Unknown { .. });
+                        (format!("chat.event/{}", event.tag()), is_known)
+                    }
+                    answer => {
+                        let is_known = !matches!(answer, acolyte::Answer::Unknown { .. });
+                        (answer.tag().to_owned(), is_known)
+                    }
+                };
+                let link = answers(Some(frame.id.to_string()));
+                (kind, is_known, link, frames.heard(&frame))
+            }
+        };
+        Ok(Reading {
+            kind,
+            is_known,
+            link,
+            words,
+        })
+    }
+}
+
+/// Reads a server-sent event of Acolyte.
+///
+/// # Errors
+/// [`Fault`] if it is none.
+pub fn read_sse(text: &str) -> Result<Reading, Fault> {
+    let event = Event::decode(text, &limits()).map_err(|error| Fault::decode(text, &error))?;
+    Ok(Reading {
+        kind: event.tag().to_owned(),
+        is_known: !matches!(event, Event::Unknown { .. }),
+        link: Link::Answers("stream".into()),
+        words: screen::acolyte::happened(&event),
+    })
+}
+
+fn asks(id: Option<String>) -> Link {
+    id.map_or(Link::None, |id| Link::Asks(id.into()))
+}
+
+fn answers(id: Option<String>) -> Link {
+    id.map_or(Link::None, |id| Link::Answers(id.into()))
+}
+
+/// What a frame of a ConnectOnion client belongs to. There are no ids: one thing happens at a time.
+fn said(frame: &connectonion::ClientFrame) -> Link {
+    use connectonion::ClientFrame as Frame;
+    match frame {
+        Frame::Connect(_) => Link::Asks("connect".into()),
+        Frame::Input(_) => Link::Asks("run".into()),
+        Frame::Response(_) => Link::Answers("question".into()),
+        Frame::SessionQuery(_) => Link::Asks("status".into()),
+        Frame::OnboardSubmit(_) => Link::Asks("onboard".into()),
+        Frame::Admin(_) => Link::Asks("admin".into()),
+        Frame::Pong => Link::Answers("ping".into()),
+        _ => Link::None,
+    }
+}
+
+fn heard(frame: &connectonion::ServerFrame) -> Link {
+    use connectonion::ServerFrame as Frame;
+    match frame {
+        Frame::Connected(_) | Frame::OnboardRequired(_) => Link::Answers("connect".into()),
+        Frame::Event(event) if event.kind.awaits().is_some() => Link::Asks("question".into()),
+        Frame::Output(_) | Frame::RuntimeInputAck(_) | Frame::Event(_) => {
+            Link::Answers("run".into())
+        }
+        Frame::SessionStatus(_) => Link::Answers("status".into()),
+        Frame::OnboardSuccess(_) => Link::Answers("onboard".into()),
+        Frame::AdminResult(_) => Link::Answers("admin".into()),
+        Frame::Ping => Link::Asks("ping".into()),
+        _ => Link::None,
+    }
+}
+
+/// Returns a frame as the types of its crate write it: without the members that they do not know.
+/// `None` if it is no frame.
+pub(super) fn rewritten(
+    protocol: Protocol,
+    from: Side,
+    is_sse: bool,
+    text: &str,
+) -> Option<String> {
+    fn write(frame: &impl Serialize) -> Option<String> {
+        Some(Json::of(frame).ok()?.get().to_owned())
+    }
+    let limits = limits();
+    match (protocol, from) {
+        (Protocol::Snek, Side::Client) => {
+            let frame = snek::ClientFrame::decode(text, &limits).ok()?;
+            frame.call().ok()?;
+            write(&frame)
+        }
+        (Protocol::Snek, Side::Server) => {
+            let frame = snek::ServerFrame::decode(text, &limits).ok()?;
+            match frame.into_event() {
+                Some(event) => write(&event.ok()?),
+                None => Some(r#"{"callId":0,"success":0,"data":0,"error":0}"#.to_owned()),
+            }
+        }
+        (Protocol::Exoclaw, Side::Client) => {
+            write(&exoclaw::ClientFrame::decode(text, &limits).ok()?)
+        }
+        (Protocol::Exoclaw, Side::Server) => {
+            write(&exoclaw::ServerFrame::decode(text, &limits).ok()?)
+        }
+        (Protocol::SmartHole, Side::Client) => {
+            write(&smarthole::ClientFrame::decode(text, &limits).ok()?)
+        }
+        (Protocol::SmartHole, Side::Server) => {
+            write(&smarthole::ServerFrame::decode(text, &limits).ok()?)
+        }
+        (Protocol::ConnectOnion, Side::Client) => {
+            write(&connectonion::ClientFrame::decode(text, &limits).ok()?)
+        }
+        (Protocol::ConnectOnion, Side::Server) => {
+            write(&connectonion::ServerFrame::decode(text, &limits).ok()?)
+        }
+        (Protocol::Acolyte, Side::Client) => {
+            write(&acolyte::ClientFrame::decode(text, &limits).ok()?)
+        }
+        (Protocol::Acolyte, Side::Server) if is_sse => {
+            let mut event = Event::decode(text, &limits).ok()?;
+            forget_event(&mut event);
+            write(&event)
+        }
+        (Protocol::Acolyte, Side::Server) => {
+            let mut frame = acolyte::ServerFrame::decode(text, &limits).ok()?;
+            match &mut frame.answer {
+                acolyte::Answer::Status(status) => status.extra = acolyte::Extra::default(),
+                acolyte::Answer::Event(event) => forget_event(event),
+                acolyte::Answer::Failed(error) => forget_detail(error),
+                _ => {}
+            }
+            write(&frame)
+        }
+    }
+}
+
+/// Forgets the unknown members that Acolyte's types keep.
+fn forget_event(event: &mut Event) {
+    match event {
+        Event::ToolResult(result) => result.extra = acolyte::Extra::default(),
+        Event::Error(error) => forget_detail(error),
+        _ => {}
+    }
+}
+
+fn forget_detail(error: &mut acolyte_proto::error::ChatError) {
+    if let Some(detail) = &mut error.detail {
+        detail.extra = acolyte::Extra::default();
+    }
+}

@@ -1,0 +1,399 @@
+//! [`Explainer`]: the lines of a transcript in words: what each frame is, what it belongs to, and what
+//! is wrong with it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::{Entry, Kind};
+use serde::{Serialize, Serializer};
+
+use super::dialect::{Dialect, Fault, Link, Reading, read_sse, redact};
+use super::members::Known;
+use super::{Protocol, heads};
+
+/// Most connections that are followed at once.
+const MAX_CONNECTIONS: usize = 4096;
+/// Most open requests of a connection that are remembered, twice: those before are forgotten.
+const MAX_ASKED: usize = 4096;
+
+/// The explanation of a line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Explained {
+    /// The kind of the frame, or of the entry if it is no frame.
+    pub kind: String,
+    /// What it says, in a few words, or its text. Without secrets, unless they are wanted; may hold any
+    /// characters.
+    pub words: String,
+    /// The line that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Answers>,
+    /// Whether the kind is none that the protocol's crate knows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unknown_kind: bool,
+    /// The members that the protocol's crate does not know, as paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+    /// Why it is no frame of the protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+    /// Whether the entry holds secrets that are not shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+}
+
+/// The line that a frame answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Answers {
+    /// The number of the line.
+    pub line: usize,
+    /// The kind of its frame.
+    pub kind: String,
+    /// The time since then, in seconds.
+    #[serde(serialize_with = "seconds")]
+    pub after: Duration,
+}
+
+fn seconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(time.as_secs_f64())
+}
+
+impl Explained {
+    /// Returns whether something is wrong with the frame, or not known.
+    #[must_use]
+    pub const fn is_problem(&self) -> bool {
+        self.unknown_kind || !self.unknown.is_empty() || self.fault.is_some()
+    }
+
+    fn plain(kind: Kind, words: impl Into<String>) -> Self {
+        Self {
+            kind: kind.name().to_owned(),
+            words: words.into(),
+            answers: None,
+            unknown_kind: false,
+            unknown: Vec::new(),
+            fault: None,
+            redacted: false,
+        }
+    }
+}
+
+/// An explainer of the lines of a transcript, in their order.
+pub struct Explainer {
+    /// The protocol that the user named.
+    named: Option<Protocol>,
+    /// The protocol that the frames have shown.
+    found: Option<Protocol>,
+    shows_secrets: bool,
+    connections: HashMap<u32, Connection>,
+    known: Known,
+}
+
+/// The state of one connection.
+struct Connection {
+    dialect: Dialect,
+    /// Who asked what, by the asker and the id; those of before are in `older`.
+    asked: HashMap<(Side, Cow<'static, str>), Asked>,
+    older: HashMap<(Side, Cow<'static, str>), Asked>,
+}
+
+#[derive(Clone)]
+struct Asked {
+    line: usize,
+    kind: String,
+    at: Duration,
+}
+
+impl Explainer {
+    /// Creates an explainer for this protocol, or for the one that the frames show. Replaces secrets
+    /// unless they are wanted.
+    #[must_use]
+    pub fn new(protocol: Option<Protocol>, shows_secrets: bool) -> Self {
+        Self {
+            named: protocol,
+            found: None,
+            shows_secrets,
+            connections: HashMap::new(),
+            known: Known::default(),
+        }
+    }
+
+    /// Begins another transcript, which says that it is of this protocol.
+    pub fn begin(&mut self, protocol: Option<Protocol>) {
+        self.connections.clear();
+        self.found = protocol;
+    }
+
+    /// Returns the protocol, as far as it is known.
+    #[must_use]
+    pub fn protocol(&self) -> Option<Protocol> {
+        self.named.or(self.found)
+    }
+
+    /// Explains the entry in this line.
+    pub fn explain(&mut self, line: usize, entry: &Entry<'_>) -> Explained {
+        match entry.kind {
+            Kind::Text | Kind::Sse => self.frame(line, entry),
+            Kind::Http | Kind::Open => self.head(entry),
+            Kind::Binary => {
+                let len = entry.data.len() / 2;
+                Explained::plain(entry.kind, format!("{len} bytes; only text is allowed"))
+            }
+            Kind::Ping | Kind::Pong => {
+                Explained::plain(entry.kind, format!("{} bytes", entry.data.len() / 2))
+            }
+            Kind::Close => {
+                self.connections.remove(&entry.conn);
+                let code = entry
+                    .code
+                    .map_or_else(|| "without a code".to_owned(), |it| it.to_string());
+                Explained::plain(entry.kind, format!("{code} {}", entry.data).trim_end())
+            }
+            Kind::Eof => {
+                self.connections.remove(&entry.conn);
+                Explained::plain(entry.kind, "the connection ended without a Close")
+            }
+            Kind::Body if self.shows_secrets => Explained::plain(entry.kind, &*entry.data),
+            Kind::Body => Explained::plain(entry.kind, format!("{} bytes", entry.data.len())),
+            kind => Explained::plain(kind, &*entry.data),
+        }
+    }
+
+    /// The head of an HTTP message, or the path of a WebSocket.
+    fn head(&mut self, entry: &Entry<'_>) -> Explained {
+        let (head, body) = entry
+            .data
+            .split_once("\r\n\r\n")
+            .unwrap_or((&entry.data, ""));
+        let first = head.split("\r\n").next().unwrap_or_default();
+        if entry.from == Some(Side::Client) {
+            let path = first.split(' ').find(|word| word.starts_with('/'));
+            let path = path.and_then(Protocol::of_path);
+            self.found = self.found.or(path);
+        }
+        let shown = match self.shows_secrets {
+            true => head.to_owned(),
+            false => heads::redact(head),
+        };
+        let mut lines = shown.split("\r\n");
+        let mut words = lines.next().unwrap_or_default().to_owned();
+        let told = lines.filter(|line| {
+            let line = line.to_ascii_lowercase();
+            ["sec-websocket-protocol:", "origin:", "location:"]
+                .iter()
+                .any(|it| line.starts_with(it))
+        });
+        for line in told {
+            words = format!("{words}; {line}");
+        }
+        if !body.is_empty() {
+            words = match self.shows_secrets {
+                true => format!("{words}; {body}"),
+                false => format!("{words}; a body of {} bytes", body.len()),
+            };
+        }
+        Explained {
+            redacted: shown != head,
+            ..Explained::plain(entry.kind, words)
+        }
+    }
+
+    fn frame(&mut self, line: usize, entry: &Entry<'_>) -> Explained {
+        let text = &*entry.data;
+        let Some(from) = entry.from else {
+            return Explained::plain(entry.kind, "a frame that nobody sent");
+        };
+        if self.protocol().is_none() {
+            self.found = match entry.kind {
+                Kind::Sse => Some(Protocol::Acolyte),
+                _ => Protocol::of_frame(text),
+            };
+        }
+        let Some(protocol) = self.protocol() else {
+            let words = match self.shows_secrets {
+                true => text.to_owned(),
+                false => format!("{} bytes of a protocol that is not known yet", text.len()),
+            };
+            return Explained::plain(entry.kind, words);
+        };
+        let shown = match self.shows_secrets {
+            true => Cow::Borrowed(text),
+            false => redact(protocol, text),
+        };
+        if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&entry.conn)
+        {
+            self.connections.clear();
+        }
+        let connection = self
+            .connections
+            .entry(entry.conn)
+            .or_insert_with(|| Connection {
+                dialect: protocol.into(),
+                asked: HashMap::new(),
+                older: HashMap::new(),
+            });
+        let is_sse = entry.kind == Kind::Sse;
+        let read = match is_sse {
+            true => read_sse(text),
+            false => connection.dialect.read(from, text, &shown),
+        };
+        let redacted = matches!(shown, Cow::Owned(_));
+        let Reading {
+            kind,
+            is_known,
+            link,
+            words,
+        } = match read {
+            Ok(reading) => reading,
+            Err(fault) => {
+                return Explained {
+                    kind: super::tag(text).unwrap_or(Cow::Borrowed("?")).into_owned(),
+                    fault: Some(fault),
+                    redacted,
+                    ..Explained::plain(entry.kind, &*shown)
+                };
+            }
+        };
+        Explained {
+            answers: connection.link(from, link, line, entry.at, &kind),
+            kind,
+            unknown_kind: !is_known,
+            unknown: self.known.unknown(protocol, from, is_sse, text),
+            redacted,
+            ..Explained::plain(entry.kind, words.unwrap_or_else(|| shown.into_owned()))
+        }
+    }
+}
+
+impl Connection {
+    /// Remembers a question, or finds the one that is answered.
+    fn link(
+        &mut self,
+        from: Side,
+        link: Link,
+        line: usize,
+        at: Duration,
+        kind: &str,
+    ) -> Option<Answers> {
+        match link {
+            Link::None => None,
+            Link::Asks(id) => {
+                if self.asked.len() >= MAX_ASKED {
+                    self.older = std::mem::take(&mut self.asked);
+                }
+                let kind = kind.to_owned();
+                self.asked.insert((from, id), Asked { line, kind, at });
+                None
+            }
+            Link::Answers(id) => {
+                let asker = match from {
+                    Side::Client => Side::Server,
+                    Side::Server => Side::Client,
+                };
+                let key = (asker, id);
+                let asked = self.asked.get(&key).or_else(|| self.older.get(&key))?;
+                Some(Answers {
+                    line: asked.line,
+                    kind: asked.kind.clone(),
+                    after: at.saturating_sub(asked.at),
+                })
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Explainer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Explainer")
+            .field("protocol", &self.protocol())
+            .field("connections", &self.connections.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(explainer: &mut Explainer, frames: &[(Side, &str)]) -> Vec<Explained> {
+        let explained = frames.iter().enumerate().map(|(index, (from, text))| {
+            let at = Duration::from_millis(index as u64);
+            explainer.explain(
+                index + 1,
+                &Entry::new(at, 1, Some(*from), Kind::Text, *text),
+            )
+        });
+        explained.collect()
+    }
+
+    #[test]
+    fn an_answer_names_the_line_that_it_answers() {
+        let mut explainer = Explainer::new(None, false);
+        let frames = texts(
+            &mut explainer,
+            &[
+                (Side::Client, r#"{"id":"a","method":"ping"}"#),
+                (Side::Client, r#"{"id":"b","method":"status"}"#),
+                (Side::Server, r#"{"id":"a","result":"pong"}"#),
+                (Side::Server, r#"{"id":"c","result":"pong"}"#),
+            ],
+        );
+        let [_, _, answer, foreign] = &frames[..] else {
+            panic!()
+        };
+        let asked = answer.answers.as_ref().unwrap();
+        assert_eq!((asked.line, &*asked.kind), (1, "ping"));
+        assert_eq!(asked.after, Duration::from_millis(2));
+        assert_eq!(foreign.answers, None);
+        assert_eq!(explainer.protocol(), Some(Protocol::Exoclaw));
+    }
+
+    #[test]
+    fn the_place_of_an_error_is_a_byte_of_the_text() {
+        let mut explainer = Explainer::new(Some(Protocol::Acolyte), false);
+        let wrong = r#"{"id":"rpc_a","type":"chat.queued","position":"soon"}"#;
+        let frames = texts(
+            &mut explainer,
+            &[(Side::Server, wrong), (Side::Server, r#"{"id":1,}"#)],
+        );
+        let fault = frames[0].fault.as_ref().unwrap();
+        assert!(
+            wrong[fault.at.saturating_sub(6)..].contains("soon"),
+            "{fault:?}"
+        );
+        assert!(fault.error.contains("position"), "{fault:?}");
+        assert_eq!(frames[1].fault.as_ref().unwrap().at, 8);
+    }
+
+    #[test]
+    fn secrets_are_shown_only_if_wanted() {
+        let login = r#"{"method":"login","args":["ann","hunter2"],"kwargs":{},"callId":"1"}"#;
+        let broken = r#"{"method":"login","args":["ann","hunter2"#;
+        let upgrade = "GET /rpc.ws?token=hunter2 HTTP/1.1\r\nAuthorization: hunter2\r\n\r\nhunter2";
+        for (shows, expected) in [(false, 0), (true, 3)] {
+            let mut explainer = Explainer::new(Some(Protocol::Snek), shows);
+            let mut all = texts(
+                &mut explainer,
+                &[(Side::Client, login), (Side::Client, broken)],
+            );
+            let entry = Entry::new(Duration::ZERO, 1, Some(Side::Client), Kind::Http, upgrade);
+            all.push(explainer.explain(3, &entry));
+            let told = all
+                .iter()
+                .filter(|it| format!("{it:?}").contains("hunter2"));
+            assert_eq!(told.count(), expected, "{all:?}");
+        }
+    }
+
+    #[test]
+    fn a_kind_that_no_crate_knows_is_a_problem() {
+        let mut explainer = Explainer::new(Some(Protocol::ConnectOnion), false);
+        let frames = texts(&mut explainer, &[(Side::Server, r#"{"type":"TELEPATHY"}"#)]);
+        assert!(frames[0].unknown_kind && frames[0].is_problem());
+        assert_eq!(frames[0].kind, "TELEPATHY");
+    }
+}

@@ -1,0 +1,371 @@
+//! `switchboard wire decode`: each frame of a transcript on a line, with what is wrong with it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
+use std::path::PathBuf;
+
+use examples::cli::{Failure, complain, wants_colour};
+use examples::screen::{Colour, printable};
+use examples::wire::Protocol;
+use examples::wire::explain::{Explained, Explainer};
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::{BadLine, Entry, Item, Reader};
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
+
+/// The longest line of a transcript, in bytes.
+const MAX_LINE: u64 = 256 * 1024 * 1024;
+/// The longest description of a frame, in characters, unless all is wanted.
+const WIDTH: usize = 100;
+/// How much of a frame stands before and behind the place of an error, in characters.
+const REACH: (usize, usize) = (60, 40);
+/// Most lines that are none of a transcript and are still named.
+const MAX_NAMED: usize = 5;
+
+/// Explains each frame of a transcript on a line: time, direction, kind, what it says and which line
+/// it answers. Below it stand unknown members, and errors with their place.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The transcript, or '-' for standard input.
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// The protocol. Default: the one that the transcript names, or its frames show.
+    #[arg(long)]
+    protocol: Option<Protocol>,
+    /// Show only frames that are wrong or not wholly known.
+    #[arg(long)]
+    problems: bool,
+    /// Show passwords, tokens, signatures and the like.
+    #[arg(long)]
+    show_secrets: bool,
+    /// Show long frames to their end.
+    #[arg(long)]
+    full: bool,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found, for the last line.
+#[derive(Default)]
+struct Count {
+    entries: usize,
+    unknown: usize,
+    faults: usize,
+    bad: usize,
+}
+
+/// A line of the output with `--json`.
+#[derive(Serialize)]
+struct Line<'a> {
+    line: usize,
+    at: f64,
+    conn: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dir: Option<&'static str>,
+    entry: &'static str,
+    #[serde(flatten)]
+    explained: &'a Explained,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let name = args.file.display();
+    let input: Box<dyn BufRead> = if args.file.as_os_str() == "-" {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(&args.file);
+        let file = file.map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
+        Box::new(BufReader::with_capacity(256 * 1024, file))
+    };
+    let colour = wants_colour(&io::stdout()) && !args.json;
+    let mut out = BufWriter::with_capacity(256 * 1024, io::stdout().lock());
+    let done = decode(args, input, &mut out, colour).and_then(|count| out.flush().map(|()| count));
+    let count = match done {
+        Ok(count) => count,
+        // The reader has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+        Err(error) => return Err(Failure::new(format_args!("{name}: {error}"))),
+    };
+    let Count {
+        entries,
+        unknown,
+        faults,
+        bad,
+    } = count;
+    complain(format_args!(
+        "{entries} entries: {faults} with errors, {unknown} not wholly known"
+    ));
+    match bad {
+        0 => Ok(()),
+        _ => Err(Failure::new(format_args!(
+            "{name}: {bad} lines are not of a transcript"
+        ))),
+    }
+}
+
+fn decode(
+    args: &Args,
+    mut input: impl BufRead,
+    out: &mut impl Write,
+    colour: bool,
+) -> io::Result<Count> {
+    let mut explainer = Explainer::new(args.protocol, args.show_secrets);
+    let (mut reader, mut count) = (Reader::new(), Count::default());
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        if input
+            .by_ref()
+            .take(MAX_LINE)
+            .read_until(b'\n', &mut bytes)?
+            == 0
+        {
+            return Ok(count);
+        }
+        let line = String::from_utf8_lossy(&bytes);
+        let entry = match reader.read(&line) {
+            Ok(Some(Item::Entry(entry))) => entry,
+            Ok(Some(Item::Header(header))) => {
+                explainer.begin(header.protocol.as_deref().and_then(Protocol::parse));
+                continue;
+            }
+            Ok(_) => continue,
+            Err(error) => {
+                count.note(&error);
+                continue;
+            }
+        };
+        let explained = explainer.explain(reader.line_number(), &entry);
+        count.entries += 1;
+        count.faults += usize::from(explained.fault.is_some());
+        count.unknown += usize::from(explained.unknown_kind || !explained.unknown.is_empty());
+        if args.problems && !explained.is_problem() {
+            continue;
+        }
+        if args.json {
+            json(out, reader.line_number(), &entry, &explained)?;
+        } else {
+            let mut text = words(reader.line_number(), &entry, &explained, args.full, colour);
+            text.push('\n');
+            out.write_all(text.as_bytes())?;
+        }
+    }
+}
+
+impl Count {
+    fn note(&mut self, error: &BadLine) {
+        self.bad += 1;
+        if self.bad <= MAX_NAMED {
+            complain(printable(&error.to_string()));
+        }
+    }
+}
+
+fn json(
+    out: &mut impl Write,
+    line: usize,
+    entry: &Entry<'_>,
+    explained: &Explained,
+) -> io::Result<()> {
+    let line = Line {
+        line,
+        at: entry.at.as_secs_f64(),
+        conn: entry.conn,
+        dir: entry.from.map(|from| match from {
+            Side::Client => "c2s",
+            Side::Server => "s2c",
+        }),
+        entry: entry.kind.name(),
+        explained,
+    };
+    serde_json::to_writer(&mut *out, &line)?;
+    out.write_all(b"\n")
+}
+
+/// The lines of one entry, without the last end of line.
+fn words(
+    line: usize,
+    entry: &Entry<'_>,
+    explained: &Explained,
+    full: bool,
+    colour: bool,
+) -> String {
+    let paint = |colour_of: Colour, text: &str| match colour {
+        true => colour_of.paint(text),
+        false => text.to_owned(),
+    };
+    let arrow = match entry.from {
+        Some(Side::Client) => "->",
+        Some(Side::Server) => "<-",
+        None => " *",
+    };
+    let words = printable(&explained.words);
+    let words = match words.char_indices().nth(WIDTH) {
+        Some((at, _)) if !full => format!("{}…", words.get(..at).unwrap_or_default()),
+        _ => words.into_owned(),
+    };
+    let kind = printable(&explained.kind);
+    let kind = format!("{kind:<20}");
+    let (at, conn) = (entry.at.as_secs_f64(), entry.conn);
+    let head = format!("{line:>5} {at:>10.6} {conn:>3}");
+    let mut text = format!(
+        "{} {arrow} {} {}",
+        paint(Colour::Dim, &head),
+        paint(Colour::Cyan, &kind),
+        words.trim_start()
+    );
+    if let Some(asked) = &explained.answers {
+        let after = asked.after.as_secs_f64() * 1000.0;
+        let (line, kind) = (asked.line, printable(&asked.kind));
+        let answers = format!("  [{kind} of line {line}, {after:.1} ms]");
+        text.push_str(&paint(Colour::Dim, &answers));
+    }
+    let mut more = |colour: Colour, what: &str| {
+        text.push_str("\n      ");
+        text.push_str(&paint(colour, what));
+    };
+    if explained.unknown_kind {
+        more(Colour::Yellow, "? the kind is not known");
+    }
+    for path in &explained.unknown {
+        let path = printable(path);
+        more(
+            Colour::Yellow,
+            &format!("? the member `{path}` is not known"),
+        );
+    }
+    if let Some(fault) = &explained.fault {
+        more(Colour::Red, &format!("! {}", printable(&fault.error)));
+        let (place, column) = place(&entry.data, fault.at, explained.redacted);
+        more(Colour::Dim, &format!("  {place}"));
+        more(Colour::Red, &format!("  {}^", " ".repeat(column)));
+        if explained.redacted {
+            more(Colour::Dim, "  --show-secrets shows it as it is");
+        }
+    }
+    text
+}
+
+/// Returns the part of a text around a byte, and the column of the byte in it. Of secrets, only the
+/// punctuation is shown.
+fn place(text: &str, at: usize, is_secret: bool) -> (String, usize) {
+    let show = |part: &str| match is_secret {
+        true => part.chars().map(mask).collect(),
+        false => printable(part).into_owned(),
+    };
+    let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
+    let start = before
+        .char_indices()
+        .rev()
+        .nth(REACH.0 - 1)
+        .map_or(0, |(at, _)| at);
+    let end = behind
+        .char_indices()
+        .nth(REACH.1)
+        .map_or(behind.len(), |(at, _)| at);
+    let dots = if start > 0 { "…" } else { "" };
+    let before = format!("{dots}{}", show(before.get(start..).unwrap_or_default()));
+    let column = before.width();
+    let behind = show(behind.get(..end).unwrap_or_default());
+    (format!("{before}{behind}"), column)
+}
+
+fn mask(c: char) -> char {
+    match c {
+        '{' | '}' | '[' | ']' | ':' | ',' | '"' => c,
+        _ => '·',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(text: &str, args: &Args) -> String {
+        let mut out = Vec::new();
+        decode(args, text.as_bytes(), &mut out, false).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn args() -> Args {
+        Args {
+            file: "-".into(),
+            protocol: None,
+            problems: false,
+            show_secrets: false,
+            full: false,
+            json: false,
+        }
+    }
+
+    const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
+{"at":0.001,"conn":1,"dir":"s2c","kind":"text","data":"{\"ok\":true,\"version\":\"0.1.0\"}"}
+{"at":0.002,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\",\"mood\":1}"}
+{"at":0.004,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"result\":\"p\\u001b[2Jong\"}"}
+{"at":0.005,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"event\":7}"}
+{"at":0.006,"conn":1,"dir":"c2s","kind":"close","code":1000}
+"#;
+
+    #[test]
+    fn each_frame_is_a_line_and_what_is_wrong_stands_below() {
+        let expected = r#"    2   0.001000   1 <- hello                hello, version 0.1.0
+    3   0.002000   1 -> ping                 #1 ping
+      ? the member `mood` is not known
+    4   0.004000   1 <- result               #1 ping: "p\u001b[2Jong"  [ping of line 3, 2.0 ms]
+"#;
+        let text = decoded(RUN, &args());
+        assert!(text.starts_with(expected), "{text}");
+        let (_, rest) = text.split_at(expected.len());
+        let lines: Vec<_> = rest.lines().collect();
+        let [_, error, place, caret, close] = lines[..] else {
+            panic!("{text}")
+        };
+        assert!(error.contains("! member `event` is not"), "{text}");
+        let at = caret.find('^').unwrap();
+        assert!(place.is_char_boundary(at) && place.len() >= at, "{text}");
+        assert!(close.ends_with("close                1000"), "{text}");
+    }
+
+    #[test]
+    fn only_problems_are_shown_if_wanted() {
+        let text = decoded(
+            RUN,
+            &Args {
+                problems: true,
+                ..args()
+            },
+        );
+        let numbers: Vec<_> = text
+            .lines()
+            .filter(|it| !it.starts_with("      "))
+            .collect();
+        assert_eq!(numbers.len(), 2, "{text}");
+    }
+
+    #[test]
+    fn with_json_each_line_is_an_object() {
+        let text = decoded(
+            RUN,
+            &Args {
+                json: true,
+                ..args()
+            },
+        );
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let lines: Vec<serde_json::Value> = lines.collect();
+        assert_eq!(lines.len(), 5);
+        assert_eq!(lines[1]["unknown"][0], "mood");
+        assert_eq!(lines[2]["answers"]["line"], 3);
+        assert!(lines[3]["fault"]["at"].is_u64(), "{text}");
+    }
+
+    #[test]
+    fn the_caret_stands_under_the_place() {
+        assert_eq!(place("abc", 1, false), ("abc".to_owned(), 1));
+        assert_eq!(place("日本{", 6, false), ("日本{".to_owned(), 4));
+        assert_eq!(place("{\"k\":1", 5, true), ("{\"·\":·".to_owned(), 5));
+        let (text, column) = place(&"x".repeat(500), 300, false);
+        assert_eq!((text.chars().count(), column), (101, 61));
+        assert_eq!(place("a\x1b", 2, false), ("a\\u{1b}".to_owned(), 7));
+    }
+}
