@@ -2,12 +2,14 @@
 
 mod check;
 mod decode;
+mod proxy;
 
 use clap::Subcommand;
 use examples::cli::{EXIT_CODES, Failure};
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
+  switchboard wire proxy --to ws://127.0.0.1:7200 --record run.jsonl
   switchboard wire decode run.jsonl
   switchboard wire decode --problems run.jsonl
   zcat run.jsonl.gz | switchboard wire decode --json -";
@@ -24,11 +26,13 @@ pub(crate) struct WireArgs {
 enum Command {
     Check(Box<check::CheckArgs>),
     Decode(decode::Args),
+    Proxy(Box<proxy::Args>),
 }
 
 pub(crate) async fn run(args: WireArgs) -> Result<(), Failure> {
     match args.command {
         Command::Check(args) => check::check(*args).await,
         Command::Decode(args) => decode::run(&args),
+        Command::Proxy(args) => proxy::run(*args).await,
     }
 }

@@ -358,7 +358,7 @@ mod tests {
         let wrong = r#"{"id":"rpc_a","type":"chat.queued","position":"soon"}"#;
         let frames = texts(
             &mut explainer,
-            &[(Side::Server, wrong), (Side::Server, r#"{"id":1,}"#)],
+            &[(Side::Server, wrong), (Side::Server, r#"{"id":"a",}"#)],
         );
         let fault = frames[0].fault.as_ref().unwrap();
         assert!(
@@ -366,7 +366,7 @@ mod tests {
             "{fault:?}"
         );
         assert!(fault.error.contains("position"), "{fault:?}");
-        assert_eq!(frames[1].fault.as_ref().unwrap().at, 8);
+        assert_eq!(frames[1].fault.as_ref().unwrap().at, 10);
     }
 
     #[test]

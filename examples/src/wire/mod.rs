@@ -5,6 +5,7 @@ pub mod dialect;
 pub mod explain;
 pub mod heads;
 mod members;
+pub mod proxy;
 
 use std::borrow::Cow;
 

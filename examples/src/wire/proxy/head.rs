@@ -1,0 +1,192 @@
+//! [`Head`]: the head of an HTTP/1 message, changed as little as a proxy can.
+
+use std::io;
+
+use http::request::Parts;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// The largest head, in bytes.
+const MAX_HEAD: usize = 64 * 1024;
+
+/// The head of an HTTP/1 message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// The request line or the status line.
+    pub(super) first: String,
+    /// The other lines, in their order and spelling.
+    lines: Vec<String>,
+}
+
+/// Reads a head, and returns it with the bytes that came behind it; `None` at the end of the stream.
+pub(super) async fn read_head(
+    from: &mut (impl AsyncRead + Unpin),
+) -> io::Result<Option<(Head, Vec<u8>)>> {
+    let mut bytes = Vec::new();
+    loop {
+        let start = bytes.len().saturating_sub(3);
+        if from.read_buf(&mut bytes).await? == 0 {
+            return match bytes.is_empty() {
+                true => Ok(None),
+                false => Err(io::ErrorKind::UnexpectedEof.into()),
+            };
+        }
+        let new = bytes.get(start..).unwrap_or_default();
+        if let Some(end) = new.windows(4).position(|it| it == b"\r\n\r\n") {
+            let rest = bytes.split_off(start + end + 4);
+            return Head::parse(&bytes).map(|head| Some((head, rest)));
+        }
+        if bytes.len() > MAX_HEAD {
+            return Err(io::Error::other("the head of an HTTP message is too large"));
+        }
+    }
+}
+
+impl Head {
+    fn parse(bytes: &[u8]) -> io::Result<Self> {
+        let bad = || {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the peer does not speak HTTP/1.1",
+            )
+        };
+        let text = std::str::from_utf8(bytes).map_err(|_| bad())?;
+        let mut lines = text
+            .trim_end_matches("\r\n")
+            .split("\r\n")
+            .map(str::to_owned);
+        let first = lines.next().ok_or_else(bad)?;
+        let lines: Vec<_> = lines.collect();
+        // A line without a name would belong to the header before it, for some.
+        let is_header = |line: &String| {
+            let name = line.split_once(':').map(|(name, _)| name);
+            name.is_some_and(|name| !name.is_empty() && !name.contains([' ', '\t']))
+                && !line.contains('\n')
+        };
+        match first.contains("HTTP/1.") && lines.iter().all(is_header) {
+            true => Ok(Self { first, lines }),
+            false => Err(bad()),
+        }
+    }
+
+    /// Returns the value of a header; of several, the first.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.lines.iter().find_map(|line| {
+            let (known, value) = line.split_once(':')?;
+            known.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    /// Replaces the value of a header where it stands, or adds it.
+    pub(super) fn set(&mut self, name: &str, value: &str) {
+        let is_it = |line: &String| {
+            let known = line.split_once(':').map(|(known, _)| known);
+            known.is_some_and(|known| known.eq_ignore_ascii_case(name))
+        };
+        match self.lines.iter_mut().find(|line| is_it(line)) {
+            Some(line) => {
+                let spelled = line.split(':').next().unwrap_or(name);
+                *line = format!("{spelled}: {value}");
+            }
+            None => self.lines.push(format!("{name}: {value}")),
+        }
+    }
+
+    /// Removes a header.
+    pub(super) fn remove(&mut self, name: &str) {
+        self.lines.retain(|line| {
+            let known = line.split_once(':').map(|(known, _)| known);
+            !known.is_some_and(|known| known.eq_ignore_ascii_case(name))
+        });
+    }
+
+    /// Returns the target of a request.
+    pub(super) fn target(&self) -> &str {
+        self.first.split(' ').nth(1).unwrap_or("/")
+    }
+
+    /// Replaces the target of a request.
+    pub(super) fn set_target(&mut self, target: &str) {
+        let mut words: Vec<_> = self.first.split(' ').collect();
+        if let Some(word) = words.get_mut(1) {
+            *word = target;
+        }
+        self.first = words.join(" ");
+    }
+
+    /// Returns the status of an answer.
+    pub(super) fn status(&self) -> Option<u16> {
+        self.first.split(' ').nth(1)?.parse().ok()
+    }
+
+    /// Returns whether the request asks for a WebSocket.
+    pub(super) fn is_upgrade(&self) -> bool {
+        self.header("upgrade")
+            .is_some_and(|it| it.eq_ignore_ascii_case("websocket"))
+    }
+
+    /// Returns the parts that guards check; `None` if they are not valid.
+    pub(super) fn parts(&self) -> Option<Parts> {
+        let mut request = http::Request::builder().uri(self.target());
+        for line in &self.lines {
+            let (name, value) = line.split_once(':')?;
+            request = request.header(name, value.trim());
+        }
+        Some(request.body(()).ok()?.into_parts().0)
+    }
+
+    /// Returns the head as it is sent.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("{}\r\n", self.first);
+        for line in &self.lines {
+            text.push_str(line);
+            text.push_str("\r\n");
+        }
+        text.push_str("\r\n");
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_sent_as_it_came_but_for_what_was_set() {
+        let text = "GET /ws?a=1 HTTP/1.1\r\nhOST:  here\r\nX-Odd:a\r\nUpgrade: WebSocket\r\n\r\n";
+        let mut head = Head::parse(text.as_bytes()).unwrap();
+        assert_eq!(head.text(), text);
+        assert!(head.is_upgrade());
+        assert_eq!(
+            (head.target(), head.header("host")),
+            ("/ws?a=1", Some("here"))
+        );
+        head.set("Host", "there:1");
+        head.set_target("/rpc");
+        head.remove("x-odd");
+        let expected = "GET /rpc HTTP/1.1\r\nhOST: there:1\r\nUpgrade: WebSocket\r\n\r\n";
+        assert_eq!(head.text(), expected);
+        assert_eq!(head.parts().unwrap().headers["host"], "there:1");
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused() {
+        for text in [
+            "GET / HTTP/1.1\r\nA: b\r\n folded: c\r\n\r\n",
+            "GET / HTTP/1.1\r\nA : b\r\n\r\n",
+            "GET / HTTP/1.1\r\nA: b\nC: d\r\n\r\n",
+            "GET /\r\n\r\n",
+            "\x16\x03\x01\r\n\r\n",
+        ] {
+            assert!(Head::parse(text.as_bytes()).is_err(), "{text:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_bytes_behind_a_head_are_kept() {
+        let mut bytes = &b"HTTP/1.1 101 Switching\r\n\r\n\x81\x01x"[..];
+        let (head, rest) = read_head(&mut bytes).await.unwrap().unwrap();
+        assert_eq!((head.status(), &rest[..]), (Some(101), &b"\x81\x01x"[..]));
+        assert_eq!(read_head(&mut &b""[..]).await.unwrap(), None);
+        assert!(read_head(&mut &b"GET"[..]).await.is_err());
+    }
+}

@@ -1,0 +1,348 @@
+//! [`Proxy`]: passes bytes between any client and any server, and records the frames in them.
+
+mod head;
+mod record;
+mod scan;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Uri;
+use rpc_core::net::server::Guards;
+use rpc_core::net::tls::TlsAcceptor;
+use rpc_core::net::ws::{Socket, WsDialer};
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::Kind;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{interval, timeout};
+
+pub use record::Recorder;
+pub use scan::{MAX_MESSAGE, Message, Scanner};
+
+use self::head::{Head, read_head};
+use self::record::Tap;
+
+/// How much is read at once.
+const BUFFER: usize = 16 * 1024;
+/// The time for a head to come, of a client after it has connected and of a server after a request for
+/// a WebSocket.
+const HEAD_TIME: Duration = Duration::from_secs(30);
+/// The time for a peer to close after the other one has.
+const LINGER: Duration = Duration::from_secs(5);
+/// How often the recording is written out.
+const FLUSH: Duration = Duration::from_millis(200);
+
+/// A proxy for WebSockets and plain HTTP/1. What it passes on is what came, byte for byte, but for these
+/// headers of requests: `Host` names the server; `Sec-WebSocket-Extensions` is left out, so that frames
+/// stay readable; a plain request says `Connection: close`, so that a connection has one.
+///
+/// A connection holds two buffers of 16 KiB, and with a recorder a message in each direction. A slow
+/// peer slows the other one down.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
+pub struct Proxy {
+    /// Where to connect to.
+    pub server: WsDialer,
+    /// The path for requests of `/`.
+    pub path: String,
+    /// Which requests are passed on.
+    pub guards: Guards,
+    /// TLS for the clients.
+    pub tls: Option<TlsAcceptor>,
+    /// Where frames are recorded.
+    pub recorder: Option<Recorder>,
+    /// Most connections at a time; others wait.
+    pub max_connections: usize,
+}
+
+/// What a proxy has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Connections that came.
+    pub connections: u32,
+    /// Those that were cut at the end.
+    pub cut: usize,
+}
+
+impl Proxy {
+    /// Creates a proxy to the server at this URL (`ws`, `wss`, `http` or `https`), without TLS for
+    /// its clients and without a recorder. Its path is for requests without one.
+    ///
+    /// # Errors
+    /// What is wrong with the URL.
+    pub fn new(url: &str) -> Result<Self, String> {
+        let server = WsDialer::new(url).map_err(|error| error.to_string())?;
+        let uri: Uri = url.parse().map_err(|_| "not a URL".to_owned())?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        Ok(Self {
+            server,
+            path: path.to_owned(),
+            guards: Guards::default(),
+            tls: None,
+            recorder: None,
+            max_connections: 1024,
+        })
+    }
+
+    /// Serves until `stop`, and then `drain` longer what is open. `warn` gets what went wrong with a
+    /// connection.
+    ///
+    /// # Errors
+    /// If the recording could not be written: everything ends then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes all connections.
+    pub async fn run(
+        self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+        drain: Duration,
+        warn: impl Fn(String) + Send + Sync + 'static,
+    ) -> io::Result<Report> {
+        let (this, warn) = (Arc::new(self), Arc::new(warn));
+        let mut report = Report::default();
+        let mut open = JoinSet::new();
+        let mut flush = interval(FLUSH);
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                _ = flush.tick() => this.flush()?,
+                Some(_) = open.join_next(), if !open.is_empty() => {}
+                accepted = listener.accept(), if open.len() < this.max_connections => {
+                    let Ok((tcp, peer)) = accepted else {
+                        // Too many open files: some will be closed.
+                        tokio::time::sleep(FLUSH).await;
+                        continue;
+                    };
+                    report.connections += 1;
+                    let (this, warn, conn) = (Arc::clone(&this), Arc::clone(&warn), report.connections);
+                    open.spawn(async move {
+                        if let Err(error) = this.serve(tcp, peer, conn).await {
+                            this.record(conn, None, Kind::Note, &error);
+                            warn(format!("connection {conn}: {error}"));
+                        }
+                    });
+                }
+            }
+        }
+        drop(listener);
+        let all = async { while open.join_next().await.is_some() {} };
+        if timeout(drain, all).await.is_err() {
+            report.cut = open.len();
+            open.shutdown().await;
+        }
+        this.flush().map(|()| report)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.recorder.as_ref().map_or(Ok(()), Recorder::flush)
+    }
+
+    fn record(&self, conn: u32, from: Option<Side>, kind: Kind, data: &str) {
+        if let Some(recorder) = &self.recorder {
+            recorder.entry(conn, from, kind, data, None);
+        }
+    }
+
+    async fn serve(&self, tcp: TcpStream, peer: SocketAddr, conn: u32) -> Result<(), String> {
+        let _ = tcp.set_nodelay(true);
+        let accept = async {
+            let mut client = match &self.tls {
+                Some(tls) => tls.accept(tcp).await?,
+                None => tcp.into(),
+            };
+            let head = read_head(&mut client).await?;
+            io::Result::Ok((client, head))
+        };
+        let read = timeout(HEAD_TIME, accept).await;
+        let read = read.map_err(|_| "the client sent no request in time".to_owned())?;
+        let (mut client, head) = read.map_err(|error| format!("the client: {error}"))?;
+        let Some((mut head, rest)) = head else {
+            return Ok(());
+        };
+        self.record(conn, Some(Side::Client), Kind::Http, &head.text());
+        if let Err((status, why)) = self.admit(&head, peer) {
+            let _ = refuse(&mut client, status, &why).await;
+            return Err(format!("refused, {status}: {why}"));
+        }
+        let is_upgrade = head.is_upgrade();
+        self.change(&mut head);
+        let server = self.server.open().await.map_err(|error| error.to_string());
+        let server = match server {
+            Ok(server) => server,
+            Err(error) => {
+                let _ = refuse(&mut client, "502 Bad Gateway", &error).await;
+                return Err(error);
+            }
+        };
+        let passed = self
+            .pass(client, server, &head, rest, is_upgrade, conn)
+            .await;
+        passed.map_err(|error| error.to_string())
+    }
+
+    /// Checks a request as the server would that listens here.
+    fn admit(&self, head: &Head, peer: SocketAddr) -> Result<(), (&'static str, String)> {
+        let bad = || ("400 Bad Request", "the request is not valid".to_owned());
+        let parts = head.parts().ok_or_else(bad)?;
+        // Which of the two ends the body, client and server might see in different ways.
+        if head.header("content-length").is_some() && head.header("transfer-encoding").is_some() {
+            return Err(bad());
+        }
+        let checked = self.guards.check(&parts, peer);
+        checked.map_err(|refused| ("403 Forbidden", refused.why.to_owned()))
+    }
+
+    fn change(&self, head: &mut Head) {
+        if let Ok(headers) = self.server.headers()
+            && let Some(Ok(host)) = headers.get(http::header::HOST).map(|host| host.to_str())
+        {
+            head.set("Host", host);
+        }
+        if head.target() == "/" {
+            head.set_target(&self.path);
+        }
+        if head.is_upgrade() {
+            head.remove("Sec-WebSocket-Extensions");
+        } else {
+            head.set("Connection", "close");
+        }
+    }
+
+    /// Passes on a request and what follows it.
+    async fn pass(
+        &self,
+        client: Socket,
+        mut server: Socket,
+        head: &Head,
+        rest: Vec<u8>,
+        is_upgrade: bool,
+        conn: u32,
+    ) -> io::Result<()> {
+        server.write_all(head.text().as_bytes()).await?;
+        server.flush().await?;
+        let (client_reads, mut client_writes) = tokio::io::split(client);
+        let (mut server_reads, server_writes) = tokio::io::split(server);
+        let in_chunks = |head: &Head| head.header("transfer-encoding").is_some();
+        let body = |from, is_sse, in_chunks| {
+            let recorder = self.recorder.clone();
+            recorder.map(|recorder| Tap::body(recorder, conn, from, is_sse, in_chunks))
+        };
+        let answer = async move {
+            let Some((answer, rest)) = read_head(&mut server_reads).await? else {
+                return Err(io::Error::other("the server closed without an answer"));
+            };
+            self.record(conn, Some(Side::Server), Kind::Http, &answer.text());
+            client_writes.write_all(answer.text().as_bytes()).await?;
+            client_writes.flush().await?;
+            Ok((answer, rest, server_reads, client_writes))
+        };
+        if is_upgrade {
+            let answer = timeout(HEAD_TIME, answer).await;
+            let late = |_| io::Error::other("the server did not answer in time");
+            let (answer, answer_rest, server_reads, client_writes) = answer.map_err(late)??;
+            let taps = [Side::Client, Side::Server].map(|from| {
+                let recorder = self.recorder.clone();
+                recorder.map(|recorder| Tap::web_socket(recorder, conn, from))
+            });
+            let [up_tap, down_tap] = match answer.status() {
+                Some(101) => taps,
+                _ => [
+                    body(Side::Client, false, false),
+                    body(Side::Server, false, in_chunks(&answer)),
+                ],
+            };
+            let up = pump(client_reads, server_writes, up_tap, rest);
+            let down = pump(server_reads, client_writes, down_tap, answer_rest);
+            return both(up, down).await;
+        }
+        let up_tap = body(Side::Client, false, in_chunks(head));
+        let up = pump(client_reads, server_writes, up_tap, rest);
+        let down = async {
+            let (answer, rest, server_reads, client_writes) = answer.await?;
+            let kind = answer.header("content-type").unwrap_or_default();
+            let tap = body(
+                Side::Server,
+                kind.starts_with("text/event-stream"),
+                in_chunks(&answer),
+            );
+            pump(server_reads, client_writes, tap, rest).await
+        };
+        both(up, down).await
+    }
+}
+
+/// Waits for both directions: for the second one only a while, unless the client is the first.
+async fn both(
+    up: impl Future<Output = io::Result<()>>,
+    down: impl Future<Output = io::Result<()>>,
+) -> io::Result<()> {
+    let (mut up, mut down) = (std::pin::pin!(up), std::pin::pin!(down));
+    tokio::select! {
+        ended = &mut up => {
+            ended?;
+            down.await
+        }
+        ended = &mut down => {
+            ended?;
+            // A client of plain HTTP need not close.
+            timeout(LINGER, up).await.unwrap_or(Ok(()))
+        }
+    }
+}
+
+/// Passes on all bytes from one side to the other, the first ones first.
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut tap: Option<Tap>,
+    first: Vec<u8>,
+) -> io::Result<()> {
+    let mut buffer = first;
+    let mut len = buffer.len();
+    buffer.resize(len.max(BUFFER), 0);
+    loop {
+        let bytes = buffer.get(..len).unwrap_or_default();
+        if !bytes.is_empty() {
+            if let Some(tap) = &mut tap {
+                tap.push(bytes);
+            }
+            to.write_all(bytes).await?;
+            to.flush().await?;
+        }
+        len = match from.read(&mut buffer).await {
+            Ok(0) => break,
+            Ok(len) => len,
+            // The peer is gone without a goodbye; the other one is to see the same.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(error),
+        };
+    }
+    if let Some(tap) = &tap {
+        tap.end();
+    }
+    match to.shutdown().await {
+        Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(error),
+        _ => Ok(()),
+    }
+}
+
+async fn refuse(client: &mut Socket, status: &str, why: &str) -> io::Result<()> {
+    let len = why.len() + 1;
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len}\r\n\
+         Connection: close\r\n\r\n{why}\n"
+    );
+    client.write_all(answer.as_bytes()).await?;
+    client.flush().await?;
+    client.shutdown().await
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! [`Recorder`]: the transcript that a proxy writes.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use rpc_core::testing::Side;
+use rpc_core::testing::transcript::{Entry, Header, Kind, hex};
+use rpc_core::{Limits, sse};
+
+use super::scan::{Message, Scanner};
+
+/// The longest line with the size of a chunk that is read.
+const MAX_SIZE_LINE: usize = 256;
+
+/// A writer of a transcript, for all connections. Clones write to the same one.
+#[derive(Clone)]
+pub struct Recorder {
+    out: Arc<Mutex<Out>>,
+    start: Instant,
+}
+
+struct Out {
+    out: Box<dyn Write + Send>,
+    line: String,
+    failed: Option<io::Error>,
+}
+
+impl Recorder {
+    /// Begins a transcript.
+    pub fn new(out: impl Write + Send + 'static, header: &Header) -> Self {
+        let mut line = String::new();
+        header.write(&mut line);
+        let mut out: Box<dyn Write + Send> = Box::new(out);
+        let failed = out.write_all(line.as_bytes()).err();
+        Self {
+            out: Arc::new(Mutex::new(Out { out, line, failed })),
+            start: Instant::now(),
+        }
+    }
+
+    /// Writes an entry. An error stays for [`flush`](Self::flush).
+    pub fn entry(&self, conn: u32, from: Option<Side>, kind: Kind, data: &str, code: Option<u16>) {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let Out { out, line, failed } = &mut *out;
+        if failed.is_some() {
+            return;
+        }
+        line.clear();
+        // In the lock, so that times do not go back from line to line.
+        let at = self.start.elapsed();
+        Entry::new(at, conn, from, kind, data)
+            .with_code(code)
+            .write(line);
+        *failed = out.write_all(line.as_bytes()).err();
+    }
+
+    /// Writes a message.
+    pub fn message(&self, conn: u32, from: Side, message: &Message) {
+        let (kind, data, code) = match message {
+            Message::Text(text) => return self.entry(conn, Some(from), Kind::Text, text, None),
+            Message::Binary(bytes) => (Kind::Binary, hex(bytes), None),
+            Message::Ping(bytes) => (Kind::Ping, hex(bytes), None),
+            Message::Pong(bytes) => (Kind::Pong, hex(bytes), None),
+            Message::Close(code, reason) => (Kind::Close, reason.clone(), *code),
+            Message::TooLong(len) => {
+                let note = format!("a message of {len} bytes or more is too long to be recorded");
+                (Kind::Note, note, None)
+            }
+            Message::Nonsense => {
+                let note = "bytes that are no WebSocket frame: nothing behind them is recorded";
+                (Kind::Note, note.to_owned(), None)
+            }
+        };
+        self.entry(conn, Some(from), kind, &data, code);
+    }
+
+    /// Writes everything out.
+    ///
+    /// # Errors
+    /// The first error since the beginning: the transcript ends there.
+    pub fn flush(&self) -> io::Result<()> {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        match &out.failed {
+            Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            None => out.out.flush(),
+        }
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").finish_non_exhaustive()
+    }
+}
+
+/// What one side of a connection sends, for a recorder.
+pub(super) struct Tap {
+    pub(super) recorder: Recorder,
+    pub(super) conn: u32,
+    pub(super) from: Side,
+    stream: Stream,
+    /// The chunks of the body, if it comes in some.
+    chunks: Option<Chunks>,
+    is_closed: bool,
+}
+
+enum Stream {
+    WebSocket(Scanner),
+    Sse(Box<sse::Decoder>),
+    Body,
+}
+
+/// A remover of the chunks of a body.
+#[derive(Default)]
+struct Chunks {
+    /// Bytes of the chunk that are still to come.
+    left: u64,
+    /// The line of a size so far.
+    line: String,
+}
+
+impl Chunks {
+    /// Calls `data` with the parts of the bytes that are no sizes.
+    fn decode<'a>(&mut self, mut bytes: &'a [u8], mut data: impl FnMut(&'a [u8])) {
+        while let Some(first) = bytes.first() {
+            if self.left > 0 {
+                let len = usize::try_from(self.left)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                let (part, rest) = bytes.split_at(len);
+                data(part);
+                self.left -= len as u64;
+                bytes = rest;
+                continue;
+            }
+            if *first == b'\n' {
+                let size = self.line.split(';').next().unwrap_or_default().trim();
+                self.left = u64::from_str_radix(size, 16).unwrap_or(0);
+                self.line.clear();
+            } else if self.line.len() < MAX_SIZE_LINE {
+                self.line.push(char::from(*first));
+            }
+            bytes = bytes.get(1..).unwrap_or_default();
+        }
+    }
+}
+
+impl Tap {
+    pub(super) fn web_socket(recorder: Recorder, conn: u32, from: Side) -> Self {
+        let stream = Stream::WebSocket(Scanner::new());
+        Self {
+            recorder,
+            conn,
+            from,
+            stream,
+            chunks: None,
+            is_closed: false,
+        }
+    }
+
+    /// Records the body of an HTTP message, perhaps a stream of events, perhaps in chunks.
+    pub(super) fn body(
+        recorder: Recorder,
+        conn: u32,
+        from: Side,
+        is_sse: bool,
+        in_chunks: bool,
+    ) -> Self {
+        let stream = match is_sse {
+            true => Stream::Sse(Box::new(sse::Decoder::new(&Limits::default()))),
+            false => Stream::Body,
+        };
+        let chunks = in_chunks.then(Chunks::default);
+        Self {
+            recorder,
+            conn,
+            from,
+            stream,
+            chunks,
+            is_closed: false,
+        }
+    }
+
+    /// Records bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let (recorder, conn, from) = (&self.recorder, self.conn, self.from);
+        let (stream, is_closed) = (&mut self.stream, &mut self.is_closed);
+        let mut record = |mut bytes: &[u8]| match stream {
+            Stream::WebSocket(scanner) => {
+                scanner.push(bytes);
+                while let Some(message) = scanner.next_message() {
+                    *is_closed |= matches!(message, Message::Close(..));
+                    recorder.message(conn, from, &message);
+                }
+            }
+            Stream::Sse(decoder) => {
+                while let Some(event) = decoder.decode(&mut bytes) {
+                    match event {
+                        Ok(event) => recorder.entry(conn, Some(from), Kind::Sse, &event.data, None),
+                        Err(error) => {
+                            recorder.entry(conn, Some(from), Kind::Note, &error.to_string(), None);
+                        }
+                    }
+                }
+            }
+            Stream::Body => {
+                let text = String::from_utf8_lossy(bytes);
+                recorder.entry(conn, Some(from), Kind::Body, &text, None);
+            }
+        };
+        match &mut self.chunks {
+            Some(chunks) => chunks.decode(bytes, record),
+            None => record(bytes),
+        }
+    }
+
+    /// Records the end of the stream.
+    pub(super) fn end(&self) {
+        if !self.is_closed {
+            self.recorder
+                .entry(self.conn, Some(self.from), Kind::Eof, "", None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sizes_of_chunks_are_no_data() {
+        let bytes = b"5;x=1\r\nhello\r\n1\r\n \r\nA\r\n0123456789\r\n0\r\n\r\n";
+        for step in [1, 4, 100] {
+            let (mut chunks, mut all) = (Chunks::default(), Vec::new());
+            for part in bytes.chunks(step) {
+                chunks.decode(part, |data| all.extend_from_slice(data));
+            }
+            assert_eq!(all, b"hello 0123456789", "{step}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! [`Scanner`]: the messages in a stream of WebSocket bytes (RFC 6455), for a proxy that passes the
+//! bytes on as they are.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+/// The longest message that is put together, in bytes.
+pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+
+const CONTINUATION: u8 = 0;
+const TEXT: u8 = 1;
+const BINARY: u8 = 2;
+const CLOSE: u8 = 8;
+const PING: u8 = 9;
+const PONG: u8 = 10;
+
+/// A message, without its mask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Message {
+    /// Text; what is not UTF-8 in it is replaced.
+    Text(String),
+    /// Bytes.
+    Binary(Vec<u8>),
+    /// A Ping.
+    Ping(Vec<u8>),
+    /// A Pong.
+    Pong(Vec<u8>),
+    /// A Close.
+    Close(Option<u16>, String),
+    /// A message that is too long to be put together: its length so far.
+    TooLong(u64),
+    /// Bytes that are no WebSocket frame. Nothing follows.
+    Nonsense,
+}
+
+/// A reader of the messages in the bytes that one side sends. Holds at most one message.
+#[derive(Debug, Default)]
+pub struct Scanner {
+    bytes: BytesMut,
+    /// The message whose frames are still coming: its opcode and its payload so far.
+    partial: Option<(u8, Vec<u8>)>,
+    /// Bytes of a long frame that are still to be skipped.
+    skip: u64,
+    is_lost: bool,
+}
+
+/// The start of a frame.
+struct Header {
+    fin: bool,
+    opcode: u8,
+    mask: Option<[u8; 4]>,
+    /// The length of the header itself.
+    len: usize,
+    payload: u64,
+}
+
+impl Scanner {
+    /// Creates a scanner for the beginning of a connection.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds bytes that came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if !self.is_lost {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Returns the next complete message.
+    pub fn next_message(&mut self) -> Option<Message> {
+        loop {
+            let skipped = usize::try_from(self.skip)
+                .unwrap_or(usize::MAX)
+                .min(self.bytes.len());
+            self.bytes.advance(skipped);
+            self.skip -= skipped as u64;
+            if self.skip > 0 || self.is_lost {
+                return None;
+            }
+            let header = header(&self.bytes)?;
+            let so_far = self
+                .partial
+                .as_ref()
+                .map_or(0, |(_, payload)| payload.len());
+            let whole = header.payload.saturating_add(so_far as u64);
+            if whole > MAX_MESSAGE as u64 {
+                self.bytes.advance(header.len);
+                (self.skip, self.partial) = (header.payload, None);
+                return Some(Message::TooLong(whole));
+            }
+            let payload = usize::try_from(header.payload).unwrap_or(usize::MAX);
+            if self.bytes.len() < header.len + payload {
+                return None;
+            }
+            self.bytes.advance(header.len);
+            let payload = self.bytes.split_to(payload).freeze();
+            if let Some(message) = self.frame(&header, &payload) {
+                return Some(message);
+            }
+        }
+    }
+
+    fn frame(&mut self, header: &Header, payload: &Bytes) -> Option<Message> {
+        let mut payload = payload.to_vec();
+        if let Some(mask) = header.mask {
+            for (byte, mask) in payload.iter_mut().zip(mask.into_iter().cycle()) {
+                *byte ^= mask;
+            }
+        }
+        let (opcode, payload) = match (header.opcode, self.partial.take()) {
+            (CONTINUATION, Some((opcode, mut partial))) => {
+                partial.append(&mut payload);
+                (opcode, partial)
+            }
+            // The rest of a message that was too long.
+            (CONTINUATION, None) => return None,
+            (PING, partial) => {
+                self.partial = partial;
+                return Some(Message::Ping(payload));
+            }
+            (PONG, partial) => {
+                self.partial = partial;
+                return Some(Message::Pong(payload));
+            }
+            (opcode, _) => (opcode, payload),
+        };
+        if !header.fin {
+            self.partial = Some((opcode, payload));
+            return None;
+        }
+        Some(match opcode {
+            TEXT => Message::Text(match String::from_utf8(payload) {
+                Ok(text) => text,
+                Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            }),
+            BINARY => Message::Binary(payload),
+            CLOSE => {
+                let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
+                let reason = String::from_utf8_lossy(payload.get(2..).unwrap_or_default());
+                Message::Close(code, reason.into_owned())
+            }
+            _ => {
+                self.is_lost = true;
+                self.bytes = BytesMut::new();
+                Message::Nonsense
+            }
+        })
+    }
+}
+
+/// Reads the header of a frame; `None` if it is not complete.
+fn header(bytes: &[u8]) -> Option<Header> {
+    let (first, second) = (*bytes.first()?, *bytes.get(1)?);
+    let (payload, mut len) = match second & 0x7f {
+        126 => {
+            let len = bytes.get(2..)?.first_chunk()?;
+            (u64::from(u16::from_be_bytes(*len)), 4)
+        }
+        127 => (u64::from_be_bytes(*bytes.get(2..)?.first_chunk()?), 10),
+        short => (u64::from(short), 2),
+    };
+    let mask = match second & 0x80 {
+        0 => None,
+        _ => Some(*bytes.get(len..)?.first_chunk()?),
+    };
+    if mask.is_some() {
+        len += 4;
+    }
+    Some(Header {
+        fin: first & 0x80 != 0,
+        opcode: first & 0x0f,
+        mask,
+        len,
+        payload,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(bytes: &[u8], step: usize) -> Vec<Message> {
+        let mut scanner = Scanner::new();
+        let mut messages = Vec::new();
+        for part in bytes.chunks(step) {
+            scanner.push(part);
+            messages.extend(std::iter::from_fn(|| scanner.next_message()));
+        }
+        messages
+    }
+
+    #[test]
+    fn messages_are_found_wherever_the_bytes_are_cut() {
+        // The examples of RFC 6455, section 5.7: unmasked, masked, in two frames, a ping between.
+        let mut bytes = vec![0x81, 5, b'H', b'e', b'l', b'l', b'o'];
+        bytes.extend([
+            0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58,
+        ]);
+        bytes.extend([
+            0x01, 3, b'H', b'e', b'l', 0x89, 1, b'p', 0x80, 2, b'l', b'o',
+        ]);
+        bytes.extend([0x82, 126, 1, 0]);
+        bytes.extend([7; 256]);
+        bytes.extend([0x88, 5, 0x03, 0xe8, b'b', b'y', b'e', 0x88, 0]);
+        let hello = || Message::Text("Hello".to_owned());
+        let expected = [
+            hello(),
+            hello(),
+            Message::Ping(b"p".to_vec()),
+            hello(),
+            Message::Binary(vec![7; 256]),
+            Message::Close(Some(1000), "bye".to_owned()),
+            Message::Close(None, String::new()),
+        ];
+        for step in [1, 2, 3, 7, 1000] {
+            assert_eq!(all(&bytes, step), expected, "{step}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_skipped_and_not_held() {
+        let len = (MAX_MESSAGE + 1) as u64;
+        let mut scanner = Scanner::new();
+        scanner.push(&[0x82, 127]);
+        scanner.push(&len.to_be_bytes());
+        assert_eq!(scanner.next_message(), Some(Message::TooLong(len)));
+        for _ in 0..=MAX_MESSAGE / 4096 {
+            assert_eq!(scanner.next_message(), None);
+            assert!(scanner.bytes.len() <= 4096);
+            scanner.push(&[0; 4096]);
+        }
+        let rest = (MAX_MESSAGE / 4096 + 1) * 4096 - (MAX_MESSAGE + 1);
+        assert_eq!(rest % 2, 1, "what is left is read as frames: {rest}");
+    }
+
+    #[test]
+    fn what_is_no_frame_ends_the_reading() {
+        let mut scanner = Scanner::new();
+        scanner.push(&[0x83, 0, 0x81, 1, b'x']);
+        assert_eq!(scanner.next_message(), Some(Message::Nonsense));
+        scanner.push(&[0x81, 1, b'x']);
+        assert_eq!(scanner.next_message(), None);
+    }
+}

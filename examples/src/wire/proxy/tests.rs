@@ -1,0 +1,273 @@
+//! Tests of the proxy on real sockets of this machine.
+
+use std::io::Write;
+use std::sync::Mutex;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use rpc_core::net::Dialer as _;
+use rpc_core::net::ws::WsConfig;
+use rpc_core::testing::Transcript;
+use rpc_core::testing::transcript::Header;
+use rpc_core::{CloseFrame, Outgoing};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_tungstenite::accept_hdr_async;
+use tokio_tungstenite::tungstenite::Message as Theirs;
+use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame as TheirClose;
+
+use super::*;
+
+/// Nothing here takes that long, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A file in memory.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn transcript(&self) -> Transcript {
+        let bytes = self.0.lock().unwrap();
+        Transcript::parse(std::str::from_utf8(&bytes).unwrap()).unwrap()
+    }
+}
+
+struct Running {
+    address: SocketAddr,
+    memory: Memory,
+    stop: oneshot::Sender<()>,
+    run: JoinHandle<io::Result<Report>>,
+}
+
+async fn start(server: &str) -> Running {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, memory) = (listener.local_addr().unwrap(), Memory::default());
+    let mut proxy = Proxy::new(server).unwrap();
+    proxy.recorder = Some(Recorder::new(memory.clone(), &Header::new()));
+    let (stop, stopped) = oneshot::channel();
+    let stopped = async {
+        let _ = stopped.await;
+    };
+    let run = tokio::spawn(proxy.run(listener, stopped, PATIENCE, |_| {}));
+    Running {
+        address,
+        memory,
+        stop,
+        run,
+    }
+}
+
+impl Running {
+    async fn end(self) -> (Report, Transcript) {
+        self.stop.send(()).unwrap();
+        let report = timeout(PATIENCE, self.run).await.unwrap().unwrap().unwrap();
+        (report, self.memory.transcript())
+    }
+}
+
+/// A server for one connection: sends each message back, and a Close of its own after "bye".
+async fn echo(listener: TcpListener) -> Request {
+    let (tcp, _) = listener.accept().await.unwrap();
+    let mut request = None;
+    let agree = |seen: &Request, mut answer: Response| {
+        request = Some(seen.clone());
+        let headers = answer.headers_mut();
+        headers.insert("sec-websocket-protocol", "acolyte.v1".parse().unwrap());
+        Ok(answer)
+    };
+    let mut socket = accept_hdr_async(tcp, agree).await.unwrap();
+    while let Some(Ok(message)) = socket.next().await {
+        match message {
+            Theirs::Text(text) if text.as_str() == "bye" => {
+                let frame = TheirClose {
+                    code: 4001.into(),
+                    reason: "enough".into(),
+                };
+                socket.close(Some(frame)).await.unwrap();
+            }
+            Theirs::Text(_) | Theirs::Binary(_) => socket.send(message).await.unwrap(),
+            _ => {}
+        }
+    }
+    request.unwrap()
+}
+
+#[tokio::test]
+async fn frames_subprotocols_headers_and_codes_pass_and_are_recorded() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let serving = tokio::spawn(echo(listener));
+    let proxy = start(&format!("ws://{server}")).await;
+    let config = WsConfig::default().with_header("X-Mine", "1").unwrap();
+    let config = config.with_subprotocol("acolyte.v1").unwrap();
+    let dialer = WsDialer::new(&format!("ws://{}/v1/rpc?a=1", proxy.address)).unwrap();
+    let mut client = dialer.with_config(config).dial().await.unwrap();
+    assert_eq!(
+        client.handshake().unwrap().subprotocol(),
+        Some("acolyte.v1")
+    );
+    let large = "é".repeat(100_000);
+    for text in ["{}", &large, "bye"] {
+        client.send(Outgoing::Text(text.into())).await.unwrap();
+    }
+    let mut got = Vec::new();
+    while let Some(message) = timeout(PATIENCE, client.next()).await.unwrap() {
+        got.push(message.unwrap());
+    }
+    use rpc_core::net::Message;
+    let close = CloseFrame::new(4001, "enough");
+    let expected = [
+        Message::Text("{}".into()),
+        Message::Text(large.as_str().into()),
+        Message::Close(Some(close)),
+    ];
+    assert_eq!(got, expected);
+    drop(client);
+    let request = timeout(PATIENCE, serving).await.unwrap().unwrap();
+    assert_eq!(request.uri(), "/v1/rpc?a=1");
+    assert_eq!(request.headers()["x-mine"], "1");
+    assert_eq!(request.headers()["host"], server.to_string());
+    let (report, transcript) = proxy.end().await;
+    assert_eq!(
+        report,
+        Report {
+            connections: 1,
+            cut: 0
+        }
+    );
+    let of = |from: Side, kind: Kind| {
+        let all = transcript.entries.iter();
+        let all = all.filter(move |it| it.from == Some(from) && it.kind == kind);
+        all.map(|it| (it.data.to_string(), it.code))
+            .collect::<Vec<_>>()
+    };
+    let texts = |list: &[&str]| {
+        list.iter()
+            .map(|it| ((*it).to_owned(), None))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(Side::Client, Kind::Text), texts(&["{}", &large, "bye"]));
+    assert_eq!(of(Side::Server, Kind::Text), texts(&["{}", &large]));
+    assert_eq!(
+        of(Side::Server, Kind::Close),
+        [("enough".to_owned(), Some(4001))]
+    );
+    assert!(
+        of(Side::Client, Kind::Http)[0]
+            .0
+            .starts_with("GET /v1/rpc?a=1 HTTP/1.1\r\n")
+    );
+    assert!(
+        of(Side::Server, Kind::Http)[0]
+            .0
+            .starts_with("HTTP/1.1 101 ")
+    );
+}
+
+/// Sends a request and reads to the end of the connection.
+async fn exchange(address: SocketAddr, request: &str) -> String {
+    let mut tcp = TcpStream::connect(address).await.unwrap();
+    tcp.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let read = tcp.read_to_string(&mut answer);
+    timeout(PATIENCE, read).await.unwrap().unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn plain_http_passes_and_its_events_are_recorded() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
+        f\r\ndata: {\"a\":1}\n\n\r\n9\r\ndata: x\n\n\r\n0\r\n\r\n";
+    let serving = tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.unwrap();
+        let (head, mut body) = read_head(&mut tcp).await.unwrap().unwrap();
+        while body.len() < 4 {
+            tcp.read_buf(&mut body).await.unwrap();
+        }
+        tcp.write_all(answer.as_bytes()).await.unwrap();
+        (head.text(), body)
+    });
+    let proxy = start(&format!("http://{server}/v1/chat/stream")).await;
+    let host = proxy.address;
+    let request = format!("POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 4\r\n\r\nbody");
+    assert_eq!(exchange(host, &request).await, answer);
+    let (head, body) = timeout(PATIENCE, serving).await.unwrap().unwrap();
+    let expected = format!(
+        "POST /v1/chat/stream HTTP/1.1\r\nHost: {server}\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!((head, &body[..]), (expected, &b"body"[..]));
+    let (_, transcript) = proxy.end().await;
+    let events: Vec<_> = transcript
+        .entries
+        .iter()
+        .filter(|it| it.kind == Kind::Sse)
+        .collect();
+    let events: Vec<_> = events.iter().map(|it| &*it.data).collect();
+    assert_eq!(events, ["{\"a\":1}", "x"]);
+}
+
+#[tokio::test]
+async fn web_pages_foreign_names_and_odd_bodies_are_refused() {
+    let proxy = start("ws://127.0.0.1:1").await;
+    let host = proxy.address;
+    for (headers, status) in [
+        (format!("Host: {host}\r\nOrigin: http://{host}\r\n"), "403"),
+        ("Host: evil.example\r\n".to_owned(), "403"),
+        (String::new(), "400"),
+        (
+            format!("Host: {host}\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n"),
+            "400",
+        ),
+        (format!("Host: {host}\r\n"), "502"),
+    ] {
+        let answer = exchange(host, &format!("GET /ws HTTP/1.1\r\n{headers}\r\n")).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{headers} {answer}"
+        );
+    }
+    let (report, transcript) = proxy.end().await;
+    assert_eq!(report.connections, 5);
+    let notes = transcript.entries.iter().filter(|it| it.kind == Kind::Note);
+    assert_eq!(notes.count(), 5);
+}
+
+#[tokio::test]
+async fn a_slow_reader_slows_the_sender_down() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let proxy = start(&format!("ws://{server}")).await;
+    let mut client = TcpStream::connect(proxy.address).await.unwrap();
+    let head = format!("GET / HTTP/1.1\r\nHost: {server}\r\nUpgrade: websocket\r\n\r\n");
+    client.write_all(head.as_bytes()).await.unwrap();
+    let (mut tcp, _) = listener.accept().await.unwrap();
+    read_head(&mut tcp).await.unwrap().unwrap();
+    tcp.write_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+        .await
+        .unwrap();
+    read_head(&mut client).await.unwrap().unwrap();
+    // The server takes nothing: what fits into the buffers of the system and of the proxy is all.
+    let ping = [0x8a, 0x80, 0, 0, 0, 0].repeat(1024);
+    let mut sent = 0;
+    while let Ok(written) = timeout(Duration::from_secs(1), client.write_all(&ping)).await {
+        written.unwrap();
+        sent += ping.len();
+        assert!(sent < 256 * 1024 * 1024, "nothing slows the client down");
+    }
+    drop((client, tcp));
+    let (report, _) = proxy.end().await;
+    assert_eq!(report.connections, 1);
+}

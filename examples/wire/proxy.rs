@@ -1,0 +1,178 @@
+//! `switchboard wire proxy`: stands between a client and a server, and records what passes.
+
+use std::fs::OpenOptions;
+use std::io::BufWriter;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use examples::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
+use examples::screen::printable;
+use examples::wire::Protocol;
+use examples::wire::proxy::{Proxy, Recorder};
+use rpc_core::net::server::Guards;
+use rpc_core::net::tls::TlsConfig;
+use rpc_core::testing::transcript::Header;
+use rpc_core::timestamp;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+/// Stands between any client and any server, WebSockets and plain HTTP/1, and records what passes.
+///
+/// Frames pass byte for byte, with their headers, subprotocols and codes. Only headers of requests that
+/// have to change do: Host, Connection of plain requests, and the offer of compression, which is left out.
+/// Ctrl-C ends it, after a while for what is open; a second one ends at once.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The address to listen on.
+    #[arg(long, default_value = "127.0.0.1:7100", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// The server: ws://, wss://, http:// or https://. Its path is for requests that have none.
+    #[arg(long, value_name = "URL")]
+    to: String,
+    /// Record everything in this file, passwords and tokens too. Only you can read it; it must not exist.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// The protocol, for the recording. Default: the one that the frames show to its readers.
+    #[arg(long)]
+    protocol: Option<Protocol>,
+    /// Trust servers with a certificate of these issuers, and no others: a PEM file.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// The origin of web pages that may connect; may be given again. Default: none.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// Most connections at a time.
+    #[arg(long, default_value_t = 1024, value_name = "N")]
+    max_connections: usize,
+    /// How long what is open may go on at the end.
+    #[arg(long, default_value = "5s", value_parser = cli::duration, value_name = "TIME")]
+    drain: Duration,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reach: Reach,
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    let is_public = args.reach.check(args.listen)?;
+    let to = |error: String| Failure::usage(format_args!("--to: {error}"));
+    let mut proxy = Proxy::new(&args.to).map_err(to)?;
+    if let Some(file) = &args.ca {
+        let wrong = |error: &dyn std::fmt::Display| {
+            Failure::usage(format_args!("--ca {}: {error}", file.display()))
+        };
+        let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
+        let tls = TlsConfig::with_root_certificates_pem(&pem).map_err(|error| wrong(&error))?;
+        proxy.server = proxy.server.with_tls(tls);
+    }
+    proxy.tls = args.tls.acceptor()?;
+    proxy.max_connections = args.max_connections.max(1);
+    let listener = TcpListener::bind(args.listen).await;
+    let listener = listener
+        .map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen)))?;
+    let local = listener.local_addr().map_err(Failure::new)?;
+    let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
+    proxy.guards = guards.for_bind(local);
+    if let Some(file) = &args.record {
+        proxy.recorder = Some(recorder(file, &args)?);
+    }
+    let signals = Signals::listen();
+    announce(&args, local, is_public);
+    serve(proxy, listener, signals, args.drain, args.json).await
+}
+
+fn announce(args: &Args, local: SocketAddr, is_public: bool) {
+    let url = args.tls.url(&format!("ws://{local}"));
+    // A query of the server's URL may hold a token.
+    let to = args.to.split('?').next().unwrap_or_default();
+    if args.json {
+        say(json!({ "event": "listening", "url": url, "to": to }));
+    } else {
+        say(format_args!("listening on {url}, for {}", printable(to)));
+    }
+    if let Some(host) = rpc_core::net::ws::WsDialer::new(&args.to)
+        .ok()
+        .as_ref()
+        .and_then(|it| it.exposed_host())
+    {
+        complain(format_args!(
+            "warning: nothing is encrypted on the way to {}",
+            printable(host)
+        ));
+    }
+    if is_public {
+        args.reach.warn(&args.tls);
+    }
+}
+
+fn recorder(file: &Path, args: &Args) -> Result<Recorder, Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let opened = options.open(file);
+    let opened = opened
+        .map_err(|error| Failure::usage(format_args!("--record {}: {error}", file.display())))?;
+    let server = args.to.split('?').next().unwrap_or_default();
+    let header = Header::new()
+        .with_protocol(args.protocol.map(|protocol| protocol.name().to_owned()))
+        .with_created(timestamp::format(SystemTime::now()))
+        .with_server(server);
+    Ok(Recorder::new(
+        BufWriter::with_capacity(64 * 1024, opened),
+        &header,
+    ))
+}
+
+/// Serves until the first signal, then drains until the second one.
+async fn serve(
+    proxy: Proxy,
+    listener: TcpListener,
+    mut signals: Signals,
+    drain: Duration,
+    json: bool,
+) -> Result<(), Failure> {
+    let recorder = proxy.recorder.clone();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let stopped = async {
+        let _ = stopped.await;
+    };
+    let warn = move |words: String| {
+        let about = json!({ "message": &words });
+        cli::tell(json, "warning", about, printable(&words));
+    };
+    let mut serving = Box::pin(proxy.run(listener, stopped, drain, warn));
+    let ended = tokio::select! {
+        biased;
+        () = signals.asked() => None,
+        ended = &mut serving => Some(ended),
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            let _ = stop.send(());
+            complain("finishing what is under way; once more ends at once");
+            let finished = signals.finish(serving).await;
+            if finished.is_err()
+                && let Some(recorder) = recorder
+            {
+                let _ = recorder.flush();
+            }
+            finished?
+        }
+    };
+    let report = ended.map_err(|error| Failure::new(format_args!("--record: {error}")))?;
+    let (connections, cut) = (report.connections, report.cut);
+    let about = json!({ "connections": connections, "cut": cut });
+    cli::tell(
+        json,
+        "ended",
+        about,
+        format_args!("ended: {connections} connections, {cut} cut"),
+    );
+    Ok(())
+}
