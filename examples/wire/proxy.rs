@@ -4,12 +4,14 @@ use std::fs::OpenOptions;
 use std::io::BufWriter;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use examples::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use examples::screen::printable;
 use examples::wire::Protocol;
-use examples::wire::proxy::{Proxy, Recorder};
+use examples::wire::faults::Plan;
+use examples::wire::proxy::{Faults, Proxy, Recorder};
 use rpc_core::net::server::Guards;
 use rpc_core::net::tls::TlsConfig;
 use rpc_core::testing::transcript::Header;
@@ -33,6 +35,18 @@ pub(super) struct Args {
     /// Record everything in this file, passwords and tokens too. Only you can read it; it must not exist.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// What goes wrong on purpose, such as 'c2s INPUT drop 1/3; s2c * delay 50..200ms; at 5s reset':
+    /// a direction and the kind of a frame if they matter, a fault, and how often (1/3, 25%, or #2 for the second
+    /// frame); may be given again. Faults: drop, duplicate, delay TIME or TIME..TIME, jitter TIME, reorder, corrupt MEMBER,
+    /// truncate [BYTES], half-open, reset, slow BYTES, bandwidth BYTES (a second), close CODE, refuse [STATUS].
+    #[arg(long = "fault", value_name = "RULES")]
+    faults: Vec<String>,
+    /// Read faults from a file, a rule on each line.
+    #[arg(long, value_name = "FILE")]
+    fault_file: Option<PathBuf>,
+    /// Repeat the faults of an earlier run. Default: another seed for each run, which is printed.
+    #[arg(long)]
+    seed: Option<u64>,
     /// The protocol, for the recording. Default: the one that the frames show to its readers.
     #[arg(long)]
     protocol: Option<Protocol>,
@@ -77,12 +91,39 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let local = listener.local_addr().map_err(Failure::new)?;
     let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
     proxy.guards = guards.for_bind(local);
+    proxy.faults = faults(&args)?;
     if let Some(file) = &args.record {
         proxy.recorder = Some(recorder(file, &args)?);
     }
     let signals = Signals::listen();
     announce(&args, local, is_public);
     serve(proxy, listener, signals, args.drain, args.json).await
+}
+
+fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
+    let mut text = args.faults.join(";");
+    if let Some(file) = &args.fault_file {
+        let read = std::fs::read_to_string(file);
+        let read = read.map_err(|error| {
+            Failure::usage(format_args!("--fault-file {}: {error}", file.display()))
+        })?;
+        text = format!("{text};{read}");
+    }
+    let wrong = |error| Failure::usage(format_args!("--fault: {error}"));
+    let plan = Plan::parse(&text).map_err(wrong)?;
+    if plan.is_empty() {
+        return Ok(None);
+    }
+    let seed = args.seed.unwrap_or_else(|| u64::from(rand_seed()));
+    complain(format_args!("faults with --seed {seed}"));
+    let plan = Arc::new(plan);
+    Ok(Some(Faults { plan, seed }))
+}
+
+/// A seed that differs from run to run.
+fn rand_seed() -> u32 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| now.subsec_nanos())
 }
 
 fn announce(args: &Args, local: SocketAddr, is_public: bool) {

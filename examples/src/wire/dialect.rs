@@ -51,6 +51,9 @@ pub struct Fault {
 
 impl Fault {
     fn decode(text: &str, error: &DecodeError) -> Self {
+        // What is no JSON is wrong at one place for all protocols.
+        let broken = Json::new(text).err();
+        let error = broken.as_ref().unwrap_or(error);
         let line = text.split_inclusive('\n').take(error.line() - 1);
         let before: usize = line.map(str::len).sum();
         let words = error.to_string();
@@ -69,7 +72,7 @@ impl Fault {
     }
 
     /// An error somewhere in a member of the frame.
-    fn inside(text: &str, member: &str, error: impl ToString) -> Self {
+    fn inside(text: &str, member: &str, error: &impl ToString) -> Self {
         let mut at = 0;
         let _ = each_member(text, |name, raw| {
             if name == member {
@@ -124,22 +127,19 @@ pub fn redact(protocol: Protocol, text: &str) -> Cow<'_, str> {
 }
 
 impl Dialect {
-    /// Reads a frame. `shown` is the text without secrets, for the words.
+    /// Reads a frame. Its words are those of `other`, if there is one: the text without secrets.
     ///
     /// # Errors
     /// [`Fault`] if it is not a frame of this protocol.
-    pub fn read(&mut self, from: Side, text: &str, shown: &Cow<'_, str>) -> Result<Reading, Fault> {
+    pub fn read(&mut self, from: Side, text: &str, other: Option<&str>) -> Result<Reading, Fault> {
         let limits = limits();
         let wrong = |error: DecodeError| Fault::decode(text, &error);
-        // Of a text with secrets, the words are those of the text without them.
-        let other = match shown {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(shown) => Some(shown.as_str()),
-        };
         let (kind, is_known, link, words) = match (self, from) {
             (Self::Snek(frames), Side::Client) => {
                 let frame = snek::ClientFrame::decode(text, &limits).map_err(wrong)?;
-                let call = frame.call().map_err(|it| Fault::inside(text, "args", it))?;
+                let call = frame
+                    .call()
+                    .map_err(|it| Fault::inside(text, "args", &it))?;
                 let is_known = !matches!(call, snek::Call::Unknown { .. });
                 let link = asks(frame.call_id.as_ref().map(|id| id.get().to_owned()));
                 let kind = frame.method.to_string();
@@ -169,7 +169,7 @@ impl Dialect {
                         if let Some(refusal) = request.call.refusal(&limits)
                             && exoclaw::Method::parse(request.call.tag()).is_some()
                         {
-                            return Err(Fault::inside(text, "params", refusal));
+                            return Err(Fault::inside(text, "params", &refusal));
                         }
                         let is_known = !matches!(request.call, exoclaw::Call::Unknown { .. });
                         let link = asks(Some(request.id.text().into_owned()));
@@ -210,7 +210,7 @@ impl Dialect {
                 let (kind, is_known, link) = match &frame {
                     smarthole::ClientFrame::Registration(payload) => {
                         let checked = smarthole_proto::validate::payload(payload.get());
-                        checked.map_err(|it| Fault::inside(text, "payload", it))?;
+                        checked.map_err(|it| Fault::inside(text, "payload", &it))?;
                         (
                             "registration".to_owned(),
                             true,

@@ -237,11 +237,15 @@ impl Explainer {
                 older: HashMap::new(),
             });
         let is_sse = entry.kind == Kind::Sse;
+        let redacted = match &shown {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(shown) => Some(shown.as_str()),
+        };
         let read = match is_sse {
             true => read_sse(text),
-            false => connection.dialect.read(from, text, &shown),
+            false => connection.dialect.read(from, text, redacted),
         };
-        let redacted = matches!(shown, Cow::Owned(_));
+        let redacted = redacted.is_some();
         let Reading {
             kind,
             is_known,
@@ -366,7 +370,8 @@ mod tests {
             "{fault:?}"
         );
         assert!(fault.error.contains("position"), "{fault:?}");
-        assert_eq!(frames[1].fault.as_ref().unwrap().at, 10);
+        let fault = frames[1].fault.as_ref().unwrap();
+        assert_eq!((fault.at, &*fault.error), (10, "not valid JSON"));
     }
 
     #[test]

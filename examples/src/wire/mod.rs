@@ -3,9 +3,12 @@
 pub mod check;
 pub mod dialect;
 pub mod explain;
+pub mod faults;
 pub mod heads;
 mod members;
 pub mod proxy;
+#[cfg(test)]
+mod recordings;
 
 use std::borrow::Cow;
 

@@ -1,5 +1,6 @@
 //! [`Proxy`]: passes bytes between any client and any server, and records the frames in them.
 
+mod faulty;
 mod head;
 mod record;
 mod scan;
@@ -20,6 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
+pub use faulty::Faults;
 pub use record::Recorder;
 pub use scan::{MAX_MESSAGE, Message, Scanner};
 
@@ -55,6 +57,8 @@ pub struct Proxy {
     pub tls: Option<TlsAcceptor>,
     /// Where frames are recorded.
     pub recorder: Option<Recorder>,
+    /// What goes wrong on purpose.
+    pub faults: Option<Faults>,
     /// Most connections at a time; others wait.
     pub max_connections: usize,
 }
@@ -85,6 +89,7 @@ impl Proxy {
             guards: Guards::default(),
             tls: None,
             recorder: None,
+            faults: None,
             max_connections: 1024,
         })
     }
@@ -168,10 +173,19 @@ impl Proxy {
         };
         self.record(conn, Some(Side::Client), Kind::Http, &head.text());
         if let Err((status, why)) = self.admit(&head, peer) {
-            let _ = refuse(&mut client, status, &why).await;
+            let _ = refuse(&mut client, &status, &why).await;
             return Err(format!("refused, {status}: {why}"));
         }
         let is_upgrade = head.is_upgrade();
+        let faults = self.faults.as_ref().filter(|_| is_upgrade);
+        if let Some(status) = faults.and_then(|it| it.plan.refusal(it.seed, conn)) {
+            self.record(conn, None, Kind::Fault, &format!("refused with {status}"));
+            let status = http::StatusCode::from_u16(status)
+                .unwrap_or_default()
+                .to_string();
+            let _ = refuse(&mut client, &status, "refused on purpose").await;
+            return Ok(());
+        }
         self.change(&mut head);
         let server = self.server.open().await.map_err(|error| error.to_string());
         let server = match server {
@@ -188,15 +202,18 @@ impl Proxy {
     }
 
     /// Checks a request as the server would that listens here.
-    fn admit(&self, head: &Head, peer: SocketAddr) -> Result<(), (&'static str, String)> {
-        let bad = || ("400 Bad Request", "the request is not valid".to_owned());
+    fn admit(&self, head: &Head, peer: SocketAddr) -> Result<(), (String, String)> {
+        let bad = || {
+            let status = "400 Bad Request".to_owned();
+            (status, "the request is not valid".to_owned())
+        };
         let parts = head.parts().ok_or_else(bad)?;
         // Which of the two ends the body, client and server might see in different ways.
         if head.header("content-length").is_some() && head.header("transfer-encoding").is_some() {
             return Err(bad());
         }
         let checked = self.guards.check(&parts, peer);
-        checked.map_err(|refused| ("403 Forbidden", refused.why.to_owned()))
+        checked.map_err(|refused| (refused.status.to_string(), refused.why.to_owned()))
     }
 
     fn change(&self, head: &mut Head) {
@@ -251,6 +268,17 @@ impl Proxy {
                 let recorder = self.recorder.clone();
                 recorder.map(|recorder| Tap::web_socket(recorder, conn, from))
             });
+            if answer.status() == Some(101)
+                && let Some(faults) = &self.faults
+            {
+                let (client, server) = (
+                    client_reads.unsplit(client_writes),
+                    server_reads.unsplit(server_writes),
+                );
+                let recorder = self.recorder.as_ref();
+                let first = [rest, answer_rest];
+                return faulty::pass(faults, recorder, conn, client, server, first).await;
+            }
             let [up_tap, down_tap] = match answer.status() {
                 Some(101) => taps,
                 _ => [

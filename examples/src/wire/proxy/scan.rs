@@ -42,6 +42,9 @@ pub struct Scanner {
     /// Bytes of a long frame that are still to be skipped.
     skip: u64,
     is_lost: bool,
+    /// The bytes of the messages, if they are wanted: of the last one, and of the one still coming.
+    raw: Option<Box<[BytesMut; 2]>>,
+    mask: Option<[u8; 4]>,
 }
 
 /// The start of a frame.
@@ -59,6 +62,25 @@ impl Scanner {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates a scanner that keeps the bytes of each message for [`take_bytes`](Self::take_bytes).
+    #[must_use]
+    pub fn keeping_bytes() -> Self {
+        let raw = Some(Box::default());
+        Self {
+            raw,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the bytes of the last message, with all of its frames, and the mask of the last one.
+    pub fn take_bytes(&mut self) -> (Bytes, Option<[u8; 4]>) {
+        let raw = self
+            .raw
+            .as_mut()
+            .map(|raw| std::mem::take(&mut raw[0]).freeze());
+        (raw.unwrap_or_default(), self.mask)
     }
 
     /// Adds bytes that came.
@@ -94,8 +116,21 @@ impl Scanner {
             if self.bytes.len() < header.len + payload {
                 return None;
             }
-            self.bytes.advance(header.len);
-            let payload = self.bytes.split_to(payload).freeze();
+            let whole = self.bytes.split_to(header.len + payload).freeze();
+            if let Some(raw) = &mut self.raw {
+                let [done, coming] = &mut **raw;
+                let is_control = header.opcode >= CLOSE;
+                self.mask = header.mask;
+                if is_control {
+                    *done = BytesMut::from(&*whole);
+                } else {
+                    coming.extend_from_slice(&whole);
+                    if header.fin {
+                        *done = std::mem::take(coming);
+                    }
+                }
+            }
+            let payload = whole.slice(header.len..);
             if let Some(message) = self.frame(&header, &payload) {
                 return Some(message);
             }
@@ -217,6 +252,23 @@ mod tests {
         for step in [1, 2, 3, 7, 1000] {
             assert_eq!(all(&bytes, step), expected, "{step}");
         }
+    }
+
+    #[test]
+    fn the_bytes_of_a_message_are_those_of_its_frames() {
+        let (start, ping, end) = ([0x01, 1, b'a'], [0x89, 0x80, 1, 2, 3, 4], [0x80, 1, b'b']);
+        let mut scanner = Scanner::keeping_bytes();
+        scanner.push(&[&start[..], &ping, &end].concat());
+        assert_eq!(scanner.next_message(), Some(Message::Ping(Vec::new())));
+        assert_eq!(
+            scanner.take_bytes(),
+            (Bytes::from(ping.to_vec()), Some([1, 2, 3, 4]))
+        );
+        assert_eq!(scanner.next_message(), Some(Message::Text("ab".to_owned())));
+        assert_eq!(
+            scanner.take_bytes(),
+            (Bytes::from([start, end].concat()), None)
+        );
     }
 
     #[test]

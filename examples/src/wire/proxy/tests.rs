@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame as TheirClose;
 
 use super::*;
+use crate::wire::faults::Plan;
 
 /// Nothing here takes that long, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -51,10 +52,16 @@ struct Running {
 }
 
 async fn start(server: &str) -> Running {
+    start_with(server, "").await
+}
+
+async fn start_with(server: &str, plan: &str) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, memory) = (listener.local_addr().unwrap(), Memory::default());
     let mut proxy = Proxy::new(server).unwrap();
     proxy.recorder = Some(Recorder::new(memory.clone(), &Header::new()));
+    let plan = Arc::new(Plan::parse(plan).unwrap());
+    proxy.faults = (!plan.is_empty()).then_some(Faults { plan, seed: 7 });
     let (stop, stopped) = oneshot::channel();
     let stopped = async {
         let _ = stopped.await;
@@ -270,4 +277,79 @@ async fn a_slow_reader_slows_the_sender_down() {
     drop((client, tcp));
     let (report, _) = proxy.end().await;
     assert_eq!(report.connections, 1);
+}
+
+/// Runs a client that sends these texts to an echo through a proxy with faults. Returns what it gets, and
+/// how that ends.
+async fn faulty(plan: &str, texts: &[&str]) -> (Vec<String>, String, Transcript) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let serving = tokio::spawn(echo(listener));
+    let proxy = start_with(&format!("ws://{server}"), plan).await;
+    let url = format!("ws://{}/ws", proxy.address);
+    let mut client = match WsDialer::new(&url).unwrap().dial().await {
+        Ok(client) => client,
+        Err(error) => {
+            serving.abort();
+            return (Vec::new(), error.to_string(), proxy.end().await.1);
+        }
+    };
+    for text in texts {
+        // A line that was cut on purpose takes no more.
+        let _ = client.send(Outgoing::Text((*text).into())).await;
+    }
+    let (mut got, mut end) = (Vec::new(), "eof".to_owned());
+    while let Some(message) = timeout(PATIENCE, client.next()).await.unwrap() {
+        match message {
+            Ok(rpc_core::net::Message::Text(text)) => got.push(text.to_string()),
+            Ok(rpc_core::net::Message::Close(frame)) => {
+                end = frame.map_or_else(String::new, |frame| frame.code.to_string());
+            }
+            Ok(_) => {}
+            Err(_) => end = "failed".to_owned(),
+        }
+    }
+    drop(client);
+    timeout(PATIENCE, serving).await.unwrap().unwrap();
+    (got, end, proxy.end().await.1)
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|it| (*it).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn faults_happen_to_frames_and_connections() {
+    let a = r#"{"type":"a"}"#;
+    let b = r#"{"type":"b","n":1}"#;
+    for (plan, texts, expected, end) in [
+        ("c2s a drop", &[a, b, "bye"][..], &[b][..], "4001"),
+        ("s2c a duplicate", &[a, "bye"], &[a, a], "4001"),
+        ("c2s a reorder", &[a, b, "bye"], &[b, a], "4001"),
+        ("c2s b truncate 3", &[b, "bye"], &["{\"t"], "4001"),
+        ("c2s text close 1011", &["x"], &[], "1011"),
+    ] {
+        let (got, how, transcript) = faulty(plan, texts).await;
+        assert_eq!((&got[..], &*how), (&*owned(expected), end), "{plan}");
+        let told = transcript
+            .entries
+            .iter()
+            .filter(|it| it.kind == Kind::Fault);
+        assert!(told.count() > 0, "{plan}");
+    }
+}
+
+#[tokio::test]
+async fn a_reset_in_mid_frame_fails_both_ends() {
+    let (got, end, _) = faulty("s2c text reset", &["x"]).await;
+    assert_eq!(got, [""; 0]);
+    assert!(end == "failed" || end == "eof", "{end}");
+}
+
+#[tokio::test]
+async fn a_refused_upgrade_never_reaches_the_server() {
+    let (_, end, transcript) = faulty("refuse 503", &[]).await;
+    assert!(end.contains("503"), "{end}");
+    let kinds: Vec<_> = transcript.entries.iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [Kind::Http, Kind::Fault]);
 }

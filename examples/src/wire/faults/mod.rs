@@ -1,0 +1,475 @@
+//! [`Lane`]: what goes wrong on purpose with the frames of one direction, decided without IO: the same
+//! seed and the same frames give the same faults, whatever else happens at the time.
+
+mod parse;
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rpc_core::json::each_member;
+use rpc_core::testing::Side;
+use rpc_core::testing::schedule::Rng;
+
+/// Bytes that may wait in a lane before it takes no more.
+const MAX_QUEUED: usize = 1024 * 1024;
+/// How long a frame waits for the one that is to overtake it.
+const OVERTAKEN: Duration = Duration::from_secs(1);
+/// What a member is replaced with.
+const CORRUPT: [&str; 6] = ["null", "true", "-1", "\"\\u0000\"", "[]", "{}"];
+
+/// The faults of a run, as the user wrote them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    rules: Vec<Rule>,
+}
+
+/// One fault, and when it happens.
+#[derive(Clone, Debug, PartialEq)]
+struct Rule {
+    when: When,
+    fault: Fault,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum When {
+    /// With a frame of this direction and kind.
+    Frame {
+        from: Option<Side>,
+        kind: String,
+        chance: Chance,
+    },
+    /// This long after the connection was opened.
+    At(Duration),
+}
+
+/// With which of the frames a fault happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chance {
+    Always,
+    /// With so many of so many.
+    Of(u64, u64),
+    /// With this one only, from 1.
+    Nth(u64),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Fault {
+    Drop,
+    Duplicate,
+    Delay(Range<Duration>),
+    Reorder,
+    Corrupt(String),
+    Truncate(Option<usize>),
+    HalfOpen,
+    Reset,
+    /// Bytes a second that are read.
+    Slow(u64),
+    /// Bytes a second that are sent.
+    Bandwidth(u64),
+    Close(u16),
+    Refuse(u16),
+}
+
+/// A frame that came.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
+pub struct Frame<'a> {
+    /// Its kind: that of the protocol, or `text`, `binary`, `ping`, `pong`, `close`.
+    pub kind: Cow<'a, str>,
+    /// The text of a text message.
+    pub text: Option<&'a str>,
+    /// Its bytes.
+    pub raw: Bytes,
+    /// The mask of a client's frame.
+    pub mask: Option<[u8; 4]>,
+}
+
+/// What is to be done now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// Send these bytes.
+    Send(Bytes),
+    /// The sender has ended.
+    End,
+    /// Close both ends with this code.
+    Close(u16),
+    /// Reset both ends.
+    Reset,
+}
+
+/// The frames of one direction of one connection.
+#[derive(Debug)]
+pub struct Lane {
+    plan: Arc<Plan>,
+    from: Side,
+    /// For each rule, how often it could have happened, and its own randomness.
+    rules: Vec<(u64, Rng)>,
+    queue: VecDeque<(Instant, Action)>,
+    queued: usize,
+    /// A frame that waits to be overtaken, and until when.
+    held: Option<(Instant, Bytes)>,
+    /// When the line has sent what it was given, with a limited bandwidth.
+    free: Instant,
+    /// When the next bytes are read, with a slow reader.
+    reads: Instant,
+    /// What happens at a moment, the first one last.
+    moments: Vec<(Instant, usize)>,
+    is_lost: bool,
+    notes: Vec<String>,
+}
+
+impl Plan {
+    /// Parses rules, separated by semicolons or line ends.
+    ///
+    /// # Errors
+    /// What is wrong with which rule.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        parse::plan(text)
+    }
+
+    /// Returns whether there are no faults.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Returns the status with which this connection is refused, if it is.
+    #[must_use]
+    pub fn refusal(&self, seed: u64, conn: u32) -> Option<u16> {
+        self.rules
+            .iter()
+            .enumerate()
+            .find_map(|(index, rule)| match rule {
+                Rule {
+                    when: When::Frame { chance, .. },
+                    fault: Fault::Refuse(status),
+                } => {
+                    let mut rng = rng(seed, conn, Side::Client, index);
+                    happens(*chance, u64::from(conn), &mut rng).then_some(*status)
+                }
+                _ => None,
+            })
+    }
+}
+
+/// The randomness of one rule for one direction of one connection.
+fn rng(seed: u64, conn: u32, from: Side, rule: usize) -> Rng {
+    let mut rng = Rng::new(seed);
+    let side = u64::from(from == Side::Server);
+    for part in [u64::from(conn), side, rule as u64] {
+        rng = Rng::new(rng.next_u64() ^ part);
+    }
+    rng
+}
+
+fn happens(chance: Chance, count: u64, rng: &mut Rng) -> bool {
+    match chance {
+        Chance::Always => true,
+        Chance::Of(some, all) => rng.below(all) < some,
+        Chance::Nth(nth) => count == nth,
+    }
+}
+
+impl Lane {
+    /// Creates the lane of what `from` sends on this connection, opened now.
+    #[must_use]
+    pub fn new(plan: &Arc<Plan>, seed: u64, conn: u32, from: Side, now: Instant) -> Self {
+        let indices = 0..plan.rules.len();
+        let mut moments: Vec<_> = plan
+            .rules
+            .iter()
+            .enumerate()
+            .filter_map(|(index, rule)| match rule.when {
+                When::At(after) => Some((now + after, index)),
+                When::Frame { .. } => None,
+            })
+            .collect();
+        moments.sort_by(|a, b| b.cmp(a));
+        Self {
+            plan: Arc::clone(plan),
+            from,
+            rules: indices
+                .map(|index| (0, rng(seed, conn, from, index)))
+                .collect(),
+            queue: VecDeque::new(),
+            queued: 0,
+            held: None,
+            free: now,
+            reads: now,
+            moments,
+            is_lost: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Takes a frame that came.
+    pub fn frame(&mut self, now: Instant, frame: &Frame<'_>) {
+        if self.is_lost {
+            return;
+        }
+        let plan = Arc::clone(&self.plan);
+        let (mut due, mut raw, mut copies, mut waits) = (now, frame.raw.clone(), 1, false);
+        let mut rate = None;
+        for (index, rule) in plan.rules.iter().enumerate() {
+            let When::Frame { from, kind, chance } = &rule.when else {
+                continue;
+            };
+            let Some((count, rng)) = self.rules.get_mut(index) else {
+                continue;
+            };
+            if from.is_some_and(|from| from != self.from) || !matches(kind, &frame.kind) {
+                continue;
+            }
+            *count += 1;
+            if !happens(*chance, *count, rng) {
+                continue;
+            }
+            let mut note = None;
+            match &rule.fault {
+                Fault::Drop => {
+                    copies = 0;
+                    note = Some("dropped".to_owned());
+                }
+                Fault::Duplicate => {
+                    copies *= 2;
+                    note = Some("sent twice".to_owned());
+                }
+                Fault::Delay(range) => {
+                    let wait = range.start + rng.duration(range.end - range.start);
+                    due += wait;
+                    note = Some(format!("delayed by {} ms", wait.as_millis()));
+                }
+                Fault::Reorder => {
+                    waits = true;
+                    note = Some("held until it is overtaken".to_owned());
+                }
+                Fault::Corrupt(path) => {
+                    let with = rng.pick(&CORRUPT).copied().unwrap_or("null");
+                    if let Some(text) = frame.text.and_then(|text| corrupt(text, path, with)) {
+                        raw = encode(text.as_bytes(), frame.mask);
+                        note = Some(format!("`{path}` replaced with {with}"));
+                    }
+                }
+                Fault::Truncate(len) => {
+                    if let Some(text) = frame.text {
+                        let at = len.unwrap_or_else(|| {
+                            usize::try_from(rng.below(text.len() as u64)).unwrap_or(0)
+                        });
+                        let end = (0..=at.min(text.len()))
+                            .rev()
+                            .find(|at| text.is_char_boundary(*at));
+                        let cut = text.get(..end.unwrap_or(0)).unwrap_or_default();
+                        raw = encode(cut.as_bytes(), frame.mask);
+                        note = Some(format!("cut to {} bytes", cut.len()));
+                    }
+                }
+                Fault::HalfOpen => {
+                    self.is_lost = true;
+                    copies = 0;
+                    note = Some("lost, with all that follows".to_owned());
+                }
+                Fault::Reset => {
+                    raw = raw.slice(..raw.len() / 2);
+                    self.push(due, Action::Send(raw.clone()));
+                    self.push(due, Action::Reset);
+                    self.is_lost = true;
+                    copies = 0;
+                    note = Some("reset in mid-frame".to_owned());
+                }
+                Fault::Close(code) => {
+                    self.push(due, Action::Close(*code));
+                    self.is_lost = true;
+                    copies = 0;
+                    note = Some(format!("closed with {code}"));
+                }
+                Fault::Slow(rate) => self.reads = self.reads.max(now) + time(raw.len(), *rate),
+                Fault::Bandwidth(limit) => rate = Some(*limit),
+                Fault::Refuse(_) => {}
+            }
+            if let Some(note) = note {
+                self.notes.push(format!("{}: {note}", frame.kind));
+            }
+        }
+        for _ in 0..copies {
+            if waits && self.held.is_none() {
+                self.queued += raw.len();
+                self.held = Some((due.max(now) + OVERTAKEN, raw.clone()));
+                continue;
+            }
+            if let Some(rate) = rate {
+                due = self.free.max(due) + time(raw.len(), rate);
+                self.free = due;
+            }
+            self.push(due, Action::Send(raw.clone()));
+            self.release(due);
+        }
+    }
+
+    /// Takes bytes that are no frame, or the end of the connection.
+    pub fn end(&mut self, now: Instant) {
+        if !self.is_lost {
+            self.release(now);
+            self.push(now, Action::End);
+        }
+    }
+
+    /// Sends the frame that waited to be overtaken.
+    fn release(&mut self, due: Instant) {
+        if let Some((_, raw)) = self.held.take() {
+            self.queued -= raw.len();
+            self.push(due, Action::Send(raw));
+        }
+    }
+
+    /// Frames keep their order.
+    fn push(&mut self, due: Instant, action: Action) {
+        let due = self.queue.back().map_or(due, |(last, _)| due.max(*last));
+        if let Action::Send(raw) = &action {
+            self.queued += raw.len();
+        }
+        self.queue.push_back((due, action));
+    }
+
+    /// Returns what is to be done by now.
+    pub fn poll(&mut self, now: Instant) -> Option<Action> {
+        if let Some((at, index)) = self.moments.last().copied()
+            && at <= now
+        {
+            self.moments.pop();
+            let fault = self.plan.rules.get(index).map(|rule| rule.fault.clone());
+            match fault {
+                Some(Fault::Reset) => {
+                    self.notes.push("the connection: reset".to_owned());
+                    return Some(Action::Reset);
+                }
+                Some(Fault::Close(code)) => {
+                    self.notes
+                        .push(format!("the connection: closed with {code}"));
+                    return Some(Action::Close(code));
+                }
+                _ => {
+                    self.notes
+                        .push("the connection: half open from here on".to_owned());
+                    self.is_lost = true;
+                    self.queue.clear();
+                    (self.held, self.queued) = (None, 0);
+                }
+            }
+        }
+        if let Some((at, _)) = &self.held
+            && *at <= now
+        {
+            self.release(now);
+        }
+        if self.queue.front().is_none_or(|(due, _)| *due > now) {
+            return None;
+        }
+        let (_, action) = self.queue.pop_front()?;
+        if let Action::Send(raw) = &action {
+            self.queued -= raw.len();
+        }
+        Some(action)
+    }
+
+    /// Returns when [`poll`](Self::poll) has something next.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        let front = self.queue.front().map(|(due, _)| *due);
+        let held = self.held.as_ref().map(|(at, _)| *at);
+        let moment = self.moments.last().map(|(at, _)| *at);
+        [front, held, moment].into_iter().flatten().min()
+    }
+
+    /// Returns whether the lane has room for more.
+    #[must_use]
+    pub const fn has_room(&self) -> bool {
+        self.queued < MAX_QUEUED
+    }
+
+    /// Returns from when on more may be read.
+    #[must_use]
+    pub const fn reads_from(&self) -> Instant {
+        self.reads
+    }
+
+    /// Returns what has been done on purpose since the last call.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
+/// Returns how long so many bytes take at a rate.
+fn time(len: usize, rate: u64) -> Duration {
+    Duration::from_nanos((len as u64).saturating_mul(1_000_000_000) / rate.max(1))
+}
+
+/// Returns whether a kind fits the one of a rule: `*`, itself, what stands before its slash, or a
+/// beginning and a star.
+fn matches(rule: &str, kind: &str) -> bool {
+    match rule.strip_suffix('*') {
+        Some(start) => kind.starts_with(start),
+        None => kind == rule || kind.split('/').next() == Some(rule),
+    }
+}
+
+/// Replaces the value of a member, found by its path with dots.
+fn corrupt(text: &str, path: &str, with: &str) -> Option<String> {
+    let mut value = text;
+    for name in path.split('.') {
+        let mut found = None;
+        each_member(value, |known, raw| {
+            if known == name {
+                found = Some(raw);
+            }
+        })
+        .ok()?;
+        value = found?;
+    }
+    let start = (value.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let (before, behind) = (text.get(..start)?, text.get(start + value.len()..)?);
+    Some(format!("{before}{with}{behind}"))
+}
+
+/// Encodes a text message.
+pub(super) fn encode(payload: &[u8], mask: Option<[u8; 4]>) -> Bytes {
+    frame(0x81, payload, mask)
+}
+
+/// Encodes a Close.
+#[must_use]
+pub fn close(code: u16, mask: Option<[u8; 4]>) -> Bytes {
+    frame(0x88, &code.to_be_bytes(), mask)
+}
+
+fn frame(first: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Bytes {
+    let mut bytes = vec![first];
+    let bit = if mask.is_some() { 0x80 } else { 0 };
+    match (u8::try_from(payload.len()), u16::try_from(payload.len())) {
+        (Ok(len @ ..126), _) => bytes.push(bit | len),
+        (_, Ok(len)) => {
+            bytes.push(bit | 126);
+            bytes.extend(len.to_be_bytes());
+        }
+        _ => {
+            bytes.push(bit | 127);
+            bytes.extend((payload.len() as u64).to_be_bytes());
+        }
+    }
+    match mask {
+        Some(mask) => {
+            bytes.extend(mask);
+            let masks = mask.into_iter().cycle();
+            bytes.extend(payload.iter().zip(masks).map(|(byte, mask)| byte ^ mask));
+        }
+        None => bytes.extend(payload),
+    }
+    bytes.into()
+}
+
+#[cfg(test)]
+mod tests;
