@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use acolyte_proto::event::Event;
 use acolyte_proto::frame as acolyte;
+use acolyte_proto::http::StreamFrame;
 use connectonion_proto::frame as connectonion;
 use exoclaw_proto::frame as exoclaw;
 use rpc_core::json::each_member;
@@ -15,6 +16,14 @@ use snek_proto::frame as snek;
 
 use super::Protocol;
 use crate::screen;
+
+/// What ConnectOnion hosts send beside what the specification has. Clients ignore it.
+const OF_HOSTS: [&str; 4] = [
+    "AGENT_PROFILE",
+    "DASHBOARD_SNAPSHOT",
+    "turn_result",
+    "user_message",
+];
 
 /// What a frame says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,6 +271,7 @@ impl Dialect {
                     }
                     _ => true,
                 };
+                let is_known = is_known || OF_HOSTS.contains(&frame.name());
                 let (kind, link) = (frame.name().to_owned(), heard(&frame));
                 let shown = match other {
                     Some(other) => connectonion::ServerFrame::decode(other, &limits).ok(),
@@ -308,7 +318,23 @@ impl Dialect {
 /// # Errors
 /// [`Fault`] if it is none.
 pub fn read_sse(text: &str) -> Result<Reading, Fault> {
-    let event = Event::decode(text, &limits()).map_err(|error| Fault::decode(text, &error))?;
+    let frame = StreamFrame::decode(text, &limits());
+    let event = match frame.map_err(|error| Fault::decode(text, &error))? {
+        StreamFrame::Event(event) => event,
+        StreamFrame::Error(error) => Event::Error(error),
+        StreamFrame::Done(reply) => {
+            return Ok(Reading {
+                kind: "done".to_owned(),
+                is_known: true,
+                link: Link::Answers("stream".into()),
+                words: Some(format!("done {:?}", reply.output)),
+            });
+        }
+        _ => {
+            let error = "an event that is not known here".to_owned();
+            return Err(Fault { error, at: 0 });
+        }
+    };
     Ok(Reading {
         kind: event.tag().to_owned(),
         is_known: !matches!(event, Event::Unknown { .. }),
@@ -403,9 +429,13 @@ pub(super) fn rewritten(
             write(&acolyte::ClientFrame::decode(text, &limits).ok()?)
         }
         (Protocol::Acolyte, Side::Server) if is_sse => {
-            let mut event = Event::decode(text, &limits).ok()?;
-            forget_event(&mut event);
-            write(&event)
+            let mut frame = StreamFrame::decode(text, &limits).ok()?;
+            match &mut frame {
+                StreamFrame::Event(event) => forget_event(event),
+                StreamFrame::Error(error) => forget_detail(error),
+                _ => {}
+            }
+            write(&frame)
         }
         (Protocol::Acolyte, Side::Server) => {
             let mut frame = acolyte::ServerFrame::decode(text, &limits).ok()?;

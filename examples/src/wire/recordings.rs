@@ -15,8 +15,8 @@ const NONE: [&str; 2] = [
     "session_results-1.2.1.jsonl",
 ];
 
-/// Members that real servers send and no specification has: none of the crates reads them.
-const EXTRA: [&str; 0] = [];
+/// The agent of the recordings has an event of its own.
+const OWN: &str = "my_progress";
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -59,8 +59,7 @@ fn recordings_of_real_servers_are_explained_without_an_unknown() {
                     continue;
                 }
                 frames += usize::from(entry.data.starts_with('{'));
-                let is_new = explained.unknown.iter().any(|it| !EXTRA.contains(&&**it));
-                if explained.unknown_kind || is_new || explained.fault.is_some() {
+                if explained.is_problem() && explained.kind != OWN {
                     problems.push(format!("{}: {explained:?}", file.display()));
                 }
             }

@@ -83,14 +83,18 @@ impl Running {
     }
 }
 
+#[expect(clippy::result_large_err, reason = "the library has it so")]
 /// A server for one connection: sends each message back, and a Close of its own after "bye".
 async fn echo(listener: TcpListener) -> Request {
     let (tcp, _) = listener.accept().await.unwrap();
     let mut request = None;
     let agree = |seen: &Request, mut answer: Response| {
         request = Some(seen.clone());
-        let headers = answer.headers_mut();
-        headers.insert("sec-websocket-protocol", "acolyte.v1".parse().unwrap());
+        if let Some(offer) = seen.headers().get("sec-websocket-protocol") {
+            answer
+                .headers_mut()
+                .insert("sec-websocket-protocol", offer.clone());
+        }
         Ok(answer)
     };
     let mut socket = accept_hdr_async(tcp, agree).await.unwrap();
@@ -301,7 +305,7 @@ async fn faulty(plan: &str, texts: &[&str]) -> (Vec<String>, String, Transcript)
     let (mut got, mut end) = (Vec::new(), "eof".to_owned());
     while let Some(message) = timeout(PATIENCE, client.next()).await.unwrap() {
         match message {
-            Ok(rpc_core::net::Message::Text(text)) => got.push(text.to_string()),
+            Ok(rpc_core::net::Message::Text(text)) => got.push(text.as_str().to_owned()),
             Ok(rpc_core::net::Message::Close(frame)) => {
                 end = frame.map_or_else(String::new, |frame| frame.code.to_string());
             }
