@@ -27,6 +27,8 @@ pub struct Stream {
     /// The blocks that are not closed, or the line of code that has not ended.
     open: String,
     code: Option<Code>,
+    /// How much of what is open was returned already, in visible characters.
+    returned: usize,
 }
 
 /// An open code block, all of whose complete lines are returned.
@@ -46,6 +48,7 @@ impl Stream {
             style,
             open: String::new(),
             code: None,
+            returned: 0,
         }
     }
 
@@ -61,7 +64,7 @@ impl Stream {
             if self.code.is_some() {
                 lines.append(&mut self.code_lines(width));
                 if self.code.is_some() {
-                    return lines;
+                    break;
                 }
             }
             let rest = self.open.split_off(closed(&self.open));
@@ -69,14 +72,36 @@ impl Stream {
             lines.append(&mut render(&closed, width, self.style));
             self.code = self.begin_code();
             if self.code.is_none() {
-                return lines;
+                break;
             }
         }
+        if lines.is_empty() {
+            return lines;
+        }
+        not_returned(lines, std::mem::take(&mut self.returned))
     }
 
     /// Returns the lines of what is not returned yet, as far as it is known.
     #[must_use]
     pub fn open(&self, width: usize) -> Vec<String> {
+        not_returned(self.open_lines(width), self.returned)
+    }
+
+    /// Returns the first lines of what is open, so that at most `max` are left: a long list is read from its
+    /// beginning. Those of a table are not returned, because later rows set its columns. The lines may differ in
+    /// little from those of the whole: whether items stand apart is not known before the last one.
+    pub fn overflow(&mut self, width: usize, max: usize) -> Vec<String> {
+        let mut lines = self.open(width);
+        let surplus = lines.len().saturating_sub(max);
+        if surplus == 0 || lines.iter().any(|line| line.contains('┼')) {
+            return Vec::new();
+        }
+        lines.truncate(surplus);
+        self.returned += lines.iter().map(|line| visible(line)).sum::<usize>();
+        lines
+    }
+
+    fn open_lines(&self, width: usize) -> Vec<String> {
         match &self.code {
             None => {
                 let mut lines = render(&self.open, width, self.style);
@@ -95,8 +120,9 @@ impl Stream {
     /// Returns the lines of the rest. Then the text is empty again.
     pub fn finish(&mut self, width: usize) -> Vec<String> {
         let open = std::mem::take(&mut self.open);
+        let returned = std::mem::take(&mut self.returned);
         let Some(mut code) = self.code.take() else {
-            return render(&open, width, self.style);
+            return not_returned(render(&open, width, self.style), returned);
         };
         let mut lines = Vec::new();
         if !code.is_end(&open) && !open.is_empty() {
@@ -104,7 +130,7 @@ impl Stream {
             code.is_empty = false;
         }
         lines.extend((!code.is_empty).then(String::new));
-        lines
+        not_returned(lines, returned)
     }
 
     /// Takes the complete lines of the open code block. Ends it if its end is among them.
@@ -168,4 +194,28 @@ impl Code {
         let mark = self.fence.chars().next().unwrap_or('`');
         indent < 4 && fence.len() >= self.fence.len() && fence.chars().all(|c| c == mark)
     }
+}
+
+/// The lines after those that have so many visible characters together: how many these are depends on the
+/// width, which may have changed. A line that was returned in part comes again.
+fn not_returned(mut lines: Vec<String>, mut returned: usize) -> Vec<String> {
+    let is_returned = |line: &&String| {
+        let left = (returned > 0).then(|| returned.checked_sub(visible(line)));
+        returned = left.flatten().unwrap_or_default();
+        left.flatten().is_some()
+    };
+    let first = lines.iter().take_while(is_returned).count();
+    lines.drain(..first);
+    lines
+}
+
+/// The visible characters of a line, without the bars before a quotation.
+fn visible(line: &str) -> usize {
+    let mut parts = line.split("\x1b[");
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.filter_map(|part| Some(part.split_once('m')?.1));
+    let characters = [first].into_iter().chain(rest).flat_map(str::chars);
+    characters
+        .filter(|c| !c.is_whitespace() && *c != '│')
+        .count()
 }

@@ -226,6 +226,40 @@ fn a_diff_shows_what_is_added_and_removed() {
     assert_eq!(diff("+0123456789 -rm", 10, PLAIN), ["+01234567", "↳89 -rm"]);
 }
 
+#[test]
+fn a_block_that_is_higher_than_the_screen_is_returned_from_its_beginning() {
+    let items = 1..=40;
+    let text: String = items
+        .map(|item| format!("{item}. item **{item}** of many\n"))
+        .collect();
+    for (width, later) in [(40, 40), (40, 22)] {
+        let mut stream = Stream::new(COLOUR);
+        let mut lines = Vec::new();
+        for (number, line) in text.split_inclusive('\n').enumerate() {
+            let width = if number < 20 { width } else { later };
+            lines.append(&mut stream.push(line, width));
+            lines.append(&mut stream.overflow(width, 8));
+            assert!(stream.open(width).len() <= 8);
+        }
+        assert!(lines.len() >= 32, "{lines:#?}");
+        lines.append(&mut stream.finish(later));
+        let squeezed = |lines: &[String]| -> String {
+            let lines = lines.iter().map(|line| stripped(line).replace(' ', ""));
+            lines.collect()
+        };
+        assert_eq!(squeezed(&lines), squeezed(&render(&text, 40, COLOUR)));
+    }
+}
+
+#[test]
+fn a_table_is_returned_when_its_columns_are_known() {
+    let mut stream = Stream::new(PLAIN);
+    stream.push(&format!("|a|b|\n|-|-|\n{}", "|1|2|\n".repeat(20)), 40);
+    assert_eq!(stream.overflow(40, 8), [""; 0]);
+    let lines = stream.push("|a long cell|2|\n\nend", 40);
+    assert_eq!((lines.len(), &*lines[1]), (24, "────────────┼──"));
+}
+
 /// A block of Markdown around words.
 fn block() -> impl Strategy<Value = String> {
     let words = proptest::collection::vec("[a-z0-9]{1,9}|[漢字語]{1,4}|é👍", 1..12);
