@@ -19,7 +19,9 @@ use snek_proto::llm::toolloop::{Action, ToolLoop, ToolLoopConfig};
 use tokio::sync::mpsc;
 
 use crate::conversation::{Conversations, fit};
-use crate::model::{Assembler, ChatModel, ChatRequest, Delta, Finish, ModelError, Usage};
+use crate::model::{
+    Assembler, ChatModel, ChatRequest, Delta, Finish, ModelError, Notice, Refusal, Usage,
+};
 use crate::tools::{ToolContext, ToolFailure, Tools};
 
 /// The default instructions for the model.
@@ -110,12 +112,17 @@ impl AnswerError {
     pub const fn apology(&self) -> &'static str {
         match self {
             Self::Model(ModelError::Setup { .. } | ModelError::NoKey { .. }) => NOT_SET_UP,
-            Self::Model(ModelError::Status { status, .. })
-                if matches!(*status, 400..=407 | 413) =>
-            {
-                NOT_TAKEN
-            }
-            Self::Model(ModelError::Cut | ModelError::Provider { .. }) => BROKEN_OFF,
+            Self::Model(ModelError::Refused { refusal, .. }) => match refusal {
+                Refusal::Key
+                | Refusal::Permission
+                | Refusal::Model
+                | Refusal::Address
+                | Refusal::Quota => NOT_SET_UP,
+                Refusal::TooLong | Refusal::TooLarge | Refusal::Request => NOT_TAKEN,
+                Refusal::Broken => BROKEN_OFF,
+                _ => NOT_NOW,
+            },
+            Self::Model(ModelError::Cut) => BROKEN_OFF,
             Self::Model(_) | Self::Unheard => NOT_NOW,
             Self::Tools(_) => NO_RESULT,
         }

@@ -137,23 +137,68 @@ pub fn fit<'a>(
     let Some((question, since)) = turn.split_first() else {
         return vec![system];
     };
-    let mut room = limits.sent.saturating_sub(2);
-    let mut tokens = limits
-        .tokens
-        .saturating_sub(estimate(system) + estimate(question));
     let past: Vec<&ChatMessage> = past.iter().map(AsRef::as_ref).collect();
     let since: Vec<&ChatMessage> = since.iter().collect();
-    let newest = newest(&since, &mut room, &mut tokens);
-    let older = if newest.len() == since.len() {
-        self::newest(&past, &mut room, &mut tokens)
-    } else {
-        &[]
-    };
+    let always = estimate(system) + estimate(question);
+    let (older, newer) = ends(always, &past, &since, limits);
     let mut told = vec![system];
     told.extend(older);
     told.push(question);
-    told.extend(newest);
+    told.extend(newer);
     told
+}
+
+/// Selects as [`fit`] does, from a whole conversation, and returns the places of what is selected, in
+/// order. All instructions, and the last message of the user, are always selected.
+#[must_use]
+pub fn trim(messages: &[&ChatMessage], limits: ConversationLimits) -> Vec<usize> {
+    let is_question = |message: &&ChatMessage| message.role == Role::User;
+    let question = messages.iter().rposition(is_question).unwrap_or_default();
+    let is_always =
+        |at: usize, message: &ChatMessage| at == question || message.role == Role::System;
+    let (mut past, mut since, mut always) = (Vec::new(), Vec::new(), 0);
+    for (at, message) in messages.iter().enumerate() {
+        match at {
+            _ if is_always(at, message) => always += estimate(message),
+            _ if at < question => past.push(*message),
+            _ => since.push(*message),
+        }
+    }
+    let (older, newer) = ends(always, &past, &since, limits);
+    let (mut skip_past, mut skip_since) = (past.len() - older.len(), since.len() - newer.len());
+    let places = messages.iter().enumerate().filter(|(at, message)| {
+        if is_always(*at, message) {
+            return true;
+        }
+        let skip = if *at < question {
+            &mut skip_past
+        } else {
+            &mut skip_since
+        };
+        let is_kept = *skip == 0;
+        *skip = skip.saturating_sub(1);
+        is_kept
+    });
+    places.map(|(at, _)| at).collect()
+}
+
+/// Returns the ends of both lists that fit the limits beside what is always sent, which costs
+/// `always` tokens. Nothing of `past` fits before all of `since`.
+fn ends<'s, 'a>(
+    always: usize,
+    past: &'s [&'a ChatMessage],
+    since: &'s [&'a ChatMessage],
+    limits: ConversationLimits,
+) -> (&'s [&'a ChatMessage], &'s [&'a ChatMessage]) {
+    let mut room = limits.sent.saturating_sub(2);
+    let mut tokens = limits.tokens.saturating_sub(always);
+    let newer = newest(since, &mut room, &mut tokens);
+    let older = if newer.len() == since.len() {
+        newest(past, &mut room, &mut tokens)
+    } else {
+        &[]
+    };
+    (older, newer)
 }
 
 /// Returns the end of the list that fits the limits, cut between groups: a message and the results

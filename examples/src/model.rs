@@ -5,14 +5,22 @@ pub mod answer;
 pub mod anthropic;
 mod assembler;
 pub mod config;
+#[cfg(feature = "llm")]
+mod cut;
 mod error;
 pub mod http;
+pub mod ollama;
 pub mod openai;
 pub mod options;
 pub mod provider;
+mod refusal;
+mod request;
+pub mod responses;
 pub mod scripted;
+mod think;
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -22,7 +30,8 @@ use snek_proto::llm::tool::ToolDefinition;
 use assembler::MAX_CALLS;
 
 pub use assembler::Assembler;
-pub use error::{ModelError, Wait, error_message};
+pub use error::{ModelError, Wait};
+pub use refusal::Refusal;
 
 /// A request to a model.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +83,8 @@ impl<'a> ChatRequest<'a> {
 }
 
 /// The pieces of one answer. It ends by itself after [`Delta::Finish`] (at most a
-/// [`Delta::Usage`] follows that), or with an error. Pieces of text are never empty.
+/// [`Delta::Usage`] follows that), or with an error. Pieces of text are never empty. Only a
+/// [`Delta::Notice`] comes before the provider has answered.
 pub type Deltas = BoxStream<'static, Result<Delta, ModelError>>;
 
 /// A language model.
@@ -83,7 +93,8 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
     /// Asks, and returns the answer as it grows.
     ///
     /// # Errors
-    /// [`ModelError`] if there is no answer at all. A stream that has begun can still fail.
+    /// [`ModelError`] if there is no answer at all. The stream can still fail; it does so first of
+    /// all if the provider is asked only while the stream is read.
     ///
     /// # Cancel safety
     /// Dropping the future or the stream stops the answer. It may still be charged.
@@ -106,6 +117,43 @@ pub enum Delta {
     /// covers the whole answer and replaces the previous one, so an interrupted answer can still be
     /// charged. Never add up those of one answer.
     Usage(Usage),
+    /// What people should know before the answer comes. Not part of the answer.
+    Notice(Notice),
+}
+
+/// Something that happened before the answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The provider does not answer for now, and is asked again.
+    #[error("{reason}; asking again in {}", seconds(*wait))]
+    Retry {
+        /// The reason, for people.
+        reason: String,
+        /// When it is asked again.
+        wait: Duration,
+    },
+    /// The conversation is too long for the model, which gets it without the oldest messages.
+    #[error(
+        "this conversation has grown too long for the model: it no longer gets the {}",
+        oldest(*left_out)
+    )]
+    Shortened {
+        /// The number of messages left out.
+        left_out: usize,
+    },
+}
+
+/// Returns a time in words, not shorter than it is.
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_millis().div_ceil(1000))
+}
+
+fn oldest(messages: usize) -> String {
+    match messages {
+        1 => "oldest message".to_owned(),
+        many => format!("{many} oldest messages"),
+    }
 }
 
 /// A piece of a tool call. Calls may be interleaved; the index says which one continues.
@@ -143,8 +191,10 @@ impl Finish {
     #[must_use]
     pub const fn shortfall(&self) -> Option<&'static str> {
         match self {
-            Self::Length => Some("the answer is cut: it has grown too long"),
-            Self::ContentFilter => Some("the provider holds the answer back"),
+            Self::Length => {
+                Some("the answer is cut at its length limit: raise max-tokens, or ask for less")
+            }
+            Self::ContentFilter => Some("the model refuses to answer this: ask in other words"),
             Self::Stop | Self::ToolCalls | Self::Other(_) => None,
         }
     }

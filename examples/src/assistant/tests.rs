@@ -153,7 +153,9 @@ async fn the_next_question_knows_what_was_said() {
 
 #[tokio::test]
 async fn a_failure_is_told_in_a_friendly_line_behind_what_was_said() {
-    let failure = || ModelError::Provider {
+    let failure = || ModelError::Refused {
+        status: None,
+        refusal: Refusal::Broken,
         message: "internal: sk-1".to_owned(),
     };
     let model = Prepared::new(vec![

@@ -5,7 +5,6 @@ use std::fmt;
 
 use rpc_core::{Limits, sse};
 
-use super::error::excerpt;
 use super::{CallPiece, Delta, Finish, ModelError, Usage};
 
 /// The largest event of a stream, the longest line, and the largest answer without a stream.
@@ -13,14 +12,26 @@ const MAX_EVENT: usize = 1024 * 1024;
 /// The largest answer. Each word costs 100 to 200 bytes on the wire.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
 
+/// How the parts of a streamed answer are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// As server-sent events.
+    Events,
+    /// As lines, each a JSON object.
+    Lines,
+}
+
 /// The format of a provider's answers.
 pub trait Dialect: Default + fmt::Debug + Send + 'static {
+    /// How the parts of a stream are told apart.
+    const FRAMING: Framing = Framing::Events;
+
     /// Decodes one event of a stream. `name` is its type on the `event:` line, if there is one;
     /// `data` is a JSON object or a word.
     ///
     /// # Errors
     /// [`ModelError::BadAnswer`] if this is not an event of the provider: it is skipped.
-    /// [`ModelError::Provider`] if it reports an error, [`ModelError::TooManyCalls`]: the answer
+    /// [`ModelError::Refused`] if it reports an error, [`ModelError::TooManyCalls`]: the answer
     /// ends.
     fn event(&mut self, name: Option<&str>, data: &str, out: &mut Pieces)
     -> Result<(), ModelError>;
@@ -84,10 +95,10 @@ impl Pieces {
     }
 }
 
-/// Decodes an answer from bytes in any chunking: a stream of events, or one JSON object from
-/// servers that do not stream. The first byte decides which.
+/// Decodes an answer from bytes in any chunking: a stream of events or lines, or one JSON object
+/// from servers that do not stream. The first byte tells an object from events.
 ///
-/// An event, or an object, may have 1 MiB, and an answer 16 MiB on the wire. An event that does not
+/// An event, a line or an object may have 1 MiB, and an answer 16 MiB on the wire. An event that does not
 /// decode is skipped and counted; the answer fails only if nothing else arrives.
 #[derive(Debug)]
 pub struct AnswerDecoder<D> {
@@ -104,6 +115,8 @@ pub struct AnswerDecoder<D> {
 enum Body {
     Unknown,
     Events(sse::Decoder),
+    /// The beginning of a line.
+    Lines(Vec<u8>),
     Json(Vec<u8>),
 }
 
@@ -136,6 +149,7 @@ impl<D: Dialect> AnswerDecoder<D> {
             bytes = bytes.trim_ascii_start();
             match bytes.first() {
                 None => return Ok(()),
+                Some(_) if D::FRAMING == Framing::Lines => self.body = Body::Lines(Vec::new()),
                 Some(b'{' | b'[') => self.body = Body::Json(Vec::new()),
                 Some(_) => {
                     let limits = Limits::default();
@@ -157,7 +171,23 @@ impl<D: Dialect> AnswerDecoder<D> {
             && let Some(event) = decoder.decode(&mut bytes)
         {
             let event = event.map_err(|_| ModelError::EventTooLarge { max: MAX_EVENT })?;
-            self.event(&event)?;
+            self.event(event.event.as_deref(), &event.data)?;
+        }
+        while !self.out.done
+            && !bytes.is_empty()
+            && let Body::Lines(line) = &mut self.body
+        {
+            let end = memchr::memchr(b'\n', bytes);
+            let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+            bytes = rest;
+            if line.len() + part.len() > MAX_EVENT {
+                return Err(ModelError::EventTooLarge { max: MAX_EVENT });
+            }
+            line.extend_from_slice(part);
+            if end.is_some() {
+                let line = std::mem::take(line);
+                self.event(None, &String::from_utf8_lossy(&line))?;
+            }
         }
         if self.out.done { self.judge() } else { Ok(()) }
     }
@@ -200,16 +230,16 @@ impl<D: Dialect> AnswerDecoder<D> {
                 self.dialect.whole(text, &mut self.out)?;
                 self.out.end();
             }
-            // The last event may lack its empty line.
+            // The last event may lack its empty line, and the last line its end.
             Body::Events(mut decoder) if !self.out.done => {
-                // What is cut in the middle is no answer, and no reason to doubt one.
-                let known = (self.skipped, self.bad.take());
                 if let Some(Ok(event)) = decoder.decode(&mut &b"\n\n"[..]) {
-                    self.event(&event)?;
+                    self.last_event(event.event.as_deref(), &event.data)?;
                 }
-                (self.skipped, self.bad) = known;
             }
-            Body::Events(_) | Body::Unknown => {}
+            Body::Lines(line) if !self.out.done => {
+                self.last_event(None, &String::from_utf8_lossy(&line))?;
+            }
+            Body::Events(_) | Body::Lines(_) | Body::Unknown => {}
         }
         self.judge()?;
         if !self.is_finished() {
@@ -228,7 +258,7 @@ impl<D: Dialect> AnswerDecoder<D> {
         let events = self.skipped;
         tracing::warn!(
             events,
-            "events of the provider could not be read and are left out"
+            "parts of the model's answer could not be read and are left out"
         );
         match self.bad.take() {
             Some(bad) if !self.out.is_used => Err(bad),
@@ -236,12 +266,20 @@ impl<D: Dialect> AnswerDecoder<D> {
         }
     }
 
-    fn event(&mut self, event: &sse::Event) -> Result<(), ModelError> {
-        let data = event.data.trim();
+    /// Decodes an event that may be cut in the middle: then it is no answer, and no reason to doubt
+    /// one.
+    fn last_event(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {
+        let known = (self.skipped, self.bad.take());
+        self.event(name, data)?;
+        (self.skipped, self.bad) = known;
+        Ok(())
+    }
+
+    fn event(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {
+        let data = data.trim();
         if data.is_empty() {
             return Ok(());
         }
-        let name = event.event.as_deref();
         match self.dialect.event(name, data, &mut self.out) {
             Err(bad @ ModelError::BadAnswer { .. }) => {
                 self.skipped += 1;
@@ -251,11 +289,6 @@ impl<D: Dialect> AnswerDecoder<D> {
             other => other,
         }
     }
-}
-
-/// Creates the error for text that is not an object.
-pub(super) fn no_object(data: &str) -> ModelError {
-    ModelError::bad(format_args!("{:?}", excerpt(data)))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl Assembler {
             Delta::ToolCall(piece) => self.call(piece)?,
             Delta::Finish(finish) => self.finish = Some(finish.clone()),
             Delta::Usage(usage) => self.usage = Some(*usage),
-            Delta::Thought(_) => {}
+            Delta::Thought(_) | Delta::Notice(_) => {}
         }
         Ok(())
     }

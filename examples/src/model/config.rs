@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rpc_core::Secret;
-use snek_proto::limits::CONTEXT_WINDOW_TOKEN_LIMIT;
 
 use super::http::{HttpClient, RequestPolicy};
 use super::provider::Provider;
@@ -30,7 +29,8 @@ rpc_core::config! {
         /// How freely the model chooses its words. Default `None`: the provider's.
         pub temperature: Option<f64> = None => with_temperature,
         /// Most tokens of a conversation to send, by [estimate](crate::conversation::estimate).
-        pub context_tokens: usize = CONTEXT_WINDOW_TOKEN_LIMIT => with_context_tokens,
+        /// Default: the provider's.
+        pub context_tokens: usize = provider.default_context() => with_context_tokens,
         /// Whether the settings are in a file, so that errors name its keys and not the options.
         pub in_file: bool = false => with_in_file,
         /// The timeouts and attempts of requests.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::refusal::{Refusal, Report};
+
 /// The longest text of a provider to pass on, in characters.
 const MAX_WORDS: usize = 300;
 
@@ -33,7 +35,7 @@ pub enum ModelError {
     /// After all attempts there is no connection to the provider, or it was lost before the answer.
     #[error("{message}")]
     Unreachable {
-        /// A short reason such as `connection refused`. The log has the details.
+        /// The reason, such as `connection refused`, and what to do. The log has the details.
         message: String,
     },
     /// The provider took too long.
@@ -44,43 +46,42 @@ pub enum ModelError {
         /// The time limit.
         after: Duration,
     },
-    /// The provider refused, after all attempts if a retry could have helped.
-    #[error("{}: {message}", StatusLine(*status))]
-    Status {
-        /// The HTTP status.
-        status: u16,
-        /// The beginning of the provider's text, as it was sent.
-        message: String,
-    },
-    /// The provider reported an error in place of an answer, or in the middle of one.
+    /// The provider refused, after all attempts if a retry could have helped, or it reported an
+    /// error in the middle of an answer.
     #[error("{message}")]
-    Provider {
-        /// The provider's text.
+    Refused {
+        /// The HTTP status, or `None` in an answer that has begun.
+        status: Option<u16>,
+        /// The reason.
+        refusal: Refusal,
+        /// The reason in words, what to do, and the beginning of the provider's text.
         message: String,
     },
     /// The answer broke off.
-    #[error("the answer broke off")]
+    #[error("the answer broke off: the provider closed the connection before the end; try again")]
     Cut,
     /// The answer is over the size limit.
-    #[error("the answer is larger than {max} bytes")]
+    #[error("the answer is larger than {max} bytes: ask for a shorter one")]
     TooLarge {
         /// The limit in bytes.
         max: usize,
     },
     /// An event of a streamed answer is over the size limit.
-    #[error("an event of the answer is larger than {max} bytes")]
+    #[error("a part of the answer is larger than {max} bytes: check the provider and its address")]
     EventTooLarge {
         /// The limit in bytes.
         max: usize,
     },
     /// The answer has too many tool calls.
-    #[error("the answer has more than {max} calls of tools")]
+    #[error("the answer calls more than {max} tools: try again, or ask for less at once")]
     TooManyCalls {
         /// The limit.
         max: usize,
     },
     /// The answer does not fit the interface.
-    #[error("this is no answer of a model: {message}")]
+    #[error(
+        "the answer is not one of this provider ({message}): check the provider and its address"
+    )]
     BadAnswer {
         /// The reason.
         message: String,
@@ -102,26 +103,35 @@ pub enum Wait {
 impl Wait {
     fn text(self, after: Duration) -> String {
         match self {
-            Self::Head => "request timed out".to_owned(),
-            Self::Piece => format!("stream idle timeout after {after:?}"),
-            Self::End => format!("the answer took longer than {after:?}"),
-        }
-    }
-}
-
-/// A status with its name.
-struct StatusLine(u16);
-
-impl fmt::Display for StatusLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match http::StatusCode::from_u16(self.0) {
-            Ok(status) => status.fmt(f),
-            Err(_) => self.0.fmt(f),
+            Self::Head => format!(
+                "request timed out: the model did not begin to answer within {after:?}; try again, \
+                 or raise the model timeout"
+            ),
+            Self::Piece => format!(
+                "stream idle timeout after {after:?}: the model stopped in the middle of its \
+                 answer; try again, or raise the model timeout"
+            ),
+            Self::End => format!("the answer took longer than {after:?}: ask for a shorter one"),
         }
     }
 }
 
 impl ModelError {
+    /// Returns whether the provider has done nothing that it charges for.
+    #[must_use]
+    pub const fn is_free(&self) -> bool {
+        matches!(
+            self,
+            Self::Setup { .. }
+                | Self::NoKey { .. }
+                | Self::Unreachable { .. }
+                | Self::Refused {
+                    status: Some(_),
+                    ..
+                }
+        )
+    }
+
     pub(super) fn bad(why: impl fmt::Display) -> Self {
         Self::BadAnswer {
             message: excerpt(&why.to_string()),
@@ -134,48 +144,14 @@ impl ModelError {
         Self::Setup { message }
     }
 
-    /// Returns the error with its external text changed.
-    #[cfg(feature = "llm")]
-    pub(super) fn with_words(self, change: impl FnOnce(&str) -> String) -> Self {
-        match self {
-            Self::Provider { message } => Self::Provider {
-                message: change(&message),
-            },
-            Self::BadAnswer { message } => Self::BadAnswer {
-                message: change(&message),
-            },
-            Self::Status { status, message } => Self::Status {
-                status,
-                message: change(&message),
-            },
-            other => other,
+    /// Creates the error of an event that reports one, in the provider's words.
+    pub(super) fn reported(event: &str) -> Self {
+        let report = Report::read(event);
+        Self::Refused {
+            status: None,
+            refusal: report.refusal(None),
+            message: report.message,
         }
-    }
-}
-
-/// Returns the provider's text in an answer that reports an error: the text of `error.message`,
-/// `error`, `message` or `detail`, otherwise the beginning of the answer. Cut to 300 characters,
-/// without control characters.
-#[must_use]
-pub fn error_message(body: &str) -> String {
-    use serde_json::Value;
-    let value: Value = serde_json::from_str(body).unwrap_or_default();
-    let value = value.get(0).unwrap_or(&value);
-    let known = [
-        value.pointer("/error/message"),
-        value.get("error"),
-        value.get("message"),
-        value.get("detail"),
-    ];
-    let words = known.into_iter().flatten().find_map(Value::as_str);
-    quote(words.unwrap_or(body))
-}
-
-/// Returns the beginning of a provider's text, if there is any.
-pub(super) fn quote(words: &str) -> String {
-    match excerpt(words) {
-        words if words.is_empty() => "no reason given".to_owned(),
-        words => words,
     }
 }
 
@@ -198,68 +174,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_is_quoted_wherever_its_words_stand() {
-        for (body, words) in [
-            (r#"{"error":{"message":"no key"}}"#, "no key"),
-            (r#"[{"error":{"message":"no key"}}]"#, "no key"),
+    fn a_timeout_says_what_did_not_come() {
+        for (wait, begin) in [
             (
-                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-                "Overloaded",
+                Wait::Head,
+                "request timed out: the model did not begin to answer within 45s;",
             ),
-            (r#"{"error":"no key"}"#, "no key"),
-            (r#"{"detail":"Not Found"}"#, "Not Found"),
-            ("  plain words\n", "plain words"),
-            ("<b>\r\n\u{1b}[31mbad\0 key</b>", "<b> [31mbad key</b>"),
-            ("", "no reason given"),
-            ("\0", "no reason given"),
+            (
+                Wait::Piece,
+                "stream idle timeout after 45s: the model stopped in the middle",
+            ),
+            (Wait::End, "the answer took longer than 45s: "),
         ] {
-            assert_eq!(error_message(body), words);
-        }
-        let long = error_message(&"ß".repeat(5000));
-        assert_eq!(long.chars().count(), MAX_WORDS + 1);
-    }
-
-    #[test]
-    fn the_texts_are_those_that_clients_look_for() {
-        let message = "no".to_owned();
-        for (error, text) in [
-            (
-                ModelError::Status {
-                    status: 401,
-                    message: message.clone(),
-                },
-                "401 Unauthorized: no",
-            ),
-            (
-                ModelError::Status {
-                    status: 529,
-                    message: message.clone(),
-                },
-                "529 <unknown status code>: no",
-            ),
-            (
-                ModelError::Status {
-                    status: 599,
-                    message,
-                },
-                "599 <unknown status code>: no",
-            ),
-            (
-                ModelError::TimedOut {
-                    wait: Wait::Head,
-                    after: Duration::from_secs(45),
-                },
-                "request timed out",
-            ),
-            (
-                ModelError::TimedOut {
-                    wait: Wait::Piece,
-                    after: Duration::from_secs(45),
-                },
-                "stream idle timeout after 45s",
-            ),
-        ] {
-            assert_eq!(error.to_string(), text);
+            let after = Duration::from_secs(45);
+            let text = ModelError::TimedOut { wait, after }.to_string();
+            assert!(text.starts_with(begin), "{text}");
         }
     }
 }

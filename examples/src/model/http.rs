@@ -5,7 +5,11 @@ mod ask;
 #[cfg(feature = "llm")]
 mod client;
 #[cfg(feature = "llm")]
+mod explain;
+#[cfg(feature = "llm")]
 mod model;
+#[cfg(feature = "llm")]
+mod redact;
 #[cfg(all(test, feature = "llm"))]
 pub(crate) mod testing;
 #[cfg(all(test, feature = "llm"))]

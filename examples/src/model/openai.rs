@@ -4,7 +4,6 @@ mod answer;
 mod request;
 #[cfg(all(test, feature = "llm"))]
 mod tests;
-mod think;
 
 pub use answer::Chunks;
 pub use request::request_body;

@@ -39,7 +39,8 @@ pub struct ModelArgs {
     /// ANTHROPIC_BASE_URL or OLLAMA_HOST, else the provider's own
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// A file with the key. Default: the key in OPENAI_API_KEY, ANTHROPIC_API_KEY or VLLM_API_KEY
+    /// A file with the key. Default: the key in OPENAI_API_KEY,
+    /// ANTHROPIC_API_KEY, OLLAMA_API_KEY or VLLM_API_KEY
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// The key itself, in a file only: other users can see command lines.
@@ -48,10 +49,12 @@ pub struct ModelArgs {
     /// The longest answer, in tokens. Default: 4096
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: Option<u32>,
-    /// How freely the model chooses its words, from 0 to 2. Some models refuse it. Default: the provider's
+    /// How freely the model chooses its words, from 0 to 2. Left out for OpenAI's models that
+    /// reason, which refuse it. Default: the provider's
     #[arg(long, value_name = "NUMBER", value_parser = temperature)]
     pub temperature: Option<f64>,
-    /// Most tokens of a conversation to send; the oldest messages are left out beyond it. Default: 120000
+    /// Most tokens of a conversation to send; the oldest messages are left out beyond it.
+    /// Default: 120000; 8192 for 'ollama'
     #[arg(long, value_name = "COUNT")]
     pub context_tokens: Option<usize>,
     /// How long the model may be silent. Default: 190s; 120s for a coding agent, 45s for a gateway, 30s

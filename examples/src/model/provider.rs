@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use snek_proto::limits::CONTEXT_WINDOW_TOKEN_LIMIT;
 
 /// A provider of models, by the interface that it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -63,6 +64,18 @@ impl Provider {
         Self::ALL.map(Self::as_str).join(", ")
     }
 
+    /// Returns its name for people.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Scripted => "the scripted model",
+            Self::OpenAi | Self::OpenAiResponses => "OpenAI",
+            Self::Anthropic => "Anthropic",
+            Self::Ollama => "Ollama",
+            Self::Vllm => "vLLM",
+        }
+    }
+
     const fn help(self) -> &'static str {
         match self {
             Self::Scripted => "a few rules, no network",
@@ -78,9 +91,10 @@ impl Provider {
     #[must_use]
     pub const fn key_variable(self) -> Option<&'static str> {
         match self {
-            Self::Scripted | Self::Ollama => None,
+            Self::Scripted => None,
             Self::OpenAi | Self::OpenAiResponses => Some("OPENAI_API_KEY"),
             Self::Anthropic => Some("ANTHROPIC_API_KEY"),
+            Self::Ollama => Some("OLLAMA_API_KEY"),
             Self::Vllm => Some("VLLM_API_KEY"),
         }
     }
@@ -112,6 +126,16 @@ impl Provider {
     #[must_use]
     pub const fn needs_key(self) -> bool {
         matches!(self, Self::OpenAi | Self::OpenAiResponses | Self::Anthropic)
+    }
+
+    /// Returns the most tokens of a conversation to send, unless somebody wants another number. What
+    /// Ollama gets, it reserves memory for.
+    #[must_use]
+    pub const fn default_context(self) -> usize {
+        match self {
+            Self::Ollama => 8192,
+            _ => CONTEXT_WINDOW_TOKEN_LIMIT,
+        }
     }
 
     /// Returns its usual model, or `None` if it has none.

@@ -14,7 +14,7 @@ use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 
 use self::code::Next;
 use self::commands::Command;
-use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
+use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Refusal, Usage};
 use crate::conversation::estimate;
 
 /// The answer if no rule applies.
@@ -82,7 +82,13 @@ impl ChatModel for Scripted {
             let command = commands::parse(&text)?;
             match command {
                 Command::Slow { pause, .. } => pace = pause,
-                Command::Fail(message) => return Some(Err(ModelError::Provider { message })),
+                Command::Fail(message) => {
+                    return Some(Err(ModelError::Refused {
+                        status: None,
+                        refusal: Refusal::Broken,
+                        message,
+                    }));
+                }
                 _ => {}
             }
             let pieces = command.answer(!request.tools.is_empty(), &results(since))?;

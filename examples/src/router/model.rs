@@ -15,7 +15,7 @@ use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use crate::model::http::RequestPolicy;
-use crate::model::{Assembler, ChatModel, ChatRequest, ModelError};
+use crate::model::{Assembler, ChatModel, ChatRequest, ModelError, Refusal};
 use crate::screen::printable;
 
 /// The default instructions for the model.
@@ -106,17 +106,19 @@ fn router_error(error: &ModelError) -> RouterError {
     match error {
         ModelError::Setup { .. }
         | ModelError::NoKey { .. }
-        | ModelError::Status {
-            status: 401 | 403, ..
+        | ModelError::Refused {
+            refusal: Refusal::Key | Refusal::Permission,
+            ..
         } => RouterError::Denied {
             message: message.into(),
         },
-        ModelError::Status { status: 429, .. } => RouterError::RateLimited,
+        ModelError::Refused {
+            refusal: Refusal::RateLimit,
+            ..
+        } => RouterError::RateLimited,
         ModelError::TimedOut { after, .. } => RouterError::TimedOut { after: *after },
-        ModelError::Status {
-            status: 400..=499, ..
-        }
-        | ModelError::BadAnswer { .. }
+        ModelError::Refused { refusal, .. } if !refusal.passes() => RouterError::failed(message),
+        ModelError::BadAnswer { .. }
         | ModelError::TooLarge { .. }
         | ModelError::EventTooLarge { .. }
         | ModelError::TooManyCalls { .. } => RouterError::failed(message),

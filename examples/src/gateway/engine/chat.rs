@@ -20,7 +20,7 @@ use crate::gateway::memory::{Context, Fact, Turn, extract};
 use crate::gateway::store::Commit;
 use crate::gateway::tool::ToolOutput;
 use crate::gateway::usage::Ending;
-use crate::model::{Assembler, ChatModel, ChatRequest, Delta, ModelError};
+use crate::model::{Assembler, ChatModel, ChatRequest, Delta, Finish, ModelError, Notice};
 
 /// The error if a model calls tools without end.
 const TOO_MANY_ROUNDS: &str = "tool-use loop exceeded max iterations";
@@ -175,6 +175,7 @@ impl Engine {
             named: 0,
             room: MAX_RESULTS,
             failed: Vec::new(),
+            is_shortened: false,
         };
         let outcome = run.hold(messages).await;
         let (ending, outcome) = match outcome {
@@ -241,6 +242,8 @@ struct ChatRun<'t, 'e> {
     room: usize,
     /// The positions of failed tools' results in the conversation.
     failed: Vec<usize>,
+    /// Whether the client knows that the model does not get the whole conversation.
+    is_shortened: bool,
 }
 
 impl ChatRun<'_, '_> {
@@ -272,16 +275,12 @@ impl ChatRun<'_, '_> {
         let mut deltas = match self.model.stream(request).await {
             Ok(deltas) => deltas,
             Err(error) => {
-                // Who took too long may have worked, and charges for it.
-                if !matches!(error, ModelError::TimedOut { .. }) {
-                    self.charge.call_refused();
-                }
-                return Err(error.into());
+                return Err(self.failed(error));
             }
         };
         let mut answer = Assembler::default();
         while let Some(delta) = deltas.next().await {
-            let delta = delta?;
+            let delta = delta.map_err(|error| self.failed(error))?;
             answer.push(&delta)?;
             match delta {
                 Delta::Text(text) => {
@@ -295,8 +294,18 @@ impl ChatRun<'_, '_> {
                     self.charge.reported(usage);
                 }
                 Delta::Thought(text) => self.charge.streamed(text.len()),
-                Delta::Finish(_) => {}
+                Delta::Notice(Notice::Shortened { .. }) if self.is_shortened => {}
+                // Clients have no other place for it. It is not remembered.
+                Delta::Notice(notice @ Notice::Shortened { .. }) => {
+                    self.is_shortened = true;
+                    self.reply.text(&format!("*{notice}*\n\n")).await?;
+                }
+                // The log has it.
+                Delta::Notice(Notice::Retry { .. }) | Delta::Finish(_) => {}
             }
+        }
+        if let Some(shortfall) = answer.finish().and_then(Finish::shortfall) {
+            self.reply.text(&format!("\n\n*{shortfall}*")).await?;
         }
         let usage = self.charge.call_ended();
         let mut message = answer.into_message();
@@ -307,6 +316,14 @@ impl ChatRun<'_, '_> {
         }
         self.reply.event(StreamEvent::Usage(usage)).await?;
         Ok(message)
+    }
+
+    /// Who took too long or broke off may have worked, and charges for it.
+    fn failed(&mut self, error: ModelError) -> Broken {
+        if error.is_free() {
+            self.charge.call_refused();
+        }
+        error.into()
     }
 
     /// Gives an id to calls that have none, or that of an earlier call in the same answer. Any

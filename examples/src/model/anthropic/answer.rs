@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::answer::{Dialect, Pieces, no_object};
-use crate::model::{CallPiece, Finish, MAX_CALLS, ModelError, Usage, error_message};
+use crate::model::answer::{Dialect, Pieces};
+use crate::model::{CallPiece, Finish, MAX_CALLS, ModelError, Usage};
 
 /// Anthropic's events. Only `message_stop` completes an answer. Text, thinking and tool calls are
 /// passed on; citations, calls of the provider's own tools and unknown events are ignored.
@@ -36,11 +36,11 @@ impl Dialect for Events {
     ) -> Result<(), ModelError> {
         // An error is told in any shape.
         if name == Some("error") {
-            return Err(reported(data));
+            return Err(ModelError::reported(data));
         }
         if !data.starts_with('{') {
             return match is_known(name) {
-                true => Err(no_object(data)),
+                true => Err(ModelError::bad("it is no JSON object")),
                 false => Ok(()),
             };
         }
@@ -84,7 +84,7 @@ impl Dialect for Events {
                 }
                 out.end();
             }
-            "error" => return Err(reported(data)),
+            "error" => return Err(ModelError::reported(data)),
             _ => {}
         }
         Ok(())
@@ -93,7 +93,7 @@ impl Dialect for Events {
     fn whole(&mut self, body: &str, out: &mut Pieces) -> Result<(), ModelError> {
         let message: Message<'_> = serde_json::from_str(body).map_err(ModelError::bad)?;
         if message.kind.as_deref() == Some("error") || message.error.is_some() {
-            return Err(reported(body));
+            return Err(ModelError::reported(body));
         }
         let Some(blocks) = message.content else {
             return Err(ModelError::bad("there is no content in it"));
@@ -185,11 +185,6 @@ impl Events {
             completion: tokens.output,
         });
     }
-}
-
-fn reported(error: &str) -> ModelError {
-    let message = error_message(error);
-    ModelError::Provider { message }
 }
 
 fn finish(reason: &str) -> Finish {

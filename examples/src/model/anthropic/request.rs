@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use snek_proto::llm::chat::{Block, ChatMessage, Content, Role, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 
 use crate::model::config::ModelConfig;
+use crate::model::request::{instructions, object, parameters};
 use crate::model::{ChatRequest, ModelError};
 
 /// The placeholder for a missing message of the user.
@@ -16,7 +17,7 @@ const NOTHING: &str = "(no text)";
 
 /// Returns the JSON of a request for a streamed answer.
 ///
-/// All system messages become `system`, in order. Consecutive messages of one side are joined;
+/// Asks the provider to keep what the next request repeats. All system messages become `system`, in order. Consecutive messages of one side are joined;
 /// results come before the rest of their message. Empty text is left out, because the interface
 /// refuses it. Arguments that are not a JSON object become `{}`. The conversation must be complete:
 /// the results of all calls of a message follow it.
@@ -27,24 +28,15 @@ pub fn request_body(
     config: &ModelConfig,
     request: &ChatRequest<'_>,
 ) -> Result<Vec<u8>, ModelError> {
-    let mut system = String::new();
     let mut messages: Vec<Message<'_>> = Vec::new();
     for (place, message) in request.messages.iter().enumerate() {
         let side = match message.role {
-            Role::System => {
-                let text = message.content.text();
-                if !text.trim().is_empty() {
-                    if !system.is_empty() {
-                        system.push_str("\n\n");
-                    }
-                    system.push_str(&text);
-                }
-                continue;
-            }
+            Role::System => continue,
             Role::Assistant => "assistant",
             _ => "user",
         };
         let parts = parts(message, request.failed.contains(&place));
+        let parts: Vec<_> = parts.into_iter().map(Marked::new).collect();
         match messages.last_mut() {
             Some(last) if last.role == side => last.content.extend(parts),
             _ if parts.is_empty() && side == "assistant" => {}
@@ -67,14 +59,13 @@ pub fn request_body(
     }
     for message in &mut messages {
         if message.content.is_empty() {
-            message.content.push(Part::Text {
-                text: NOTHING.into(),
-            });
+            let text = NOTHING.into();
+            message.content.push(Marked::new(Part::Text { text }));
         }
         // Stable, so results stay in order.
         message
             .content
-            .sort_by_key(|part| !matches!(part, Part::ToolResult { .. }));
+            .sort_by_key(|it| !matches!(it.part, Part::ToolResult { .. }));
     }
     // A conversation with calls is refused without the tools that were called.
     let called = request
@@ -89,11 +80,15 @@ pub fn request_body(
         }
         tools => (tools.iter().map(tool).collect::<Result<_, _>>()?, None),
     };
+    let system = instructions(request).map(|text| Marked::new(Part::Text { text: text.into() }));
+    let mut system: Vec<_> = system.into_iter().collect();
+    let mut tools: Vec<_> = tools;
+    cache(&mut tools, &mut system, &mut messages);
     serde_json::to_vec(&Body {
         model: request.model.unwrap_or(&config.model),
         max_tokens: config.max_tokens,
         temperature: config.temperature,
-        system: Some(system).filter(|system| !system.is_empty()),
+        system,
         messages,
         tools,
         tool_choice,
@@ -136,15 +131,6 @@ fn parts(message: &ChatMessage, failed: bool) -> Vec<Part<'_>> {
     parts
 }
 
-/// Returns the arguments if they are a JSON object, otherwise an empty object.
-fn object(arguments: &str) -> &RawValue {
-    let read = |text| serde_json::from_str::<&RawValue>(text).ok();
-    read(arguments)
-        .filter(|value| value.get().starts_with('{'))
-        .or_else(|| read("{}"))
-        .unwrap_or(RawValue::NULL)
-}
-
 fn source(url: &str) -> Source<'_> {
     let data = url.strip_prefix("data:");
     match data.and_then(|data| data.split_once(";base64,")) {
@@ -153,22 +139,12 @@ fn source(url: &str) -> Source<'_> {
     }
 }
 
-/// Converts a definition, with the parameters of its schema in order.
 fn tool(definition: &ToolDefinition) -> Result<Tool<'_>, ModelError> {
-    #[derive(Deserialize)]
-    struct Outer {
-        function: Inner,
-    }
-    #[derive(Deserialize)]
-    struct Inner {
-        parameters: Box<RawValue>,
-    }
-    let json = serde_json::to_string(definition).map_err(ModelError::bad)?;
-    let outer: Outer = serde_json::from_str(&json).map_err(ModelError::bad)?;
     Ok(Tool {
         name: definition.name(),
         description: definition.description(),
-        input_schema: outer.function.parameters,
+        input_schema: parameters(definition)?,
+        cache_control: None,
     })
 }
 
@@ -185,6 +161,7 @@ fn called_tools<'a>(
         name,
         description: "",
         input_schema: schema.clone(),
+        cache_control: None,
     });
     Ok(tools.collect())
 }
@@ -195,8 +172,8 @@ struct Body<'a> {
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Marked<'a>>,
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
@@ -209,14 +186,65 @@ struct Body<'a> {
 struct Message<'a> {
     role: &'static str,
     #[serde(serialize_with = "plain_or_parts")]
-    content: Vec<Part<'a>>,
+    content: Vec<Marked<'a>>,
 }
 
 /// Writes a single text as a string, which is shorter.
-fn plain_or_parts<S: Serializer>(parts: &[Part<'_>], serializer: S) -> Result<S::Ok, S::Error> {
+fn plain_or_parts<S: Serializer>(parts: &[Marked<'_>], serializer: S) -> Result<S::Ok, S::Error> {
     match parts {
-        [Part::Text { text }] => serializer.serialize_str(text),
+        [
+            Marked {
+                part: Part::Text { text },
+                cache_control: None,
+            },
+        ] => serializer.serialize_str(text),
         parts => parts.serialize(serializer),
+    }
+}
+
+/// A part, and whether the provider keeps what stands up to it.
+#[derive(Serialize)]
+struct Marked<'a> {
+    #[serde(flatten)]
+    part: Part<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+impl<'a> Marked<'a> {
+    const fn new(part: Part<'a>) -> Self {
+        Self {
+            part,
+            cache_control: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct CacheControl {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+/// What is cached is kept for five minutes after its last use.
+const EPHEMERAL: CacheControl = CacheControl { kind: "ephemeral" };
+
+/// Marks what the next requests repeat: the tools, the instructions, and the messages up to the
+/// last two of the user. These are the four marks that the interface allows.
+///
+/// The last but one finds what the request before has stored; the last one stores this one.
+fn cache(tools: &mut [Tool<'_>], system: &mut [Marked<'_>], messages: &mut [Message<'_>]) {
+    if let Some(tool) = tools.last_mut() {
+        tool.cache_control = Some(EPHEMERAL);
+    }
+    if let Some(text) = system.last_mut() {
+        text.cache_control = Some(EPHEMERAL);
+    }
+    let of_user = messages.iter_mut().rev().filter(|it| it.role == "user");
+    for message in of_user.take(2) {
+        if let Some(part) = message.content.last_mut() {
+            part.cache_control = Some(EPHEMERAL);
+        }
     }
 }
 
@@ -258,6 +286,8 @@ struct Tool<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     input_schema: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
 }
 
 #[derive(Serialize)]

@@ -1,6 +1,8 @@
 //! [`Asker`]: sends a question over HTTP and reads the answer, with deadlines and repeats.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -13,10 +15,11 @@ use rpc_core::net::entropy;
 use tokio::time::Instant;
 
 use super::client::{chain, is_loopback};
+use super::explain::Subject;
+use super::redact::redact;
 use super::{HttpClient, RequestPolicy};
 use crate::model::answer::{AnswerDecoder, Dialect};
-use crate::model::error::quote;
-use crate::model::{Delta, Deltas, ModelError, Wait};
+use crate::model::{Delta, Deltas, ModelError, Notice, Refusal, Wait};
 
 /// The most bytes to read of an answer that reports an error.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
@@ -34,6 +37,26 @@ pub(super) struct Asker {
     private: Vec<Secret>,
 }
 
+/// A question: the body of a request.
+pub(super) struct Query {
+    pub(super) body: Bytes,
+    /// What people are told if the provider does not answer.
+    pub(super) subject: Subject,
+    /// What people are told before the answer.
+    pub(super) notice: Option<Notice>,
+    /// What to ask if the conversation is too long for the model.
+    pub(super) shorter: Option<Shorter>,
+}
+
+/// A question with less of the conversation.
+pub(super) struct Shorter {
+    pub(super) body: Bytes,
+    pub(super) notice: Notice,
+    /// The most tokens that fit, as far as is known; lowered to `tokens`.
+    pub(super) known: Option<Arc<AtomicUsize>>,
+    pub(super) tokens: usize,
+}
+
 impl Asker {
     pub(super) fn new(
         http: &HttpClient,
@@ -43,7 +66,8 @@ impl Asker {
         policy: RequestPolicy,
     ) -> Result<Self, ModelError> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let accepted = "text/event-stream, application/x-ndjson, application/json";
+        headers.insert(ACCEPT, HeaderValue::from_static(accepted));
         // The longest first: an address may hold the others.
         let mut private = vec![
             Secret::from(url.as_str()),
@@ -69,45 +93,47 @@ impl Asker {
         self.url.scheme() == "http" && !is_loopback(&self.url)
     }
 
-    /// Asks until there is an answer, or a retry cannot help.
-    pub(super) async fn ask<D: Dialect>(&self, body: Bytes) -> Result<Deltas, ModelError> {
-        let mut backoff = Backoff::new(self.policy.retry);
-        loop {
-            let failed = match self.attempt(&body).await {
-                Ok(response) => return Ok(self.deltas::<D>(response)),
-                Err(failed) => failed,
-            };
-            if !failed.again {
-                return Err(failed.error);
-            }
-            let Some(delay) = backoff.next_delay(entropy()) else {
-                return Err(failed.error);
-            };
-            tracing::info!(error = %failed.error, "asking the model again");
-            tokio::time::sleep(failed.wait.unwrap_or(delay)).await;
-        }
+    /// Asks when the answer is first polled, and again until there is one or a retry cannot help.
+    pub(super) fn ask<D: Dialect>(self: &Arc<Self>, query: Query) -> Deltas {
+        let asking = Asking::<D> {
+            asker: Arc::clone(self),
+            backoff: Backoff::new(self.policy.retry),
+            query,
+            wait: None,
+            reading: None,
+            is_begun: false,
+            is_over: false,
+        };
+        stream::unfold(asking, |mut asking| async move {
+            let next = asking.next().await?;
+            Some((next, asking))
+        })
+        .boxed()
     }
 
-    /// Makes one attempt. Returns the answer's head, or an error and the wait that the provider
-    /// requests.
-    async fn attempt(&self, body: &Bytes) -> Result<Response, Failed> {
+    fn redact(&self, text: &str) -> String {
+        redact(&self.private, text)
+    }
+
+    /// Makes one attempt. Returns the answer's head, or an error.
+    async fn attempt(&self, query: &Query) -> Result<Response, Failed> {
         let request = self
             .client
             .post(self.url.clone())
             .headers(self.headers.clone())
-            .body(body.clone());
+            .body(query.body.clone());
         let after = self.policy.head_timeout;
         let response = match tokio::time::timeout(after, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
+                // Anything later may have been dealt with, and charged.
                 let again = error.is_connect();
-                let message = plain_words(&error).to_owned();
+                let cause = plain_words(&error);
                 let error = error.without_url();
                 tracing::info!(error = chain(&error), "the model cannot be reached");
-                let error = ModelError::Unreachable { message };
                 return Err(Failed {
-                    error,
-                    // Anything later may have been dealt with, and charged.
+                    error: query.subject.unreachable(cause, again),
+                    reason: format!("{cause}: no connection to the model"),
                     again,
                     wait: None,
                 });
@@ -115,11 +141,7 @@ impl Asker {
             // A model that thinks for long will think as long again.
             Err(_) => {
                 let wait = Wait::Head;
-                return Err(Failed {
-                    error: ModelError::TimedOut { wait, after },
-                    again: false,
-                    wait: None,
-                });
+                return Err(Failed::for_good(ModelError::TimedOut { wait, after }));
             }
         };
         let status = response.status();
@@ -129,15 +151,17 @@ impl Asker {
         let status = status.as_u16();
         let wait = retry_after(response.headers());
         let body = self.error_body(response).await;
-        let message = redact(&self.private, &quote(&body));
+        let redact = |text: &str| self.redact(text);
+        let (refusal, error) = query.subject.status(status, &body, wait, redact);
         let passes = match status {
             408 | 500 | 502 | 503 | 504 | 529 => true,
             // A used-up budget is reported as "too many requests", but no wait helps.
-            429 => !body.contains("insufficient_quota"),
+            429 => refusal == Refusal::RateLimit,
             _ => false,
         };
         Err(Failed {
-            error: ModelError::Status { status, message },
+            reason: query.subject.what(Some(status), refusal),
+            error,
             again: passes && wait.is_none_or(|wait| wait <= self.policy.max_wait),
             wait,
         })
@@ -157,8 +181,8 @@ impl Asker {
         String::from_utf8_lossy(&body).into_owned()
     }
 
-    fn deltas<D: Dialect>(&self, response: Response) -> Deltas {
-        let reading = Reading {
+    fn reading<D: Dialect>(&self, response: Response) -> Reading<D> {
+        Reading {
             response,
             decoder: AnswerDecoder::<D>::default(),
             failure: None,
@@ -166,20 +190,130 @@ impl Asker {
             policy: self.policy,
             since: Instant::now(),
             complete: None,
-            private: self.private.clone(),
-        };
-        stream::unfold(reading, |mut reading| async move {
-            let next = reading.next().await?;
-            Some((next, reading))
-        })
-        .boxed()
+        }
     }
 }
 
 struct Failed {
     error: ModelError,
+    /// What has happened, without what to do.
+    reason: String,
     again: bool,
+    /// The wait that the provider requests.
     wait: Option<Duration>,
+}
+
+impl Failed {
+    const fn for_good(error: ModelError) -> Self {
+        Self {
+            error,
+            reason: String::new(),
+            again: false,
+            wait: None,
+        }
+    }
+}
+
+/// A question that is asked until it is answered.
+struct Asking<D> {
+    asker: Arc<Asker>,
+    query: Query,
+    backoff: Backoff,
+    /// Before the next attempt.
+    wait: Option<Duration>,
+    reading: Option<Reading<D>>,
+    /// Whether people may have seen a part of the answer.
+    is_begun: bool,
+    is_over: bool,
+}
+
+impl<D: Dialect> Asking<D> {
+    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            if let Some(notice) = self.query.notice.take() {
+                return Some(Ok(Delta::Notice(notice)));
+            }
+            let failed = match &mut self.reading {
+                Some(reading) => match reading.next().await? {
+                    Ok(delta) => {
+                        self.is_begun |= !matches!(delta, Delta::Usage(_));
+                        return Some(Ok(delta));
+                    }
+                    Err(error) => self.reported(error),
+                },
+                None => {
+                    if let Some(wait) = self.wait.take() {
+                        tokio::time::sleep(wait).await;
+                    }
+                    match self.asker.attempt(&self.query).await {
+                        Ok(response) => {
+                            self.reading = Some(self.asker.reading(response));
+                            continue;
+                        }
+                        Err(failed) => failed,
+                    }
+                }
+            };
+            if let Some(error) = self.failed(failed) {
+                self.is_over = true;
+                return Some(Err(error));
+            }
+        }
+    }
+
+    /// Decides about an error in an answer.
+    fn reported(&mut self, error: ModelError) -> Failed {
+        let subject = &self.query.subject;
+        let error = subject.complete(error, |text| self.asker.redact(text));
+        match &error {
+            ModelError::Refused { refusal, .. } => Failed {
+                reason: subject.what(None, *refusal),
+                again: refusal.passes() && !self.is_begun,
+                wait: None,
+                error,
+            },
+            _ => Failed::for_good(error),
+        }
+    }
+
+    /// Prepares another attempt, or returns the error.
+    fn failed(&mut self, failed: Failed) -> Option<ModelError> {
+        let refusal = match &failed.error {
+            ModelError::Refused { refusal, .. } => Some(*refusal),
+            _ => None,
+        };
+        if refusal == Some(Refusal::TooLong)
+            && !self.is_begun
+            && let Some(shorter) = self.query.shorter.take()
+        {
+            tracing::warn!(error = %failed.error, "asking the model with half of the conversation");
+            if let Some(known) = shorter.known {
+                known.fetch_min(shorter.tokens, Ordering::Relaxed);
+            }
+            self.query.body = shorter.body;
+            self.query.notice = Some(shorter.notice);
+            self.reading = None;
+            return None;
+        }
+        let delay = match failed.again {
+            true => self.backoff.next_delay(entropy()),
+            false => None,
+        };
+        let Some(delay) = delay else {
+            return Some(failed.error);
+        };
+        let wait = failed.wait.unwrap_or(delay);
+        let reason = failed.reason;
+        let notice = Notice::Retry { reason, wait };
+        tracing::warn!("{notice}");
+        self.query.notice = Some(notice);
+        self.wait = Some(wait);
+        self.reading = None;
+        None
+    }
 }
 
 /// An answer that is being read.
@@ -193,7 +327,6 @@ struct Reading<D> {
     since: Instant,
     /// When the answer was complete.
     complete: Option<Instant>,
-    private: Vec<Secret>,
 }
 
 impl<D: Dialect> Reading<D> {
@@ -204,7 +337,6 @@ impl<D: Dialect> Reading<D> {
             }
             if let Some(failure) = self.failure.take() {
                 self.over = true;
-                let failure = failure.with_words(|text| redact(&self.private, text));
                 return Some(Err(failure));
             }
             if self.over {
@@ -280,60 +412,6 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(date(after)?.duration_since(now).unwrap_or_default())
 }
 
-/// Removes secrets from a text: providers repeat an unknown key, and proxies the address. A short
-/// text, or one within a word, is not a secret but part of the message.
-fn redact(private: &[Secret], text: &str) -> String {
-    const HIDDEN: &str = "***";
-    /// The shortest text to treat as a secret.
-    const MIN: usize = 8;
-    const MIN_PART: usize = 4;
-    let private = private.iter().map(|private| private.expose().as_str());
-    let private: Vec<_> = private.filter(|private| private.len() >= MIN).collect();
-    let mut text = private.iter().fold(text.to_owned(), |text, private| {
-        let mut out = String::new();
-        let mut rest = 0;
-        for (at, _) in text.match_indices(private) {
-            if is_word(&text, at, at + private.len()) {
-                out.push_str(text.get(rest..at).unwrap_or_default());
-                out.push_str(HIDDEN);
-                rest = at + private.len();
-            }
-        }
-        out.push_str(text.get(rest..).unwrap_or_default());
-        out
-    });
-    // What was cut to a length may end in the middle of a secret.
-    let Some(end) = text.strip_suffix('…').map(str::len) else {
-        return text;
-    };
-    let said = text.get(..end).unwrap_or_default();
-    let part = |private: &&str| {
-        let mut lengths = (MIN_PART..private.len()).rev();
-        lengths.find(|length| {
-            private.get(..*length).is_some_and(|part| {
-                let start = said.len().saturating_sub(part.len());
-                said.ends_with(part) && is_word(said, start, said.len())
-            })
-        })
-    };
-    if let Some(length) = private.iter().filter_map(part).max() {
-        text.replace_range(end - length..end, HIDDEN);
-    }
-    text
-}
-
-/// Returns whether no letter or digit comes directly before or after this part of a text.
-fn is_word(text: &str, start: usize, end: usize) -> bool {
-    let part = text.get(start..end).unwrap_or_default();
-    let before = text.get(..start).unwrap_or_default();
-    let after = text.get(end..).unwrap_or_default();
-    let goes_on = |outside: Option<char>, inside: Option<char>| {
-        outside.is_some_and(char::is_alphanumeric) && inside.is_some_and(char::is_alphanumeric)
-    };
-    !goes_on(before.chars().next_back(), part.chars().next())
-        && !goes_on(after.chars().next(), part.chars().next_back())
-}
-
 /// Describes an error without the names of hosts.
 fn plain_words(error: &reqwest::Error) -> &'static str {
     use io::ErrorKind::*;
@@ -369,39 +447,6 @@ fn plain_words(error: &reqwest::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_part_of_a_key_is_told_that_means_something() {
-        let private = ["http://h/x", "http://h", "sk-hünter2"].map(Secret::from);
-        for (text, told) in [
-            ("nothing", "nothing"),
-            ("at http://h/x for sk-hünter2", "at *** for ***"),
-            ("for sk-hünter2…", "for ***…"),
-            ("for sk-hünte…", "for ***…"),
-            ("at http://h…", "at ***…"),
-            ("at http:…", "at ***…"),
-            ("for sk-h…", "for ***…"),
-            ("for sk-…", "for sk-…"),
-            ("for sk-h", "for sk-h"),
-            ("…", "…"),
-            ("(sk-hünter2)", "(***)"),
-            ("ask-hünter2", "ask-hünter2"),
-            ("sk-hünter22 or sk-hünter2", "sk-hünter22 or ***"),
-            ("at http://h:8080", "at ***:8080"),
-            ("at http://here", "at http://here"),
-            ("the ask-h…", "the ask-h…"),
-        ] {
-            assert_eq!(redact(&private, text), told);
-        }
-    }
-
-    #[test]
-    fn a_short_key_leaves_messages_whole() {
-        let private = ["t", "k", "sk-1234"].map(Secret::from);
-        for text in ["too many tokens: t", "sk-1234 is no key", "a task…"] {
-            assert_eq!(redact(&private, text), text);
-        }
-    }
 
     #[test]
     fn the_waiting_time_is_a_number_or_a_date() {

@@ -1,22 +1,36 @@
 //! [`HttpModel`]: a model behind any of the interfaces over HTTP.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
 use super::HttpClient;
-use super::ask::Asker;
+use super::ask::{Asker, Query, Shorter};
 use super::client::{endpoint, sensitive};
+use super::explain::Subject;
+use crate::conversation::estimate;
 use crate::model::config::ModelConfig;
+use crate::model::cut::Cut;
 use crate::model::provider::Provider;
-use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, openai};
+use crate::model::{
+    ChatModel, ChatRequest, Deltas, ModelError, anthropic, ollama, openai, responses,
+};
 
 /// A model behind an interface over HTTP.
+///
+/// The provider is asked when the answer is first polled. If it says that the conversation is too
+/// long for the model, it is asked once more with half of it, and later conversations are cut to that
+/// length, as all are to the configured one: [`Notice::Shortened`](crate::model::Notice::Shortened).
 pub struct HttpModel {
-    asker: Asker,
+    asker: Arc<Asker>,
     config: ModelConfig,
+    /// The most tokens, by estimate, that the configured model takes, as far as is known.
+    fits: Arc<AtomicUsize>,
 }
 
 impl HttpModel {
@@ -39,7 +53,11 @@ impl HttpModel {
             };
         }
         let asker = Asker::new(http, url, headers, config.key.as_ref(), config.policy)?;
-        Ok(Self { asker, config })
+        Ok(Self {
+            asker: Arc::new(asker),
+            fits: Arc::new(AtomicUsize::new(config.context_tokens)),
+            config,
+        })
     }
 
     /// Returns whether the key and the conversation leave this machine unencrypted.
@@ -52,22 +70,56 @@ impl HttpModel {
     pub(in crate::model) const fn url(&self) -> &Url {
         self.asker.url()
     }
+
+    fn body(&self, request: &ChatRequest<'_>) -> Result<Bytes, ModelError> {
+        let config = &self.config;
+        let body = match config.provider {
+            Provider::Anthropic => anthropic::request_body(config, request),
+            Provider::Ollama => ollama::request_body(config, request),
+            Provider::OpenAiResponses => responses::request_body(config, request),
+            _ => openai::request_body(config, request),
+        };
+        Ok(body?.into())
+    }
+
+    fn query(&self, request: &ChatRequest<'_>) -> Result<Query, ModelError> {
+        let model = request.model.unwrap_or(&self.config.model);
+        let fits = (model == self.config.model).then_some(&self.fits);
+        let most = self.config.context_tokens;
+        let most = fits.map_or(most, |fits| fits.load(Ordering::Relaxed));
+        let total: usize = request.messages.iter().map(|it| estimate(it)).sum();
+        let cut = Cut::to(request, most);
+        let half = total.min(most) / 2;
+        let shorter = Cut::to(request, half).map(|cut| {
+            Ok::<_, ModelError>(Shorter {
+                body: self.body(&cut.request(request))?,
+                notice: cut.notice(),
+                known: fits.map(Arc::clone),
+                tokens: half,
+            })
+        });
+        Ok(Query {
+            body: match &cut {
+                Some(cut) => self.body(&cut.request(request))?,
+                None => self.body(request)?,
+            },
+            subject: Subject::new(&self.config, model, self.asker.url()),
+            notice: cut.as_ref().map(Cut::notice),
+            shorter: shorter.transpose()?,
+        })
+    }
 }
 
 #[async_trait]
 impl ChatModel for HttpModel {
     async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
-        let (config, asker) = (&self.config, &self.asker);
-        match config.provider {
-            Provider::Anthropic => {
-                let body = anthropic::request_body(config, &request)?;
-                asker.ask::<anthropic::Events>(body.into()).await
-            }
-            _ => {
-                let body = openai::request_body(config, &request)?;
-                asker.ask::<openai::Chunks>(body.into()).await
-            }
-        }
+        let query = self.query(&request)?;
+        Ok(match self.config.provider {
+            Provider::Anthropic => self.asker.ask::<anthropic::Events>(query),
+            Provider::Ollama => self.asker.ask::<ollama::Lines>(query),
+            Provider::OpenAiResponses => self.asker.ask::<responses::Events>(query),
+            _ => self.asker.ask::<openai::Chunks>(query),
+        })
     }
 }
 

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::think::Think;
-use crate::model::answer::{Dialect, Pieces, no_object};
-use crate::model::{CallPiece, Finish, ModelError, Usage, error_message};
+use crate::model::answer::{Dialect, Pieces};
+use crate::model::think::Think;
+use crate::model::{CallPiece, Finish, ModelError, Usage};
 
 /// OpenAI's chunks. The finish reason completes an answer; the end mark `[DONE]` may be missing
 /// then, and replaces a missing reason. Calls are passed on whatever the reason is.
@@ -48,12 +48,11 @@ impl Chunks {
     /// Decodes a chunk. Returns whether it had any contents.
     fn read(&mut self, data: &str, out: &mut Pieces) -> Result<bool, ModelError> {
         if !data.starts_with('{') {
-            return Err(no_object(data));
+            return Err(ModelError::bad("it is no JSON object"));
         }
         let chunk: Chunk<'_> = serde_json::from_str(data).map_err(ModelError::bad)?;
         if chunk.error.is_some_and(|error| error.get() != "null") {
-            let message = error_message(data);
-            return Err(ModelError::Provider { message });
+            return Err(ModelError::reported(data));
         }
         // Only one choice was asked for.
         let choice = chunk.choices.unwrap_or_default().into_iter().next();

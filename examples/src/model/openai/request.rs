@@ -7,6 +7,8 @@ use snek_proto::llm::chat::ChatMessage;
 use snek_proto::llm::tool::ToolDefinition;
 
 use crate::model::config::ModelConfig;
+use crate::model::provider::Provider;
+use crate::model::request::is_reasoning;
 use crate::model::{ChatRequest, ModelError};
 
 /// Returns the JSON of a request for a streamed answer.
@@ -18,7 +20,7 @@ pub fn request_body(
     request: &ChatRequest<'_>,
 ) -> Result<Vec<u8>, ModelError> {
     let model = request.model.unwrap_or(&config.model);
-    let reasons = wants_completion_tokens(model);
+    let reasons = config.provider == Provider::OpenAi && is_reasoning(model);
     let most = Some(config.max_tokens);
     let body = Body {
         model,
@@ -26,7 +28,7 @@ pub fn request_body(
         tools: request.tools,
         max_tokens: most.filter(|_| !reasons),
         max_completion_tokens: most.filter(|_| reasons),
-        temperature: config.temperature,
+        temperature: config.temperature.filter(|_| !reasons),
         stream: true,
         stream_options: StreamOptions {
             include_usage: true,
@@ -70,11 +72,4 @@ fn as_sent(message: &ChatMessage) -> Cow<'_, ChatMessage> {
         }
     }
     Cow::Owned(message)
-}
-
-/// Returns whether OpenAI's model refuses `max_tokens`, as reasoning models do.
-fn wants_completion_tokens(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let numbered = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
-    name.starts_with("gpt-5") || name.strip_prefix('o').is_some_and(numbered)
 }

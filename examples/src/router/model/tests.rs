@@ -169,22 +169,24 @@ async fn a_model_that_fails_is_a_router_that_fails() {
 
 #[test]
 fn refused_keys_are_told_from_a_busy_provider() {
-    let status = |status| ModelError::Status {
-        status,
-        message: "no".to_owned(),
-    };
-    for (status_code, expected) in [
+    for (refusal, expected) in [
         (
-            401,
+            Refusal::Key,
             RouterError::Denied {
-                message: "401 Unauthorized: no".into(),
+                message: "no".into(),
             },
         ),
-        (429, RouterError::RateLimited),
-        (400, RouterError::failed("400 Bad Request: no")),
-        (503, RouterError::unavailable("503 Service Unavailable: no")),
+        (Refusal::RateLimit, RouterError::RateLimited),
+        (Refusal::Request, RouterError::failed("no")),
+        (Refusal::Quota, RouterError::failed("no")),
+        (Refusal::Unavailable, RouterError::unavailable("no")),
     ] {
-        assert_eq!(router_error(&status(status_code)), expected);
+        let error = ModelError::Refused {
+            status: None,
+            refusal,
+            message: "no".to_owned(),
+        };
+        assert_eq!(router_error(&error), expected);
     }
 }
 

@@ -29,9 +29,12 @@ async fn a_provider_that_took_too_long_may_have_worked_and_is_counted() {
         wait: Wait::Head,
         after: Duration::from_secs(45),
     };
-    let harness = Harness::new([Script::Refuse(late)]).await;
+    let harness = Harness::new([Script::Refuse(late.clone())]).await;
     let (_, outcome) = harness.chat(&from("ann", "12345678")).await;
-    assert_eq!(failure(outcome), "provider error: request timed out");
+    assert_eq!(
+        failure(outcome),
+        "provider error: ".to_owned() + &late.to_string()
+    );
     assert_eq!(harness.used(), 2);
     assert!(harness.log().await[0].estimated);
 }
@@ -46,7 +49,10 @@ async fn what_came_before_an_error_is_told_counted_and_remembered() {
     ]);
     let harness = Harness::new([broken, answer("sorry")]).await;
     let (steps, outcome) = harness.chat(&from("ann", "My name is Ann.")).await;
-    assert_eq!(failure(outcome), "provider error: the answer broke off");
+    assert_eq!(
+        failure(outcome),
+        format!("provider error: {}", ModelError::Cut)
+    );
     assert_eq!(steps, ["text I was ", "text say"]);
     // 9 bytes of text count as 3 tokens.
     assert_eq!(harness.used(), 9);

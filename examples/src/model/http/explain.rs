@@ -1,0 +1,170 @@
+//! [`Subject`]: what is asked, and what to tell people when it does not answer.
+
+use std::time::Duration;
+
+use reqwest::Url;
+
+use super::client::is_loopback;
+use crate::model::config::ModelConfig;
+use crate::model::error::excerpt;
+use crate::model::provider::Provider;
+use crate::model::refusal::{Refusal, Report};
+use crate::model::{ModelError, seconds};
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    provider: Provider,
+    model: String,
+    has_key: bool,
+    /// The address, if it is on this machine: others may be secret.
+    at: Option<String>,
+    // The names of settings.
+    key_file: String,
+    base_url: String,
+    model_setting: String,
+    context_tokens: String,
+}
+
+impl Subject {
+    pub(super) fn new(config: &ModelConfig, model: &str, url: &Url) -> Self {
+        Self {
+            provider: config.provider,
+            model: excerpt(model),
+            has_key: config.key.is_some(),
+            at: is_loopback(url).then(|| url.origin().ascii_serialization()),
+            key_file: config.setting("key-file"),
+            base_url: config.setting("base-url"),
+            model_setting: config.setting("model"),
+            context_tokens: config.setting("context-tokens"),
+        }
+    }
+
+    /// Creates the error for a connection that was not made, or lost before an answer.
+    pub(super) fn unreachable(&self, cause: &str, is_connect: bool) -> ModelError {
+        let name = self.provider.title();
+        let message = if is_connect {
+            let at = self.at.as_deref();
+            let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
+            let advice = match self.provider {
+                Provider::Ollama if !at.is_empty() => "is 'ollama serve' running?".to_owned(),
+                Provider::Vllm if !at.is_empty() => "is 'vllm serve' running?".to_owned(),
+                _ => format!("check the network and {}", self.base_url),
+            };
+            format!("{cause}: cannot connect to {name}{at}; {advice}")
+        } else {
+            format!("{cause}: {name} closed the connection before it answered; try again")
+        };
+        ModelError::Unreachable { message }
+    }
+
+    /// Creates the error for a report of the provider.
+    pub(super) fn refused(
+        &self,
+        status: Option<u16>,
+        refusal: Refusal,
+        says: &str,
+        wait: Option<Duration>,
+    ) -> ModelError {
+        let mut message = self.what(status, refusal);
+        message.push_str(&self.advice(refusal, wait));
+        if !says.is_empty() {
+            message.push_str(". ");
+            message.push_str(self.provider.title());
+            message.push_str(" says: ");
+            message.push_str(says);
+        }
+        ModelError::Refused {
+            status,
+            refusal,
+            message,
+        }
+    }
+
+    /// Returns what has happened.
+    pub(super) fn what(&self, status: Option<u16>, refusal: Refusal) -> String {
+        let (name, model) = (self.provider.title(), &self.model);
+        let mut what = match refusal {
+            Refusal::Key if self.has_key => format!("{name} refused the key"),
+            Refusal::Key => format!("{name} wants a key"),
+            Refusal::Permission => format!("{name} does not allow this"),
+            Refusal::Model => format!("{name} does not have the model {model}"),
+            Refusal::Address => format!("{name} is not at this address"),
+            Refusal::RateLimit => format!("{name} limits the requests"),
+            Refusal::Quota => format!("the quota at {name} is used up"),
+            Refusal::Overloaded => format!("{name} is overloaded"),
+            Refusal::Unavailable => format!("{name} has failed"),
+            Refusal::TooLong => format!("the conversation is too long for the model {model}"),
+            Refusal::TooLarge => format!("the request is too large for {name}"),
+            Refusal::Request => format!("{name} refused the request"),
+            Refusal::Broken => format!("{name} broke the answer off"),
+        };
+        if let Some(status) = status {
+            what.push_str(&format!(" (HTTP {status})"));
+        }
+        what
+    }
+
+    /// Returns what to do.
+    fn advice(&self, refusal: Refusal, wait: Option<Duration>) -> String {
+        let variable = self.provider.key_variable().unwrap_or_default();
+        let later = || match wait {
+            Some(wait) if !wait.is_zero() => format!("; try again in {}", seconds(wait)),
+            _ => "; try again later".to_owned(),
+        };
+        match refusal {
+            Refusal::Key if self.has_key => format!(": check {variable} or {}", self.key_file),
+            Refusal::Key => format!(": set {variable}, or name a file with {}", self.key_file),
+            Refusal::Permission => {
+                format!(": check what the key may do, and {}", self.model_setting)
+            }
+            Refusal::Model if self.provider == Provider::Ollama => {
+                format!(": run 'ollama pull {}'", self.model)
+            }
+            Refusal::Model | Refusal::Request => format!(": check {}", self.model_setting),
+            Refusal::Address => format!(": check {}", self.base_url),
+            Refusal::Quota => ": check the plan and the billing there".to_owned(),
+            Refusal::TooLong => {
+                format!(": begin a new one, or lower {}", self.context_tokens)
+            }
+            Refusal::TooLarge => {
+                ": send fewer or smaller images, or begin a new conversation".to_owned()
+            }
+            Refusal::RateLimit | Refusal::Overloaded | Refusal::Unavailable => later(),
+            Refusal::Broken => "; try again".to_owned(),
+        }
+    }
+
+    /// Completes an error that an answer has reported.
+    pub(super) fn complete(
+        &self,
+        error: ModelError,
+        redact: impl Fn(&str) -> String,
+    ) -> ModelError {
+        match error {
+            ModelError::Refused {
+                status,
+                refusal,
+                message,
+            } => self.refused(status, refusal, &redact(&message), None),
+            ModelError::BadAnswer { message } => ModelError::BadAnswer {
+                message: redact(&message),
+            },
+            other => other,
+        }
+    }
+
+    /// Creates the error for an answer with this status and body.
+    pub(super) fn status(
+        &self,
+        status: u16,
+        body: &str,
+        wait: Option<Duration>,
+        redact: impl Fn(&str) -> String,
+    ) -> (Refusal, ModelError) {
+        let report = Report::read(body);
+        let refusal = report.refusal(Some(status));
+        let says = redact(&report.message);
+        (refusal, self.refused(Some(status), refusal, &says, wait))
+    }
+}
