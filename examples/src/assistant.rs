@@ -93,6 +93,10 @@ pub enum AnswerError {
     Unheard,
 }
 
+/// Said once in a channel, before the first answer that does not know all that was said.
+const FORGOTTEN: &str =
+    "(This conversation has grown too long for me: I no longer know its beginning.)";
+const REFUSED: &str = "(My model refuses to answer this: please ask in other words.)";
 const NOT_SET_UP: &str = "sorry, I am not set up well; please tell who runs me";
 const NOT_TAKEN: &str = "sorry, my model does not take this question";
 const BROKEN_OFF: &str = "sorry, I lost my thread; please ask again";
@@ -226,11 +230,15 @@ impl Assistant {
             .add(&channel, vec![ChatMessage::user(text.clone())]);
         // Images are too large to be remembered; their addresses are.
         let mut turn = Turn {
+            channel: channel.clone(),
             messages: vec![self.format.message(&text, &images)],
             spoken: false,
             pieces,
         };
-        let outcome = self.work(&mut past, &mut turn).await;
+        let outcome = match self.forget(&mut turn).await {
+            Ok(()) => self.work(&mut past, &mut turn).await,
+            gone => gone,
+        };
         if let Err(error) = &outcome {
             let _ = turn.say(error.apology(), true).await;
         }
@@ -308,16 +316,34 @@ impl Assistant {
             let delta = delta?;
             let first = answer.text().is_empty();
             answer.push(&delta)?;
-            if let Delta::Text(text) = delta {
-                turn.say(&text, first).await?;
+            match delta {
+                Delta::Text(text) => turn.say(&text, first).await?,
+                Delta::Notice(Notice::Shortened { .. }) => {
+                    self.conversations.outgrow(&turn.channel);
+                    self.forget(turn).await?;
+                }
+                _ => {}
             }
         }
-        if answer.finish() == Some(&Finish::Length) {
-            turn.say(" […]", false).await?;
+        match answer.finish() {
+            Some(Finish::Length) => turn.say(" […]", false).await?,
+            Some(Finish::ContentFilter) => {
+                answer.push(&Delta::Text(REFUSED.to_owned()))?;
+                turn.say(REFUSED, true).await?;
+            }
+            _ => {}
         }
         let usage = answer.usage();
         self.tell(&Step::Answered { usage });
         Ok(answer.into_message())
+    }
+
+    /// Says once in a channel that its beginning is forgotten.
+    async fn forget(&self, turn: &mut Turn<'_>) -> Result<(), AnswerError> {
+        match self.conversations.has_news_of_outgrowth(&turn.channel) {
+            true => turn.say(FORGOTTEN, true).await,
+            false => Ok(()),
+        }
     }
 
     fn tell(&self, step: &Step<'_>) {
@@ -338,6 +364,7 @@ impl fmt::Debug for Assistant {
 
 /// A question and the messages after it.
 struct Turn<'a> {
+    channel: String,
     messages: Vec<ChatMessage>,
     spoken: bool,
     pieces: &'a mpsc::Sender<String>,

@@ -62,6 +62,16 @@ struct Channel {
     messages: VecDeque<Arc<ChatMessage>>,
     tokens: usize,
     last_used: u64,
+    outgrowth: Outgrowth,
+}
+
+/// Whether a conversation has grown too long for the model, and whether people know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Outgrowth {
+    #[default]
+    None,
+    Untold,
+    Told,
 }
 
 impl Conversations {
@@ -103,15 +113,45 @@ impl Conversations {
         before
     }
 
+    /// Notes that a channel's conversation is too long for the model.
+    pub fn outgrow(&self, channel: &str) {
+        if let Some(channel) = self.lock().0.get_mut(channel) {
+            channel.outgrow();
+        }
+    }
+
+    /// Returns, once for each channel, whether messages were left out because the conversation has
+    /// too many tokens.
+    pub fn has_news_of_outgrowth(&self, channel: &str) -> bool {
+        let mut guard = self.lock();
+        let channel = guard.0.get_mut(channel);
+        channel.is_some_and(|channel| {
+            let is_news = channel.outgrowth == Outgrowth::Untold;
+            if is_news {
+                channel.outgrowth = Outgrowth::Told;
+            }
+            is_news
+        })
+    }
+
     fn lock(&self) -> MutexGuard<'_, (HashMap<String, Channel>, u64)> {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Channel {
+    fn outgrow(&mut self) {
+        if self.outgrowth == Outgrowth::None {
+            self.outgrowth = Outgrowth::Untold;
+        }
+    }
+
     /// Drops the oldest messages, and the results of dropped calls.
     fn trim(&mut self, limits: ConversationLimits) {
         let mut cut = false;
+        if self.tokens > limits.tokens {
+            self.outgrow();
+        }
         while let Some(first) = self.messages.front()
             && (self.messages.len() > limits.kept
                 || self.tokens > limits.tokens
@@ -358,6 +398,24 @@ mod tests {
         for (tokens, count) in [(14, 2), (15, 3)] {
             let told = fit(&system, &past, &turn[..1], limits(50, 200, tokens));
             assert_eq!(told.len(), count, "{tokens}");
+        }
+    }
+
+    #[test]
+    fn a_whole_conversation_is_trimmed_as_it_is_fitted() {
+        let system = ChatMessage::system("s");
+        let past = [vec![user(1)], round("p", 3), vec![user(2)]].concat();
+        let turn = [vec![user(3)], round("a", 1), round("b", 2)].concat();
+        let whole = [vec![system.clone()], past.clone(), turn.clone()].concat();
+        let whole: Vec<&ChatMessage> = whole.iter().collect();
+        let past: Vec<_> = past.into_iter().map(Arc::new).collect();
+        for sent in 2..14 {
+            for tokens in [10, 30, 60, 90, 1000] {
+                let limits = limits(50, sent, tokens);
+                let kept = trim(&whole, limits);
+                let kept: Vec<_> = kept.iter().map(|at| whole[*at]).collect();
+                assert_eq!(kept, fit(&system, &past, &turn, limits), "{sent} {tokens}");
+            }
         }
     }
 

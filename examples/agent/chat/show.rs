@@ -168,10 +168,9 @@ impl Show {
                 format!("  mode: {}", printable(changed.mode.name()))
             }
             EventKind::Compact(compact) => {
-                format!(
-                    "  the conversation is made shorter: {}",
-                    printable(compact.status.name())
-                )
+                let message = compact.message.as_deref();
+                let message = message.unwrap_or_else(|| compact.status.name());
+                format!("  the conversation is made shorter: {}", printable(message))
             }
             EventKind::ToolBlocked(blocked) => {
                 let why = blocked.message.as_deref().or(blocked.reason.as_deref());

@@ -29,7 +29,7 @@ use self::approval::REFUSED;
 use self::growing::Growing;
 use super::Folder;
 use crate::conversation::{ConversationLimits, estimate, fit};
-use crate::model::{ChatModel, ChatRequest, Finish, ModelError};
+use crate::model::{ChatModel, ChatRequest, Finish, ModelError, Notice};
 use crate::tools::{ToolFailure, Tools};
 
 /// The default instructions for the model.
@@ -418,7 +418,7 @@ impl<'a> Work<'a> {
         let mut end = Compact::new(Phase::Done);
         end.context_before = Some(self.percent(&all).into());
         end.context_after = Some(self.percent(&kept).into());
-        end.message = Some(format!("the model is not told the {left_out} oldest messages").into());
+        end.message = Some(Notice::Shortened { left_out }.to_string().into());
         self.turn
             .emit_as(&id, EventKind::Compact(end))
             .map_err(told)?;

@@ -9,6 +9,7 @@ use snek_proto::llm::chat::Role;
 use snek_proto::llm::tool::ToolDefinition;
 
 use super::*;
+use crate::conversation::ConversationLimits;
 use crate::model::scripted::Scripted;
 use crate::model::{CallPiece, Deltas};
 
@@ -192,6 +193,40 @@ async fn an_answer_that_was_cut_by_the_model_says_so() {
     let end = Ok(Delta::Finish(Finish::Length));
     let assistant = Assistant::new(Prepared::new(vec![vec![text("long"), end]]));
     assert_eq!(answered(&assistant, "?").await.0, "long […]");
+}
+
+#[tokio::test]
+async fn a_model_that_refuses_is_named_as_the_reason() {
+    let end = || Ok(Delta::Finish(Finish::ContentFilter));
+    let model = Prepared::new(vec![vec![text("I"), end()], vec![end()]]);
+    let assistant = Assistant::new(model);
+    assert_eq!(answered(&assistant, "?").await.0, format!("I\n{REFUSED}"));
+    assert_eq!(answered(&assistant, "?").await.0, REFUSED);
+}
+
+#[tokio::test]
+async fn a_conversation_that_outgrows_the_model_says_so_once() {
+    let limits = ConversationLimits::default().with_tokens(20);
+    let answers = || vec![text("yes")];
+    let assistant = Assistant::new(Prepared::new(vec![answers(), answers(), answers()]))
+        .with_conversations(Conversations::new(limits));
+    assert_eq!(answered(&assistant, "short").await.0, "yes");
+    let long = "a very long question about flowers";
+    let (answer, outcome) = answered(&assistant, long).await;
+    assert_eq!((answer, outcome), (format!("{FORGOTTEN}\nyes"), Ok(())));
+    assert_eq!(answered(&assistant, long).await.0, "yes");
+}
+
+#[tokio::test]
+async fn a_model_that_gets_less_is_told_of_once() {
+    let cut = || Ok(Delta::Notice(Notice::Shortened { left_out: 3 }));
+    let answers = || vec![cut(), text("yes")];
+    let assistant = Assistant::new(Prepared::new(vec![answers(), answers()]));
+    assert_eq!(
+        answered(&assistant, "?").await.0,
+        format!("{FORGOTTEN}\nyes")
+    );
+    assert_eq!(answered(&assistant, "?").await.0, "yes");
 }
 
 #[tokio::test]

@@ -11,10 +11,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use acolyte_proto::error::{ChatError, ErrorDetail, code};
-use acolyte_proto::event::{Event, Usage};
+use acolyte_proto::event::{Event, Notice, Usage};
 use acolyte_proto::frame::{ChatRequest, Reply, ReplyUsage};
 use acolyte_proto::id::SessionId;
 use acolyte_proto::limits::{MAX_TOOL_CALLS, MODEL_IDLE_TIMEOUT};
@@ -174,6 +175,7 @@ impl Worker {
             usage: Usage::default(),
             session: request.session_id.as_ref(),
             asks: ask_first::is_wanted(request),
+            is_shortened: AtomicBool::new(false),
         };
         for skill in &request.active_skills {
             watch.tell(Event::SkillActivated(skill.clone())).await;
@@ -337,6 +339,8 @@ struct Chat<'a> {
     session: Option<&'a SessionId>,
     /// It asks before it edits a file or runs a command.
     asks: bool,
+    /// Whether it was told that the model does not get the whole conversation.
+    is_shortened: AtomicBool,
 }
 
 /// The end of a chat.
@@ -404,6 +408,15 @@ impl Chat<'_> {
         self.watch.tell(event).await;
     }
 
+    /// Tells who watches why the answer takes longer, or knows less: of the latter once in a chat.
+    async fn notice(&self, notice: &model::Notice) {
+        let is_shortened = matches!(notice, model::Notice::Shortened { .. });
+        if !is_shortened || !self.is_shortened.swap(true, Ordering::Relaxed) {
+            let notice = Notice::warn(notice.to_string());
+            self.tell(Event::Notice(notice)).await;
+        }
+    }
+
     /// Waits for something of the model, which is not silent for ever.
     async fn within<T>(&self, wait: Wait, next: impl Future<Output = T>) -> Result<T, ChatError> {
         let after = self.worker.model_timeout;
@@ -414,6 +427,10 @@ impl Chat<'_> {
     /// One question to the model. Its text is told as it comes.
     async fn ask(&mut self) -> Result<Answer, ChatError> {
         let messages = fit(&self.system, &self.past, &self.since, self.worker.limits);
+        let left_out = 1 + self.past.len() + self.since.len() - messages.len();
+        if left_out > 0 {
+            self.notice(&model::Notice::Shortened { left_out }).await;
+        }
         let has_failed = |message: &&ChatMessage| {
             let id = message.tool_call_id.as_ref();
             id.is_some_and(|id| self.failed.contains(id))
@@ -439,6 +456,7 @@ impl Chat<'_> {
             match delta {
                 Delta::Text(text) => self.tell(Event::text(text)).await,
                 Delta::Thought(text) => self.tell(Event::Reasoning(text.into())).await,
+                Delta::Notice(notice) => self.notice(&notice).await,
                 Delta::Usage(cost) => {
                     self.usage = Usage::new(
                         before.input_tokens.saturating_add(cost.prompt),

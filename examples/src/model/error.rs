@@ -144,6 +144,15 @@ impl ModelError {
         Self::Setup { message }
     }
 
+    /// Creates the error of an answer that fails with these words.
+    pub(crate) const fn broken(message: String) -> Self {
+        Self::Refused {
+            status: None,
+            refusal: Refusal::Broken,
+            message,
+        }
+    }
+
     /// Creates the error of an event that reports one, in the provider's words.
     pub(super) fn reported(event: &str) -> Self {
         let report = Report::read(event);

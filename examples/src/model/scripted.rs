@@ -14,7 +14,7 @@ use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 
 use self::code::Next;
 use self::commands::Command;
-use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Refusal, Usage};
+use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
 use crate::conversation::estimate;
 
 /// The answer if no rule applies.
@@ -83,11 +83,7 @@ impl ChatModel for Scripted {
             match command {
                 Command::Slow { pause, .. } => pace = pause,
                 Command::Fail(message) => {
-                    return Some(Err(ModelError::Refused {
-                        status: None,
-                        refusal: Refusal::Broken,
-                        message,
-                    }));
+                    return Some(Err(ModelError::broken(message)));
                 }
                 _ => {}
             }

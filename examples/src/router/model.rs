@@ -117,7 +117,9 @@ fn router_error(error: &ModelError) -> RouterError {
             ..
         } => RouterError::RateLimited,
         ModelError::TimedOut { after, .. } => RouterError::TimedOut { after: *after },
-        ModelError::Refused { refusal, .. } if !refusal.passes() => RouterError::failed(message),
+        ModelError::Refused { refusal, .. } if !refusal.passes() && *refusal != Refusal::Broken => {
+            RouterError::failed(message)
+        }
         ModelError::BadAnswer { .. }
         | ModelError::TooLarge { .. }
         | ModelError::EventTooLarge { .. }

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use connectonion_proto::frame::{EventKind, TextDelta, Thinking};
+use connectonion_proto::frame::{Compact, EventKind, Phase, TextDelta, Thinking};
 use tokio::time::Instant;
 
-use crate::model::{Assembler, Delta, ModelError};
+use crate::model::{Assembler, Delta, ModelError, Notice};
 
 /// The time between two parts of a text: 20 a second look smooth, and models send hundreds.
 const PACE: Duration = Duration::from_millis(50);
@@ -61,6 +61,7 @@ impl Growing {
                 self.thought.push_str(more);
             }
             Delta::Text(_) | Delta::ToolCall(_) => self.end_thought(),
+            Delta::Notice(notice) => self.events.push_back((None, event(notice))),
             _ => {}
         }
         self.answer.push(delta)?;
@@ -132,6 +133,18 @@ impl Growing {
     /// Returns the answer.
     pub(super) fn into_answer(self) -> Assembler {
         self.answer
+    }
+}
+
+/// Returns the event that tells why an answer takes longer, or knows less.
+fn event(notice: &Notice) -> EventKind {
+    match notice {
+        Notice::Retry { .. } => EventKind::Thinking(Thinking::new(notice.to_string())),
+        Notice::Shortened { .. } => {
+            let mut compact = Compact::new(Phase::Done);
+            compact.message = Some(notice.to_string().into());
+            EventKind::Compact(compact)
+        }
     }
 }
 

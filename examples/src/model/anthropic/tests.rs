@@ -59,7 +59,9 @@ async fn the_request_holds_what_the_interface_wants() {
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     let expected = serde_json::json!({
         "model": "toy", "max_tokens": 7, "stream": true,
-        "messages": [{"role": "user", "content": "hello"}],
+        "messages": [{"role": "user", "content": [
+            {"type": "text", "text": "hello", "cache_control": {"type": "ephemeral"}},
+        ]}],
     });
     assert_eq!(body, expected);
 }
@@ -95,9 +97,10 @@ async fn an_overloaded_provider_is_asked_again_until_it_has_begun() {
     ]);
     let provider = Provider::start(behaviour).await;
     let (answer, outcome) = ask(&model(&provider)).await;
-    let message = "***: busy".to_owned();
     assert_eq!(answer.text(), "grüß dich");
-    assert_eq!(outcome, Err(ModelError::Provider { message }));
+    let error = outcome.unwrap_err().to_string();
+    let expected = "Anthropic is overloaded; try again later. Anthropic says: ***: busy";
+    assert_eq!(error, expected);
     assert_eq!(provider.requests().len(), 1);
 }
 
@@ -107,7 +110,9 @@ async fn a_refusal_is_told_as_it_is_for_clients() {
     let provider = Provider::start(&[Does::Answers("401 Unauthorized", REFUSED, 10)]).await;
     let (_, outcome) = ask(&model(&provider)).await;
     let text = outcome.unwrap_err().to_string();
-    assert_eq!(text, format!("401 Unauthorized: {REFUSED}"));
+    let expected = "Anthropic refused the key (HTTP 401): check ANTHROPIC_API_KEY or --key-file. \
+                    Anthropic says: invalid x-api-key";
+    assert_eq!(text, expected);
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl HttpModel {
     }
 
     #[cfg(test)]
-    pub(in crate::model) const fn url(&self) -> &Url {
+    pub(in crate::model) fn url(&self) -> &Url {
         self.asker.url()
     }
 

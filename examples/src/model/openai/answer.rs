@@ -286,10 +286,7 @@ mod tests {
                 "overloaded",
             ),
             (r#"{"error":"overloaded"}"#, "overloaded"),
-            (
-                r#"{"error":{"code":7},"choices":[]}"#,
-                r#"{"error":{"code":7},"choices":[]}"#,
-            ),
+            (r#"{"error":{"code":7},"choices":[]}"#, ""),
         ] {
             let stream = format!(
                 "data: {{\"choices\":[{{\"delta\":{{\"content\":\"so far\"}}}}]}}\n\ndata: {error}\n\n"
@@ -297,7 +294,7 @@ mod tests {
             let (deltas, outcome) = decode(stream.as_bytes(), 7);
             assert_eq!(text(&deltas), "so far");
             let message = words.to_owned();
-            assert_eq!(outcome, Err(ModelError::Provider { message }));
+            assert_eq!(outcome, Err(ModelError::broken(message)));
         }
     }
 

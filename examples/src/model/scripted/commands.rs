@@ -232,7 +232,7 @@ mod tests {
         let question = |text: &str| [ChatMessage::user(text)];
         let (_, outcome) = told(&commanded(), &question("!fail it hurts"), true);
         let message = "it hurts".to_owned();
-        assert_eq!(outcome, Err(ModelError::Provider { message }));
+        assert_eq!(outcome, Err(ModelError::broken(message)));
         let (answer, outcome) = told(&commanded(), &question("!break"), true);
         assert_eq!(
             (answer.text(), outcome),

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::Delta;
 use crate::model::answer::testing::{self, joined};
+use crate::model::{Delta, Refusal};
 
 const STREAM: &str = concat!(
     "event: message_start\n",
@@ -58,9 +58,12 @@ fn decode(answer: &[u8], size: usize) -> (Vec<Delta>, Result<(), ModelError>) {
     testing::decode::<Events>(answer, size)
 }
 
-fn provider(message: &str) -> ModelError {
-    let message = message.to_owned();
-    ModelError::Provider { message }
+fn refused(refusal: Refusal, message: &str) -> ModelError {
+    ModelError::Refused {
+        status: None,
+        refusal,
+        message: message.to_owned(),
+    }
 }
 
 fn usage(prompt: u64, completion: u64) -> Delta {
@@ -118,20 +121,23 @@ fn nothing_but_its_last_event_completes_an_answer() {
 #[test]
 fn an_error_in_the_stream_ends_it_in_the_providers_words() {
     let text = "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"so far\"}}\n\n";
-    for (error, words) in [
+    for (error, expected) in [
         (
             "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
-            "Overloaded",
+            refused(Refusal::Overloaded, "Overloaded"),
         ),
         (
             "data: {\"type\":\"error\",\"error\":{}}\n\n",
-            "{\"type\":\"error\",\"error\":{}}",
+            refused(Refusal::Broken, ""),
         ),
-        ("event: error\ndata: {\"message\":\"gone\"}\n\n", "gone"),
+        (
+            "event: error\ndata: {\"message\":\"gone\"}\n\n",
+            refused(Refusal::Broken, "gone"),
+        ),
     ] {
         let (deltas, outcome) = decode(format!("{text}{error}").as_bytes(), 5);
         assert_eq!(joined(&deltas).text(), "so far");
-        assert_eq!(outcome, Err(provider(words)));
+        assert_eq!(outcome, Err(expected));
     }
 }
 
@@ -193,7 +199,7 @@ fn an_answer_that_is_not_streamed_is_taken_whole() {
     let (_, outcome) = decode(&body.as_bytes()[..50], 3);
     assert_eq!(outcome, Err(ModelError::Cut));
     let error = br#"{"type":"error","error":{"type":"api_error","message":"no"}}"#;
-    assert_eq!(decode(error, 3).1, Err(provider("no")));
+    assert_eq!(decode(error, 3).1, Err(refused(Refusal::Broken, "no")));
     for bad in ["{}", "{\"answer\":1}", "[1]"] {
         let (_, outcome) = decode(bad.as_bytes(), 3);
         assert!(

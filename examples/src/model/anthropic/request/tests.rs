@@ -15,7 +15,69 @@ fn body(messages: &[ChatMessage], tools: &[ToolDefinition], failed: &[usize]) ->
         .with_tools(tools)
         .with_failed(failed);
     let body = request_body(&config(), &request).unwrap();
-    serde_json::from_slice(&body).unwrap()
+    let mut body = serde_json::from_slice(&body).unwrap();
+    unmark(&mut body);
+    body
+}
+
+/// Removes the marks of the cache, and what they need.
+fn unmark(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(unmark),
+        Value::Object(members) => {
+            members.remove("cache_control");
+            members.values_mut().for_each(unmark);
+            for name in ["system", "content"] {
+                if let Some(Value::Array(parts)) = members.get(name)
+                    && let [part] = parts.as_slice()
+                    && part["type"] == "text"
+                {
+                    let text = part["text"].clone();
+                    members.insert(name.to_owned(), text);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn what_the_next_request_repeats_is_marked_for_the_cache_four_times_at_most() {
+    let call = ToolCall::new("a", "time", "{}");
+    let conversation = [
+        ChatMessage::system("be kind"),
+        ChatMessage::user("hi"),
+        ChatMessage::assistant("hello"),
+        ChatMessage::user("late?"),
+        ChatMessage::assistant("").with_tool_calls(vec![call]),
+        ChatMessage::tool("a", "12:00"),
+    ];
+    let tools = [
+        ToolDefinition::new("dice", ""),
+        ToolDefinition::new("time", ""),
+    ];
+    let request = ChatRequest::new(conversation.iter().collect()).with_tools(&tools);
+    let body = request_body(&config(), &request).unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&body)
+            .matches("cache_control")
+            .count(),
+        4
+    );
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let mark = json!({ "type": "ephemeral" });
+    assert_eq!(body["tools"][0].get("cache_control"), None);
+    assert_eq!(body["tools"][1]["cache_control"], mark);
+    let system = json!([{"type": "text", "text": "be kind", "cache_control": mark}]);
+    assert_eq!(body["system"], system);
+    let messages = &body["messages"];
+    assert_eq!(messages[0]["content"], "hi");
+    let late = json!([{"type": "text", "text": "late?", "cache_control": mark}]);
+    assert_eq!(messages[2]["content"], late);
+    let result = json!([{
+        "type": "tool_result", "tool_use_id": "a", "content": "12:00", "cache_control": mark,
+    }]);
+    assert_eq!(messages[4]["content"], result);
 }
 
 fn messages(messages: &[ChatMessage]) -> Value {
