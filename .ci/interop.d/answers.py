@@ -27,14 +27,19 @@ async def answers_are_streamed(kind, running, provider):
     expect(request.kind == kind and request.body["model"] == "stub", request.body)
 
 
-async def refusals_of_the_provider_are_told(_, running, provider):
+async def refusals_of_the_provider_are_told(kind, running, provider):
     async with running.talk() as talk:
         for code in (400, 401, 403, 404, 413, 501):
-            error = failed(await talk.chat(f"!http {code}", peer="h"), f"provider error: {code} ")
-            expect(f"stub says {code}" in error, error)
+            error = failed(await talk.chat(f"!http {code}", peer="h"), "provider error: ")
+            expect(f"(HTTP {code})" in error and f" says: stub says {code}" in error, error)
+            expect("{" not in error, error)
             asked = [one for one in provider.requests if one.text == f"!http {code}"]
             expect(len(asked) == 1, f"{code}: asked {len(asked)} times")
-        failed(await talk.chat("!leak 401", peer="h"), "provider error: 401 ")
+        error = failed(await talk.chat("!leak 401", peer="h"), "provider error: ")
+        expect("refused the key (HTTP 401): check " in error or kind == "ollama", error)
+        error = failed(await talk.chat("!nomodel", peer="h"), "provider error: ")
+        expect("does not have the model stub" in error, error)
+        expect(kind != "ollama" or "run 'ollama pull stub'" in error, error)
         failed(await talk.chat("!redirect", peer="h"), "provider error: ")
         # Nothing of it is remembered, and the session goes on.
         expect(await history(talk, peer="h") == [("user", "!context")], "a failed turn is remembered")
@@ -44,9 +49,9 @@ async def an_overloaded_provider_is_asked_again(_, running, provider):
     async with running.talk() as talk:
         replied(await talk.chat("!flaky 1", peer="f"))
         expect(len([one for one in provider.requests if one.text == "!flaky 1"]) == 2, "not asked twice")
-        failed(await talk.chat("!http 529", peer="f"), "provider error: 529")
-        failed(await talk.chat("!http 429", peer="f"), "provider error: 429")
-        failed(await talk.chat("!http 502", peer="f"), "provider error: 502")
+        for code, what in ((529, " is overloaded"), (429, " limits the requests"), (502, " has failed")):
+            error = failed(await talk.chat(f"!http {code}", peer="f"), "provider error: ")
+            expect(f"{what} (HTTP {code}); try again later" in error, error)
         tried = ("!http 529", "!http 429", "!http 502")
         asked = [one for one in provider.requests if one.text in tried]
         expect(3 < len(asked) <= 15, f"asked {len(asked)} times")
@@ -64,6 +69,32 @@ async def answers_that_break_off_are_errors(_, running, provider):
         for how in ("!garbage", "!huge"):
             failed(await talk.chat(how, peer=how), "provider error: ")
         replied(await talk.chat("hi", peer="whole"))
+
+
+async def long_conversations_are_cut_with_a_notice(_, running, provider):
+    async with running.talk() as talk:
+        for number in range(3):
+            replied(await talk.chat(f"{number} " + "long " * 50, peer="long"))
+        chat = await talk.chat("!toolong", peer="long")
+        notice, _, text = chat.text.partition("\n\n")
+        expect(notice.startswith("*this conversation has grown too long for the model: "), chat.text)
+        expect(text == "Hello world" and not chat.error, chat.frames)
+        first, second = [len(one.messages) for one in provider.requests if one.text == "!toolong"]
+        expect(second < first, f"{first} messages, then {second}")
+        # The notice is not remembered.
+        turns = await history(talk, peer="long")
+        expect(("assistant", "Hello world") in turns, turns)
+        # Alone, nothing can be left out.
+        error = failed(await talk.chat("!toolong twice", peer="alone"), "provider error: the conversation is too long")
+        expect("begin a new one, or lower [agent] context_tokens" in error, error)
+
+
+async def cut_answers_say_so(_, running, provider):
+    async with running.talk() as talk:
+        for how, why in (("!length", "cut at its length limit"), ("!refuse", "refuses to answer")):
+            chat = await talk.chat(how, peer=how)
+            expect(chat.text.startswith("half\n\n*") and why in chat.text, chat.text)
+            expect(not chat.error, chat.frames)
 
 
 async def odd_answers_are_understood(_, running, provider):
@@ -96,10 +127,11 @@ async def a_provider_that_is_not_there(kind):
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
         async with Provider() as provider:
-            nowhere = {name: url for name in provider.env if "BASE_URL" in name}
+            nowhere = {name: url for name in provider.env if "BASE_URL" in name or "HOST" in name}
             async with gateway(provider, config={"agent": agent(kind)}, **nowhere) as running:
                 async with running.talk() as talk:
-                    failed(await talk.chat("hi"), "provider error: ")
+                    error = failed(await talk.chat("hi"), "provider error: connection refused: cannot connect to ")
+                    expect(kind != "ollama" or error.endswith("; is 'ollama serve' running?"), error)
                     expect(await talk.result("ping") == "pong", "no pong")
                     failed(await talk.chat("hi"), "provider error: ")
 
@@ -222,6 +254,8 @@ FOR_EACH_PROVIDER = [
     refusals_of_the_provider_are_told,
     an_overloaded_provider_is_asked_again,
     answers_that_break_off_are_errors,
+    long_conversations_are_cut_with_a_notice,
+    cut_answers_say_so,
     tools_are_used,
     a_wrong_call_is_an_error_for_the_model,
     tools_for_ever_are_stopped,

@@ -19,7 +19,7 @@ SWITCHBOARD = sys.argv[1] if len(sys.argv) > 1 else None
 TOKEN = "correct-horse"
 HELLO = {"ok": True, "version": "0.1.0"}
 USAGE = {"input_tokens": 11, "output_tokens": 2}
-PROVIDERS = ("anthropic", "openai")
+PROVIDERS = ("anthropic", "openai", "openai-responses", "ollama", "vllm")
 
 
 def toml(value):

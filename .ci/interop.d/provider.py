@@ -1,5 +1,6 @@
-"""A provider of language models that says what it is told to, in the two ways gateways know: the
-Messages interface of Anthropic and the chat completions of OpenAI, both streamed as events.
+"""A provider of language models that says what it is told to, in the five ways our programs know: the
+Messages interface of Anthropic, the chat completions of OpenAI and of vLLM, and OpenAI's Responses,
+all streamed as events, and Ollama's lines.
 
 The last text of the user chooses what happens:
 
@@ -17,6 +18,9 @@ The last text of the user chooses what happens:
     !system                 the instructions it was given
     !crlf, !utf8            "Hello", " world" with other line ends; text cut inside of characters
     !http CODE              refuses; `!leak CODE` names the key in doing so
+    !toolong                says that the conversation is too long for it, once
+    !nomodel                does not have the model
+    !length, !refuse        "half", cut at the limit of its length; withheld
     !flaky N                is overloaded N times, then answers
     !redirect               sends the gateway elsewhere
     !eof                    "half", then a clean end without the event that closes an answer
@@ -66,6 +70,7 @@ class Request:
 
     def __init__(self, kind, body):
         self.kind, self.body = kind, body
+        need(isinstance(body, dict), "no object")
         self.messages, self.system = readers[kind](body)
         asked = [text for role, text in self.messages if role == "user" and text is not None]
         need(asked, "the user says nothing")
@@ -83,7 +88,6 @@ class Request:
 
 
 def common(body):
-    need(isinstance(body, dict), "no object")
     need(isinstance(body.get("model"), str) and body["model"], "no model")
     need(body.get("stream") is True, "it wants no stream")
     need(isinstance(body.get("messages"), list) and body["messages"], "no messages")
@@ -105,7 +109,7 @@ def read_anthropic(body):
         need(TOOL_NAME.fullmatch(tool.get("name", "")), f"tool {tool}")
         schema = tool.get("input_schema")
         need(isinstance(schema, dict) and schema.get("type") == "object", f"tool {tool}")
-        need(set(tool) <= {"name", "description", "input_schema"}, f"tool {tool}")
+        need(set(tool) <= {"name", "description", "input_schema", "cache_control"}, f"tool {tool}")
     names = {tool["name"] for tool in body.get("tools", [])}
     need(len(names) == len(body.get("tools", [])), "a tool is there twice")
     roles = [message.get("role") for message in body["messages"]]
@@ -134,7 +138,7 @@ def read_anthropic(body):
             elif kind == "tool_result":
                 need(role == "user", "a result of the assistant")
                 need(not texts, "text before a result")
-                need(set(block) <= {"type", "tool_use_id", "content", "is_error"}, f"block {block}")
+                need(set(block) <= {"type", "tool_use_id", "content", "is_error", "cache_control"}, f"block {block}")
                 need(isinstance(block.get("is_error", False), bool), f"block {block}")
                 results.append(block["tool_use_id"])
             else:
@@ -146,6 +150,8 @@ def read_anthropic(body):
     need(not owed, f"no results for {owed}")
     need(read[-1][0] in ("user", "tool"), "the assistant has the last word")
     system = body.get("system")
+    marks = json.dumps(body).count('"cache_control": {"type": "ephemeral"}')
+    need(0 < marks <= 4, f"{marks} marks of the cache")
     if isinstance(system, list):
         system = "\n\n".join(block["text"] for block in system)
     need(system is None or (isinstance(system, str) and system), f"system {system!r}")
@@ -196,7 +202,74 @@ def read_openai(body):
     return read, system
 
 
-readers = {"anthropic": read_anthropic, "openai": read_openai}
+def read_responses(body):
+    """Checks a request as OpenAI's Responses API does. Returns the same as for Anthropic."""
+    tokens(body.get("max_output_tokens"))
+    strange = set(body) - {
+        "model", "instructions", "input", "max_output_tokens", "stream", "store", "tools", "temperature",
+    }
+    need(not strange, f"unknown members {strange}")
+    need(body.get("store") is False, "it wants to be stored")
+    for tool in body.get("tools", []):
+        need(set(tool) <= {"type", "name", "description", "parameters", "strict"}, f"tool {tool}")
+        need(tool["type"] == "function" and TOOL_NAME.fullmatch(tool["name"]), f"tool {tool}")
+        need(tool["parameters"]["type"] == "object", f"tool {tool}")
+    read, owed = [], []
+    for item in body["input"]:
+        kind = item["type"]
+        if kind == "function_call":
+            need(set(item) == {"type", "call_id", "name", "arguments"}, f"item {item}")
+            need(isinstance(item["arguments"], str) and item["call_id"], f"item {item}")
+            if not owed and read[-1][0] != "assistant":
+                read.append(("assistant", None))
+            owed.append(item["call_id"])
+        elif kind == "function_call_output":
+            need(set(item) == {"type", "call_id", "output"}, f"item {item}")
+            need(item["call_id"] in owed, f"a result nobody asked for: {item}")
+            owed.remove(item["call_id"])
+            read.append(("tool", None))
+        else:
+            need(kind == "message" and set(item) == {"type", "role", "content"}, f"item {item}")
+            need(not owed, f"no results for {owed}")
+            need(item["role"] in ("user", "assistant") and item["content"], f"item {item}")
+            read.append((item["role"], item["content"]))
+    need(not owed, f"no results for {owed}")
+    need(read and read[-1][0] in ("user", "tool"), "the user does not have the last word")
+    return read, body.get("instructions")
+
+
+def read_ollama(body):
+    """Checks a request as Ollama does. Returns the same as for Anthropic."""
+    common(body)
+    need(set(body) <= {"model", "messages", "tools", "options", "stream"}, f"members {set(body)}")
+    options = body["options"]
+    tokens(options.get("num_predict"))
+    tokens(options.get("num_ctx"))
+    need(set(options) <= {"num_predict", "num_ctx", "temperature"}, f"options {options}")
+    read, system, owed = [], None, []
+    for message in body["messages"]:
+        role, content = message["role"], message["content"]
+        need(set(message) <= {"role", "content", "images", "tool_calls", "tool_name"}, f"message {message}")
+        need(isinstance(content, str), f"content of another kind: {message}")
+        if role == "system":
+            system = content if system is None else f"{system}\n\n{content}"
+        elif role == "tool":
+            need(message["tool_name"] in owed, f"a result nobody asked for: {message}")
+            owed.remove(message["tool_name"])
+            read.append(("tool", None))
+        else:
+            need(role in ("user", "assistant"), f"role {role!r}")
+            for call in message.get("tool_calls", []):
+                need(isinstance(call["function"]["arguments"], dict), f"call {call}")
+                owed.append(call["function"]["name"])
+            read.append((role, content))
+    return read, system
+
+
+readers = {
+    "anthropic": read_anthropic, "openai": read_openai, "vllm": read_openai,
+    "openai-responses": read_responses, "ollama": read_ollama,
+}
 
 
 # --- writing answers ---------------------------------------------------------------------------
@@ -249,8 +322,8 @@ class Anthropic:
     def error(self):
         return self.event("error", error={"type": "overloaded_error", "message": "stub overload"})
 
-    def end(self):
-        usage, delta = {"output_tokens": self.written}, {"stop_reason": self.stop_reason}
+    def end(self, reason=None):
+        usage, delta = {"output_tokens": self.written}, {"stop_reason": reason or self.stop_reason}
         return self.close() + self.event("message_delta", delta=delta, usage=usage) + self.event("message_stop")
 
 
@@ -289,14 +362,125 @@ class OpenAi:
     def error(self):
         return self.data({"error": {"type": "server_error", "message": "stub overload"}})
 
-    def end(self):
+    def end(self, reason=None):
         total = {"prompt_tokens": INPUT_TOKENS, "completion_tokens": self.written}
         total["total_tokens"] = INPUT_TOKENS + self.written
-        finish = self.choice({}, "tool_calls" if self.calls else "stop")
+        finish = self.choice({}, reason or ("tool_calls" if self.calls else "stop"))
         return finish + self.data({"choices": [], "usage": total}) + self.data("[DONE]")
 
 
-dialects = {"anthropic": Anthropic, "openai": OpenAi}
+class Vllm(OpenAi):
+    """The events of one answer of vLLM: as OpenAI's, with thoughts."""
+
+    def begin(self):
+        return self.choice({"role": "assistant", "content": ""}) + self.choice({"reasoning_content": "hm"})
+
+
+class Responses(Anthropic):
+    """The events of one answer of the Responses API."""
+
+    def __init__(self, newline):
+        super().__init__(newline)
+        self.reason, self.calls = None, 0
+
+    def begin(self):
+        return self.event("response.created", response={"id": "resp_1", "status": "in_progress"})
+
+    def text(self, text):
+        self.written += 1
+        return self.event("response.output_text.delta", output_index=0, delta=text)
+
+    def call(self, id, name, arguments):
+        self.written += 1
+        self.calls += 1
+        index, item = self.calls, {"type": "function_call", "call_id": id, "name": name}
+        half = len(arguments) // 2
+        parts = [self.event("response.output_item.added", output_index=index, item=item | {"arguments": ""})]
+        for piece in (arguments[:half], arguments[half:]):
+            parts.append(self.event("response.function_call_arguments.delta", output_index=index, delta=piece))
+        done = {"output_index": index, "arguments": arguments}
+        parts.append(self.event("response.function_call_arguments.done", **done))
+        parts.append(self.event("response.output_item.done", output_index=index, item=item | {"arguments": arguments}))
+        return b"".join(parts)
+
+    def error(self):
+        error = {"code": "server_error", "message": "stub overload"}
+        return self.event("response.failed", response={"status": "failed", "error": error})
+
+    def end(self, reason=None):
+        kind = "incomplete" if reason else "completed"
+        usage = {"input_tokens": INPUT_TOKENS, "output_tokens": self.written}
+        response = {"status": kind, "usage": usage, "incomplete_details": reason and {"reason": reason}}
+        return self.event(f"response.{kind}", response=response)
+
+
+class Ollama:
+    """The lines of one answer of Ollama."""
+
+    content_type = "application/x-ndjson"
+
+    def __init__(self, newline):
+        self.newline, self.written = newline, 0
+
+    def line(self, **members):
+        return (json.dumps({"model": "stub"} | members, ensure_ascii=False) + self.newline).encode()
+
+    def message(self, **members):
+        self.written += 1
+        return self.line(message={"role": "assistant", "content": ""} | members, done=False)
+
+    def begin(self):
+        self.written -= 1
+        return self.message(thinking="hm")
+
+    def text(self, text):
+        return self.message(content=text)
+
+    def call(self, id, name, arguments):
+        try:
+            function = {"name": name, "arguments": json.loads(arguments)}
+        except ValueError:
+            function = {"name": name, "arguments": {}}
+        return self.message(tool_calls=[{"function": function}])
+
+    def error(self):
+        return self.line(error="stub overload")
+
+    def end(self, reason="stop"):
+        counts = {"prompt_eval_count": INPUT_TOKENS, "eval_count": self.written}
+        return self.line(message={"role": "assistant", "content": ""}, done=True, done_reason=reason, **counts)
+
+
+dialects = {
+    "anthropic": Anthropic, "openai": OpenAi, "vllm": Vllm, "openai-responses": Responses, "ollama": Ollama,
+}
+LENGTH = {
+    "anthropic": "max_tokens", "openai": "length", "vllm": "length", "openai-responses": "max_output_tokens",
+    "ollama": "length",
+}
+REFUSAL = {"anthropic": "refusal", "openai-responses": "content_filter"}
+# How each says that a conversation is too long, and that it does not have a model.
+TOO_LONG = {
+    "anthropic": (400, {"type": "error", "error": {
+        "type": "invalid_request_error", "message": "prompt is too long: 208310 tokens > 200000 maximum"}}),
+    "openai": (400, {"error": {
+        "message": "This model's maximum context length is 128000 tokens.", "type": "invalid_request_error",
+        "param": "messages", "code": "context_length_exceeded"}}),
+    "openai-responses": (400, {"error": {
+        "message": "Your input exceeds the context window of this model.", "type": "invalid_request_error",
+        "param": "input", "code": "context_length_exceeded"}}),
+    "vllm": (400, {"object": "error", "message": "This model's maximum context length is 4096 tokens. However, "
+        "you requested 9000 tokens (4904 in the messages, 4096 in the completion).",
+        "type": "BadRequestError", "param": None, "code": 400}),
+    "ollama": (400, {"error": "the input length exceeds the context length"}),
+}
+NO_MODEL = {
+    "anthropic": {"type": "error", "error": {"type": "not_found_error", "message": "model: stub"}},
+    "openai": {"error": {"message": "The model `stub` does not exist", "code": "model_not_found"}},
+    "openai-responses": {"error": {"message": "The model `stub` does not exist", "code": "model_not_found"}},
+    "vllm": {"error": {"message": "The model `stub` does not exist.", "type": "NotFoundError", "code": 404}},
+    "ollama": {"error": 'model "stub" not found, try pulling it first'},
+}
 
 
 def conversation(request):
@@ -345,6 +529,9 @@ class Provider:
         self.env = {
             "ANTHROPIC_BASE_URL": self.url,
             "OPENAI_BASE_URL": f"{self.url}/v1",
+            "OLLAMA_HOST": f"127.0.0.1:{self.port}",
+            "VLLM_BASE_URL": f"{self.url}/vllm/v1",
+            "VLLM_API_KEY": KEY,
             "ANTHROPIC_API_KEY": KEY,
             "OPENAI_API_KEY": KEY,
         }
@@ -438,14 +625,20 @@ class Provider:
             need(headers.get("anthropic-version") == "2023-06-01", "anthropic-version")
             need("authorization" not in headers, "a key too many")
             return Request("anthropic", json.loads(body))
-        need(path == "/v1/chat/completions", f"path {path}")
-        need(headers.get("authorization") == f"Bearer {KEY}", "authorization")
         need("x-api-key" not in headers, "a key too many")
-        return Request("openai", json.loads(body))
+        if path == "/api/chat":
+            need("authorization" not in headers, "a key too many")
+            return Request("ollama", json.loads(body))
+        need(headers.get("authorization") == f"Bearer {KEY}", "authorization")
+        kinds = {"/v1/chat/completions": "openai", "/vllm/v1/chat/completions": "vllm", "/v1/responses": "openai-responses"}
+        need(path in kinds, f"path {path}")
+        return Request(kinds[path], json.loads(body))
 
     async def refuse(self, writer, code, message, headers="retry-after: 0\r\n"):
-        error = {"type": "stub_error", "message": message}
-        body = json.dumps({"type": "error", "error": error}).encode()
+        await self.report(writer, code, {"type": "error", "error": {"type": "stub_error", "message": message}}, headers)
+
+    async def report(self, writer, code, error, headers=""):
+        body = json.dumps(error).encode()
         phrase = http.HTTPStatus(code).phrase if code in set(http.HTTPStatus) else ""
         head = f"HTTP/1.1 {code} {phrase}\r\ncontent-type: application/json\r\n{headers}"
         writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
@@ -465,12 +658,25 @@ class Provider:
             if self.failures[request.text] <= int(rest):
                 await self.refuse(writer, 529, "stub overload")
                 return "refused"
+        if command == "!toolong":
+            self.failures[request.text] += 1
+            if self.failures[request.text] == 1:
+                await self.report(writer, *TOO_LONG[request.kind])
+                return "refused"
+        if command == "!nomodel":
+            await self.report(writer, 404, NO_MODEL[request.kind])
+            return "refused"
         if command == "!redirect":
             await self.refuse(writer, 307, "elsewhere", f"location: {self.url}/elsewhere\r\n")
             return "refused"
         if command == "!json":
             message = {"role": "assistant", "content": [{"type": "text", "text": "at once"}]}
-            if request.kind == "openai":
+            if request.kind == "ollama":
+                message = {"message": {"role": "assistant", "content": "at once"}, "done": True}
+            elif request.kind == "openai-responses":
+                message = {"status": "completed", "output": [
+                    {"type": "message", "content": [{"type": "output_text", "text": "at once"}]}]}
+            elif request.kind != "anthropic":
                 message = {"choices": [{"message": message | {"content": "at once"}, "finish_reason": "stop"}]}
             body = json.dumps(message).encode()
             head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -488,7 +694,8 @@ class Provider:
                 writer.write(b"%x\r\n%s\r\n" % (len(part), part))
                 await writer.drain()
 
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")
+        kind = getattr(dialect, "content_type", "text/event-stream")
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n".encode())
         writer.write(b"transfer-encoding: chunked\r\n\r\n")
         if command == "!garbage":
             await write(b"<html>no model here</html>\n\n")
@@ -498,7 +705,10 @@ class Provider:
                 await write(b"data: " + b"x" * 1_000_000)
         else:
             await write(dialect.begin())
-            if not (end := await self.tell(request, dialect, write)):
+            end = await self.tell(request, dialect, write)
+            if end in ("length", "refuse"):
+                await write(dialect.end((LENGTH if end == "length" else REFUSAL).get(request.kind, "content_filter")))
+            elif not end:
                 await write(dialect.end(), 1 if command == "!utf8" else None)
             elif end == "cut":
                 # Closing with this option resets the connection.
@@ -535,7 +745,7 @@ class Provider:
             await write(dialect.text(request.system or "none"))
         elif command == "!utf8":
             await write(dialect.text(UTF8), 1)
-        elif command in ("!eof", "!cut", "!midstream", "!stall"):
+        elif command in ("!eof", "!cut", "!midstream", "!stall", "!length", "!refuse"):
             await write(dialect.text("half"))
             if command == "!stall":
                 await asyncio.sleep(3600)

@@ -41,8 +41,9 @@ async def main():
             async with gateway(provider, config=tables) as running:
                 for check in FOR_EACH_PROVIDER:
                     await checks.run(f"{kind}: {title(check)}", check(kind, running, provider))
-        for check in (without_a_key_nothing_is_asked, the_key_of_the_environment_goes_first):
-            await checks.run(f"{kind}: {title(check)}", check(kind))
+        if kind in ("anthropic", "openai"):
+            for check in (without_a_key_nothing_is_asked, the_key_of_the_environment_goes_first):
+                await checks.run(f"{kind}: {title(check)}", check(kind))
     for check in [modules_may_fail, *SESSIONS_ALONE, *SETTINGS]:
         await checks.run(title(check), check())
     for end in (signal.SIGINT, signal.SIGTERM):

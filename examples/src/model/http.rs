@@ -11,6 +11,8 @@ mod model;
 #[cfg(feature = "llm")]
 mod redact;
 #[cfg(all(test, feature = "llm"))]
+mod refusals;
+#[cfg(all(test, feature = "llm"))]
 pub(crate) mod testing;
 #[cfg(all(test, feature = "llm"))]
 mod tests;

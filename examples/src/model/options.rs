@@ -36,7 +36,7 @@ pub struct ModelArgs {
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// The address of the provider, such as https://api.openai.com/v1. Default: OPENAI_BASE_URL,
-    /// ANTHROPIC_BASE_URL or OLLAMA_HOST, else the provider's own
+    /// ANTHROPIC_BASE_URL, OLLAMA_HOST or VLLM_BASE_URL, else the provider's own
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     /// A file with the key. Default: the key in OPENAI_API_KEY,

@@ -103,7 +103,8 @@ impl Provider {
     #[must_use]
     pub const fn base_variable(self) -> Option<&'static str> {
         match self {
-            Self::Scripted | Self::Vllm => None,
+            Self::Scripted => None,
+            Self::Vllm => Some("VLLM_BASE_URL"),
             Self::OpenAi | Self::OpenAiResponses => Some("OPENAI_BASE_URL"),
             Self::Anthropic => Some("ANTHROPIC_BASE_URL"),
             Self::Ollama => Some("OLLAMA_HOST"),

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -52,9 +51,6 @@ pub(super) struct Query {
 pub(super) struct Shorter {
     pub(super) body: Bytes,
     pub(super) notice: Notice,
-    /// The most tokens that fit, as far as is known; lowered to `tokens`.
-    pub(super) known: Option<Arc<AtomicUsize>>,
-    pub(super) tokens: usize,
 }
 
 impl Asker {
@@ -290,9 +286,6 @@ impl<D: Dialect> Asking<D> {
             && let Some(shorter) = self.query.shorter.take()
         {
             tracing::warn!(error = %failed.error, "asking the model with half of the conversation");
-            if let Some(known) = shorter.known {
-                known.fetch_min(shorter.tokens, Ordering::Relaxed);
-            }
             self.query.body = shorter.body;
             self.query.notice = Some(shorter.notice);
             self.reading = None;

@@ -17,8 +17,10 @@ pub(super) struct Subject {
     provider: Provider,
     model: String,
     has_key: bool,
-    /// The address, if it is on this machine: others may be secret.
-    at: Option<String>,
+    /// Whether it is on this machine.
+    is_here: bool,
+    /// Where it is, if people may know: an address elsewhere may be secret.
+    at: String,
     // The names of settings.
     key_file: String,
     base_url: String,
@@ -32,7 +34,12 @@ impl Subject {
             provider: config.provider,
             model: excerpt(model),
             has_key: config.key.is_some(),
-            at: is_loopback(url).then(|| url.origin().ascii_serialization()),
+            is_here: is_loopback(url),
+            // Whoever configures by a file serves others, who need not know.
+            at: match is_loopback(url) && !config.in_file {
+                true => format!(" at {}", url.origin().ascii_serialization()),
+                false => String::new(),
+            },
             key_file: config.setting("key-file"),
             base_url: config.setting("base-url"),
             model_setting: config.setting("model"),
@@ -44,11 +51,10 @@ impl Subject {
     pub(super) fn unreachable(&self, cause: &str, is_connect: bool) -> ModelError {
         let name = self.provider.title();
         let message = if is_connect {
-            let at = self.at.as_deref();
-            let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
+            let at = &self.at;
             let advice = match self.provider {
-                Provider::Ollama if !at.is_empty() => "is 'ollama serve' running?".to_owned(),
-                Provider::Vllm if !at.is_empty() => "is 'vllm serve' running?".to_owned(),
+                Provider::Ollama if self.is_here => "is 'ollama serve' running?".to_owned(),
+                Provider::Vllm if self.is_here => "is 'vllm serve' running?".to_owned(),
                 _ => format!("check the network and {}", self.base_url),
             };
             format!("{cause}: cannot connect to {name}{at}; {advice}")

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,14 +22,12 @@ use crate::model::{
 
 /// A model behind an interface over HTTP.
 ///
-/// The provider is asked when the answer is first polled. If it says that the conversation is too
-/// long for the model, it is asked once more with half of it, and later conversations are cut to that
-/// length, as all are to the configured one: [`Notice::Shortened`](crate::model::Notice::Shortened).
+/// The provider is asked when the answer is first polled. It gets the end of a conversation that is
+/// longer than configured; if it says that even this is too long for the model, it is asked once more
+/// with half of it: [`Notice::Shortened`](crate::model::Notice::Shortened).
 pub struct HttpModel {
     asker: Arc<Asker>,
     config: ModelConfig,
-    /// The most tokens, by estimate, that the configured model takes, as far as is known.
-    fits: Arc<AtomicUsize>,
 }
 
 impl HttpModel {
@@ -55,7 +52,6 @@ impl HttpModel {
         let asker = Asker::new(http, url, headers, config.key.as_ref(), config.policy)?;
         Ok(Self {
             asker: Arc::new(asker),
-            fits: Arc::new(AtomicUsize::new(config.context_tokens)),
             config,
         })
     }
@@ -84,18 +80,13 @@ impl HttpModel {
 
     fn query(&self, request: &ChatRequest<'_>) -> Result<Query, ModelError> {
         let model = request.model.unwrap_or(&self.config.model);
-        let fits = (model == self.config.model).then_some(&self.fits);
         let most = self.config.context_tokens;
-        let most = fits.map_or(most, |fits| fits.load(Ordering::Relaxed));
         let total: usize = request.messages.iter().map(|it| estimate(it)).sum();
         let cut = Cut::to(request, most);
-        let half = total.min(most) / 2;
-        let shorter = Cut::to(request, half).map(|cut| {
+        let shorter = Cut::to(request, total.min(most) / 2).map(|cut| {
             Ok::<_, ModelError>(Shorter {
                 body: self.body(&cut.request(request))?,
                 notice: cut.notice(),
-                known: fits.map(Arc::clone),
-                tokens: half,
             })
         });
         Ok(Query {

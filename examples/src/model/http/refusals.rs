@@ -1,0 +1,344 @@
+//! What each interface is told of its provider's misbehaviour, and how often it asks.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use futures_util::StreamExt as _;
+use rpc_core::Secret;
+use snek_proto::llm::chat::ChatMessage;
+
+use super::testing::{Does, OK, Provider, ask, policy};
+use super::{HttpClient, HttpModel};
+use crate::model::config::ModelConfig;
+use crate::model::provider::Provider as Kind;
+use crate::model::{ChatModel as _, ChatRequest, Delta, Finish, ModelError, Notice};
+
+const NETWORK: [Kind; 5] = [
+    Kind::OpenAi,
+    Kind::OpenAiResponses,
+    Kind::Anthropic,
+    Kind::Ollama,
+    Kind::Vllm,
+];
+
+fn config(kind: Kind, url: &str) -> ModelConfig {
+    ModelConfig::new(kind, "toy")
+        .with_base_url(url)
+        .with_key(Some(Secret::from("sk-hunter2")))
+        .with_policy(policy())
+}
+
+fn model(kind: Kind, url: &str) -> HttpModel {
+    HttpModel::new(config(kind, url), &HttpClient::default()).unwrap()
+}
+
+/// The beginning of an answer that says `grüß dich`, and its end.
+const fn answer(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::OpenAiResponses => (
+            "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"grüß dich\"}\n\n",
+            "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":4,\"output_tokens\":3}}}\n\n",
+        ),
+        Kind::Anthropic => (
+            "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"grüß dich\"}}\n\n",
+            "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"input_tokens\":1,\"cache_read_input_tokens\":3,\"output_tokens\":3}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
+        ),
+        Kind::Ollama => (
+            "{\"message\":{\"content\":\"grüß dich\"},\"done\":false}\n",
+            "{\"message\":{},\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":4,\"eval_count\":3}\n",
+        ),
+        _ => (
+            "data: {\"choices\":[{\"delta\":{\"content\":\"grüß dich\"}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":4,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n",
+        ),
+    }
+}
+
+fn whole(kind: Kind) -> &'static str {
+    let (begin, end) = answer(kind);
+    String::leak(format!("{begin}{end}"))
+}
+
+async fn told(kind: Kind, does: Vec<Does>) -> (String, Result<(), ModelError>, usize) {
+    let provider = Provider::start(Vec::leak(does)).await;
+    let (answer, outcome) = ask(&model(kind, &provider.url)).await;
+    (answer.text().to_owned(), outcome, provider.requests().len())
+}
+
+/// What people read of a refusal, and how often it was asked.
+async fn refused(kind: Kind, status: &'static str, body: &'static str) -> (String, usize) {
+    let (_, outcome, asked) = told(kind, vec![Does::Answers(status, body, 50); 9]).await;
+    (outcome.unwrap_err().to_string(), asked)
+}
+
+#[tokio::test]
+async fn an_answer_comes_in_any_chunks_with_its_usage() {
+    for kind in NETWORK {
+        for size in [1, 7, 10_000] {
+            let provider =
+                Provider::start(Vec::leak(vec![Does::Answers(OK, whole(kind), size)])).await;
+            let (answer, outcome) = ask(&model(kind, &provider.url)).await;
+            assert_eq!((answer.text(), outcome), ("grüß dich", Ok(())), "{kind}");
+            assert_eq!(answer.finish(), Some(&Finish::Stop), "{kind}");
+            let usage = answer.usage().unwrap();
+            assert_eq!((usage.prompt, usage.completion), (4, 3), "{kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_early_is_told_as_far_as_it_came_and_not_asked_again() {
+    for kind in NETWORK {
+        let begin = answer(kind).0;
+        let half = String::leak(begin.repeat(2));
+        let half = half.get(..begin.len() + 9).unwrap();
+        for does in [
+            Does::Breaks(begin),
+            Does::Breaks(half),
+            Does::Answers(OK, begin, 9),
+        ] {
+            let (text, outcome, asked) = told(kind, vec![does; 3]).await;
+            let expected = ("grüß dich", Err(ModelError::Cut), 1);
+            assert_eq!((text.as_str(), outcome, asked), expected, "{kind}");
+        }
+        let (_, outcome, asked) = told(kind, vec![Does::Answers(OK, "", 9); 3]).await;
+        assert_eq!((outcome, asked), (Err(ModelError::Cut), 1), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_part_that_cannot_be_read_is_left_out_and_a_huge_one_is_an_error() {
+    for kind in NETWORK {
+        let garbage = match kind {
+            Kind::Ollama => "garbage\n",
+            _ => ": alive\n\ndata: garbage\n\n",
+        };
+        let stream = String::leak(format!("{garbage}{}", whole(kind)));
+        let (text, outcome, _) = told(kind, vec![Does::Answers(OK, stream, 20)]).await;
+        assert_eq!((text.as_str(), outcome), ("grüß dich", Ok(())), "{kind}");
+        let huge = String::leak(format!("data: {}", "x".repeat(50_000)));
+        let (_, outcome, _) = told(kind, vec![Does::Repeats(huge)]).await;
+        let max = 1024 * 1024;
+        assert_eq!(outcome, Err(ModelError::EventTooLarge { max }), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_happened_and_what_to_do() {
+    const HTML: &str = "<html><h1>502 Bad Gateway</h1></html>";
+    for (kind, status, body, expected, attempts) in [
+        (
+            Kind::OpenAiResponses,
+            "401 Unauthorized",
+            r#"{"error":{"message":"Incorrect API key provided: sk-hunter2.","type":"invalid_request_error","code":"invalid_api_key"}}"#,
+            "OpenAI refused the key (HTTP 401): check OPENAI_API_KEY or --key-file. OpenAI says: \
+             Incorrect API key provided: ***.",
+            1,
+        ),
+        (
+            Kind::OpenAi,
+            "429 Too Many Requests",
+            r#"{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+            "the quota at OpenAI is used up (HTTP 429): check the plan and the billing there. \
+             OpenAI says: You exceeded your current quota.",
+            1,
+        ),
+        (
+            Kind::Anthropic,
+            "529 Overloaded\r\nretry-after: 31",
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            "Anthropic is overloaded (HTTP 529); try again in 31 s. Anthropic says: Overloaded",
+            1,
+        ),
+        (
+            Kind::Anthropic,
+            "403 Forbidden",
+            r#"{"type":"error","error":{"type":"permission_error","message":"not for you"}}"#,
+            "Anthropic does not allow this (HTTP 403): check what the key may do, and --model. \
+             Anthropic says: not for you",
+            1,
+        ),
+        (
+            Kind::Anthropic,
+            "400 Bad Request",
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}"#,
+            "the conversation is too long for the model toy (HTTP 400): begin a new one, or lower \
+             --context-tokens. Anthropic says: prompt is too long: 208310 tokens > 200000 maximum",
+            1,
+        ),
+        (
+            Kind::Ollama,
+            "404 Not Found",
+            r#"{"error":"model \"toy\" not found, try pulling it first"}"#,
+            "Ollama does not have the model toy (HTTP 404): run 'ollama pull toy'. Ollama says: \
+             model \"toy\" not found, try pulling it first",
+            1,
+        ),
+        (
+            Kind::Vllm,
+            "404 Not Found",
+            r#"{"error":{"message":"The model `toy` does not exist.","type":"NotFoundError","code":404}}"#,
+            "vLLM does not have the model toy (HTTP 404): check --model. vLLM says: The model \
+             `toy` does not exist.",
+            1,
+        ),
+        (
+            Kind::Vllm,
+            "404 Not Found",
+            "404 page not found",
+            "vLLM is not at this address (HTTP 404): check --base-url. vLLM says: 404 page not found",
+            1,
+        ),
+        (
+            Kind::Ollama,
+            "502 Bad Gateway",
+            HTML,
+            "Ollama has failed (HTTP 502); try again later",
+            3,
+        ),
+        (
+            Kind::OpenAi,
+            "429 Too Many Requests",
+            "",
+            "OpenAI limits the requests (HTTP 429); try again later",
+            3,
+        ),
+    ] {
+        let told = refused(kind, status, body).await;
+        assert_eq!(told, (expected.to_owned(), attempts));
+    }
+}
+
+/// An event that reports an overload, or what comes nearest.
+const fn overload(kind: Kind) -> &'static str {
+    match kind {
+        Kind::OpenAiResponses => {
+            "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"sk-hunter2 slow\"}}}\n\n"
+        }
+        Kind::Anthropic => {
+            "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"sk-hunter2 slow\"}}\n\n"
+        }
+        Kind::Ollama => "{\"error\":{\"type\":\"overloaded\",\"message\":\"sk-hunter2 slow\"}}\n",
+        _ => {
+            "data: {\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"sk-hunter2 slow\"}}\n\n"
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_within_an_answer_is_asked_again_only_before_anything_was_shown() {
+    for kind in NETWORK {
+        let first = Does::Answers(OK, overload(kind), 30);
+        let again = Does::Answers(OK, whole(kind), 30);
+        let (text, outcome, asked) = told(kind, vec![first, again]).await;
+        assert_eq!(
+            (text.as_str(), outcome, asked),
+            ("grüß dich", Ok(()), 2),
+            "{kind}"
+        );
+        let later = String::leak(format!("{}{}", answer(kind).0, overload(kind)));
+        let later = Does::Answers(OK, later, 30);
+        let (text, outcome, asked) = told(kind, vec![later, again]).await;
+        assert_eq!((text.as_str(), asked), ("grüß dich", 1), "{kind}");
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.ends_with("says: *** slow"), "{error}");
+    }
+}
+
+async fn deltas(model: &HttpModel, request: ChatRequest<'_>) -> Vec<Result<Delta, ModelError>> {
+    model.stream(request).await.unwrap().collect().await
+}
+
+#[tokio::test]
+async fn a_wait_before_another_attempt_is_told() {
+    let busy = Does::Answers("429 Too Many Requests\r\nretry-after: 0", "{}", 50);
+    let again = Does::Answers(OK, whole(Kind::Anthropic), 50);
+    let provider = Provider::start(Vec::leak(vec![busy, again])).await;
+    let question = ChatMessage::user("hi");
+    let model = model(Kind::Anthropic, &provider.url);
+    let deltas = deltas(&model, ChatRequest::new(vec![&question])).await;
+    let Some(Ok(Delta::Notice(notice))) = deltas.first() else {
+        panic!("{deltas:?}");
+    };
+    let text = "Anthropic limits the requests (HTTP 429); asking again in 0 s";
+    assert_eq!(notice.to_string(), text);
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_too_long_is_asked_once_more_with_half_of_it() {
+    const TOO_LONG: &str = r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","code":400}"#;
+    let messages: Vec<_> = (0..9)
+        .map(|number| match number {
+            0 => ChatMessage::system("be kind"),
+            odd if odd % 2 == 1 => ChatMessage::user(format!("question {odd} ").repeat(20)),
+            even => ChatMessage::assistant(format!("answer {even} ").repeat(20)),
+        })
+        .chain([ChatMessage::user("the last one")])
+        .collect();
+    for kind in NETWORK {
+        let refuses = Does::Answers("400 Bad Request", TOO_LONG, 50);
+        let again = Does::Answers(OK, whole(kind), 50);
+        let provider = Provider::start(Vec::leak(vec![refuses, again])).await;
+        let model = model(kind, &provider.url);
+        let request = ChatRequest::new(messages.iter().collect());
+        let told = deltas(&model, request.clone()).await;
+        let Some(Ok(Delta::Notice(Notice::Shortened { left_out }))) = told.first() else {
+            panic!("{told:?}");
+        };
+        assert!((1..9).contains(left_out), "{left_out}");
+        assert_eq!(told.last().map(Result::is_ok), Some(true), "{kind}");
+        let requests = provider.requests();
+        assert!(requests[0].contains("question 1 "), "{kind}");
+        for (part, is_there) in [
+            ("question 1 ", false),
+            ("be kind", true),
+            ("the last", true),
+        ] {
+            assert_eq!(requests[1].contains(part), is_there, "{kind}: {part}");
+        }
+        // A second time it is an error in words.
+        let provider = Provider::start(Vec::leak(vec![refuses; 3])).await;
+        let model = self::model(kind, &provider.url);
+        let told = deltas(&model, request).await;
+        let error = told.last().unwrap().as_ref().unwrap_err().to_string();
+        let begin = "the conversation is too long for the model toy (HTTP 400): begin a new one";
+        assert!(error.starts_with(begin), "{error}");
+        assert_eq!(provider.requests().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_longer_than_configured_is_cut_before_it_is_sent() {
+    let provider = Provider::start(&[Does::Answers(OK, "", 50); 1]).await;
+    let config = config(Kind::OpenAi, &provider.url).with_context_tokens(20);
+    let model = HttpModel::new(config, &HttpClient::default()).unwrap();
+    let messages = ["first of them all", "second of them all", "third"].map(ChatMessage::user);
+    let told = deltas(&model, ChatRequest::new(messages.iter().collect())).await;
+    let notice = Notice::Shortened { left_out: 1 };
+    assert_eq!(told.first(), Some(&Ok(Delta::Notice(notice.clone()))));
+    let text = "this conversation has grown too long for the model: it no longer gets the oldest \
+                message";
+    assert_eq!(notice.to_string(), text);
+    let requests = provider.requests();
+    assert!(!requests[0].contains("first") && requests[0].contains("second"));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_run_is_named_with_the_command_that_starts_it() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    for (kind, advice) in [
+        (Kind::Ollama, "is 'ollama serve' running?"),
+        (Kind::Vllm, "is 'vllm serve' running?"),
+        (Kind::Anthropic, "check the network and --base-url"),
+    ] {
+        let error = ask(&model(kind, &url)).await.1.unwrap_err().to_string();
+        let name = kind.title();
+        let text = format!("connection refused: cannot connect to {name} at {url}; {advice}");
+        assert_eq!(error, text);
+        // Who configures by a file serves strangers.
+        let config = config(kind, &url).with_in_file(true);
+        let model = HttpModel::new(config, &HttpClient::default()).unwrap();
+        let error = ask(&model).await.1.unwrap_err().to_string();
+        assert!(!error.contains("127.0.0.1"), "{error}");
+    }
+}
