@@ -49,7 +49,7 @@ async fn a_provider_that_does_not_begin_to_answer_within_45_seconds_is_given_up(
     let asked = tokio::spawn(async move {
         let question = ChatMessage::user("hello");
         let deltas = model.stream(ChatRequest::new(vec![&question])).await;
-        deltas.map(drop).unwrap_err()
+        deltas.unwrap().next().await.unwrap().unwrap_err()
     });
     let (mut socket, _) = listener.accept().await.unwrap();
     assert!(socket.read(&mut [0; 4096]).await.unwrap() > 0);
