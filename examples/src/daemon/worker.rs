@@ -221,7 +221,7 @@ impl Worker {
         if named == self.name {
             return Ok(named);
         }
-        match wanted::provider(named) {
+        match wanted::provider(named, self.provider) {
             (provider, model) if provider == self.provider && !model.is_empty() => Ok(model),
             _ => {
                 let message = format!(
