@@ -20,6 +20,9 @@ TRIES = 3
 SCROLLER = "document.getElementById('scroller')"
 TOP = f"{SCROLLER}.scrollTop"
 AT_END = f"{SCROLLER}.scrollHeight - {SCROLLER}.scrollTop - {SCROLLER}.clientHeight < 48"
+# The block of text that somebody reads who looks at the upper half of the screen.
+READ = f"""[...{ANSWER}.querySelectorAll('.markdown > *')]
+  .find((it) => it.getBoundingClientRect().bottom > innerHeight / 3)"""
 # A page that does not follow is at the end only when the answer is.
 FOLLOWS = f"{ANSWERING} && {AT_END}"
 # The words of the answer, without those of its buttons and labels.
@@ -100,10 +103,9 @@ async def reads(page, stream, size):
     await page.until(f"!({AT_END})")
     await settled(page)
     # What is read is rendered soon, and then stays what it is.
-    at = "document.elementsFromPoint(innerWidth / 2, innerHeight / 3)[0]"
-    await page.until(f"{at}.closest('.tail') === null")
+    await page.until(f"{READ}?.matches('.tail, :has(.tail)') === false")
     await stream.until(0.35)
-    seen = f"{at}.textContent.slice(0, 80)"
+    seen = f"{READ}.textContent.slice(0, 80)"
     top, line = await page.run(TOP), await page.run(seen)
     await keeps_up(page, stream)
     await stream.until(0.6)
