@@ -14,7 +14,7 @@ use examples::wire::faults::Plan;
 use examples::wire::proxy::{Faults, Proxy, Recorder};
 use rpc_core::net::server::Guards;
 use rpc_core::net::tls::TlsConfig;
-use rpc_core::testing::transcript::Header;
+use rpc_core::testing::transcript::{Header, Kind};
 use rpc_core::timestamp;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -93,7 +93,17 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     proxy.guards = guards.for_bind(local);
     proxy.faults = faults(&args)?;
     if let Some(file) = &args.record {
-        proxy.recorder = Some(recorder(file, &args)?);
+        let recorder = recorder(file, &args)?;
+        if let Some(faults) = &proxy.faults {
+            // What repeats the run, and why frames are missing.
+            let note = format!(
+                "faults with --seed {}: {}",
+                faults.seed,
+                args.faults.join("; ")
+            );
+            recorder.entry(0, None, Kind::Note, &note, None);
+        }
+        proxy.recorder = Some(recorder);
     }
     let signals = Signals::listen();
     announce(&args, local, is_public);
