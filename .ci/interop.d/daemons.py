@@ -54,7 +54,7 @@ async def endpoints_and_their_texts(served):
         for counter in ("tasks_total", "tasks_running", "rpc_queue_length"):
             expect(type(told[counter]) is int, counter)
         expect(told | {"tasks_total": 0} == json.loads(text) | {"tasks_total": 0}, f"{told} is not {text}")
-        expect(told["capabilities"] == "error.structured, stream.sse, workspace.path", told)
+        expect(told["capabilities"] == "ask-first, error.structured, stream.sse, workspace.path", told)
         expect(told["protocol_version"] == "1" and told["service"] == f"http://localhost:{served.port}", told)
 
 

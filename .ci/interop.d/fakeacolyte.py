@@ -233,7 +233,9 @@ async def run(fake, *args, command="run", signals=0, after="started", within=15,
     """Runs our program, sends it Ctrl-C after this, and gives it these lines."""
     if command == "run":
         args = ("do it", *args)
-    async with program(SWITCHBOARD, "daemon", command, *args, "--yes", "--url", fake.url, "--json", feed=bool(lines), **env) as running:
+    if command in ("run", "chat"):
+        args = (*args, "--yes")
+    async with program(SWITCHBOARD, "daemon", command, *args, "--url", fake.url, "--json", feed=bool(lines), **env) as running:
         if lines:
             running.process.stdin.write(("\n".join(lines) + "\n").encode())
             running.process.stdin.close()

@@ -224,7 +224,7 @@ async function the_status_fits_the_clients_of_all_eras() {
   const answer = await fetch(`${served.url}/v1/status`);
   const status = await answer.json();
   accepted("status", status);
-  same(status.capabilities, "error.structured, stream.sse, workspace.path", "capabilities");
+  same(status.capabilities, "ask-first, error.structured, stream.sse, workspace.path", "capabilities");
   same(Object.keys(status).includes("status"), false, "it is flat");
 }
 
