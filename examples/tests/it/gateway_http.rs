@@ -352,3 +352,25 @@ async fn the_page_gets_the_past_of_its_own_session_and_with_a_token_only() {
         assert_eq!(past(OWN, wrong).await.0, "401", "{wrong}");
     }
 }
+
+#[tokio::test]
+async fn markdown_is_rendered_with_a_token_only_and_for_no_foreign_page() {
+    let gateway = start(Some("s3cret"), Some("t0ken"), None).await;
+    let render = async |more: &str| {
+        let body = r#"["*hi*"]"#;
+        let request = format!(
+            "POST /markdown HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n{more}connection: close\r\n\r\n{body}",
+            body.len()
+        );
+        gateway.request(&request).await
+    };
+    let token = "authorization: Bearer t0ken\r\n";
+    let rendered = r#"[{"closed":0,"done":"","open":"<p><em>hi</em></p>"}]"#;
+    assert_eq!(render(token).await, answer("200", rendered));
+    for wrong in ["", "authorization: Bearer s3cret\r\n", SECRET] {
+        assert_eq!(render(wrong).await.0, "401", "{wrong}");
+    }
+    let foreign = format!("{token}origin: https://evil.test\r\n");
+    assert_eq!(render(&foreign).await.0, "403");
+}
