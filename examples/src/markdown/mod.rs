@@ -7,7 +7,7 @@ mod html;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-pub use highlight::{Highlighter, Token, highlight};
+pub use highlight::{Highlighter, Token, highlight, preload};
 pub use html::{Html, html};
 
 /// What is understood beyond `CommonMark`.

@@ -7,6 +7,7 @@ pub(crate) mod tests;
 
 use bytes::Bytes;
 
+use crate::markdown::preload;
 use crate::web::Asset;
 
 pub use render::{Html, MAX_BODY, Renderer};
@@ -53,7 +54,7 @@ pub struct Skeleton {
     /// What an empty conversation says.
     pub hint: &'static str,
     /// The form for those who are not let in yet.
-    pub door: &'static str,
+    pub entry: &'static str,
     /// What is above the field for messages.
     pub extras: &'static str,
     /// What is before the field, in its row.
@@ -63,13 +64,14 @@ pub struct Skeleton {
 }
 
 impl Skeleton {
-    /// Returns the page.
+    /// Returns the page, for which highlighting is [loaded](crate::markdown::preload).
     #[must_use]
     pub fn page(&self) -> Bytes {
+        preload();
         let page = include_str!("page.html")
             .replace("{name}", self.name)
             .replace("{hint}", self.hint)
-            .replace("{door}", self.door)
+            .replace("{entry}", self.entry)
             .replace("{extras}", self.extras)
             .replace("{attach}", self.attach)
             .replace("{choices}", self.choices);

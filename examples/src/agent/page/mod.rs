@@ -16,7 +16,7 @@ static PAGE: LazyLock<Bytes> = LazyLock::new(|| {
         name: "Agent",
         hint: "What it does on the way shows up here, folded. You can say more while it works. Reload the page \
                whenever you like: the work goes on, and the conversation is still here.",
-        door: include_str!("door.html"),
+        entry: include_str!("entry.html"),
         extras: include_str!("extras.html"),
         attach: include_str!("attach.html"),
         choices: include_str!("choices.html"),

@@ -17,7 +17,7 @@ static PAGE: LazyLock<Bytes> = LazyLock::new(|| {
         name: "Gateway",
         hint: "Its tools and what they return show up in the answer, folded. The conversation is this browser's \
                own, and here again after a reload.",
-        door: include_str!("door.html"),
+        entry: include_str!("entry.html"),
         ..Skeleton::default()
     };
     skeleton.page()
