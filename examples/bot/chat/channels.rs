@@ -1,6 +1,5 @@
 //! [`Channels`]: the channels of the user, and the one that is written to.
 
-use examples::screen::printable;
 use rpc_core::Str;
 use serde_json::{Value, json};
 use snek_proto::frame::Channel;
@@ -49,7 +48,7 @@ impl Channels {
             '#'
         };
         let name = known.map(|it| &*it.name).filter(|name| !name.is_empty());
-        format!("{mark}{}", printable(name.unwrap_or(uid)))
+        format!("{mark}{}", name.unwrap_or(uid))
     }
 
     /// All of them, for programs.
@@ -62,7 +61,7 @@ impl Channels {
         let lines = self.all.iter().map(|channel| {
             let uid = channel.uid.as_str();
             let mark = if self.is_current(uid) { '*' } else { ' ' };
-            format!("{mark} {} ({})", self.name(uid), printable(uid))
+            format!("{mark} {} ({uid})", self.name(uid))
         });
         lines.collect::<Vec<_>>().join("\n")
     }

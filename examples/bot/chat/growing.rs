@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use examples::screen::{printable, printable_lines};
 use rpc_core::Str;
 use tokio::time::Instant;
 
@@ -73,13 +72,10 @@ impl Growing {
         self.0.is_empty()
     }
 
-    /// A line for each of them in a channel, or several.
-    pub(super) fn shown_in(&self, channel: &str) -> String {
+    /// Those in a channel: their names, and what they have written so far.
+    pub(super) fn shown_in(&self, channel: &str) -> Vec<(Str, Str)> {
         let here = self.0.iter().filter(|entry| entry.channel == channel);
-        let lines = here.map(|entry| match &*entry.text {
-            "" => format!("{} is typing …", printable(&entry.nick)),
-            text => format!("{}: {}", printable(&entry.nick), printable_lines(text)),
-        });
-        lines.collect::<Vec<_>>().join("\n")
+        here.map(|entry| (entry.nick.clone(), entry.text.clone()))
+            .collect()
     }
 }

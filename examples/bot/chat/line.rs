@@ -1,15 +1,8 @@
 //! [`Line`]: what a line of the user asks for.
 
-use examples::terminal;
+use examples::terminal::{self, Command, split_command, unknown};
 
-pub(crate) const HELP: &str = "\
-Write a message to everybody in the channel. A bot answers when it is called: @mybot help
-  /channels     lists the channels
-  /join NAME    writes to this channel from now on
-  /who [NAME]   asks the server who has this login name, or who you are
-  /help         prints this
-  /quit         ends this program, as Ctrl-D and Ctrl-C do
-A text that begins with a slash goes out with a blank before it.";
+pub(crate) const HELP: &str = "Write a message to everybody in the channel. A bot answers when it is called: @mybot help";
 
 /// What a line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,21 +28,19 @@ impl terminal::Line for Line {
     const MAX_BYTES: usize = 512 * 1024;
 
     fn parse(text: &str) -> Option<Self> {
-        let text = text.trim_end();
-        let Some(command) = text.strip_prefix('/') else {
-            let text = text.trim_start();
+        let Some((command, rest)) = split_command(text) else {
+            let text = text.trim();
             return (!text.is_empty()).then(|| Self::Text(text.to_owned()));
         };
-        let (command, rest) = command.split_once(' ').unwrap_or((command, ""));
-        let rest = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
+        let rest = Some(rest.to_owned()).filter(|rest| !rest.is_empty());
         Some(match (command, rest) {
             ("channels", None) => Self::Channels,
             ("join", Some(name)) => Self::Join(name),
-            ("join", None) => Self::Wrong("/join wants the name of a channel".to_owned()),
+            ("join", None) => Self::Wrong("/join needs the name of a channel".to_owned()),
             ("who", name) => Self::Who(name),
             ("help" | "?", None) => Self::Help,
             ("quit" | "exit", None) => Self::Quit,
-            _ => Self::Wrong(format!("there is no command {text}: see /help")),
+            (command, _) => Self::Wrong(unknown::<Self>(command)),
         })
     }
 
@@ -63,6 +54,18 @@ impl terminal::Line for Line {
 
     fn is_quit(&self) -> bool {
         *self == Self::Quit
+    }
+
+    fn commands() -> &'static [Command] {
+        const {
+            &[
+                Command::new("channels", "", "list the channels"),
+                Command::new("join", "NAME", "write to this channel from now on"),
+                Command::new("who", "[NAME]", "show who has this login name, or who you are"),
+                Command::new("help", "", "show this"),
+                Command::new("quit", "", "leave"),
+            ]
+        }
     }
 }
 

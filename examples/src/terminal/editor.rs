@@ -1,51 +1,57 @@
-//! [`Terminal`]: a line editor with history, and output above the edited line.
+//! [`Terminal`]: a line editor with history, below a conversation.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::event::{
+    self, DisableBracketedPaste, EnableBracketedPaste, KeyboardEnhancementFlags,
+    PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
+};
 use crossterm::{execute, terminal};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::history::History;
 use super::prompt::{Asked, Prompt};
-use super::{Line, input};
+use super::queue::Queue;
+use super::show::Show;
+use super::view::View;
+use super::{ChatEvent, Line, input};
 use crate::cli::{self, Failure};
 
-/// Most lines waiting to be written.
-const WAITING: usize = 64;
-/// How often the editor checks for lines to write.
-const PAUSE: Duration = Duration::from_millis(50);
-const SHORT_PAUSE: Duration = Duration::from_millis(2);
+/// How often the screen is drawn, at most, and how long the editor waits for a key.
+pub(super) const FRAME: Duration = Duration::from_millis(40);
 /// How long the editor may take to restore the terminal.
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// The terminal with a line editor, for output to standard error.
-static EDITED: Mutex<Option<Above>> = Mutex::new(None);
+/// The conversation on the terminal, for output to standard error.
+static SHOWN: Mutex<Option<Queue>> = Mutex::new(None);
 
-/// Writes above the edited line, or returns the text if there is none. Blocks while many lines are
-/// waiting.
+/// Writes lines above what still changes, or returns the text if there is nothing of the kind. Blocks
+/// while much is waiting.
 pub(crate) fn write_above(text: String) -> Result<(), String> {
     // Not locked while it waits: the end of the editor takes the lock.
-    let above = edited().clone();
-    match above {
-        Some(above) => above.put(text).map_err(|(text, _)| text),
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match shown {
+        Some(queue) => {
+            queue.push_blocking(ChatEvent::Line(text));
+            Ok(())
+        }
         None => Err(text),
     }
 }
 
-fn edited() -> MutexGuard<'static, Option<Above>> {
-    EDITED.lock().unwrap_or_else(PoisonError::into_inner)
+/// Sets the conversation that stands on the terminal.
+pub(super) fn set_shown(queue: Option<Queue>) {
+    *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = queue;
 }
 
 /// A line editor in its own thread. Dropping it restores the terminal.
 pub struct Terminal {
-    above: Above,
+    queue: Queue,
 }
 
 impl Terminal {
@@ -61,38 +67,40 @@ impl Terminal {
                 Failure::usage(format_args!("--history {file}: {error}"))
             })?,
         };
-        let above = Above::default();
-        let editing = Editing(above.clone());
-        *edited() = Some(above.clone());
+        let queue = Queue::default();
+        set_shown(Some(queue.clone()));
+        let stop = L::stop().map(|_| "Esc stops");
+        let mut editor = Editor {
+            queue: queue.clone(),
+            prompt: Prompt::new(history, terminal::size().unwrap_or_default(), L::commands()),
+            view: View::new(cli::wants_colour(&io::stdout()), stop),
+        };
         thread::spawn(move || {
-            let ended = edit(history, &editing.0, &lines);
-            drop(editing);
+            let ended = editor.run(&lines);
+            set_shown(None);
+            editor.view.finish();
+            let mut late = Late(editor.view);
+            late.say();
+            editor.queue.ended(Box::new(late));
             if let Err(error) = ended {
                 // Some terminals cannot be edited in; they can be read.
                 tracing::info!(%error, "no line editing");
                 input::read(io::stdin().lock(), &lines);
             }
         });
-        Ok(Self { above })
+        Ok(Self { queue })
     }
 
-    /// Returns a writer of lines above the edited line.
-    #[must_use]
-    pub fn above(&self) -> Above {
-        self.above.clone()
+    /// The events that are shown above the edited line.
+    pub(super) fn queue(&self) -> Queue {
+        self.queue.clone()
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let mut state = self.above.state();
-        state.is_asked_to_end = true;
-        let waits = |state: &mut State| !state.is_over;
-        let changed = &self.above.0.changed;
-        let (state, _) = changed
-            .wait_timeout_while(state, GOODBYE, waits)
-            .unwrap_or_else(PoisonError::into_inner);
-        if !state.is_over {
+        self.queue.end();
+        if !self.queue.wait_for_end(GOODBYE) {
             // It hangs at a terminal that takes nothing any more.
             let _ = terminal::disable_raw_mode();
         }
@@ -105,83 +113,19 @@ impl fmt::Debug for Terminal {
     }
 }
 
-/// A writer of lines above the edited line.
-#[derive(Clone, Default)]
-pub struct Above(Arc<Shared>);
+/// Shows what comes after the end of the editor, line by line.
+pub(super) struct Late(pub(super) View);
 
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    /// The lines not written yet.
-    waiting: VecDeque<String>,
-    /// The prefix of the edited line and the status above it, if they change.
-    shown: Option<(String, String)>,
-    is_asked_to_end: bool,
-    /// Whether editing has ended.
-    is_over: bool,
-}
-
-impl Above {
-    /// Writes a line. Blocks while many lines are waiting.
-    pub(super) fn print(&self, line: String) {
-        // Still locked, so that what waited comes before it.
-        if let Err((line, _state)) = self.put(line) {
-            cli::say(line);
-        }
-    }
-
-    /// Sets the prefix of the edited line, and the status above it.
-    pub(super) fn show(&self, label: String, status: String) {
-        self.state().shown = Some((label, status));
-    }
-
-    /// Queues a line, or returns it if editing has ended.
-    fn put(&self, line: String) -> Result<(), (String, MutexGuard<'_, State>)> {
-        let waits = |state: &mut State| !state.is_over && state.waiting.len() >= WAITING;
-        let room = self.0.changed.wait_while(self.state(), waits);
-        let mut state = room.unwrap_or_else(PoisonError::into_inner);
-        if state.is_over {
-            return Err((line, state));
-        }
-        state.waiting.push_back(line);
-        Ok(())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the waiting lines, the new prefix and status, and whether the editor must end.
-    fn take(&self) -> (VecDeque<String>, Option<(String, String)>, bool) {
-        let mut state = self.state();
-        let lines = std::mem::take(&mut state.waiting);
-        let taken = (lines, state.shown.take(), state.is_asked_to_end);
-        self.0.changed.notify_all();
-        taken
+impl Late {
+    fn say(&mut self) {
+        self.0.take_lines().iter().for_each(cli::say);
     }
 }
 
-impl fmt::Debug for Above {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Above").finish_non_exhaustive()
-    }
-}
-
-/// A guard that restores the terminal when the editor ends, and writes the remaining lines.
-struct Editing(Above);
-
-impl Drop for Editing {
-    fn drop(&mut self) {
-        *edited() = None;
-        let mut state = self.0.state();
-        state.waiting.drain(..).for_each(cli::say);
-        state.is_over = true;
-        self.0.0.changed.notify_all();
+impl Show for Late {
+    fn show(&mut self, event: ChatEvent) {
+        self.0.show(event, Instant::now());
+        self.say();
     }
 }
 
@@ -194,78 +138,99 @@ impl RawMode {
         terminal::enable_raw_mode()?;
         let raw = Self;
         execute!(io::stdout(), EnableBracketedPaste)?;
+        // Terminals that can do it tell Shift-Enter from Enter now; others ignore it.
+        let flags = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES;
+        let _ = execute!(io::stdout(), PushKeyboardEnhancementFlags(flags));
         Ok(raw)
     }
 }
 
 impl Drop for RawMode {
     fn drop(&mut self) {
+        let _ = execute!(io::stdout(), PopKeyboardEnhancementFlags);
         let _ = execute!(io::stdout(), DisableBracketedPaste);
         let _ = terminal::disable_raw_mode();
     }
 }
 
-fn edit<L: Line>(history: History, above: &Above, lines: &mpsc::Sender<L>) -> io::Result<()> {
-    let _raw = RawMode::enter()?;
-    let mut prompt = Prompt::new(history, terminal::size()?);
-    prompt.draw();
-    read(&mut prompt, above, lines)?;
-    prompt.leave();
-    write(&mut prompt)
+/// The thread of a terminal.
+struct Editor {
+    queue: Queue,
+    prompt: Prompt,
+    view: View,
 }
 
-/// Reads lines until the receiver is dropped.
-fn read<L: Line>(prompt: &mut Prompt, above: &Above, lines: &mpsc::Sender<L>) -> io::Result<()> {
-    let mut held: Option<L> = None;
-    loop {
-        let (waiting, shown, is_asked_to_end) = above.take();
-        let mut pause = PAUSE;
-        if !waiting.is_empty() || shown.is_some() {
-            if let Some((label, status)) = shown {
-                prompt.show(label, status);
+impl Editor {
+    fn run<L: Line>(&mut self, lines: &mpsc::Sender<L>) -> io::Result<()> {
+        let _raw = RawMode::enter()?;
+        let ended = self.read(lines);
+        // What is still to be shown needs no place in it.
+        self.prompt.leave();
+        self.write()?;
+        ended
+    }
+
+    /// Reads lines until the receiver is dropped.
+    fn read<L: Line>(&mut self, lines: &mpsc::Sender<L>) -> io::Result<()> {
+        let mut held: Option<L> = None;
+        loop {
+            let is_last = self.show();
+            self.write()?;
+            if is_last {
+                return Ok(());
             }
-            prompt.above(waiting);
-            pause = SHORT_PAUSE;
-        }
-        write(prompt)?;
-        if is_asked_to_end {
-            return Ok(());
-        }
-        if let Some(line) = held.take() {
-            // Nothing is read after the last one: the terminal stays as it was found.
-            let is_last = line.is_quit();
-            match lines.try_send(line) {
-                Ok(()) if !is_last => {}
-                Ok(()) | Err(TrySendError::Closed(_)) => return Ok(()),
-                // Whoever takes them may wait for us to write.
-                Err(TrySendError::Full(line)) => {
-                    held = Some(line);
-                    thread::sleep(pause);
-                }
-            }
-        }
-        while held.is_none() && event::poll(pause)? {
-            pause = Duration::ZERO;
-            match prompt.happened(&event::read()?) {
-                None => continue,
-                Some(Asked::Interrupt) => held = Some(L::quit()),
-                Some(Asked::End) => return Ok(()),
-                Some(Asked::Line(line)) => {
-                    // Line by line: however the program ends, they are there the next time.
-                    if let Err(error) = prompt.remember(&line) {
-                        let warning = format!("warning: the history is not kept: {error}");
-                        prompt.above([warning]);
+            if let Some(line) = held.take() {
+                // Nothing is read after the last one: the terminal stays as it was found.
+                let is_last = line.is_quit();
+                match lines.try_send(line) {
+                    Ok(()) if !is_last => {}
+                    Ok(()) | Err(TrySendError::Closed(_)) => return Ok(()),
+                    // Whoever takes them may wait for us to write.
+                    Err(TrySendError::Full(line)) => {
+                        held = Some(line);
+                        thread::sleep(FRAME);
                     }
-                    held = L::parse(&line);
                 }
             }
-            prompt.draw();
+            let mut pause = FRAME;
+            while held.is_none() && event::poll(pause)? {
+                pause = Duration::ZERO;
+                match self.prompt.happened(&event::read()?) {
+                    None => continue,
+                    Some(Asked::Interrupt) => held = Some(L::quit()),
+                    Some(Asked::Stop) if self.view.is_running() => held = L::stop(),
+                    Some(Asked::Stop) => continue,
+                    Some(Asked::End) => return Ok(()),
+                    Some(Asked::Line(line)) => {
+                        // Line by line: however the program ends, they are there the next time.
+                        if let Err(error) = self.prompt.remember(&line) {
+                            let words = format!("the history is not kept: {error}");
+                            self.view.show(ChatEvent::Warning(words), Instant::now());
+                        }
+                        held = L::parse(&line);
+                    }
+                }
+            }
         }
     }
-}
 
-fn write(prompt: &mut Prompt) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(prompt.take().as_bytes())?;
-    out.flush()
+    /// Shows what has happened; returns whether that is all.
+    fn show(&mut self) -> bool {
+        let taken = self.queue.take(Duration::ZERO);
+        let now = Instant::now();
+        self.view.set_width(self.prompt.columns());
+        for event in taken.events {
+            self.view.show(event, now);
+        }
+        let rows = self.view.live(now, self.prompt.max_live());
+        let lines = self.view.take_lines();
+        self.prompt.update(self.view.label(), rows, lines);
+        taken.is_last
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(self.prompt.take().as_bytes())?;
+        out.flush()
+    }
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
-use super::{Line, Terminal};
+use super::{Line, Terminal, is_plain};
 use crate::cli::{Failure, complain};
 
 /// Most unprocessed lines.
@@ -43,9 +43,8 @@ pub fn plain<L: Line>() -> Input<L> {
 /// # Errors
 /// [`Failure`] if the file cannot be used.
 pub fn open<L: Line>(history: Option<&Path>) -> Result<Input<L>, Failure> {
-    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    if !is_terminal || is_dumb {
+    if !is_terminal || is_plain() {
         return Ok(plain());
     }
     let (sender, lines) = mpsc::channel(WAITING);

@@ -1,13 +1,23 @@
-//! [`Terminal`]: lines from a terminal with editing and history, or from a pipe, and lines to it.
+//! [`ChatView`]: a conversation at a terminal or in a pipe; [`open`]: the lines that people or programs write
+//! into it.
 
+mod chat_view;
+mod command;
 mod editor;
 mod history;
 mod input;
 mod output;
+mod painter;
+mod plain;
 mod prompt;
+mod queue;
+mod show;
+mod view;
 
+pub use chat_view::{ChatEvent, ChatView, PlanItem, PlanStatus};
+pub use command::{Command, help, split_command, unknown};
+pub use editor::Terminal;
 pub(crate) use editor::write_above;
-pub use editor::{Above, Terminal};
 pub use input::{Input, open, plain};
 pub use output::Output;
 
@@ -27,4 +37,21 @@ pub trait Line: Sized + Send + 'static {
 
     /// Returns whether the line ends the input.
     fn is_quit(&self) -> bool;
+
+    /// Returns the value for Esc while something runs; `None` if nothing can be stopped.
+    fn stop() -> Option<Self> {
+        None
+    }
+
+    /// Returns the commands that begin with a slash.
+    fn commands() -> &'static [Command] {
+        &[]
+    }
+}
+
+/// Whether lines are all that a terminal may get: its cursor cannot be moved, or a CI system keeps what it
+/// shows.
+fn is_plain() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    is_dumb || std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }

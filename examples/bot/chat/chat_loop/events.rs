@@ -1,7 +1,7 @@
 //! What the server tells: [`ChatLoop::happened`].
 
 use examples::cli::Failure;
-use examples::screen::{Colour, printable, printable_lines};
+use examples::terminal::ChatEvent;
 use rpc_core::CloseReason;
 use rpc_core::net::{LinkEvent, LinkState};
 use serde_json::json;
@@ -64,7 +64,7 @@ impl ChatLoop {
         self.own.clear();
         let words = format!("connection lost: {cause}; trying again");
         let about = json!({ "message": cause.to_string() });
-        self.show.tell("lost", about, printable(&words)).await;
+        self.show.tell("lost", about, words).await;
         let cut = self.growing.clear();
         self.broken_off(cut).await;
     }
@@ -77,7 +77,7 @@ impl ChatLoop {
             ClientEvent::Left(left) => self.moved("left", left.channel_uid.as_str()).await,
             ClientEvent::Warning(warning) => {
                 let message = warning.to_string();
-                let words = format!("warning: {}", printable(&message));
+                let words = format!("warning: {message}");
                 let about = json!({ "message": message });
                 self.show.tell("warning", about, words).await;
             }
@@ -103,7 +103,7 @@ impl ChatLoop {
         about["nick"] = json!(ready.user.nick);
         let words = match is_first {
             true => {
-                let (me, list) = (printable(&self.me), self.channels.list());
+                let (me, list) = (&self.me, self.channels.list());
                 format!("connected as {me}; write a message, or /help\n{list}")
             }
             false => "connected again".to_owned(),
@@ -159,23 +159,23 @@ impl ChatLoop {
         match self.is_once() {
             _ if self.show.json || is_shown => {}
             true if is_answer && self.answered == 1 => {
-                self.show.output.line(printable_lines(text)).await;
+                let answer = ChatEvent::Text(text.to_string());
+                self.show.view.show(answer).await;
+                self.show.view.show(ChatEvent::Ended).await;
             }
             true => {}
-            false => self.chat_line(channel, nick, "", text).await,
+            false => self.message_of(channel, nick, "", text).await,
         }
     }
 
-    /// Shows a message as a line of chat. What follows in it is indented, so that it is no other message.
-    async fn chat_line(&self, channel: &str, nick: &str, mark: &str, text: &str) {
+    /// Shows a message.
+    async fn message_of(&self, channel: &str, nick: &str, mark: &str, text: &str) {
         let place = match self.channels.is_current(channel) {
             true => String::new(),
             false => format!("{} ", self.channels.name(channel)),
         };
-        let nick = self.show.paint(Colour::Cyan, &printable(nick));
-        let text = printable_lines(text).replace('\n', "\n  ");
-        let line = format!("{place}{nick}{mark}: {text}");
-        self.show.output.line(line).await;
+        let (from, text) = (format!("{place}{nick}{mark}"), text.to_owned());
+        self.show.view.show(ChatEvent::Message { from, text }).await;
     }
 
     /// Keeps on the screen what will not be complete.
@@ -183,7 +183,7 @@ impl ChatLoop {
         for entry in entries.iter().filter(|entry| !entry.text.is_empty()) {
             if self.show.is_terminal && !self.show.json {
                 let mark = " (not complete)";
-                self.chat_line(&entry.channel, &entry.nick, mark, &entry.text)
+                self.message_of(&entry.channel, &entry.nick, mark, &entry.text)
                     .await;
             }
         }

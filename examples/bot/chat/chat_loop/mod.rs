@@ -7,8 +7,7 @@ use std::future::{Future, pending};
 use std::time::Duration;
 
 use examples::cli::{self, Failure};
-use examples::screen::printable;
-use examples::terminal::{Input, Output, Terminal};
+use examples::terminal::{self, ChatEvent, ChatView, Input};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::net::LinkEvent;
@@ -54,6 +53,8 @@ pub(in crate::bot::chat) struct ChatLoop {
     /// The last that the user was told of the connection is that it is there.
     is_told_in: bool,
     growing: Growing,
+    /// Who is shown to write what.
+    drawn: Vec<(Str, Str)>,
     /// The texts that wait to be posted, and the one on its way.
     waiting: VecDeque<Post>,
     sending: Option<BoxFuture<'static, (Post, Posted)>>,
@@ -86,12 +87,15 @@ impl ChatLoop {
         input: Input<Line>,
         args: Args,
     ) -> Self {
-        let above = input.terminal.as_ref().map(Terminal::above);
+        let terminal = input.terminal.as_ref();
         Self {
             client,
             events,
             show: Show {
-                output: Output::new(above),
+                view: match args.json && terminal.is_none() {
+                    true => ChatView::plain(),
+                    false => ChatView::new(terminal),
+                },
                 is_terminal: input.terminal.is_some(),
                 json: args.json,
             },
@@ -104,6 +108,7 @@ impl ChatLoop {
             was_in: false,
             is_told_in: false,
             growing: Growing::default(),
+            drawn: Vec::new(),
             waiting: VecDeque::new(),
             sending: None,
             own: VecDeque::new(),
@@ -120,23 +125,35 @@ impl ChatLoop {
         self.args.text.is_some()
     }
 
-    /// Draws the prompt with the channel, and above it who types what.
-    async fn draw(&self) {
-        let name = self.channels.current.as_deref();
-        let name = name.map(|uid| self.channels.name(uid));
+    /// Shows the channel in the prompt, and above it who writes what there.
+    async fn draw(&mut self) {
+        if self.show.json {
+            return;
+        }
+        let current = self.channels.current.as_deref();
+        let name = current.map(|uid| self.channels.name(uid));
         let name: String = name.unwrap_or_default().chars().take(LABEL).collect();
-        let status = match self.channels.current.as_deref() {
-            Some(uid) if !self.show.json => self.growing.shown_in(uid),
-            _ => String::new(),
-        };
-        self.show.output.status(format!("{name}> "), status).await;
+        let view = &self.show.view;
+        view.show(ChatEvent::Prompt(format!("{name}> "))).await;
+        let here = current.map(|uid| self.growing.shown_in(uid));
+        let here = here.unwrap_or_default();
+        for (from, _) in &self.drawn {
+            if !here.iter().any(|(nick, _)| nick == from) {
+                view.show(ChatEvent::Gone(from.to_string())).await;
+            }
+        }
+        for (nick, text) in &here {
+            let (from, text) = (nick.to_string(), text.to_string());
+            view.show(ChatEvent::Partial { from, text }).await;
+        }
+        self.drawn = here;
     }
 
     /// Leaves the terminal as it was.
     pub(in crate::bot::chat) async fn finish(self) {
         let Self { input, show, .. } = self;
         drop(input);
-        show.output.finish().await;
+        show.view.finish().await;
     }
 
     /// Talks until it is enough.
@@ -247,13 +264,14 @@ impl ChatLoop {
                 Ok(user) => {
                     let words = format!("{} is {}", user.username, user.nick);
                     let about = json!({ "username": user.username, "nick": user.nick });
-                    self.show.answer("user", about, printable(&words)).await;
+                    self.show.answer("user", about, words).await;
                 }
                 Err(why) => self.wrong(&why).await,
             },
             Line::Help => {
-                let about = json!({ "text": HELP });
-                self.show.answer("help", about, HELP).await;
+                let help = terminal::help::<Line>(HELP);
+                let about = json!({ "text": help });
+                self.show.answer("help", about, help).await;
             }
             Line::Wrong(why) => self.wrong(&why).await,
             Line::Quit => {}
@@ -263,7 +281,7 @@ impl ChatLoop {
     async fn wrong(&mut self, why: &str) {
         self.failed += 1;
         let about = json!({ "message": why });
-        self.show.wrong("error", about, printable(why)).await;
+        self.show.wrong("error", about, why).await;
     }
 
     /// Asks for the channels anew; without an answer the old ones stay.
@@ -348,7 +366,7 @@ impl ChatLoop {
     async fn not_posted(&mut self, (channel, text): &Post, why: &str) {
         self.failed += 1;
         let about = json!({ "channel": channel, "text": text, "message": why });
-        let words = format!("not posted: {}: {}", printable(text), printable(why));
+        let words = format!("not posted: {text}: {why}");
         self.show.wrong("not_posted", about, words).await;
     }
 }

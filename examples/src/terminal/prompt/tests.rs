@@ -3,7 +3,15 @@
 
 use std::num::NonZeroU16;
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
 use super::*;
+
+const COMMANDS: &[Command] = &[
+    Command::new("help", "", "show this"),
+    Command::new("history", "[COUNT]", "show the last turns"),
+    Command::new("quit", "", "leave"),
+];
 
 /// A prompt on a screen.
 struct Seen {
@@ -16,16 +24,17 @@ impl Seen {
     fn new(columns: u16, rows: u16) -> Self {
         let [high, wide] = [rows, columns].map(|size| NonZeroU16::new(size).unwrap());
         let mut seen = Self {
-            prompt: Prompt::new(History::default(), (columns, rows)),
+            prompt: Prompt::new(History::default(), (columns, rows), COMMANDS),
             terminal: vt100::Parser::new(high, wide, 100),
             columns,
         };
-        seen.prompt.draw();
+        seen.prompt.update("> ", Vec::new(), Vec::new());
         seen.look();
         seen
     }
 
     fn look(&mut self) -> Vec<String> {
+        self.prints(&[]);
         self.terminal.process(self.prompt.take().as_bytes());
         let rows = self.terminal.screen().rows(0, self.columns);
         let mut rows: Vec<_> = rows.map(|row| row.trim_end().to_owned()).collect();
@@ -49,8 +58,14 @@ impl Seen {
     }
 
     fn prints(&mut self, lines: &[&str]) {
-        self.prompt
-            .above(lines.iter().map(|line| (*line).to_owned()));
+        let (label, live) = (self.prompt.label.clone(), self.prompt.live.clone());
+        let lines = lines.iter().map(|line| (*line).to_owned());
+        self.prompt.update(&label, live, lines.collect());
+    }
+
+    fn shows(&mut self, label: &str, live: &[&str]) {
+        let live = live.iter().map(|row| (*row).to_owned());
+        self.prompt.update(label, live.collect(), Vec::new());
     }
 }
 
@@ -154,31 +169,96 @@ fn a_narrower_window_leaves_nothing_of_the_old_prompt() {
 }
 
 #[test]
-fn a_status_stands_between_the_lines_above_and_the_prompt_and_leaves_nothing() {
-    let mut seen = Seen::new(10, 8);
+fn rows_that_change_stand_between_the_lines_above_and_the_prompt_and_leave_nothing() {
+    let mut seen = Seen::new(10, 9);
     seen.prints(&["above"]);
-    seen.prompt.show("#ab> ".to_owned(), String::new());
+    seen.shows("#ab> ", &[]);
     seen.types("hello");
     assert_eq!(seen.look(), ["above", "#ab> hello"]);
-    for status in ["one", "one two three\nfour", "five"] {
-        seen.prompt.show("#ab> ".to_owned(), status.to_owned());
-        seen.prompt.draw();
+    for live in [&["one"][..], &["\x1b[2mone\x1b[0m", "two", "three"], &["five"]] {
+        seen.shows("#ab> ", live);
+        seen.look();
     }
     assert_eq!(seen.look(), ["above", "five", "#ab> hello"]);
     // A cursor behind a full row stands in the next one.
     assert_eq!(seen.cursor(), (3, 0));
     seen.prints(&["more"]);
     assert_eq!(seen.look(), ["above", "more", "five", "#ab> hello"]);
-    seen.press(KeyCode::Enter, KeyModifiers::NONE);
-    seen.prompt.draw();
+    let line = seen.press(KeyCode::Enter, KeyModifiers::NONE);
+    assert_eq!(line, Some(Asked::Line("hello".to_owned())));
     let shown = seen.look();
-    let (kept, prompt) = shown.split_at(shown.len() - 2);
-    assert_eq!(kept, ["above", "more", "#ab> hello", ""]);
-    assert_eq!(prompt, ["five", "#ab>"]);
-    // More than half of the screen is cut at its beginning.
-    seen.prompt
-        .show("> ".to_owned(), "1\n2\n3\n4\n5\n6".to_owned());
-    seen.prompt.draw();
-    let shown = seen.look();
-    assert_eq!(shown[shown.len() - 5..], ["3", "4", "5", "6", ">"]);
+    assert_eq!(shown, ["above", "more", "#ab> hello", "five", "#ab>"]);
+}
+
+#[test]
+fn what_has_not_changed_is_not_drawn_again() {
+    let mut seen = Seen::new(20, 6);
+    seen.shows("> ", &["one"]);
+    seen.look();
+    seen.shows("> ", &["one"]);
+    assert_eq!(seen.prompt.take(), "");
+}
+
+#[test]
+fn a_line_of_several_rows_is_edited_before_earlier_lines_come_back() {
+    let mut seen = Seen::new(20, 8);
+    for line in ["old", "older"] {
+        seen.prompt.remember(line).unwrap();
+    }
+    seen.types("first");
+    seen.press(KeyCode::Enter, KeyModifiers::ALT);
+    seen.types("second\\");
+    // A backslash at the end does the same.
+    assert_eq!(seen.press(KeyCode::Enter, KeyModifiers::NONE), None);
+    seen.types("3");
+    assert_eq!(seen.look(), ["> first", ". second", ". 3"]);
+    seen.press(KeyCode::Up, KeyModifiers::NONE);
+    seen.press(KeyCode::Up, KeyModifiers::NONE);
+    seen.look();
+    assert_eq!(seen.cursor(), (0, 3));
+    seen.press(KeyCode::End, KeyModifiers::NONE);
+    seen.press(KeyCode::Enter, KeyModifiers::SHIFT);
+    seen.press(KeyCode::Down, KeyModifiers::NONE);
+    seen.press(KeyCode::Home, KeyModifiers::NONE);
+    seen.types("the ");
+    assert_eq!(seen.look(), ["> first", ".", ". the second", ". 3"]);
+    for _ in 0..3 {
+        seen.press(KeyCode::Up, KeyModifiers::NONE);
+    }
+    // Only lines that begin like this one would come.
+    assert_eq!(seen.look(), ["> first", ".", ". the second", ". 3"]);
+    seen.press(KeyCode::Char('u'), KeyModifiers::CONTROL);
+    let line = seen.press(KeyCode::Enter, KeyModifiers::NONE);
+    assert!(matches!(line, Some(Asked::Line(_))));
+    seen.press(KeyCode::Up, KeyModifiers::NONE);
+    assert_eq!(seen.look().last().unwrap(), "> older");
+}
+
+#[test]
+fn tab_completes_commands_and_shows_what_there_is() {
+    let mut seen = Seen::new(60, 8);
+    seen.types("/h");
+    seen.press(KeyCode::Tab, KeyModifiers::NONE);
+    assert_eq!(
+        seen.look(),
+        [
+            "> /h",
+            "  /help             show this",
+            "  /history [COUNT]  show the last turns",
+        ]
+    );
+    assert_eq!(seen.cursor(), (0, 4));
+    // The next key takes them away.
+    seen.types("i");
+    assert_eq!(seen.look(), ["> /hi"]);
+    seen.press(KeyCode::Tab, KeyModifiers::NONE);
+    assert_eq!(seen.look()[0], "> /history");
+    assert_eq!(seen.cursor(), (0, 11));
+    // Esc takes away what is shown before it stops anything.
+    assert_eq!(seen.press(KeyCode::Esc, KeyModifiers::NONE), None);
+    assert_eq!(
+        seen.press(KeyCode::Esc, KeyModifiers::NONE),
+        Some(Asked::Stop)
+    );
+    assert_eq!(seen.look(), ["> /history"]);
 }

@@ -1,0 +1,61 @@
+//! [`run`]: shows a conversation on a terminal in which nothing is edited.
+
+use std::io::{self, Write as _};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossterm::terminal;
+
+use super::editor::{FRAME, Late, set_shown};
+use super::history::History;
+use super::prompt::Prompt;
+use super::queue::Queue;
+use super::view::View;
+use crate::cli;
+
+/// How long nothing may happen before the status line is drawn anew, while something runs.
+const TICK: Duration = Duration::from_millis(200);
+/// The same while nothing runs.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Shows all events to the end.
+pub(super) fn run(queue: &Queue) {
+    set_shown(Some(queue.clone()));
+    let mut view = View::new(cli::wants_colour(&io::stdout()), Some("Ctrl-C stops"));
+    let mut size = terminal::size().unwrap_or_default();
+    // Nothing is edited: the row of the prompt stays empty.
+    let mut prompt = Prompt::new(History::default(), size, &[]);
+    loop {
+        let wait = if view.is_running() { TICK } else { IDLE };
+        let taken = queue.take(wait);
+        let now_size = terminal::size().unwrap_or_default();
+        if now_size != size {
+            size = now_size;
+            prompt.resize(size);
+        }
+        let now = Instant::now();
+        view.set_width(prompt.columns());
+        for event in taken.events {
+            view.show(event, now);
+        }
+        if taken.is_last {
+            view.finish();
+        }
+        let rows = view.live(now, prompt.max_live());
+        prompt.update("", rows, view.take_lines());
+        if taken.is_last {
+            prompt.leave();
+        }
+        let mut out = io::stdout().lock();
+        // A terminal that is gone is no reason to panic.
+        let _ = out
+            .write_all(prompt.take().as_bytes())
+            .and_then(|()| out.flush());
+        drop(out);
+        if taken.is_last {
+            set_shown(None);
+            return queue.ended(Box::new(Late(view)));
+        }
+        thread::sleep(FRAME);
+    }
+}

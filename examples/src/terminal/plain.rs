@@ -1,0 +1,141 @@
+//! [`Plain`]: answers to standard output as they come, the rest line by line to standard error.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use super::ChatEvent;
+use super::chat_view::PlanItem;
+use super::queue::Queue;
+use super::show::Show;
+use super::view::{MAX_RESULT, mark};
+use crate::cli::{ask, complain, say};
+use crate::screen::{printable, printable_lines};
+
+/// How long nothing may happen before the thread looks again.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// Most calls that are remembered.
+const MAX_CALLS: usize = 1_000;
+
+/// A writer for pipes, files and terminals whose cursor cannot be moved.
+#[derive(Debug, Default)]
+pub(super) struct Plain {
+    /// The last line on standard output has no end yet.
+    is_open: bool,
+    /// What was thought since anything else.
+    thought: String,
+    /// The calls with output: their results are known from it.
+    shown: Vec<String>,
+}
+
+impl Plain {
+    /// Shows all events to the end.
+    pub(super) fn run(mut self, queue: &Queue) {
+        loop {
+            let taken = queue.take(PAUSE);
+            for event in taken.events {
+                self.show(event);
+            }
+            if taken.is_last {
+                return queue.ended(Box::new(self));
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let mut out = io::stdout().lock();
+        // A reader that went away is no reason to panic.
+        let _ = write!(out, "{}", printable_lines(text)).and_then(|()| out.flush());
+        if !text.is_empty() {
+            self.is_open = !text.ends_with('\n');
+        }
+    }
+
+    fn close_line(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            say("");
+        }
+    }
+
+    fn result(&mut self, id: &str, outcome: &Result<String, String>) {
+        let at = self.shown.iter().position(|shown| shown == id);
+        let was_shown = at.map(|at| self.shown.swap_remove(at)).is_some();
+        match outcome {
+            Ok(text) if !was_shown => {
+                let lines = text.lines();
+                for line in lines.clone().take(MAX_RESULT) {
+                    complain(format_args!("    {}", printable(line)));
+                }
+                let more = lines.count().saturating_sub(MAX_RESULT);
+                if more > 0 {
+                    complain(format_args!("    ... {more} more lines"));
+                }
+            }
+            Ok(_) => {}
+            Err(why) => complain(format_args!("  failed: {}", printable(why))),
+        }
+    }
+}
+
+impl Show for Plain {
+    fn show(&mut self, event: ChatEvent) {
+        if let ChatEvent::Thinking(text) = &event {
+            self.thought.push_str(text);
+            return;
+        }
+        let thought = std::mem::take(&mut self.thought);
+        if !thought.trim().is_empty() {
+            self.close_line();
+            complain(format_args!("  thinks: {}", printable_lines(thought.trim())));
+        }
+        match &event {
+            ChatEvent::Text(text) => return self.text(text),
+            // For the terminal only.
+            ChatEvent::Prompt(_)
+            | ChatEvent::Activity(_)
+            | ChatEvent::Usage(_)
+            | ChatEvent::Partial { .. }
+            | ChatEvent::Gone(_)
+            | ChatEvent::Thinking(_) => return,
+            _ => self.close_line(),
+        }
+        match event {
+            ChatEvent::Line(line) => say(line),
+            ChatEvent::Info(text) => say(printable_lines(&text)),
+            ChatEvent::Message { from, text } => {
+                let text = printable_lines(&text).replace('\n', "\n  ");
+                say(format_args!("{}: {text}", printable(&from)));
+            }
+            ChatEvent::User(text) => complain(format_args!("> {}", printable_lines(&text))),
+            ChatEvent::ToolCall {
+                name, arguments, ..
+            } => {
+                let line = format!("  {} {}", printable(&name), printable(&arguments));
+                complain(line.trim_end());
+            }
+            ChatEvent::ToolOutput { id, text, .. } => {
+                for line in text.lines() {
+                    complain(format_args!("    {}", printable(line)));
+                }
+                self.shown.retain(|shown| *shown != id);
+                if self.shown.len() < MAX_CALLS {
+                    self.shown.push(id);
+                }
+            }
+            ChatEvent::ToolResult { id, outcome } => self.result(&id, &outcome),
+            ChatEvent::Plan { title, items } => {
+                complain(format_args!("  {}", printable(&title)));
+                for PlanItem { status, text } in items {
+                    complain(format_args!("    {} {}", mark(status), printable(&text)));
+                }
+            }
+            ChatEvent::Note(words) => complain(printable_lines(&words)),
+            ChatEvent::Warning(words) => {
+                complain(format_args!("warning: {}", printable_lines(&words)));
+            }
+            ChatEvent::Question(words) => ask(printable_lines(&words)),
+            ChatEvent::Error(words) => ask(format_args!("error: {}", printable_lines(&words))),
+            _ => self.shown.clear(),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Keys: [`Prompt::key`].
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use tui_input::InputRequest;
+use tui_input::backend::crossterm::EventHandler as _;
+
+use super::{Asked, History, Prompt};
+
+impl Prompt {
+    pub(super) fn key(&mut self, key: &KeyEvent, event: &Event) -> Option<Asked> {
+        let is_control = key.modifiers == KeyModifiers::CONTROL;
+        let is_alt = key.modifiers == KeyModifiers::ALT;
+        self.is_stale = true;
+        let had_hints = !std::mem::take(&mut self.hints).is_empty();
+        match key.code {
+            KeyCode::Enter if is_alt || key.modifiers == KeyModifiers::SHIFT => self.insert("\n"),
+            KeyCode::Enter => return self.enter(),
+            KeyCode::Char('j') if is_control => return self.enter(),
+            KeyCode::Tab => self.complete(),
+            KeyCode::Esc => return (!had_hints).then_some(Asked::Stop),
+            KeyCode::Char('c') if is_control => {
+                self.leave();
+                return Some(Asked::Interrupt);
+            }
+            KeyCode::Char('d') if is_control => {
+                if self.input.value().is_empty() {
+                    return Some(Asked::End);
+                }
+                self.edit(InputRequest::DeleteNextChar);
+            }
+            KeyCode::Char('l') if is_control => {
+                self.out.push_str("\x1b[H\x1b[2J");
+                self.drawn.clear();
+            }
+            KeyCode::Up => self.step(-1),
+            KeyCode::Char('p') if is_control => self.step(-1),
+            KeyCode::Down => self.step(1),
+            KeyCode::Char('n') if is_control => self.step(1),
+            // Where the keys of shells are others than those of the editor.
+            KeyCode::Home => self.go_to_start(),
+            KeyCode::Char('a') if is_control => self.go_to_start(),
+            KeyCode::End => self.go_to_end(),
+            KeyCode::Char('e') if is_control => self.go_to_end(),
+            KeyCode::Char('u') if is_control => self.edit(InputRequest::DeleteFromStart),
+            KeyCode::Char('b') if is_alt => self.edit(InputRequest::GoToPrevWord),
+            KeyCode::Char('f') if is_alt => self.edit(InputRequest::GoToNextWord),
+            KeyCode::Char('d') if is_alt => self.edit(InputRequest::DeleteNextWord),
+            _ => {
+                let changed = self.input.handle_event(event)?;
+                if changed.value {
+                    self.history.leave();
+                }
+            }
+        }
+        None
+    }
+
+    fn edit(&mut self, request: InputRequest) {
+        let changed = self.input.handle(request);
+        if changed.is_some_and(|changed| changed.value) {
+            self.history.leave();
+        }
+    }
+
+    /// Ends the line, unless a backslash asks for another one.
+    fn enter(&mut self) -> Option<Asked> {
+        let is_at_end = self.input.cursor() == self.input.value().chars().count();
+        if is_at_end && self.input.value().ends_with('\\') {
+            self.edit(InputRequest::DeletePrevChar);
+            self.insert("\n");
+            return None;
+        }
+        let line = self.input.value().to_owned();
+        self.keep();
+        self.history.leave();
+        Some(Asked::Line(line))
+    }
+
+    /// The text before the cursor, and the one behind it.
+    pub(super) fn split(&self) -> (&str, &str) {
+        let value = self.input.value();
+        let at = value.char_indices().nth(self.input.cursor());
+        value.split_at(at.map_or(value.len(), |(at, _)| at))
+    }
+
+    /// Inserts a text at the cursor.
+    pub(super) fn insert(&mut self, text: &str) {
+        let (before, after) = self.split();
+        let value = format!("{before}{text}{after}");
+        let cursor = self.input.cursor() + text.chars().count();
+        self.set(value);
+        self.set_cursor(cursor);
+        self.history.leave();
+    }
+
+    /// Sets the text, with the cursor behind it.
+    pub(super) fn set(&mut self, value: String) {
+        self.input = std::mem::take(&mut self.input).with_value(value);
+    }
+
+    pub(super) fn set_cursor(&mut self, cursor: usize) {
+        self.input.handle(InputRequest::SetCursor(cursor));
+    }
+
+    fn go_to_start(&mut self) {
+        let (before, _) = self.split();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let cursor = self.input.cursor() - line.chars().count();
+        self.set_cursor(cursor);
+    }
+
+    fn go_to_end(&mut self) {
+        let (_, after) = self.split();
+        let line = after.split('\n').next().unwrap_or_default();
+        let cursor = self.input.cursor() + line.chars().count();
+        self.set_cursor(cursor);
+    }
+
+    /// Moves a row up or down; from the first or the last one to another line of the history.
+    fn step(&mut self, rows: isize) {
+        let layout = self.layout();
+        let Some(&(row, column)) = layout.places.get(self.place()) else {
+            return;
+        };
+        let label = self.label.chars().count();
+        let wanted = row.checked_add_signed(rows);
+        // The last place of the row that is not right of the cursor, or its first one.
+        let places = layout.places.iter().enumerate().skip(label);
+        let mut places = places.filter(|(_, place)| Some(place.0) == wanted);
+        let first = places.next();
+        let place = places.take_while(|(_, place)| place.1 <= column).last().or(first);
+        if let Some((at, _)) = place {
+            return self.set_cursor(at - label);
+        }
+        let line = match rows < 0 {
+            true => self.history.back(self.input.value()),
+            false => History::forth(&mut self.history, self.input.value()),
+        };
+        if let Some(line) = line {
+            self.set(line);
+        }
+    }
+}

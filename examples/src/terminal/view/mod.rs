@@ -1,0 +1,481 @@
+//! [`View`]: what of a conversation stands on the screen: lines that stay, and below them rows that still change.
+//!
+//! It writes nothing and reads no clock, so that tests see what a terminal would show.
+
+mod answer;
+mod tool;
+
+use std::time::Instant;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::ChatEvent;
+use super::chat_view::{PlanItem, PlanStatus};
+use crate::markdown::ansi::{self, Style, wrap};
+use crate::screen::{Colour, printable};
+
+use answer::Answer;
+use tool::Tools;
+
+pub(super) use tool::MAX_RESULT;
+
+/// The most rows of a thought that stay on the screen, and that are shown while it grows.
+const MAX_THOUGHT: usize = 3;
+/// The longest thought that is kept, in bytes.
+const MAX_THOUGHT_BYTES: usize = 64 * 1024;
+/// Most messages that grow at once.
+const MAX_PARTIALS: usize = 64;
+/// Most steps of a plan that are shown.
+const MAX_PLAN: usize = 100;
+
+/// The box of a step of a plan.
+pub(super) const fn mark(status: PlanStatus) -> &'static str {
+    match status {
+        PlanStatus::Pending => "[ ]",
+        PlanStatus::Active => "[~]",
+        PlanStatus::Done => "[x]",
+        PlanStatus::Failed => "[!]",
+    }
+}
+
+/// What a line is about, for the blank lines between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Answer,
+    Step,
+    Other,
+}
+
+/// What goes on.
+#[derive(Debug)]
+struct Activity {
+    what: String,
+    since: Instant,
+    /// The user is waited for.
+    is_question: bool,
+}
+
+/// A message that grows.
+#[derive(Debug)]
+struct Partial {
+    from: String,
+    text: String,
+    since: Instant,
+}
+
+/// The state of a conversation on the screen.
+#[derive(Debug)]
+pub(super) struct View {
+    style: Style,
+    width: usize,
+    /// How the user can stop what runs, such as `Esc stops`.
+    stop: Option<&'static str>,
+    label: String,
+    activity: Option<Activity>,
+    tokens: Option<u64>,
+    answer: Answer,
+    thought: String,
+    tools: Tools,
+    plan: Option<(String, Vec<PlanItem>)>,
+    partials: Vec<Partial>,
+    /// Lines to write above.
+    lines: Vec<String>,
+    /// What was written last since the user's line.
+    last: Option<Kind>,
+}
+
+impl View {
+    /// Creates the view of an empty conversation. `stop` says how what runs is stopped.
+    pub(super) fn new(colour: bool, stop: Option<&'static str>) -> Self {
+        Self {
+            style: Style { colour },
+            width: 80,
+            stop,
+            label: "> ".to_owned(),
+            activity: None,
+            tokens: None,
+            answer: Answer::default(),
+            thought: String::new(),
+            tools: Tools::default(),
+            plan: None,
+            partials: Vec::new(),
+            lines: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// Sets the width of the screen, for what is rendered from now on.
+    pub(super) const fn set_width(&mut self, width: usize) {
+        self.width = width;
+    }
+
+    /// The prefix of the edited line.
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Whether something runs that can be stopped.
+    pub(super) const fn is_running(&self) -> bool {
+        self.activity.is_some()
+    }
+
+    /// Takes the lines that stay.
+    pub(super) fn take_lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Takes in what happens.
+    pub(super) fn show(&mut self, event: ChatEvent, now: Instant) {
+        match event {
+            ChatEvent::Line(line) => {
+                self.lines.extend(line.split('\n').map(str::to_owned));
+            }
+            ChatEvent::Info(text) => {
+                let lines = text.lines();
+                let rows = lines.flat_map(|line| wrap_columns(line, self.width));
+                let rows = rows.collect();
+                self.end_texts();
+                self.print(Kind::Other, rows);
+            }
+            ChatEvent::Prompt(label) => self.label = printable(&label).into_owned(),
+            ChatEvent::Activity(what) => self.set_activity(&what, now),
+            ChatEvent::Usage(tokens) => self.tokens = Some(tokens),
+            ChatEvent::Text(text) => {
+                self.end_thought();
+                self.set_activity("answering", now);
+                let closed = self.answer.push(&text, self.width, self.style);
+                self.print(Kind::Answer, closed);
+            }
+            ChatEvent::Thinking(text) => {
+                self.end_answer();
+                self.set_activity("thinking", now);
+                let room = MAX_THOUGHT_BYTES.saturating_sub(self.thought.len());
+                self.thought.push_str(beginning(&text, room));
+            }
+            ChatEvent::ToolCall {
+                id,
+                name,
+                arguments,
+            } => {
+                self.end_texts();
+                let name = printable(&name).into_owned();
+                self.set_activity(&format!("running {name}"), now);
+                if let Some(rows) = self.tools.call(id, name, &arguments, self.width, self.style) {
+                    self.print(Kind::Step, rows);
+                }
+            }
+            ChatEvent::ToolOutput { id, text, is_diff } => self.tools.output(&id, &text, is_diff),
+            ChatEvent::ToolResult { id, outcome } => {
+                let rows = self.tools.result(&id, &outcome, self.width, self.style);
+                self.print(Kind::Step, rows);
+                let next = self.tools.running().map(|name| format!("running {name}"));
+                self.set_activity(next.as_deref().unwrap_or("thinking"), now);
+            }
+            ChatEvent::Plan { title, items } => self.set_plan(title, items),
+            ChatEvent::Partial { from, text } => self.set_partial(from, text, now),
+            ChatEvent::Gone(from) => self.partials.retain(|partial| partial.from != from),
+            ChatEvent::Message { from, text } => {
+                self.partials.retain(|partial| partial.from != from);
+                let rows = self.message(&from, &text);
+                self.print(Kind::Other, rows);
+            }
+            ChatEvent::Ended => self.end(),
+            other => self.remark(other, now),
+        }
+    }
+
+    /// What is told in a line or several.
+    fn remark(&mut self, event: ChatEvent, now: Instant) {
+        self.end_texts();
+        let (colour, text) = match event {
+            ChatEvent::User(text) => {
+                self.last = None;
+                let rows = wrap(&text, self.width, "> ", "  ");
+                let rows = rows.iter().map(|row| self.paint(Colour::Dim, row));
+                let rows: Vec<_> = rows.collect();
+                self.lines.extend(rows);
+                return;
+            }
+            ChatEvent::Question(text) => {
+                let rows = wrap(&text, self.width, "", "");
+                let mut rows = rows.into_iter();
+                let first = rows.next().map(|row| self.paint(Colour::Magenta, &row));
+                let rows = first.into_iter().chain(rows).collect();
+                self.print(Kind::Other, rows);
+                self.activity = Some(Activity {
+                    what: "waiting for your answer".to_owned(),
+                    since: now,
+                    is_question: true,
+                });
+                return;
+            }
+            ChatEvent::Warning(text) => (Colour::Yellow, format!("warning: {text}")),
+            ChatEvent::Error(text) => (Colour::Red, format!("error: {text}")),
+            ChatEvent::Note(text) => (Colour::Dim, text),
+            _ => return,
+        };
+        let rows = wrap(&text, self.width, "", "");
+        let rows = rows.iter().map(|row| self.paint(colour, row)).collect();
+        self.print(Kind::Other, rows);
+    }
+
+    /// The rows that still change, at most `max` of them.
+    pub(super) fn live(&mut self, now: Instant, max: usize) -> Vec<String> {
+        let mut rows = self.answer.live(self.width, self.style);
+        if !rows.is_empty() && self.needs_gap(Kind::Answer) {
+            rows.insert(0, String::new());
+        }
+        let thought = match self.thought.trim() {
+            "" => Vec::new(),
+            thought => wrap(thought, self.width, "  ", "  "),
+        };
+        let skipped = thought.len().saturating_sub(MAX_THOUGHT);
+        let thought = thought.iter().skip(skipped).filter(|row| !row.trim().is_empty());
+        rows.extend(thought.map(|row| self.paint(Colour::Dim, row)));
+        for partial in self.partials.iter().filter(|it| !it.text.is_empty()) {
+            rows.extend(self.message(&partial.from, &partial.text));
+        }
+        let mut below = self.tools.live(self.width, self.style);
+        if let Some((title, items)) = &self.plan {
+            below.extend(self.plan_rows(title, items));
+        }
+        below.extend(self.status(now));
+        // What is above gives way first, its beginning before its end.
+        below.drain(..below.len().saturating_sub(max));
+        let room = max - below.len();
+        if rows.len() > room {
+            rows.drain(..rows.len() - room);
+            if let Some(first) = rows.first_mut() {
+                *first = self.paint(Colour::Dim, "...");
+            }
+        }
+        rows.extend(below);
+        rows
+    }
+
+    /// The line about what goes on.
+    fn status(&self, now: Instant) -> Option<String> {
+        let Some(activity) = &self.activity else {
+            return self.writers(now);
+        };
+        let mut parts = vec![match activity.is_question {
+            true => activity.what.clone(),
+            false => format!("{} {}", activity.what, seconds(activity.since, now)),
+        }];
+        parts.extend(self.tokens.map(|tokens| format!("{tokens} tokens")));
+        parts.extend(self.stop.map(str::to_owned));
+        self.status_row(&parts.join(" · "))
+    }
+
+    /// The line about who writes, if nothing else goes on.
+    fn writers(&self, now: Instant) -> Option<String> {
+        let since = self.partials.iter().map(|it| it.since).min()?;
+        let names: Vec<_> = self.partials.iter().map(|it| &*it.from).collect();
+        let are = if names.len() == 1 { "is" } else { "are" };
+        let (names, seconds) = (names.join(", "), seconds(since, now));
+        self.status_row(&format!("{names} {are} writing {seconds}"))
+    }
+
+    /// It never takes a second row.
+    fn status_row(&self, text: &str) -> Option<String> {
+        let row = wrap(text, self.width, "", "").into_iter().next()?;
+        Some(self.paint(Colour::Dim, &row))
+    }
+
+    fn set_activity(&mut self, what: &str, now: Instant) {
+        let what = printable(what);
+        match &mut self.activity {
+            Some(activity) if activity.what == what => {}
+            activity => {
+                *activity = Some(Activity {
+                    what: what.into_owned(),
+                    since: now,
+                    is_question: false,
+                });
+            }
+        }
+    }
+
+    fn set_plan(&mut self, title: String, mut items: Vec<PlanItem>) {
+        self.end_texts();
+        items.truncate(MAX_PLAN);
+        let is_other = |(old, _): &mut (String, Vec<PlanItem>)| *old != title;
+        if let Some((title, items)) = self.plan.take_if(is_other) {
+            let rows = self.plan_rows(&title, &items);
+            self.print(Kind::Step, rows);
+        }
+        let is_open = |item: &PlanItem| {
+            matches!(item.status, PlanStatus::Pending | PlanStatus::Active)
+        };
+        let is_over = !items.iter().any(is_open);
+        self.plan = Some((title, items));
+        if is_over {
+            self.end_plan();
+        }
+    }
+
+    fn plan_rows(&self, title: &str, items: &[PlanItem]) -> Vec<String> {
+        let title = wrap(title, self.width, "  ", "  ");
+        let mut rows: Vec<_> = title.iter().map(|row| self.paint(Colour::Bold, row)).collect();
+        for item in items {
+            let first = format!("    {} ", mark(item.status));
+            let item_rows = wrap(&item.text, self.width, &first, "        ");
+            rows.extend(item_rows.iter().map(|row| match item.status {
+                PlanStatus::Pending => row.clone(),
+                PlanStatus::Active => self.paint(Colour::Bold, row),
+                PlanStatus::Done => self.paint(Colour::Green, row),
+                PlanStatus::Failed => self.paint(Colour::Red, row),
+            }));
+        }
+        rows
+    }
+
+    fn set_partial(&mut self, from: String, text: String, now: Instant) {
+        let known = self.partials.iter_mut().find(|it| it.from == from);
+        if let Some(partial) = known {
+            partial.text = text;
+        } else if self.partials.len() < MAX_PARTIALS {
+            let since = now;
+            self.partials.push(Partial { from, text, since });
+        }
+    }
+
+    /// A message with its author before it. A text of one row stands beside the name, a longer one below.
+    fn message(&self, from: &str, text: &str) -> Vec<String> {
+        let from = printable(from);
+        let name = self.paint(Colour::Cyan, &from);
+        let rows = ansi::render(text, self.width.saturating_sub(2), self.style);
+        let used = columns(&from) + 2;
+        match rows.as_slice() {
+            [row] if used + columns(row) <= self.width => vec![format!("{name}: {row}")],
+            rows => {
+                let below = rows.iter().map(|row| format!("  {row}").trim_end().to_owned());
+                std::iter::once(format!("{name}:")).chain(below).collect()
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.end_texts();
+        let rows = self.tools.end(self.width, self.style);
+        self.print(Kind::Step, rows);
+        self.end_plan();
+        (self.activity, self.tokens) = (None, None);
+        if self.last.take() == Some(Kind::Answer) {
+            self.lines.push(String::new());
+        }
+    }
+
+    /// Everything that still changes is over.
+    pub(super) fn finish(&mut self) {
+        self.end();
+        self.partials.clear();
+    }
+
+    fn end_texts(&mut self) {
+        self.end_thought();
+        self.end_answer();
+    }
+
+    fn end_answer(&mut self) {
+        let rows = self.answer.take(self.width, self.style);
+        self.print(Kind::Answer, rows);
+    }
+
+    fn end_thought(&mut self) {
+        let thought = std::mem::take(&mut self.thought);
+        if thought.trim().is_empty() {
+            return;
+        }
+        let rows = wrap(thought.trim(), self.width, "  ", "  ");
+        let mut rows: Vec<_> = rows.into_iter().filter(|row| !row.trim().is_empty()).collect();
+        fold(&mut rows, MAX_THOUGHT, "  ");
+        let rows = rows.iter().map(|row| self.paint(Colour::Dim, row)).collect();
+        self.print(Kind::Step, rows);
+    }
+
+    fn end_plan(&mut self) {
+        if let Some((title, items)) = self.plan.take() {
+            let rows = self.plan_rows(&title, &items);
+            self.print(Kind::Step, rows);
+        }
+    }
+
+    /// Writes rows that stay.
+    fn print(&mut self, kind: Kind, rows: Vec<String>) {
+        if rows.is_empty() {
+            return;
+        }
+        if self.needs_gap(kind) {
+            self.lines.push(String::new());
+        }
+        self.lines.extend(rows);
+        self.last = Some(kind);
+    }
+
+    /// An answer stands apart from what is around it.
+    fn needs_gap(&self, kind: Kind) -> bool {
+        match self.last {
+            Some(Kind::Answer) => true,
+            Some(_) => kind == Kind::Answer,
+            None => false,
+        }
+    }
+
+    fn paint(&self, colour: Colour, text: &str) -> String {
+        paint(self.style, colour, text)
+    }
+}
+
+/// Paints a row, if there are colours.
+fn paint(style: Style, colour: Colour, text: &str) -> String {
+    match style.colour {
+        true => colour.paint(text),
+        false => text.to_owned(),
+    }
+}
+
+fn seconds(since: Instant, now: Instant) -> String {
+    format!("{} s", now.saturating_duration_since(since).as_secs())
+}
+
+/// The beginning of a text of at most this many bytes.
+fn beginning(text: &str, bytes: usize) -> &str {
+    let mut ends = (0..=bytes.min(text.len())).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or_default()).unwrap_or_default()
+}
+
+/// The columns that a row takes: the sequences in it that set colours take none.
+pub(super) fn columns(row: &str) -> usize {
+    let mut parts = row.split("\x1b[");
+    let first = parts.next().map_or(0, UnicodeWidthStr::width);
+    let rest = parts.filter_map(|part| part.split_once('m'));
+    first + rest.map(|(_, text)| text.width()).sum::<usize>()
+}
+
+/// Wraps a line whose parts are apart by two blanks or more: the last part stays in its column.
+fn wrap_columns(line: &str, width: usize) -> Vec<String> {
+    let text = line.trim_start();
+    let indent = line.get(..line.len() - text.len()).unwrap_or_default();
+    let last = text.rfind("  ").map_or(0, |at| at + 2);
+    let column = match text.get(..last) {
+        Some(before) if before.width() + indent.len() < width / 2 => before.width(),
+        _ => 2,
+    };
+    let rest = format!("{indent}{}", " ".repeat(column));
+    wrap(text, width, indent, &rest)
+}
+
+/// Cuts rows after the first ones, and says how many are left out.
+fn fold(rows: &mut Vec<String>, most: usize, indent: &str) {
+    let more = rows.len().saturating_sub(most);
+    // The line that says so would take the place of the only one.
+    if more > 1 {
+        rows.truncate(most);
+        rows.push(format!("{indent}... {more} more lines"));
+    }
+}
+
+#[cfg(test)]
+mod tests;
