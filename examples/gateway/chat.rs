@@ -1,11 +1,15 @@
-//! `switchboard gateway chat`: says something to a gateway and prints the reply as it comes, or asks what it
-//! remembers.
+//! `switchboard gateway chat`: says something to a gateway and shows the reply as it comes, or asks what it
+//! remembers; a dialogue at a terminal.
 
-use std::io::Write as _;
+mod dialogue;
+mod line;
+
+use std::path::PathBuf;
 
 use clap::ArgGroup;
-use examples::cli::{self, Failure, complain, say};
+use examples::cli::{self, Failure, say};
 use examples::screen::{printable, printable_lines};
+use examples::terminal::{self, ChatEvent, ChatView};
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::error::{ErrorKind, RpcError};
 use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef, StreamEvent};
@@ -13,11 +17,13 @@ use exoclaw_proto::net::{Client, connect_with, dialer, link_config};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Secret, Str};
 use serde::Serialize;
+use tokio::task::JoinHandle;
 
 #[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("what").required(true))]
+#[command(group = ArgGroup::new("what"))]
 pub(crate) struct Args {
-    /// What to say.
+    /// What to say; '-' reads it from standard input. Without it: a dialogue at a terminal, else standard
+    /// input.
     #[arg(group = "what")]
     text: Option<String>,
     /// Print the last turns of the conversation, oldest first. This and what follows works with a
@@ -65,53 +71,126 @@ pub(crate) struct Args {
     /// The team within the guild.
     #[arg(long, value_name = "NAME")]
     team: Option<Str>,
+    /// A file that keeps the lines of a dialogue.
+    #[arg(long, value_name = "FILE")]
+    history_file: Option<PathBuf>,
     /// Print one JSON object for each event of the reply, the last with the event 'done' or 'error'; or
     /// for each turn and fact, or for what else is asked.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
-    let mut config = ClientConfig::new()
-        .with_channel(args.channel.as_str())
-        .with_account(args.account.as_str())
-        .with_peer(args.peer.as_str());
-    let token = args.token.as_deref();
-    config.token = token.filter(|token| !token.is_empty()).map(Secret::from);
-    let dialer = dialer(&args.url, &config).map_err(Failure::usage)?;
-    // A gateway that is not there is told at once, not waited for.
-    let link = link_config().with_reconnect(ReconnectPolicy::off());
-    let (client, _, connection) = connect_with(dialer, config.clone(), link);
-    let connection = tokio::spawn(connection.run());
-    client.ready().await.map_err(|reason| {
-        let hint = match reason {
-            CloseReason::Authentication { .. } => " (the token comes from EXOCLAW_TOKEN)",
-            _ => "",
-        };
-        Failure::refused(format_args!(
-            "no connection to {}: {reason}{hint}",
-            args.url
-        ))
-    })?;
+/// The longest message from standard input, in bytes.
+const MAX_TEXT: usize = 512 * 1024;
 
+/// What else can be asked than a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Query {
+    History(u64),
+    Search(String),
+    Clear,
+    Budget,
+}
+
+impl Args {
+    fn query(&self) -> Option<Query> {
+        if let Some(limit) = self.history {
+            return Some(Query::History(limit));
+        }
+        if let Some(words) = &self.search {
+            return Some(Query::Search(words.clone()));
+        }
+        match (self.clear, self.budget) {
+            (true, _) => Some(Query::Clear),
+            (_, true) => Some(Query::Budget),
+            _ => None,
+        }
+    }
+
+    fn config(&self) -> ClientConfig {
+        let mut config = ClientConfig::new()
+            .with_channel(self.channel.as_str())
+            .with_account(self.account.as_str())
+            .with_peer(self.peer.as_str());
+        let token = self.token.as_deref();
+        config.token = token.filter(|token| !token.is_empty()).map(Secret::from);
+        config
+    }
+
+    fn message(&self, text: &str) -> ChatSend {
+        let mut chat = self.config().chat(text);
+        (chat.guild, chat.team) = (self.guild.clone(), self.team.clone());
+        chat
+    }
+}
+
+/// A connection to the gateway.
+struct Connected {
+    client: Client,
+    connection: JoinHandle<CloseReason>,
+}
+
+impl Connected {
+    async fn open(args: &Args) -> Result<Self, Failure> {
+        let config = args.config();
+        let dialer = dialer(&args.url, &config).map_err(Failure::usage)?;
+        // A gateway that is not there is told at once, not waited for.
+        let link = link_config().with_reconnect(ReconnectPolicy::off());
+        let (client, _, connection) = connect_with(dialer, config, link);
+        let connection = tokio::spawn(connection.run());
+        client.ready().await.map_err(|reason| {
+            let hint = match reason {
+                CloseReason::Authentication { .. } => " (the token comes from EXOCLAW_TOKEN)",
+                _ => "",
+            };
+            Failure::refused(format_args!(
+                "no connection to {}: {reason}{hint}",
+                args.url
+            ))
+        })?;
+        Ok(Self { client, connection })
+    }
+
+    async fn close(self) -> Result<(), Failure> {
+        self.client.close();
+        self.connection.await.map(drop).map_err(Failure::new)
+    }
+}
+
+pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
+    let query = args.query();
+    let text = match (&args.text, &query) {
+        (Some(text), _) if text != "-" => Some(text.clone()),
+        (None, Some(_)) => None,
+        (Some(_), _) => Some(terminal::read_all(MAX_TEXT)?),
+        (None, None) if args.json || !terminal::is_interactive() => {
+            Some(terminal::read_all(MAX_TEXT)?)
+        }
+        (None, None) => return dialogue::run(args).await,
+    };
+    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(Failure::usage(
+            "nothing to say: give a text, or write one to standard input",
+        ));
+    }
+    let connected = Connected::open(args).await?;
     let work = async {
-        match &args.text {
-            Some(text) => {
-                let mut chat = config.chat(text);
-                (chat.guild, chat.team) = (args.guild.clone(), args.team.clone());
-                converse(&client, chat, args.json).await
+        match (text, query) {
+            (Some(text), _) => converse(&connected.client, args.message(&text), args.json).await,
+            (None, Some(query)) => {
+                let lines = ask(&connected.client, args, query).await;
+                let lines = lines.map_err(|error| explain(error, false))?;
+                lines.iter().for_each(say);
+                Ok(())
             }
-            None => ask(&client, args)
-                .await
-                .map_err(|error| explain(error, false)),
+            (None, None) => Ok(()),
         }
     };
     let outcome = tokio::select! {
         outcome = work => outcome,
         () = cli::end_signal() => Err(Failure::aborted()),
     };
-    client.close();
-    connection.await.map_err(Failure::new)?;
+    connected.close().await?;
     outcome
 }
 
@@ -134,43 +213,52 @@ fn explain(error: CallError<RpcError>, begun: bool) -> Failure {
     }
 }
 
-/// Prints an answer as a line of JSON, or in words.
-fn answer(json: bool, value: &impl Serialize, words: impl FnOnce() -> String) {
+/// An answer as a line of JSON, or in words.
+fn answer(json: bool, value: &impl Serialize, words: impl FnOnce() -> String) -> String {
     match serde_json::to_string(value) {
-        Ok(line) if json => say(line),
-        _ => say(words()),
+        Ok(line) if json => line,
+        _ => words(),
     }
 }
 
-/// Asks what the gateway remembers, and prints it.
-async fn ask(client: &Client, args: &Args) -> Result<(), CallError<RpcError>> {
+/// Asks what the gateway remembers: a text for each answer.
+async fn ask(
+    client: &Client,
+    args: &Args,
+    query: Query,
+) -> Result<Vec<String>, CallError<RpcError>> {
     let mut session: SessionRef = client.session();
     (session.guild, session.team) = (args.guild.clone(), args.team.clone());
-    if let Some(limit) = args.history {
-        for turn in client.chat_history(session, Some(limit)).await? {
-            answer(args.json, &turn, || {
-                let (user, assistant) = (&turn.user, &turn.assistant);
-                format!(
-                    "> {}\n{}",
-                    printable_lines(user),
-                    printable_lines(assistant)
-                )
+    let json = args.json;
+    Ok(match query {
+        Query::History(limit) => {
+            let turns = client.chat_history(session, Some(limit)).await?;
+            let words = turns.iter().map(|turn| {
+                answer(json, turn, || {
+                    let (user, assistant) = (&turn.user, &turn.assistant);
+                    printable_lines(&format!("> {user}\n{assistant}"))
+                })
             });
+            words.collect()
         }
-    } else if let Some(words) = &args.search {
-        for fact in client.memory_search(session, words, None).await? {
-            answer(args.json, &fact, || printable(&fact.text).into_owned());
+        Query::Search(words) => {
+            let facts = client.memory_search(session, &words, None).await?;
+            let words = facts
+                .iter()
+                .map(|fact| answer(json, fact, || printable(&fact.text).into_owned()));
+            words.collect()
         }
-    } else if args.clear {
-        let cleared = client.session_clear(session).await?;
-        answer(args.json, &cleared, || {
-            format!("{} turns forgotten", cleared.turns)
-        });
-    } else {
-        let budget = client.budget_status(Some(session)).await?;
-        answer(args.json, &budget, || words(&budget));
-    }
-    Ok(())
+        Query::Clear => {
+            let cleared = client.session_clear(session).await?;
+            vec![answer(json, &cleared, || {
+                format!("{} turns forgotten", cleared.turns)
+            })]
+        }
+        Query::Budget => {
+            let budget = client.budget_status(Some(session)).await?;
+            vec![answer(json, &budget, || words(&budget))]
+        }
+    })
 }
 
 /// A line for each budget.
@@ -188,62 +276,71 @@ fn words(budget: &BudgetStatus) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Says something and prints the reply.
+/// Says something and shows the reply.
 async fn converse(client: &Client, chat: ChatSend, json: bool) -> Result<(), Failure> {
+    let view = match json {
+        true => ChatView::plain(),
+        false => ChatView::new(None),
+    };
+    let outcome = follow(client, chat, json, &view).await;
+    view.finish().await;
+    outcome
+}
+
+async fn follow(
+    client: &Client,
+    chat: ChatSend,
+    json: bool,
+    view: &ChatView,
+) -> Result<(), Failure> {
+    view.show(ChatEvent::Activity("thinking".to_owned())).await;
     let mut chat = client.chat_send(chat).await;
-    let mut shown = Shown::default();
+    let (mut has_begun, mut tokens) = (false, 0);
     while let Some(event) = chat.next().await {
-        let event = event.map_err(|error| {
-            shown.end_line();
-            explain(error, shown.has_begun)
-        })?;
-        shown.has_begun = true;
-        match json {
-            true => say(serde_json::to_string(&event).map_err(Failure::new)?),
-            false => shown.event(&event),
+        let event = event.map_err(|error| explain(error, has_begun))?;
+        has_begun = true;
+        let shown = match json {
+            true => Some(ChatEvent::Line(
+                serde_json::to_string(&event).map_err(Failure::new)?,
+            )),
+            false => shown(event, &mut tokens),
+        };
+        if let Some(shown) = shown {
+            view.show(shown).await;
         }
     }
-    shown.end_line();
     if json {
-        say(r#"{"event":"done"}"#);
+        let done = r#"{"event":"done"}"#;
+        view.show(ChatEvent::Line(done.to_owned())).await;
     }
     Ok(())
 }
 
-/// What was printed of a reply.
-#[derive(Default)]
-struct Shown {
-    has_begun: bool,
-    /// The last line has no end yet.
-    is_open: bool,
-}
-
-impl Shown {
-    fn event(&mut self, event: &StreamEvent) {
-        match event {
-            StreamEvent::Text(text) => {
-                let mut out = std::io::stdout();
-                // A reader that went away is no reason to panic.
-                let _ = write!(out, "{}", printable_lines(text)).and_then(|()| out.flush());
-                self.is_open = !text.ends_with('\n');
+/// What the view shows of a step, and the tokens with those of the step.
+fn shown(event: StreamEvent, tokens: &mut u64) -> Option<ChatEvent> {
+    Some(match event {
+        StreamEvent::Text(text) => ChatEvent::Text(text.to_string()),
+        StreamEvent::ToolUse(tool) => ChatEvent::ToolCall {
+            id: tool.id.to_string(),
+            name: tool.name.to_string(),
+            arguments: tool.input.get().to_owned(),
+        },
+        StreamEvent::ToolResult(result) => {
+            let content = result.content.to_string();
+            ChatEvent::ToolResult {
+                id: result.tool_use_id.to_string(),
+                outcome: match result.is_error {
+                    true => Err(content),
+                    false => Ok(content),
+                },
             }
-            StreamEvent::ToolUse(tool) => complain(format_args!(
-                "[{} {}]",
-                printable(&tool.name),
-                printable(tool.input.get())
-            )),
-            StreamEvent::ToolResult(result) => complain(format_args!(
-                "[{}{}]",
-                if result.is_error { "failed: " } else { "" },
-                printable(&result.content)
-            )),
-            _ => {}
         }
-    }
-
-    fn end_line(&mut self) {
-        if std::mem::take(&mut self.is_open) {
-            let _ = writeln!(std::io::stdout());
+        StreamEvent::Usage(usage) => {
+            *tokens = tokens
+                .saturating_add(usage.input_tokens)
+                .saturating_add(usage.output_tokens);
+            ChatEvent::Usage(*tokens)
         }
-    }
+        _ => return None,
+    })
 }

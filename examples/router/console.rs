@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use examples::cli::complain;
-use examples::terminal::{Input, Output};
+use examples::terminal::{Input, Output, Terminal};
 use rpc_core::net::Queued;
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, HubEvent, Input as Said, Settlement};
@@ -44,7 +44,7 @@ impl Console {
         desktop: Option<Desktop>,
         input: Input<Line>,
     ) -> Self {
-        let output = Output::new(input.terminal.as_ref());
+        let output = Output::new(input.terminal.as_ref().map(Terminal::above));
         Self {
             runtime,
             show,

@@ -2,7 +2,8 @@
 
 use examples::terminal::{self, Command, split_command, unknown};
 
-pub(crate) const HELP: &str = "Write a message to everybody in the channel. A bot answers when it is called: @mybot help";
+pub(crate) const HELP: &str =
+    "Write a message to everybody in the channel. A bot answers when it is called: @mybot help";
 
 /// What a line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +62,11 @@ impl terminal::Line for Line {
             &[
                 Command::new("channels", "", "list the channels"),
                 Command::new("join", "NAME", "write to this channel from now on"),
-                Command::new("who", "[NAME]", "show who has this login name, or who you are"),
+                Command::new(
+                    "who",
+                    "[NAME]",
+                    "show who has this login name, or who you are",
+                ),
                 Command::new("help", "", "show this"),
                 Command::new("quit", "", "leave"),
             ]

@@ -143,8 +143,9 @@ impl ChatEvent {
     /// Takes in an event that follows this one, or returns it.
     pub(super) fn merge(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
-            (Self::Text(text), Self::Text(more))
-            | (Self::Thinking(text), Self::Thinking(more)) => text.push_str(&more),
+            (Self::Text(text), Self::Text(more)) | (Self::Thinking(text), Self::Thinking(more)) => {
+                text.push_str(&more)
+            }
             (
                 Self::ToolOutput { id, text, is_diff },
                 Self::ToolOutput {
@@ -184,10 +185,7 @@ impl ChatView {
     #[must_use]
     pub fn new(terminal: Option<&Terminal>) -> Self {
         match terminal {
-            Some(terminal) => Self {
-                queue: terminal.queue(),
-                thread: None,
-            },
+            Some(terminal) => terminal.above(),
             None if io::stdout().is_terminal() && !is_plain() => {
                 Self::with_thread(|queue| painter::run(&queue))
             }
@@ -199,6 +197,12 @@ impl ChatView {
     #[must_use]
     pub fn plain() -> Self {
         Self::with_thread(|queue| Plain::default().run(&queue))
+    }
+
+    /// Creates a view whose events somebody else shows.
+    pub(super) const fn above(queue: Queue) -> Self {
+        let thread = None;
+        Self { queue, thread }
     }
 
     fn with_thread(run: impl FnOnce(Queue) + Send + 'static) -> Self {

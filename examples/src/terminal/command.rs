@@ -49,7 +49,10 @@ pub fn help<L: Line>(intro: &str) -> String {
     let commands = commands.map(|command| (command.usage(), command.help));
     let stop = L::stop().map(|_| ("Esc", "stop what runs"));
     let keys = [
-        ("Alt-Enter, Shift-Enter", "begin another line, as \\ before Enter"),
+        (
+            "Alt-Enter, Shift-Enter",
+            "begin another line, as \\ before Enter",
+        ),
         ("Tab", "complete a command"),
         ("Up, Down", "move between lines, then to earlier ones"),
     ];
@@ -70,10 +73,7 @@ pub fn help<L: Line>(intro: &str) -> String {
         .map(|(left, help)| format!("  {left:width$}  {help}"));
     let end = "A text that begins with a slash goes out with a blank before it.";
     let lines = [intro.to_owned()].into_iter().chain(rows);
-    lines
-        .chain([end.to_owned()])
-        .collect::<Vec<_>>()
-        .join("\n")
+    lines.chain([end.to_owned()]).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the message about a command that does not exist, with the nearest one that does.
@@ -88,7 +88,10 @@ pub fn unknown<L: Line>(name: &str) -> String {
         .min_by_key(|(distance, _)| *distance);
     match nearest {
         Some((_, command)) => {
-            format!("there is no command /{name}: did you mean {}?", command.usage())
+            format!(
+                "there is no command /{name}: did you mean {}?",
+                command.usage()
+            )
         }
         None => format!("there is no command /{name}: see /help"),
     }
@@ -174,7 +177,10 @@ mod tests {
 
     #[test]
     fn a_command_has_a_name_and_a_rest() {
-        assert_eq!(split_command("/join  My Room \n"), Some(("join", "My Room")));
+        assert_eq!(
+            split_command("/join  My Room \n"),
+            Some(("join", "My Room"))
+        );
         assert_eq!(split_command("/quit"), Some(("quit", "")));
         assert_eq!(split_command(" /quit"), None);
     }

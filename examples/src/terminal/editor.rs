@@ -19,7 +19,7 @@ use super::prompt::{Asked, Prompt};
 use super::queue::Queue;
 use super::show::Show;
 use super::view::View;
-use super::{ChatEvent, Line, input};
+use super::{ChatEvent, ChatView, Line, input};
 use crate::cli::{self, Failure};
 
 /// How often the screen is drawn, at most, and how long the editor waits for a key.
@@ -91,9 +91,10 @@ impl Terminal {
         Ok(Self { queue })
     }
 
-    /// The events that are shown above the edited line.
-    pub(super) fn queue(&self) -> Queue {
-        self.queue.clone()
+    /// Returns the conversation above the edited line.
+    #[must_use]
+    pub fn above(&self) -> ChatView {
+        ChatView::above(self.queue.clone())
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`open`]: lines from a terminal or a pipe.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, IsTerminal as _};
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read as _};
 use std::path::Path;
 use std::thread;
 
@@ -43,13 +43,34 @@ pub fn plain<L: Line>() -> Input<L> {
 /// # Errors
 /// [`Failure`] if the file cannot be used.
 pub fn open<L: Line>(history: Option<&Path>) -> Result<Input<L>, Failure> {
-    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    if !is_terminal || is_plain() {
+    if !is_interactive() {
         return Ok(plain());
     }
     let (sender, lines) = mpsc::channel(WAITING);
     let terminal = Some(Terminal::open(sender, history)?);
     Ok(Input { lines, terminal })
+}
+
+/// Whether lines can be edited and shown: both ends are a terminal whose cursor can be moved.
+#[must_use]
+pub fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal() && !is_plain()
+}
+
+/// Reads all of standard input, as one text.
+///
+/// # Errors
+/// [`Failure`] if it is longer than `max_bytes`, is not UTF-8 or cannot be read.
+pub fn read_all(max_bytes: usize) -> Result<String, Failure> {
+    let mut text = String::new();
+    let most = u64::try_from(max_bytes).unwrap_or(u64::MAX);
+    let read = (io::stdin().lock().take(most.saturating_add(1))).read_to_string(&mut text);
+    read.map_err(|error| Failure::usage(format_args!("standard input: {error}")))?;
+    if text.len() > max_bytes {
+        let message = format!("standard input has more than {max_bytes} bytes");
+        return Err(Failure::usage(message));
+    }
+    Ok(text)
 }
 
 /// Reads lines to their end.

@@ -1,6 +1,6 @@
 //! [`Output`]: lines to standard output, above the edited line, if there is one.
 
-use super::{ChatEvent, ChatView, Terminal};
+use super::{ChatEvent, ChatView};
 
 /// A writer of lines in its own thread, so that a stopped terminal (Ctrl-S) stops nothing else.
 #[derive(Debug)]
@@ -9,11 +9,8 @@ pub struct Output(ChatView);
 impl Output {
     /// Creates a writer above the edited line, or to standard output.
     #[must_use]
-    pub fn new(terminal: Option<&Terminal>) -> Self {
-        Self(match terminal {
-            Some(terminal) => ChatView::new(Some(terminal)),
-            None => ChatView::plain(),
-        })
+    pub fn new(above: Option<ChatView>) -> Self {
+        Self(above.unwrap_or_else(ChatView::plain))
     }
 
     /// Writes a line, after earlier ones.

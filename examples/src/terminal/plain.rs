@@ -86,7 +86,10 @@ impl Show for Plain {
         let thought = std::mem::take(&mut self.thought);
         if !thought.trim().is_empty() {
             self.close_line();
-            complain(format_args!("  thinks: {}", printable_lines(thought.trim())));
+            complain(format_args!(
+                "  thinks: {}",
+                printable_lines(thought.trim())
+            ));
         }
         match &event {
             ChatEvent::Text(text) => return self.text(text),

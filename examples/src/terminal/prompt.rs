@@ -124,6 +124,9 @@ impl Prompt {
         self.is_stale = false;
         let Layout { mut rows, places } = self.layout();
         let (row, column) = places.get(self.place()).copied().unwrap_or_default();
+        if row == rows.len() {
+            rows.push((String::new(), 0));
+        }
         let row = row + self.live.len();
         let live = self.live.iter().map(|row| (row.clone(), columns(row)));
         rows.splice(..0, live);

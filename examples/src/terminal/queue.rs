@@ -156,10 +156,7 @@ mod tests {
             queue.push(ChatEvent::Text("x".to_owned())).await;
         }
         let taken = queue.take(Duration::ZERO);
-        assert_eq!(
-            taken.events,
-            [ChatEvent::Text("x".repeat(10 * MAX_EVENTS))]
-        );
+        assert_eq!(taken.events, [ChatEvent::Text("x".repeat(10 * MAX_EVENTS))]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -50,6 +50,7 @@ impl Screen {
         command
             .env("TERM", "xterm")
             .env_remove("NO_COLOR")
+            .env_remove("CI")
             .stdin(open())
             .stdout(open())
             .stderr(open());

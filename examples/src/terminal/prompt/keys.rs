@@ -128,7 +128,10 @@ impl Prompt {
         let places = layout.places.iter().enumerate().skip(label);
         let mut places = places.filter(|(_, place)| Some(place.0) == wanted);
         let first = places.next();
-        let place = places.take_while(|(_, place)| place.1 <= column).last().or(first);
+        let place = places
+            .take_while(|(_, place)| place.1 <= column)
+            .last()
+            .or(first);
         if let Some((at, _)) = place {
             return self.set_cursor(at - label);
         }

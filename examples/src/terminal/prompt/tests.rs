@@ -175,7 +175,11 @@ fn rows_that_change_stand_between_the_lines_above_and_the_prompt_and_leave_nothi
     seen.shows("#ab> ", &[]);
     seen.types("hello");
     assert_eq!(seen.look(), ["above", "#ab> hello"]);
-    for live in [&["one"][..], &["\x1b[2mone\x1b[0m", "two", "three"], &["five"]] {
+    for live in [
+        &["one"][..],
+        &["\x1b[2mone\x1b[0m", "two", "three"],
+        &["five"],
+    ] {
         seen.shows("#ab> ", live);
         seen.look();
     }

@@ -2,7 +2,6 @@
 //!
 //! It writes nothing and reads no clock, so that tests see what a terminal would show.
 
-mod answer;
 mod tool;
 
 use std::time::Instant;
@@ -11,10 +10,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::ChatEvent;
 use super::chat_view::{PlanItem, PlanStatus};
-use crate::markdown::ansi::{self, Style, wrap};
+use crate::markdown::ansi::{self, Stream, Style, wrap};
 use crate::screen::{Colour, printable};
 
-use answer::Answer;
 use tool::Tools;
 
 pub(super) use tool::MAX_RESULT;
@@ -73,7 +71,11 @@ pub(super) struct View {
     label: String,
     activity: Option<Activity>,
     tokens: Option<u64>,
-    answer: Answer,
+    answer: Stream,
+    /// The rows of the answer's open block, and for which width.
+    open: Option<(usize, Vec<String>)>,
+    /// The blank row after a block that is written, until it is known that something follows.
+    has_gap: bool,
     thought: String,
     tools: Tools,
     plan: Option<(String, Vec<PlanItem>)>,
@@ -94,7 +96,9 @@ impl View {
             label: "> ".to_owned(),
             activity: None,
             tokens: None,
-            answer: Answer::default(),
+            answer: Stream::new(Style { colour }),
+            open: None,
+            has_gap: false,
             thought: String::new(),
             tools: Tools::default(),
             plan: None,
@@ -143,8 +147,9 @@ impl View {
             ChatEvent::Text(text) => {
                 self.end_thought();
                 self.set_activity("answering", now);
-                let closed = self.answer.push(&text, self.width, self.style);
-                self.print(Kind::Answer, closed);
+                let rows = self.answer.push(&text, self.width);
+                self.open = None;
+                self.print_answer(rows);
             }
             ChatEvent::Thinking(text) => {
                 self.end_answer();
@@ -160,7 +165,10 @@ impl View {
                 self.end_texts();
                 let name = printable(&name).into_owned();
                 self.set_activity(&format!("running {name}"), now);
-                if let Some(rows) = self.tools.call(id, name, &arguments, self.width, self.style) {
+                if let Some(rows) = self
+                    .tools
+                    .call(id, name, &arguments, self.width, self.style)
+                {
                     self.print(Kind::Step, rows);
                 }
             }
@@ -221,16 +229,16 @@ impl View {
 
     /// The rows that still change, at most `max` of them.
     pub(super) fn live(&mut self, now: Instant, max: usize) -> Vec<String> {
-        let mut rows = self.answer.live(self.width, self.style);
-        if !rows.is_empty() && self.needs_gap(Kind::Answer) {
-            rows.insert(0, String::new());
-        }
+        let mut rows = self.open_block();
         let thought = match self.thought.trim() {
             "" => Vec::new(),
             thought => wrap(thought, self.width, "  ", "  "),
         };
         let skipped = thought.len().saturating_sub(MAX_THOUGHT);
-        let thought = thought.iter().skip(skipped).filter(|row| !row.trim().is_empty());
+        let thought = thought
+            .iter()
+            .skip(skipped)
+            .filter(|row| !row.trim().is_empty());
         rows.extend(thought.map(|row| self.paint(Colour::Dim, row)));
         for partial in self.partials.iter().filter(|it| !it.text.is_empty()) {
             rows.extend(self.message(&partial.from, &partial.text));
@@ -304,9 +312,8 @@ impl View {
             let rows = self.plan_rows(&title, &items);
             self.print(Kind::Step, rows);
         }
-        let is_open = |item: &PlanItem| {
-            matches!(item.status, PlanStatus::Pending | PlanStatus::Active)
-        };
+        let is_open =
+            |item: &PlanItem| matches!(item.status, PlanStatus::Pending | PlanStatus::Active);
         let is_over = !items.iter().any(is_open);
         self.plan = Some((title, items));
         if is_over {
@@ -316,7 +323,10 @@ impl View {
 
     fn plan_rows(&self, title: &str, items: &[PlanItem]) -> Vec<String> {
         let title = wrap(title, self.width, "  ", "  ");
-        let mut rows: Vec<_> = title.iter().map(|row| self.paint(Colour::Bold, row)).collect();
+        let mut rows: Vec<_> = title
+            .iter()
+            .map(|row| self.paint(Colour::Bold, row))
+            .collect();
         for item in items {
             let first = format!("    {} ", mark(item.status));
             let item_rows = wrap(&item.text, self.width, &first, "        ");
@@ -342,17 +352,20 @@ impl View {
 
     /// A message with its author before it. A text of one row stands beside the name, a longer one below.
     fn message(&self, from: &str, text: &str) -> Vec<String> {
-        let from = printable(from);
-        let name = self.paint(Colour::Cyan, &from);
-        let rows = ansi::render(text, self.width.saturating_sub(2), self.style);
-        let used = columns(&from) + 2;
-        match rows.as_slice() {
-            [row] if used + columns(row) <= self.width => vec![format!("{name}: {row}")],
-            rows => {
-                let below = rows.iter().map(|row| format!("  {row}").trim_end().to_owned());
-                std::iter::once(format!("{name}:")).chain(below).collect()
-            }
+        let mut rows = ansi::render(text, self.width.saturating_sub(2), self.style);
+        rows.pop_if(|row| row.is_empty());
+        let name = printable(from);
+        if let [row] = rows.as_slice()
+            && columns(&name) + 2 + columns(row) <= self.width
+        {
+            return vec![format!("{}: {row}", self.paint(Colour::Cyan, &name))];
         }
+        let name = wrap(&format!("{from}:"), self.width, "", "  ");
+        let name = name.iter().map(|row| self.paint(Colour::Cyan, row));
+        let below = rows
+            .iter()
+            .map(|row| format!("  {row}").trim_end().to_owned());
+        name.chain(below).collect()
     }
 
     fn end(&mut self) {
@@ -378,8 +391,41 @@ impl View {
     }
 
     fn end_answer(&mut self) {
-        let rows = self.answer.take(self.width, self.style);
-        self.print(Kind::Answer, rows);
+        let rows = self.answer.finish(self.width);
+        self.open = None;
+        self.print_answer(rows);
+        self.has_gap = false;
+    }
+
+    /// Writes rows of the answer, each block of which ends with a blank row; the last one waits.
+    fn print_answer(&mut self, mut rows: Vec<String>) {
+        if rows.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.has_gap) {
+            self.lines.push(String::new());
+        } else if self.last != Some(Kind::Answer) && self.needs_gap(Kind::Answer) {
+            self.lines.push(String::new());
+        }
+        self.has_gap = rows.pop_if(|row| row.is_empty()).is_some();
+        self.lines.extend(rows);
+        self.last = Some(Kind::Answer);
+    }
+
+    /// The rows of the answer's block that still grows.
+    fn open_block(&mut self) -> Vec<String> {
+        let width = self.width;
+        if self.open.as_ref().is_none_or(|(of, _)| *of != width) {
+            self.open = Some((width, self.answer.open(width)));
+        }
+        let rows = self.open.iter().flat_map(|(_, rows)| rows);
+        let mut rows: Vec<_> = rows.cloned().collect();
+        while rows.pop_if(|row| row.is_empty()).is_some() {}
+        let is_apart = self.last != Some(Kind::Answer) && self.needs_gap(Kind::Answer);
+        if !rows.is_empty() && (self.has_gap || is_apart) {
+            rows.insert(0, String::new());
+        }
+        rows
     }
 
     fn end_thought(&mut self) {
@@ -388,9 +434,15 @@ impl View {
             return;
         }
         let rows = wrap(thought.trim(), self.width, "  ", "  ");
-        let mut rows: Vec<_> = rows.into_iter().filter(|row| !row.trim().is_empty()).collect();
+        let mut rows: Vec<_> = rows
+            .into_iter()
+            .filter(|row| !row.trim().is_empty())
+            .collect();
         fold(&mut rows, MAX_THOUGHT, "  ");
-        let rows = rows.iter().map(|row| self.paint(Colour::Dim, row)).collect();
+        let rows = rows
+            .iter()
+            .map(|row| self.paint(Colour::Dim, row))
+            .collect();
         self.print(Kind::Step, rows);
     }
 

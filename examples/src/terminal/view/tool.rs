@@ -97,7 +97,9 @@ impl Tools {
     /// Ends all of them: they have no result.
     pub(super) fn end(&mut self, width: usize, style: Style) -> Vec<String> {
         let tools = self.0.drain(..);
-        tools.flat_map(|tool| tool.rows("-", None, width, style)).collect()
+        tools
+            .flat_map(|tool| tool.rows("-", None, width, style))
+            .collect()
     }
 
     /// The name of the one that has run for the longest time.
@@ -111,7 +113,9 @@ impl Tools {
             let mut rows = tool.title("◦", width, style);
             let last = tool.output.last.iter().rev().take(MAX_LIVE).rev();
             // One row each: they come and go.
-            rows.extend(last.filter_map(|line| tool.output.rows(line, width, style).into_iter().next()));
+            rows.extend(
+                last.filter_map(|line| tool.output.rows(line, width, style).into_iter().next()),
+            );
             rows
         });
         rows.collect()
@@ -128,7 +132,9 @@ impl Tool {
                 *last = format!("{}...", beginning(last, last.len().saturating_sub(3)));
             }
         }
-        rows.iter().map(|row| paint(style, Colour::Dim, row)).collect()
+        rows.iter()
+            .map(|row| paint(style, Colour::Dim, row))
+            .collect()
     }
 
     /// What stays: the call, the beginning of its output, and why it failed.
@@ -190,6 +196,8 @@ impl Output {
             return rows.iter().map(|row| format!("    {row}")).collect();
         }
         let rows = wrap(line, width, "    ", "    ");
-        rows.iter().map(|row| paint(style, Colour::Dim, row)).collect()
+        rows.iter()
+            .map(|row| paint(style, Colour::Dim, row))
+            .collect()
     }
 }

@@ -1,0 +1,185 @@
+//! [`run`]: a dialogue with a gateway at a terminal.
+
+use std::collections::VecDeque;
+use std::future::pending;
+
+use examples::cli::{self, Failure};
+use examples::terminal::{self, ChatEvent, ChatView};
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::StreamEvent;
+use exoclaw_proto::net::Chat;
+use rpc_core::CallError;
+
+use super::line::Line;
+use super::{Args, Connected, ask, explain, shown};
+
+const INTRO: &str = "Write a message; the gateway remembers the conversation.";
+
+/// A dialogue.
+struct Dialogue<'a> {
+    args: &'a Args,
+    /// `None` after a reply was stopped.
+    connected: Option<Connected>,
+    view: ChatView,
+    /// The reply that comes.
+    chat: Option<Chat>,
+    has_begun: bool,
+    tokens: u64,
+    /// What is said after the reply.
+    waiting: VecDeque<String>,
+}
+
+/// Talks until the user leaves.
+pub(super) async fn run(args: &Args) -> Result<(), Failure> {
+    let connected = Connected::open(args).await?;
+    let mut input = terminal::open::<Line>(args.history_file.as_deref())?;
+    let mut dialogue = Dialogue {
+        args,
+        connected: Some(connected),
+        view: ChatView::new(input.terminal.as_ref()),
+        chat: None,
+        has_begun: false,
+        tokens: 0,
+        waiting: VecDeque::new(),
+    };
+    dialogue
+        .show(ChatEvent::Note("write a message, or /help".to_owned()))
+        .await;
+    let end = cli::end_signal();
+    tokio::pin!(end);
+    loop {
+        tokio::select! {
+            line = input.lines.recv() => match line {
+                Some(line) => if dialogue.line(line).await { break },
+                None => break,
+            },
+            event = next(&mut dialogue.chat) => dialogue.event(event).await,
+            () = &mut end => break,
+        }
+    }
+    let Dialogue {
+        connected, view, ..
+    } = dialogue;
+    drop(input);
+    view.finish().await;
+    match connected {
+        Some(connected) => connected.close().await,
+        None => Ok(()),
+    }
+}
+
+/// The next step of the reply, if one comes.
+async fn next(chat: &mut Option<Chat>) -> Option<Result<StreamEvent, CallError<RpcError>>> {
+    match chat {
+        Some(chat) => chat.next().await,
+        None => pending().await,
+    }
+}
+
+impl Dialogue<'_> {
+    async fn show(&self, event: ChatEvent) {
+        self.view.show(event).await;
+    }
+
+    async fn wrong(&self, why: String) {
+        self.show(ChatEvent::Error(why)).await;
+    }
+
+    /// Does what a line asks for; `true` to end.
+    async fn line(&mut self, line: Line) -> bool {
+        match line {
+            Line::Text(text) => match self.chat {
+                Some(_) => self.waiting.push_back(text),
+                None => self.send(&text).await,
+            },
+            Line::Query(_) if self.chat.is_some() => {
+                self.wrong("wait for the reply, or stop it with Esc".to_owned())
+                    .await;
+            }
+            Line::Query(query) => {
+                if let Some(connected) = self.connection().await {
+                    match ask(&connected.client, self.args, query).await {
+                        Ok(texts) if texts.is_empty() => {
+                            self.show(ChatEvent::Note("nothing".to_owned())).await;
+                        }
+                        Ok(texts) => {
+                            for text in texts {
+                                self.show(ChatEvent::Info(text)).await;
+                            }
+                        }
+                        Err(error) => self.wrong(explain(error, false).to_string()).await,
+                    }
+                }
+            }
+            Line::Help => {
+                let help = terminal::help::<Line>(INTRO);
+                self.show(ChatEvent::Info(help)).await;
+            }
+            Line::Interrupt if self.chat.is_none() => return true,
+            Line::Stop | Line::Interrupt => self.stop().await,
+            Line::Wrong(why) => self.wrong(why).await,
+            Line::Quit => return true,
+        }
+        false
+    }
+
+    /// The connection; a new one if the last has ended.
+    async fn connection(&mut self) -> Option<&Connected> {
+        let has_ended = |connected: &mut Connected| connected.connection.is_finished();
+        if let Some(ended) = self.connected.take_if(has_ended) {
+            let _ = ended.close().await;
+        }
+        if self.connected.is_none() {
+            match Connected::open(self.args).await {
+                Ok(connected) => self.connected = Some(connected),
+                Err(failure) => self.wrong(failure.to_string()).await,
+            }
+        }
+        self.connected.as_ref()
+    }
+
+    async fn send(&mut self, text: &str) {
+        let message = self.args.message(text);
+        let Some(connected) = self.connection().await else {
+            return;
+        };
+        let chat = connected.client.chat_send(message).await;
+        (self.chat, self.has_begun, self.tokens) = (Some(chat), false, 0);
+        self.show(ChatEvent::Activity("thinking".to_owned())).await;
+    }
+
+    /// Stops the reply. The protocol cannot cancel, but a gateway may stop when its client leaves.
+    async fn stop(&mut self) {
+        self.waiting.clear();
+        if self.chat.take().is_none() {
+            return;
+        }
+        if let Some(connected) = self.connected.take() {
+            let _ = connected.close().await;
+        }
+        self.show(ChatEvent::Ended).await;
+        self.show(ChatEvent::Note("stopped".to_owned())).await;
+    }
+
+    async fn event(&mut self, event: Option<Result<StreamEvent, CallError<RpcError>>>) {
+        match event {
+            Some(Ok(event)) => {
+                self.has_begun = true;
+                if let Some(shown) = shown(event, &mut self.tokens) {
+                    self.show(shown).await;
+                }
+                return;
+            }
+            Some(Err(error)) => {
+                self.show(ChatEvent::Ended).await;
+                let failure = explain(error, self.has_begun);
+                self.wrong(failure.to_string()).await;
+            }
+            None => self.show(ChatEvent::Ended).await,
+        }
+        self.chat = None;
+        if let Some(text) = self.waiting.pop_front() {
+            self.send(&text).await;
+        }
+    }
+}

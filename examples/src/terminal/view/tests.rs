@@ -1,0 +1,269 @@
+//! [`View`]: what it leaves on the screen, and what changes there.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::time::Duration;
+
+use super::*;
+
+/// A view without colours, and its clock.
+struct Seen {
+    view: View,
+    now: Instant,
+}
+
+impl Seen {
+    fn new(width: usize) -> Self {
+        let mut view = View::new(false, Some("Esc stops"));
+        view.set_width(width);
+        let now = Instant::now();
+        Self { view, now }
+    }
+
+    fn show(&mut self, event: ChatEvent) -> Vec<String> {
+        self.view.show(event, self.now);
+        self.view.take_lines()
+    }
+
+    fn text(&mut self, text: &str) -> Vec<String> {
+        self.show(ChatEvent::Text(text.to_owned()))
+    }
+
+    fn live(&mut self) -> Vec<String> {
+        self.view.live(self.now, 12)
+    }
+
+    fn wait(&mut self, seconds: u64) {
+        self.now += Duration::from_secs(seconds);
+    }
+}
+
+fn call(id: &str) -> ChatEvent {
+    ChatEvent::ToolCall {
+        id: id.to_owned(),
+        name: "run".to_owned(),
+        arguments: "ls -l".to_owned(),
+    }
+}
+
+fn output(id: &str, text: &str) -> ChatEvent {
+    ChatEvent::ToolOutput {
+        id: id.to_owned(),
+        text: text.to_owned(),
+        is_diff: false,
+    }
+}
+
+#[test]
+fn what_is_complete_of_an_answer_is_written_once_and_the_rest_changes() {
+    let mut seen = Seen::new(30);
+    assert!(
+        seen.text("# Title\nSome *wo")
+            .starts_with(&["# Title".to_owned()])
+    );
+    assert_eq!(seen.live(), ["", "Some *wo", "answering 0 s · Esc stops"]);
+    seen.wait(3);
+    assert_eq!(seen.text("rds*."), [""; 0]);
+    assert_eq!(
+        seen.live(),
+        ["", "Some *words*.", "answering 3 s · Esc stops"]
+    );
+    assert_eq!(seen.show(ChatEvent::Usage(412)), [""; 0]);
+    let status = "answering 3 s · 412 tokens ·";
+    assert_eq!(seen.live().last().unwrap(), status);
+    assert_eq!(seen.show(ChatEvent::Ended), ["", "Some *words*.", ""]);
+    assert_eq!(seen.live(), [""; 0]);
+}
+
+#[test]
+fn a_tool_shows_the_end_of_its_output_and_leaves_the_beginning() {
+    let mut seen = Seen::new(40);
+    seen.show(ChatEvent::Activity("thinking".to_owned()));
+    assert_eq!(seen.live(), ["thinking 0 s · Esc stops"]);
+    assert_eq!(seen.show(call("a")), [""; 0]);
+    seen.wait(2);
+    let lines: String = (1..=9).map(|number| format!("line {number}\n")).collect();
+    assert_eq!(seen.show(output("a", &lines)), [""; 0]);
+    assert_eq!(
+        seen.live(),
+        [
+            "◦ run ls -l",
+            "    line 5",
+            "    line 6",
+            "    line 7",
+            "    line 8",
+            "    line 9",
+            "running run 2 s · Esc stops",
+        ]
+    );
+    let result = ChatEvent::ToolResult {
+        id: "a".to_owned(),
+        outcome: Ok("not shown again".to_owned()),
+    };
+    assert_eq!(
+        seen.show(result),
+        [
+            "✓ run ls -l",
+            "    line 1",
+            "    line 2",
+            "    line 3",
+            "    line 4",
+            "    ... 5 more lines",
+        ]
+    );
+    assert_eq!(seen.live(), ["thinking 0 s · Esc stops"]);
+    // The answer stands apart.
+    assert_eq!(seen.text("Done."), [""; 0]);
+    assert_eq!(seen.show(ChatEvent::Ended), ["", "Done.", ""]);
+}
+
+#[test]
+fn a_tool_that_fails_says_why_and_one_that_is_cut_off_stays() {
+    let mut seen = Seen::new(40);
+    seen.show(call("a"));
+    seen.show(call("b"));
+    seen.show(output("a", "part of a li"));
+    seen.show(output("a", "ne"));
+    let failed = ChatEvent::ToolResult {
+        id: "a".to_owned(),
+        outcome: Err("exit code 1\u{1b}[2J".to_owned()),
+    };
+    assert_eq!(
+        seen.show(failed),
+        [
+            "✗ run ls -l",
+            "    part of a line",
+            r"    failed: exit code 1\u{1b}[2J",
+        ]
+    );
+    assert_eq!(seen.show(ChatEvent::Ended), ["- run ls -l"]);
+}
+
+#[test]
+fn a_plan_changes_in_place_until_it_is_over() {
+    let mut seen = Seen::new(40);
+    let plan = |first, second| ChatEvent::Plan {
+        title: "Plan".to_owned(),
+        items: [(first, "one"), (second, "two")]
+            .map(|(status, text)| PlanItem {
+                status,
+                text: text.to_owned(),
+            })
+            .to_vec(),
+    };
+    assert_eq!(
+        seen.show(plan(PlanStatus::Active, PlanStatus::Pending)),
+        [""; 0]
+    );
+    assert_eq!(seen.live(), ["  Plan", "    [~] one", "    [ ] two"]);
+    assert_eq!(
+        seen.show(plan(PlanStatus::Done, PlanStatus::Active)),
+        [""; 0]
+    );
+    assert_eq!(seen.live(), ["  Plan", "    [x] one", "    [~] two"]);
+    let over = seen.show(plan(PlanStatus::Done, PlanStatus::Failed));
+    assert_eq!(over, ["  Plan", "    [x] one", "    [!] two"]);
+    assert_eq!(seen.live(), [""; 0]);
+}
+
+#[test]
+fn a_thought_streams_and_is_folded() {
+    let mut seen = Seen::new(40);
+    let thought = |text: &str| ChatEvent::Thinking(text.to_owned());
+    seen.show(thought("one\ntwo\nthr"));
+    seen.show(thought("ee\nfour\nfive"));
+    assert_eq!(
+        seen.live(),
+        ["  three", "  four", "  five", "thinking 0 s · Esc stops"]
+    );
+    let written = seen.text("So.");
+    assert_eq!(written, ["  one", "  two", "  three", "  ... 2 more lines"]);
+}
+
+#[test]
+fn who_writes_is_shown_until_the_message_is_there() {
+    let mut seen = Seen::new(40);
+    let partial = |text: &str| ChatEvent::Partial {
+        from: "mybot".to_owned(),
+        text: text.to_owned(),
+    };
+    seen.show(partial(""));
+    assert_eq!(seen.live(), ["mybot is writing 0 s"]);
+    seen.show(partial("1 2"));
+    seen.wait(1);
+    assert_eq!(seen.live(), ["mybot: 1 2", "mybot is writing 1 s"]);
+    let message = ChatEvent::Message {
+        from: "mybot".to_owned(),
+        text: "- 1\n- 2".to_owned(),
+    };
+    assert_eq!(seen.show(message), ["mybot:", "  • 1", "  • 2"]);
+    assert_eq!(seen.live(), [""; 0]);
+}
+
+#[test]
+fn more_than_fits_gives_way_at_its_beginning() {
+    let mut seen = Seen::new(40);
+    let rows: Vec<_> = (1..=40).map(|number| format!("- {number}")).collect();
+    seen.text(&rows.join("\n"));
+    let live = seen.view.live(seen.now, 5);
+    assert_eq!(
+        live,
+        ["...", "• 38", "• 39", "• 40", "answering 0 s · Esc stops"]
+    );
+}
+
+#[test]
+fn nothing_of_the_texts_controls_the_terminal_or_is_wider_than_it() {
+    let bad = || {
+        format!(
+            "\u{1b}[2J\u{9b}3A\u{202e} {} 漢字漢字漢字漢字漢字漢字漢字",
+            "x".repeat(50)
+        )
+    };
+    let mut seen = Seen::new(24);
+    let events = [
+        ChatEvent::Info(bad()),
+        ChatEvent::Activity(bad()),
+        ChatEvent::User(bad()),
+        ChatEvent::Text(bad()),
+        ChatEvent::Thinking(bad()),
+        ChatEvent::ToolCall {
+            id: "a".to_owned(),
+            name: bad(),
+            arguments: bad(),
+        },
+        output("a", &bad()),
+        ChatEvent::ToolResult {
+            id: "a".to_owned(),
+            outcome: Err(bad()),
+        },
+        ChatEvent::Plan {
+            title: bad(),
+            items: vec![PlanItem {
+                status: PlanStatus::Active,
+                text: bad(),
+            }],
+        },
+        ChatEvent::Partial {
+            from: bad(),
+            text: bad(),
+        },
+        ChatEvent::Message {
+            from: bad(),
+            text: bad(),
+        },
+        ChatEvent::Note(bad()),
+        ChatEvent::Warning(bad()),
+        ChatEvent::Error(bad()),
+        ChatEvent::Question(bad()),
+        ChatEvent::Ended,
+    ];
+    for event in events {
+        let mut rows = seen.show(event.clone());
+        rows.extend(seen.live());
+        for row in rows {
+            assert!(!row.contains(char::is_control), "{event:?}: {row:?}");
+            assert!(!row.contains('\u{202e}'), "{event:?}: {row:?}");
+            assert!(columns(&row) <= 24, "{event:?}: {row:?}");
+        }
+    }
+}
