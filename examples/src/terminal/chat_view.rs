@@ -144,7 +144,7 @@ impl ChatEvent {
     pub(super) fn merge(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (Self::Text(text), Self::Text(more)) | (Self::Thinking(text), Self::Thinking(more)) => {
-                text.push_str(&more)
+                text.push_str(&more);
             }
             (
                 Self::ToolOutput { id, text, is_diff },
