@@ -7,7 +7,7 @@ use examples::cli::{self, Failure};
 use examples::terminal::{self, ChatEvent, ChatView};
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::StreamEvent;
-use exoclaw_proto::net::Chat;
+use exoclaw_proto::net::{Chat, Client};
 use rpc_core::CallError;
 
 use super::line::Line;
@@ -97,8 +97,8 @@ impl Dialogue<'_> {
                     .await;
             }
             Line::Query(query) => {
-                if let Some(connected) = self.connection().await {
-                    match ask(&connected.client, self.args, query).await {
+                if let Some(client) = self.connection().await {
+                    match ask(&client, self.args, query).await {
                         Ok(texts) if texts.is_empty() => {
                             self.show(ChatEvent::Note("nothing".to_owned())).await;
                         }
@@ -124,7 +124,7 @@ impl Dialogue<'_> {
     }
 
     /// The connection; a new one if the last has ended.
-    async fn connection(&mut self) -> Option<&Connected> {
+    async fn connection(&mut self) -> Option<Client> {
         let has_ended = |connected: &mut Connected| connected.connection.is_finished();
         if let Some(ended) = self.connected.take_if(has_ended) {
             let _ = ended.close().await;
@@ -135,15 +135,16 @@ impl Dialogue<'_> {
                 Err(failure) => self.wrong(failure.to_string()).await,
             }
         }
-        self.connected.as_ref()
+        let connected = self.connected.as_ref();
+        connected.map(|connected| connected.client.clone())
     }
 
     async fn send(&mut self, text: &str) {
         let message = self.args.message(text);
-        let Some(connected) = self.connection().await else {
+        let Some(client) = self.connection().await else {
             return;
         };
-        let chat = connected.client.chat_send(message).await;
+        let chat = client.chat_send(message).await;
         (self.chat, self.has_begun, self.tokens) = (Some(chat), false, 0);
         self.show(ChatEvent::Activity("thinking".to_owned())).await;
     }
