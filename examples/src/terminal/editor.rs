@@ -225,7 +225,7 @@ impl Editor {
         }
         let rows = self.view.live(now, self.prompt.max_live());
         let lines = self.view.take_lines();
-        self.prompt.update(self.view.label(), rows, lines);
+        self.prompt.update(self.view.label(), rows, &lines);
         taken.is_last
     }
 

@@ -42,7 +42,7 @@ pub(super) fn run(queue: &Queue) {
             view.finish();
         }
         let rows = view.live(now, prompt.max_live());
-        prompt.update("", rows, view.take_lines());
+        prompt.update("", rows, &view.take_lines());
         if taken.is_last {
             prompt.leave();
         }

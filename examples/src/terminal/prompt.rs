@@ -99,10 +99,10 @@ impl Prompt {
     }
 
     /// Writes lines above, and draws the rest anew if it has changed.
-    pub(super) fn update(&mut self, label: &str, live: Vec<String>, lines: Vec<String>) {
+    pub(super) fn update(&mut self, label: &str, live: Vec<String>, lines: &[String]) {
         if !lines.is_empty() {
             self.erase();
-            for line in lines {
+            for line in lines.iter().flat_map(|line| line.split('\n')) {
                 self.out.push_str(line.trim_end_matches('\r'));
                 self.out.push_str("\r\n");
             }

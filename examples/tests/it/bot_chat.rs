@@ -177,7 +177,7 @@ mod terminal {
         screen.shows("* #General (general)");
         screen.ends_in("#General>");
         screen.types("@mybot count to 20\r");
-        screen.shows("mybot: ann, I count: 1 2 3");
+        screen.shows("mybot\x1b[0m: ann, I count: 1 2 3");
         screen.shows("19 20 - done");
         screen.types("/join random\r");
         screen.ends_in("#Random>");
@@ -211,7 +211,7 @@ mod terminal {
             let connection = tokio::spawn(connection.run());
             client.ready().await.unwrap();
             client.set_typing("general", "#FF6B35").await.unwrap();
-            screen.shows("bo is typing …");
+            screen.shows("bo is typing ");
             let parts = [("one\ntwo", Final::No), ("one\ntwo three", Final::No)];
             for (text, is_final) in parts.into_iter().chain([("all of it", Final::Yes)]) {
                 let sent = client.send_message("general", text, is_final);
@@ -238,7 +238,7 @@ mod terminal {
         let mut bo = bot(&["chat", "--url", &place.url, "--username", "bo"]);
         bo.args(["--within", "300ms", "hi there"]);
         assert_eq!(outcome(bo).0, Some(1));
-        screen.shows("#General \x1b[36mbo\x1b[0m: hi there");
+        screen.shows("#General bo\x1b[0m: hi there");
         screen.types("/help\r");
         screen.shows("A text that begins with a slash");
         let mut bo = bot(&["chat", "--url", &place.url, "--username", "bo", "--json"]);

@@ -28,7 +28,7 @@ impl Seen {
             terminal: vt100::Parser::new(high, wide, 100),
             columns,
         };
-        seen.prompt.update("> ", Vec::new(), Vec::new());
+        seen.prompt.update("> ", Vec::new(), &[]);
         seen.look();
         seen
     }
@@ -59,13 +59,13 @@ impl Seen {
 
     fn prints(&mut self, lines: &[&str]) {
         let (label, live) = (self.prompt.label.clone(), self.prompt.live.clone());
-        let lines = lines.iter().map(|line| (*line).to_owned());
-        self.prompt.update(&label, live, lines.collect());
+        let lines: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
+        self.prompt.update(&label, live, &lines);
     }
 
     fn shows(&mut self, label: &str, live: &[&str]) {
         let live = live.iter().map(|row| (*row).to_owned());
-        self.prompt.update(label, live.collect(), Vec::new());
+        self.prompt.update(label, live.collect(), &[]);
     }
 }
 
@@ -191,7 +191,7 @@ fn rows_that_change_stand_between_the_lines_above_and_the_prompt_and_leave_nothi
     let line = seen.press(KeyCode::Enter, KeyModifiers::NONE);
     assert_eq!(line, Some(Asked::Line("hello".to_owned())));
     let shown = seen.look();
-    assert_eq!(shown, ["above", "more", "#ab> hello", "five", "#ab>"]);
+    assert_eq!(shown, ["above", "more", "#ab> hello", "", "five", "#ab>"]);
 }
 
 #[test]

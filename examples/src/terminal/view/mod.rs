@@ -131,9 +131,7 @@ impl View {
     /// Takes in what happens.
     pub(super) fn show(&mut self, event: ChatEvent, now: Instant) {
         match event {
-            ChatEvent::Line(line) => {
-                self.lines.extend(line.split('\n').map(str::to_owned));
-            }
+            ChatEvent::Line(line) => self.lines.push(line),
             ChatEvent::Info(text) => {
                 let lines = text.lines();
                 let rows = lines.flat_map(|line| wrap_columns(line, self.width));
@@ -280,8 +278,10 @@ impl View {
         let since = self.partials.iter().map(|it| it.since).min()?;
         let names: Vec<_> = self.partials.iter().map(|it| &*it.from).collect();
         let are = if names.len() == 1 { "is" } else { "are" };
+        let are_typing = self.partials.iter().all(|it| it.text.is_empty());
+        let typing = if are_typing { "typing" } else { "writing" };
         let (names, seconds) = (names.join(", "), seconds(since, now));
-        self.status_row(&format!("{names} {are} writing {seconds}"))
+        self.status_row(&format!("{names} {are} {typing} {seconds}"))
     }
 
     /// It never takes a second row.

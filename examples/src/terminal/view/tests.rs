@@ -187,7 +187,7 @@ fn who_writes_is_shown_until_the_message_is_there() {
         text: text.to_owned(),
     };
     seen.show(partial(""));
-    assert_eq!(seen.live(), ["mybot is writing 0 s"]);
+    assert_eq!(seen.live(), ["mybot is typing 0 s"]);
     seen.show(partial("1 2"));
     seen.wait(1);
     assert_eq!(seen.live(), ["mybot: 1 2", "mybot is writing 1 s"]);
