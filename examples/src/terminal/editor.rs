@@ -197,10 +197,9 @@ impl Editor {
             while held.is_none() && event::poll(pause)? {
                 pause = Duration::ZERO;
                 match self.prompt.happened(&event::read()?) {
-                    None => continue,
                     Some(Asked::Interrupt) => held = Some(L::quit()),
                     Some(Asked::Stop) if self.view.is_running() => held = L::stop(),
-                    Some(Asked::Stop) => continue,
+                    None | Some(Asked::Stop) => continue,
                     Some(Asked::End) => return Ok(()),
                     Some(Asked::Line(line)) => {
                         // Line by line: however the program ends, they are there the next time.

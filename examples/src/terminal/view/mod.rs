@@ -402,14 +402,17 @@ impl View {
         if rows.is_empty() {
             return;
         }
-        if std::mem::take(&mut self.has_gap) {
-            self.lines.push(String::new());
-        } else if self.last != Some(Kind::Answer) && self.needs_gap(Kind::Answer) {
+        if self.is_answer_apart() {
             self.lines.push(String::new());
         }
         self.has_gap = rows.pop_if(|row| row.is_empty()).is_some();
         self.lines.extend(rows);
         self.last = Some(Kind::Answer);
+    }
+
+    /// Whether a blank row comes before the next rows of the answer.
+    fn is_answer_apart(&self) -> bool {
+        self.has_gap || self.last != Some(Kind::Answer) && self.needs_gap(Kind::Answer)
     }
 
     /// The rows of the answer's block that still grows.
@@ -421,8 +424,7 @@ impl View {
         let rows = self.open.iter().flat_map(|(_, rows)| rows);
         let mut rows: Vec<_> = rows.cloned().collect();
         while rows.pop_if(|row| row.is_empty()).is_some() {}
-        let is_apart = self.last != Some(Kind::Answer) && self.needs_gap(Kind::Answer);
-        if !rows.is_empty() && (self.has_gap || is_apart) {
+        if !rows.is_empty() && self.is_answer_apart() {
             rows.insert(0, String::new());
         }
         rows
