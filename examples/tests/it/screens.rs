@@ -82,7 +82,7 @@ fn the_routers_lines_stand_above_what_is_typed() {
 fn a_flood_of_lines_leaves_what_is_typed_as_it_is() {
     let place = daemon_cli::Place::new();
     let server = place.serve(&[]);
-    let mut screen = Screen::with_rows(server.client(&["chat"]), 24);
+    let mut screen = Screen::with_rows(server.client(&["chat", "--yes"]), 24);
     screen.shows("write what you want done");
     let typed = "ä".repeat(usize::from(COLUMNS));
     screen.types(&format!("run seq 300\r{typed}"));
