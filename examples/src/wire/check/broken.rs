@@ -1,7 +1,7 @@
 //! Rules that break a peer: what the tests put between a check and our own programs.
 //!
 //! A rule is `DIRECTION [first] WHAT ACTION`. The direction is `c2s` or `s2c`. What it applies to is a
-//! [pattern](super::pattern), `/REGEX/` for a text of any kind, `binary`, `pong`, `close [CODE]`, `start` (of
+//! [pattern](super::pattern), `/REGEX/` for a text of any kind, `binary`, `ping`, `pong`, `close [CODE]`, `start` (of
 //! a connection, before anything has come), `path PATH`, `header NAME`, `status CODE`, `exit`, `output`, or
 //! `connection N`; with `first`, a pattern applies to the first frame of the connection only.
 //!
@@ -87,8 +87,9 @@ pub(super) struct Passing {
     held: [Option<Frame>; 2],
 }
 
-const WORDS: [&str; 10] = [
+const WORDS: [&str; 11] = [
     "binary",
+    "ping",
     "pong",
     "close",
     "start",
@@ -194,6 +195,7 @@ impl What {
                 .is_ok_and(|found: Value| pattern::matches(pattern, &found).is_ok()),
             (Self::Regex(regex), Frame::Text(text)) => regex.is_match(text),
             (Self::Word("binary", _), Frame::Binary(_))
+            | (Self::Word("ping", _), Frame::Ping(_))
             | (Self::Word("pong", _), Frame::Pong(_)) => true,
             (Self::Word("close", code), Frame::Close(found)) => {
                 code.is_empty() || *code == found.to_string()

@@ -40,9 +40,6 @@ impl Script<'_> {
             })?;
             self.log_frame(number, false, &frame);
             let Frame::Text(text) = &frame else {
-                if matches!(frame, Frame::Ping(_)) {
-                    continue;
-                }
                 return Ok(frame);
             };
             let Ok(value) = serde_json::from_str::<Value>(text) else {
@@ -145,14 +142,15 @@ impl Script<'_> {
 
     pub(super) async fn silence(&mut self, number: u8) -> Result<(), String> {
         let quiet = self.settings.quiet;
-        match self
-            .receive(number, Instant::now() + quiet, "", quiet)
-            .await
-        {
-            Err(why) if why.starts_with("nothing") => Ok(()),
-            Err(why) => Err(why),
-            Ok(Frame::Text(text)) => Err(format!("{} comes, expected silence", short(&text))),
-            Ok(frame) => Err(format!("{frame:?} comes, expected silence")),
+        let until = Instant::now() + quiet;
+        loop {
+            return match self.receive(number, until, "", quiet).await {
+                Err(why) if why.starts_with("nothing") => Ok(()),
+                Err(why) => Err(why),
+                Ok(Frame::Ping(_)) => continue,
+                Ok(Frame::Text(text)) => Err(format!("{} comes, expected silence", short(&text))),
+                Ok(frame) => Err(format!("{frame:?} comes, expected silence")),
+            };
         }
     }
 

@@ -128,6 +128,7 @@ impl<'a> Script<'a> {
                 | Action::Expect { .. }
                 | Action::Close { .. }
                 | Action::Pong(_)
+                | Action::Ping
                 | Action::Silence
         );
         if opens && !self.conns.contains_key(&number) {
@@ -188,6 +189,16 @@ impl<'a> Script<'a> {
                 match self.receive(number, deadline, "a pong", patience).await? {
                     Frame::Pong(bytes) if bytes == text.as_bytes() => return Ok(()),
                     Frame::Pong(_) => return Err("the pong has another payload".to_owned()),
+                    Frame::Close(code) => {
+                        return Err(format!("the connection is closed with {code}"));
+                    }
+                    Frame::End(why) => return Err(why),
+                    _ => {}
+                }
+            },
+            Action::Ping => loop {
+                match self.receive(number, deadline, "a ping", patience).await? {
+                    Frame::Ping(_) => return Ok(()),
                     Frame::Close(code) => {
                         return Err(format!("the connection is closed with {code}"));
                     }

@@ -118,7 +118,9 @@ pub async fn run(
 async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Settings) -> Outcome {
     let started = Instant::now();
     let mut variables = settings.variables.clone();
-    variables.set("nonce", nonce());
+    let nonce = nonce();
+    variables.set("hex", rpc_core::text::beginning(&nonce, 6));
+    variables.set("nonce", nonce);
     let set = suite
         .lets
         .iter()

@@ -11,7 +11,7 @@
 //! | `>close CODE`, `>cut` | closes the connection, or drops it |
 //! | `< PATTERN` | the next message matches the [pattern](super::pattern) |
 //! | `<* PATTERN [until PATTERN]` | a later message matches, and none that matches the second pattern comes first |
-//! | `<pong TEXT`, `<close [CODE]`, `<*close [CODE]` | a pong; a Close as what comes next, or behind messages |
+//! | `<pong TEXT`, `<ping`, `<close [CODE]`, `<*close [CODE]` | a pong; a ping; a Close as what comes next, or behind messages |
 //! | `code CODE` | the last Close had this code |
 //! | `! PATTERN` | no message that comes from here on matches |
 //! | `~ PATTERN` | messages that match are passed over from here on |
@@ -76,6 +76,7 @@ pub(super) enum Action {
         until: Option<String>,
     },
     Pong(String),
+    Ping,
     Close {
         code: Option<u16>,
         skip: bool,
@@ -111,6 +112,7 @@ fn step(line: &str, variables: &Variables) -> Result<Step, String> {
         action: Action::Silence,
     };
     loop {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         if let Some(behind) = rest.strip_prefix("if ") {
             let (name, behind) = behind
                 .split_once(' ')
@@ -126,19 +128,17 @@ fn step(line: &str, variables: &Variables) -> Result<Step, String> {
         } else if let Some(behind) = rest.strip_prefix('?') {
             step.soft = true;
             rest = behind;
+        } else if digits > 0 {
+            let (number, behind) = rest.split_at(digits);
+            let number = number.parse();
+            step.connection = number.map_err(|_| "the number of the connection is too large")?;
+            rest = behind;
         } else {
             break;
         }
         rest = rest.trim_start();
     }
-    let word = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
-    let number = rest.strip_suffix(word).unwrap_or_default();
-    if !number.is_empty() {
-        step.connection = number
-            .parse()
-            .map_err(|_| "the number of the connection is too large")?;
-    }
-    let (word, argument) = word.split_once(' ').unwrap_or((word, ""));
+    let (word, argument) = rest.split_once(' ').unwrap_or((rest, ""));
     step.action = action(word, argument.trim(), variables)?;
     Ok(step)
 }
@@ -212,6 +212,7 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
             }
         }
         "<pong" => Action::Pong(text()),
+        "<ping" => Action::Ping,
         "<close" => Action::Close {
             code: code()?,
             skip: false,
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_step_has_a_connection_a_time_and_a_condition() {
-        let step = read("if token within 15s ?2<*close 4001", &Variables::default()).unwrap();
+        let step = read("if token within 15s 2?<*close 4001", &Variables::default()).unwrap();
         assert_eq!(
             (step.connection, step.soft, step.only_if.as_deref()),
             (2, true, Some("token"))

@@ -94,7 +94,9 @@ impl Suite {
     /// What is wrong in its file.
     pub fn load(protocol: Protocol, role: Role) -> Option<Result<Self, String>> {
         let text = match (protocol, role) {
+            (Protocol::Snek, Role::Server) => include_str!("suites/snek-server.txt"),
             (Protocol::Exoclaw, Role::Server) => include_str!("suites/exoclaw-server.txt"),
+            (Protocol::SmartHole, Role::Server) => include_str!("suites/smarthole-server.txt"),
             _ => return None,
         };
         Some(Self::read(
