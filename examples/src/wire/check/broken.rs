@@ -1,9 +1,10 @@
 //! Rules that break a peer: what the tests put between a check and our own programs.
 //!
-//! A rule is `DIRECTION [first] WHAT ACTION`. The direction is `c2s` or `s2c`. What it applies to is a
+//! A rule is `DIRECTION [on N] [first] WHAT ACTION`. The direction is `c2s` or `s2c`. What it applies to is a
 //! [pattern](super::pattern), `/REGEX/` for a text of any kind, `binary`, `ping`, `pong`, `close [CODE]`, `start` (of
 //! a connection, before anything has come), `path PATH`, `header NAME`, `status CODE`, `exit`, `output`, or
-//! `connection N`; with `first`, a pattern applies to the first frame of the connection only.
+//! `connection N`; with `on`, a rule applies
+//! to one connection only, and with `first`, a pattern applies to the first frame of the connection only.
 //!
 //! Actions: `drop`, `duplicate`, `swap` (with the next one), `set POINTER JSON`, `remove POINTER`,
 //! `replace TEXT`, `before TEXT`, `after TEXT`, `reply TEXT` (in its place, to the sender), `close CODE`
@@ -71,6 +72,8 @@ enum Action {
 #[derive(Debug)]
 struct Rule {
     direction: Direction,
+    /// The connection, if it applies to one of them only.
+    on: Option<u8>,
     first: bool,
     what: What,
     action: Action,
@@ -83,8 +86,19 @@ pub(super) struct Rules(Vec<Rule>);
 /// What the rules remember of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Passing {
+    number: u8,
     seen: [usize; 2],
     held: [Option<Frame>; 2],
+}
+
+impl Passing {
+    /// Begins the connection of this number.
+    pub(super) fn new(number: u8) -> Self {
+        Self {
+            number,
+            ..Self::default()
+        }
+    }
 }
 
 const WORDS: [&str; 11] = [
@@ -129,7 +143,10 @@ impl Rules {
         }
         let held = state.held.get_mut(slot).and_then(Option::take);
         let rule = self.0.iter().find(|rule| {
-            rule.direction == direction && (nth == 0 || !rule.first) && rule.what.is(&frame)
+            rule.direction == direction
+                && rule.on.is_none_or(|number| number == state.number)
+                && (nth == 0 || !rule.first)
+                && rule.what.is(&frame)
         });
         let mut out = Vec::new();
         match rule.map(|rule| &rule.action) {
@@ -271,9 +288,19 @@ fn rule(line: &str, variables: &Variables) -> Result<Rule, String> {
         _ => return Err("a rule begins with c2s or s2c".to_owned()),
     };
     let expanded = variables.expand(rest.trim())?;
-    let (first, rest) = match expanded.strip_prefix("first ") {
+    let (on, rest) = match expanded
+        .strip_prefix("on ")
+        .and_then(|rest| rest.split_once(' '))
+    {
+        Some((number, rest)) => (
+            Some(number.parse().map_err(|_| "no such connection")?),
+            rest,
+        ),
+        None => (None, expanded.as_str()),
+    };
+    let (first, rest) = match rest.strip_prefix("first ") {
         Some(rest) => (true, rest.trim()),
-        None => (false, expanded.as_str()),
+        None => (false, rest),
     };
     let (what, rest) = what(rest)?;
     let (word, argument) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));
@@ -305,6 +332,7 @@ fn rule(line: &str, variables: &Variables) -> Result<Rule, String> {
     };
     Ok(Rule {
         direction,
+        on,
         first,
         what,
         action,
@@ -345,7 +373,7 @@ mod tests {
 
     fn passed(rules: &str, texts: &[&str]) -> Vec<Passed> {
         let rules = Rules::read(rules, &Variables::default()).unwrap();
-        let mut state = Passing::default();
+        let mut state = Passing::new(1);
         let frames = texts.iter().map(|text| Frame::Text((*text).to_owned()));
         frames
             .flat_map(|frame| rules.pass(&mut state, Direction::ToClient, frame))

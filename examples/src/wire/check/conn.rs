@@ -50,19 +50,29 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    pub(super) fn websocket(ws: WsStream<Line>, incoming: Direction, rules: &Rules) -> Self {
-        Self::new(Io::WebSocket(Box::new(ws)), incoming, rules)
+    pub(super) fn websocket(
+        ws: WsStream<Line>,
+        number: u8,
+        incoming: Direction,
+        rules: &Rules,
+    ) -> Self {
+        Self::new(Io::WebSocket(Box::new(ws)), number, incoming, rules)
     }
 
-    pub(super) fn http(answer: Answer, rules: &Rules) -> Self {
-        Self::new(Io::Http(Box::new(answer)), Direction::ToClient, rules)
+    pub(super) fn http(answer: Answer, number: u8, rules: &Rules) -> Self {
+        Self::new(
+            Io::Http(Box::new(answer)),
+            number,
+            Direction::ToClient,
+            rules,
+        )
     }
 
-    fn new(io: Io, incoming: Direction, rules: &Rules) -> Self {
+    fn new(io: Io, number: u8, incoming: Direction, rules: &Rules) -> Self {
         Self {
             io,
             incoming,
-            passing: Passing::default(),
+            passing: Passing::new(number),
             pending: rules.start(incoming).into_iter().collect(),
             hangs: false,
         }

@@ -15,6 +15,7 @@ mod play;
 pub mod report;
 mod run;
 mod script;
+mod signed;
 mod suite;
 #[cfg(test)]
 mod tests;

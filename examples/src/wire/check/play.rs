@@ -296,7 +296,7 @@ impl<'a> Script<'a> {
                 );
                 self.conns.insert(
                     number,
-                    Conn::websocket(ws, Direction::ToClient, &self.rules),
+                    Conn::websocket(ws, number, Direction::ToClient, &self.rules),
                 );
             }
             Peer::Client(_) => {
@@ -304,7 +304,7 @@ impl<'a> Script<'a> {
                 let ws = request.accept().await?;
                 self.conns.insert(
                     number,
-                    Conn::websocket(ws, Direction::ToServer, &self.rules),
+                    Conn::websocket(ws, number, Direction::ToServer, &self.rules),
                 );
             }
         }
@@ -419,7 +419,8 @@ impl<'a> Script<'a> {
         self.answer.1.retain(|(name, _)| !dropped(name));
         let told = format!("({status})");
         self.log(number, false, &told);
-        self.conns.insert(number, Conn::http(answer, &self.rules));
+        self.conns
+            .insert(number, Conn::http(answer, number, &self.rules));
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::pattern::Variables;
 use super::peer::{Client, Dial};
 use super::play::Script;
+use super::signed;
 use super::suite::{Row, Suite};
 
 /// Who is checked.
@@ -121,10 +122,12 @@ async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Settings) -> O
     let nonce = nonce();
     variables.set("hex", rpc_core::text::beginning(&nonce, 6));
     variables.set("nonce", nonce);
+    let signed = signed::set_parts(&mut variables);
     let set = suite
         .lets
         .iter()
-        .try_for_each(|(name, value)| variables.set_part(name, value));
+        .try_for_each(|(name, value)| variables.set_part(name, value))
+        .and(signed);
     let missing = row.needs.iter().find(|name| !variables.has(name));
     let reason = match (missing, row.unless.iter().find(|name| variables.has(name))) {
         (Some(name), _) => Some(format!("needs --set {name}=...")),

@@ -97,6 +97,9 @@ impl Suite {
             (Protocol::Snek, Role::Server) => include_str!("suites/snek-server.txt"),
             (Protocol::Exoclaw, Role::Server) => include_str!("suites/exoclaw-server.txt"),
             (Protocol::SmartHole, Role::Server) => include_str!("suites/smarthole-server.txt"),
+            (Protocol::ConnectOnion, Role::Server) => {
+                include_str!("suites/connectonion-server.txt")
+            }
             _ => return None,
         };
         Some(Self::read(

@@ -1,5 +1,6 @@
 //! Our own programs pass every row, and broken in the way that stands beside a row, they fail that row alone.
 
+mod connectonion;
 mod exoclaw;
 mod smarthole;
 mod snek;
@@ -110,7 +111,12 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
     };
     for (at, row) in suite.rows.iter().enumerate() {
         if let Some(failure) = failure(at) {
-            problems.push(format!("{} fails without a fault: {failure:#?}", row.id));
+            let evidence = report::evidence(&failure.evidence);
+            let verdict = &failure.verdict;
+            problems.push(format!(
+                "{} fails without a fault: {verdict:?}\n{evidence}",
+                row.id
+            ));
             continue;
         }
         let verdicts: Vec<_> = healthy

@@ -1,0 +1,53 @@
+//! The signatures of ConnectOnion: good ones, and ones that a host has to refuse.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use connectonion_proto::auth::{Address, Draft, Signer};
+use connectonion_proto::frame::Signed;
+use serde_json::json;
+
+use super::pattern::Variables;
+
+/// Seconds beyond the window in which hosts accept a signature.
+const TOO_FAR: f64 = 600.0;
+
+/// Sets the parts of frames that carry signatures, with keys that are new. `${signed}` and
+/// `${signed2}` are good ones of one key.
+pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let [own, other] = [Signer::generate(), Signer::generate()];
+    let (own, other) = (own.map_err(|e| text(&e))?, other.map_err(|e| text(&e))?);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = now.as_secs_f64();
+    let sign = |signer: &Signer, draft: Draft| signer.sign_payload(&draft).map_err(|e| text(&e));
+    let good = sign(&own, Draft::new(now).with_nonce(1))?;
+    let good2 = sign(&own, Draft::new(now).with_nonce(2))?;
+    let other_good = sign(&other, Draft::new(now).with_nonce(3))?;
+    let untimed = own.sign_payload(&json!({"nonce": "7"})).map_err(|e| text(&e))?;
+    let host = variables.text("address").and_then(|address| address.parse::<Address>().ok());
+    if let Some(host) = host {
+        let addressed = sign(&own, Draft::new(now).with_to(&host).with_nonce(4))?;
+        variables.set_part("addressed", &members(&addressed))?;
+    }
+    for (name, signed) in [
+        ("old", sign(&own, Draft::new(now - TOO_FAR))?),
+        ("future", sign(&own, Draft::new(now + TOO_FAR))?),
+        ("misaddressed", sign(&own, Draft::new(now).with_to(other.address()))?),
+        ("changed", Signed { payload: good2.payload.clone(), ..good.clone() }),
+        ("forged", Signed { from: good.from.clone(), ..other_good.clone() }),
+        ("prefixed", Signed { signature: good.signature.as_ref().map(|it| format!("0x{it}").into()), ..good.clone() }),
+        ("untimed", untimed),
+        ("other", other_good),
+        ("signed2", good2),
+        ("signed", good),
+    ] {
+        variables.set_part(name, &members(&signed))?;
+    }
+    Ok(())
+}
+
+fn members(signed: &Signed) -> String {
+    let json = serde_json::to_string(signed).unwrap_or_default();
+    let inner = json.strip_prefix('{').and_then(|json| json.strip_suffix('}'));
+    inner.unwrap_or_default().to_owned()
+}

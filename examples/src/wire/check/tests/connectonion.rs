@@ -1,0 +1,66 @@
+//! ConnectOnion: a host whose agent echoes, uses a tool, asks, or works until it is spoken to.
+
+use std::sync::Arc;
+
+use connectonion_proto::auth::Signer;
+use connectonion_proto::frame::{ApprovalNeeded, AskUser, EventKind, ToolCall, ToolResult, ToolStatus};
+use connectonion_proto::net::{
+    Agent, AgentError, Prompt, Reply, RuntimeOptions, Server, ServerOptions, Turn,
+};
+use connectonion_proto::storage::MemoryStorage;
+use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
+use rpc_core::Json;
+
+use super::{Protocol, Role, Setup, Suite, conforms, serve};
+
+struct Worker;
+
+#[async_trait::async_trait]
+impl Agent for Worker {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+        let arguments = Json::new("{}").unwrap();
+        match &*prompt.text {
+            "use a tool" => {
+                turn.emit(EventKind::ToolCall(ToolCall::new("t1", "ls", arguments)))?;
+                let result = ToolResult::new("t1", "ls", "a.txt", ToolStatus::Success, 1.0);
+                turn.emit(EventKind::ToolResult(result))?;
+            }
+            "ask" => {
+                let _ = turn.ask_user(AskUser::new("Which?")).await;
+            }
+            "approve" => {
+                let _ = turn.approve(ApprovalNeeded::new("rm", arguments, "Remove?")).await;
+            }
+            "work" => {
+                turn.emit(EventKind::other("working", arguments))?;
+                turn.input_waits().await;
+                turn.next_inputs()?;
+                return Ok(Reply::new("stopped"));
+            }
+            _ => {}
+        }
+        Ok(Reply::new(format!("you said {}", prompt.text)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_broken_in_one_way_fails_one_row() {
+    let suite = Suite::load(Protocol::ConnectOnion, Role::Server).unwrap().unwrap();
+    let signer = Signer::generate().unwrap();
+    let policy = TrustPolicy::new(TrustLevel::Open).with_signatures(SignaturePolicy::AlwaysSigned);
+    let access = AccessControl::new(*signer.address(), policy);
+    let runtime = RuntimeOptions::with_access(access).with_storage(Arc::new(MemoryStorage::new(64)));
+    let options = ServerOptions::with_runtime(runtime, TrustLevel::Open);
+    let (server, service) = Server::mount(Worker, options);
+    tokio::spawn(server.run());
+    let address: &'static str = signer.address().to_string().leak();
+    let variables = vec![
+        ("address", address),
+        ("tool_prompt", "use a tool"),
+        ("ask_prompt", "ask"),
+        ("approval_prompt", "approve"),
+        ("long_prompt", "work"),
+    ];
+    let peer = serve(service);
+    conforms(&suite, &[Setup { peer, variables }]).await;
+}
