@@ -122,7 +122,10 @@ async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Settings) -> O
     let nonce = nonce();
     variables.set("hex", rpc_core::text::beginning(&nonce, 6));
     variables.set("nonce", nonce);
-    let signed = signed::set_parts(&mut variables);
+    let signed = match suite.signs {
+        true => signed::set_parts(&mut variables),
+        false => Ok(()),
+    };
     let set = suite
         .lets
         .iter()

@@ -17,25 +17,36 @@ pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let [own, other] = [Signer::generate(), Signer::generate()];
     let (own, other) = (own.map_err(|e| text(&e))?, other.map_err(|e| text(&e))?);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let now = now.as_secs_f64();
     let sign = |signer: &Signer, draft: Draft| signer.sign_payload(&draft).map_err(|e| text(&e));
     let good = sign(&own, Draft::new(now).with_nonce(1))?;
     let good2 = sign(&own, Draft::new(now).with_nonce(2))?;
     let other_good = sign(&other, Draft::new(now).with_nonce(3))?;
-    let untimed = own.sign_payload(&json!({"nonce": "7"})).map_err(|e| text(&e))?;
-    let host = variables.text("address").and_then(|address| address.parse::<Address>().ok());
+    let untimed = own
+        .sign_payload(&json!({"nonce": "7"}))
+        .map_err(|e| text(&e))?;
+    let host = variables
+        .text("address")
+        .and_then(|address| address.parse::<Address>().ok());
     if let Some(host) = host {
         let addressed = sign(&own, Draft::new(now).with_to(&host).with_nonce(4))?;
         variables.set_part("addressed", &members(&addressed))?;
     }
+    let (mut changed, mut forged, mut prefixed) = (good.clone(), other_good.clone(), good.clone());
+    changed.payload.clone_from(&good2.payload);
+    forged.from.clone_from(&good.from);
+    prefixed.signature = prefixed.signature.map(|it| format!("0x{it}").into());
+    let misaddressed = Draft::new(now).with_to(other.address());
     for (name, signed) in [
         ("old", sign(&own, Draft::new(now - TOO_FAR))?),
         ("future", sign(&own, Draft::new(now + TOO_FAR))?),
-        ("misaddressed", sign(&own, Draft::new(now).with_to(other.address()))?),
-        ("changed", Signed { payload: good2.payload.clone(), ..good.clone() }),
-        ("forged", Signed { from: good.from.clone(), ..other_good.clone() }),
-        ("prefixed", Signed { signature: good.signature.as_ref().map(|it| format!("0x{it}").into()), ..good.clone() }),
+        ("misaddressed", sign(&own, misaddressed)?),
+        ("changed", changed),
+        ("forged", forged),
+        ("prefixed", prefixed),
         ("untimed", untimed),
         ("other", other_good),
         ("signed2", good2),
@@ -48,6 +59,8 @@ pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
 
 fn members(signed: &Signed) -> String {
     let json = serde_json::to_string(signed).unwrap_or_default();
-    let inner = json.strip_prefix('{').and_then(|json| json.strip_suffix('}'));
+    let inner = json
+        .strip_prefix('{')
+        .and_then(|json| json.strip_suffix('}'));
     inner.unwrap_or_default().to_owned()
 }

@@ -60,6 +60,8 @@ pub struct Suite {
     /// The rows, in the order of the specification.
     pub rows: Vec<Row>,
     pub(super) path: String,
+    /// Whether frames are signed.
+    pub(super) signs: bool,
     pub(super) lets: Vec<(String, String)>,
     scripts: BTreeMap<String, Vec<Step>>,
 }
@@ -163,6 +165,7 @@ impl Reader {
         let suite = Suite {
             rows: Vec::new(),
             path: String::new(),
+            signs: prefix.starts_with(Protocol::ConnectOnion.name()),
             lets: Vec::new(),
             scripts: BTreeMap::new(),
         };

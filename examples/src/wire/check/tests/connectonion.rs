@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use connectonion_proto::auth::Signer;
-use connectonion_proto::frame::{ApprovalNeeded, AskUser, EventKind, ToolCall, ToolResult, ToolStatus};
+use connectonion_proto::frame::{
+    ApprovalNeeded, AskUser, EventKind, ToolCall, ToolResult, ToolStatus,
+};
 use connectonion_proto::net::{
     Agent, AgentError, Prompt, Reply, RuntimeOptions, Server, ServerOptions, Turn,
 };
@@ -22,14 +24,16 @@ impl Agent for Worker {
         match &*prompt.text {
             "use a tool" => {
                 turn.emit(EventKind::ToolCall(ToolCall::new("t1", "ls", arguments)))?;
-                let result = ToolResult::new("t1", "ls", "a.txt", ToolStatus::Success, 1.0);
+                let result = ToolResult::new("t1", "ls", ToolStatus::Success, "a.txt");
                 turn.emit(EventKind::ToolResult(result))?;
             }
             "ask" => {
                 let _ = turn.ask_user(AskUser::new("Which?")).await;
             }
             "approve" => {
-                let _ = turn.approve(ApprovalNeeded::new("rm", arguments, "Remove?")).await;
+                let _ = turn
+                    .approve(ApprovalNeeded::new("rm", arguments, "Remove?"))
+                    .await;
             }
             "work" => {
                 turn.emit(EventKind::other("working", arguments))?;
@@ -45,11 +49,14 @@ impl Agent for Worker {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_broken_in_one_way_fails_one_row() {
-    let suite = Suite::load(Protocol::ConnectOnion, Role::Server).unwrap().unwrap();
+    let suite = Suite::load(Protocol::ConnectOnion, Role::Server)
+        .unwrap()
+        .unwrap();
     let signer = Signer::generate().unwrap();
     let policy = TrustPolicy::new(TrustLevel::Open).with_signatures(SignaturePolicy::AlwaysSigned);
     let access = AccessControl::new(*signer.address(), policy);
-    let runtime = RuntimeOptions::with_access(access).with_storage(Arc::new(MemoryStorage::new(64)));
+    let runtime =
+        RuntimeOptions::with_access(access).with_storage(Arc::new(MemoryStorage::new(64)));
     let options = ServerOptions::with_runtime(runtime, TrustLevel::Open);
     let (server, service) = Server::mount(Worker, options);
     tokio::spawn(server.run());
