@@ -2,7 +2,7 @@
 //!
 //! A rule is `DIRECTION [on N] [first] WHAT ACTION`. The direction is `c2s` or `s2c`. What it applies to is a
 //! [pattern](super::pattern), `/REGEX/` for a text of any kind, `binary`, `ping`, `pong`, `close [CODE]`, `start` (of
-//! a connection, before anything has come), `path PATH`, `header NAME`, `status CODE`, `exit`, `output`, or
+//! a connection, before anything has come), `path PATH`, `header NAME`, `status CODE[PATH]`, `exit`, `output`, or
 //! `connection N`; with `on`, a rule applies
 //! to one connection only, and with `first`, a pattern applies to the first frame of the connection only.
 //!
@@ -181,6 +181,11 @@ impl Rules {
     pub(super) fn drops(&self, direction: Direction, word: &str, of: &str) -> bool {
         self.rules(direction, word, of)
             .any(|rule| matches!(rule.action, Action::Drop))
+    }
+
+    /// Returns what stands in the place of a header, if anything does.
+    pub(super) fn header<'a>(&'a self, name: &str) -> Option<&'a str> {
+        self.word(Direction::ToServer, "header", name)
     }
 
     fn word<'a>(&'a self, direction: Direction, word: &str, of: &str) -> Option<&'a str> {

@@ -369,6 +369,7 @@ impl<'a> Script<'a> {
             Ok(_) => 101,
             Err(error) => conn::refusal(&error)?,
         };
+        let status = self.status(status, &path);
         self.log(1, false, &format!("(open {path}: {status})"));
         is_status(wanted, status)
     }
@@ -394,7 +395,6 @@ impl<'a> Script<'a> {
             lines.push(("Host".to_owned(), split(url).1.to_owned()));
         }
         lines.extend(self.expanded(headers)?);
-        lines.retain(|(name, _)| !self.rules.drops(Direction::ToServer, "header", name));
         self.log(number, true, &format!("{method} {path} {body}"));
         let path = self
             .rules
@@ -409,12 +409,8 @@ impl<'a> Script<'a> {
         let answer = timeout_at(deadline, asking)
             .await
             .map_err(|_| "no answer comes")??;
-        let status = answer.status.to_string();
-        let status = self.rules.instead(Direction::ToClient, "status", &status);
-        self.answer = (
-            status.parse().unwrap_or(answer.status),
-            answer.headers.clone(),
-        );
+        let status = self.status(answer.status, &path);
+        self.answer = (status, answer.headers.clone());
         let dropped = |name: &str| self.rules.drops(Direction::ToClient, "header", name);
         self.answer.1.retain(|(name, _)| !dropped(name));
         let told = format!("({status})");
@@ -424,11 +420,30 @@ impl<'a> Script<'a> {
         Ok(())
     }
 
+    /// Returns the headers that are sent.
     fn expanded(&self, headers: &[(String, String)]) -> Result<Headers, String> {
-        headers
+        let kept = headers
             .iter()
-            .map(|(name, value)| Ok((name.clone(), self.variables.expand(value)?)))
-            .collect()
+            .filter(|(name, _)| !self.rules.drops(Direction::ToServer, "header", name));
+        kept.map(|(name, value)| {
+            let value = self.rules.header(name).unwrap_or(value);
+            Ok((name.clone(), self.variables.expand(value)?))
+        })
+        .collect()
+    }
+
+    /// Returns the status as the script is told it.
+    fn status(&self, status: u16, path: &str) -> u16 {
+        let with_path = format!("{status}{path}");
+        let told = self
+            .rules
+            .instead(Direction::ToClient, "status", &with_path);
+        let code = status.to_string();
+        let told = match told == with_path {
+            true => self.rules.instead(Direction::ToClient, "status", &code),
+            false => told,
+        };
+        told.parse().unwrap_or(status)
     }
 
     fn header(&self, name: &str, regex: &str) -> Result<(), String> {
@@ -455,11 +470,14 @@ async fn upgrade(
     let path = rules.instead(Direction::ToServer, "path", path.unwrap_or(own));
     let path = if path.is_empty() { "/" } else { path };
     let mut config = conn::config();
+    let bad = |error: BadHeader| DialError::Handshake(error.to_string());
     for (name, value) in headers {
-        if !rules.drops(Direction::ToServer, "header", name) {
-            let bad = |error: BadHeader| DialError::Handshake(error.to_string());
-            config = config.with_header(name, value).map_err(bad)?;
-        }
+        let is_subprotocol = name.eq_ignore_ascii_case("sec-websocket-protocol");
+        let with = match is_subprotocol {
+            true => config.with_subprotocol(value),
+            false => config.with_header(name, value),
+        };
+        config = with.map_err(bad)?;
     }
     let dialer = WsDialer::new(&format!("{scheme}://{authority}{path}"))?.with_config(config);
     dialer.upgrade(dial.dial().await?).await

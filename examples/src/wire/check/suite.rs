@@ -102,6 +102,7 @@ impl Suite {
             (Protocol::ConnectOnion, Role::Server) => {
                 include_str!("suites/connectonion-server.txt")
             }
+            (Protocol::Acolyte, Role::Server) => include_str!("suites/acolyte-server.txt"),
             _ => return None,
         };
         Some(Self::read(

@@ -1,0 +1,64 @@
+//! Acolyte: a server whose agent echoes, uses a tool, fails, or works until it is aborted.
+
+use acolyte_proto::auth::{ApiKey, Auth};
+use acolyte_proto::error::ChatError;
+use acolyte_proto::event::{Event, ToolCall, ToolResult, Usage};
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
+use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
+use rpc_core::Json;
+
+use super::{Protocol, Role, Setup, Suite, conforms, serve};
+
+struct Worker;
+
+#[async_trait::async_trait]
+impl Agent for Worker {
+    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+        match &*request.message {
+            "use a tool" => {
+                let call = ToolCall::new("call_1", "ls", Json::new("{}").unwrap());
+                run.emit(&Event::ToolCall(call)).await.unwrap();
+                let result = ToolResult::ok("call_1", "ls");
+                run.emit(&Event::ToolResult(result)).await.unwrap();
+            }
+            "fail" => return Err(ChatError::new("no provider")),
+            "work" => run.cancelled().await,
+            _ => {}
+        }
+        // Whoever has left or aborted gets nothing.
+        let _ = run.text(&request.message).await;
+        let _ = run.emit(&Event::Usage(Usage::new(3, 4))).await;
+        Ok(Reply::new(request.message, "echo"))
+    }
+
+    async fn status(&self) -> Status {
+        Status::new("echo", "")
+    }
+}
+
+fn server(auth: Auth, token: Option<&'static str>) -> Setup {
+    let (server, service) = Server::mount(Worker, ServerOptions::default().with_auth(auth));
+    tokio::spawn(server.run());
+    let mut variables = vec![
+        ("tool_prompt", "use a tool"),
+        ("failing_prompt", "fail"),
+        ("long_prompt", "work"),
+    ];
+    variables.extend(token.map(|token| ("token", token)));
+    Setup {
+        peer: serve(service),
+        variables,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_broken_in_one_way_fails_one_row() {
+    let suite = Suite::load(Protocol::Acolyte, Role::Server)
+        .unwrap()
+        .unwrap();
+    let setups = [
+        server(Auth::open(), None),
+        server(Auth::key(ApiKey::new("s3cret").unwrap()), Some("s3cret")),
+    ];
+    conforms(&suite, &setups).await;
+}
