@@ -2,7 +2,7 @@
 //!
 //! A rule is `DIRECTION [on N] [first] WHAT ACTION`. The direction is `c2s` or `s2c`. What it applies to is a
 //! [pattern](super::pattern), `/REGEX/` for a text of any kind, `binary`, `ping`, `pong`, `close [CODE]`, `start` (of
-//! a connection, before anything has come), `path PATH`, `header NAME`, `status CODE[PATH]`, `exit`, `output`, or
+//! a connection, before anything has come), `path PATH`, `header NAME`, `status CODE[PATH]`, `exit CODE`, `output`, or
 //! `connection N`; with `on`, a rule applies
 //! to one connection only, and with `first`, a pattern applies to the first frame of the connection only.
 //!
@@ -115,7 +115,7 @@ const WORDS: [&str; 11] = [
     "connection",
 ];
 /// Those of them with a word behind.
-const NAMED: [&str; 4] = ["path", "header", "status", "connection"];
+const NAMED: [&str; 5] = ["path", "header", "status", "exit", "connection"];
 
 impl Rules {
     /// Reads rules, one a line.

@@ -11,7 +11,7 @@
 //! | `$text` | a string that is not empty |
 //! | `$ne:TEXT` | anything but this string |
 //! | `$re:REGEX`, `$nre:REGEX` | a string in which the expression is found, or is not |
-//! | `$bind:NAME` | any value, which `${NAME}` stands for in later lines |
+//! | `$bind:NAME`, `$bind:NAME:REGEX` | any value, or a string in which the expression is found, which `${NAME}` stands for in later lines |
 //! | `["$each", P]`, `["$has", P]` | an array of which every element, or one, matches |
 
 use std::collections::BTreeMap;
@@ -136,7 +136,11 @@ pub(super) fn check(pattern: &Value) -> Result<(), String> {
                 Some(("re" | "nre", regex)) => {
                     Regex::new(regex).map(drop).map_err(|e| e.to_string())
                 }
-                Some(("bind" | "ne", _)) => Ok(()),
+                Some(("bind", argument)) => {
+                    let regex = argument.split_once(':').map_or("", |(_, regex)| regex);
+                    Regex::new(regex).map(drop).map_err(|e| e.to_string())
+                }
+                Some(("ne", _)) => Ok(()),
                 None if type_of(word).is_some() => Ok(()),
                 _ if ["absent", "none", "text", "each", "has"].contains(&word) => Ok(()),
                 _ => Err(format!("{text} is no pattern")),
@@ -270,6 +274,10 @@ fn special(
         ),
         "bind" => {
             let value = found.ok_or("any value")?;
+            let (argument, regex) = argument.split_once(':').unwrap_or((argument, ""));
+            if !regex.is_empty() && !found_in(regex) {
+                return Err(format!("a string like {regex}"));
+            }
             bound.push((argument.to_owned(), value.clone()));
             return Ok(());
         }

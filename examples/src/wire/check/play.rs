@@ -321,10 +321,12 @@ impl<'a> Script<'a> {
                 .map_err(|_| none())?;
             let line = line.ok_or_else(|| "the client has ended".to_owned())?;
             self.opened += 1;
-            if self
-                .rules
-                .drops(Direction::ToServer, "connection", &self.opened.to_string())
-            {
+            let is_dropped = |number: u32| {
+                let number = number.to_string();
+                self.rules.drops(Direction::ToServer, "connection", &number)
+            };
+            // A client that does not come back comes back never.
+            if (1..=self.opened).any(is_dropped) {
                 continue;
             }
             let request = timeout_at(deadline, Request::read(line))

@@ -103,6 +103,8 @@ impl Suite {
                 include_str!("suites/connectonion-server.txt")
             }
             (Protocol::Acolyte, Role::Server) => include_str!("suites/acolyte-server.txt"),
+            (Protocol::Exoclaw, Role::Client) => include_str!("suites/exoclaw-client.txt"),
+            (Protocol::Snek, Role::Client) => include_str!("suites/snek-client.txt"),
             _ => return None,
         };
         Some(Self::read(

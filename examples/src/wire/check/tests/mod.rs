@@ -1,6 +1,7 @@
 //! Our own programs pass every row, and broken in the way that stands beside a row, they fail that row alone.
 
 mod acolyte;
+mod clients;
 mod connectonion;
 mod exoclaw;
 mod smarthole;

@@ -1,0 +1,150 @@
+//! Our own clients, in memory, each with one thing to do.
+
+use std::io;
+
+use async_trait::async_trait;
+use rpc_core::net::ws::{WsDialer, WsStream};
+use rpc_core::net::{DialError, Dialer};
+use tokio::io::DuplexStream;
+use tokio::sync::{mpsc, oneshot};
+
+use super::*;
+
+/// Dials a script.
+#[derive(Clone)]
+pub(super) struct ToScript(mpsc::Sender<Line>, &'static str);
+
+#[async_trait]
+impl Dialer for ToScript {
+    type Transport = WsStream<DuplexStream>;
+
+    async fn dial(&self) -> Result<Self::Transport, DialError> {
+        let (here, there) = tokio::io::duplex(256 * 1024);
+        let sent = self.0.send(Box::new(there)).await;
+        sent.map_err(|_| DialError::Exhausted)?;
+        WsDialer::new(self.1)?.upgrade(here).await
+    }
+}
+
+/// A client that is a function of its dialer.
+pub(super) struct InMemory<F> {
+    pub(super) url: &'static str,
+    pub(super) run: F,
+}
+
+#[async_trait]
+impl<F, R> Client for InMemory<F>
+where
+    F: Fn(ToScript) -> R + Send + Sync,
+    R: Future<Output = Ended> + Send + 'static,
+{
+    async fn start(&self, _: &str, _: &Variables) -> io::Result<Started> {
+        let (sender, connections) = mpsc::channel(16);
+        let work = (self.run)(ToScript(sender, self.url));
+        let (told, telling) = oneshot::channel();
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(async move {
+            let _ = told.send(work.await);
+        });
+        let ended = Box::pin(async move {
+            let _tasks = tasks;
+            telling.await.unwrap_or_default()
+        });
+        Ok(Started { connections, ended })
+    }
+}
+
+/// Returns a setup for a client.
+pub(super) fn client<F, R>(
+    url: &'static str,
+    variables: Vec<(&'static str, &'static str)>,
+    run: F,
+) -> Setup
+where
+    F: Fn(ToScript) -> R + Send + Sync + 'static,
+    R: Future<Output = Ended> + Send + 'static,
+{
+    let peer = Peer::Client(Arc::new(InMemory { url, run }));
+    Setup { peer, variables }
+}
+
+mod exoclaw {
+    use exoclaw_proto::client::ClientConfig;
+    use exoclaw_proto::net::{connect_with, link_config};
+    use rpc_core::CallError;
+
+    use super::*;
+
+    async fn chat(dialer: ToScript, config: ClientConfig) -> Ended {
+        let (client, _events, connection) = connect_with(dialer, config, link_config());
+        let connection = tokio::spawn(connection.run());
+        let said = async {
+            client.ready().await.map_err(|_| 3)?;
+            client
+                .chat("hello")
+                .await
+                .text()
+                .await
+                .map_err(|error| match error {
+                    CallError::Remote(_) => 1,
+                    _ => 4,
+                })
+        };
+        let (code, output) = match said.await {
+            Ok(output) => (0, output),
+            Err(code) => (code, String::new()),
+        };
+        client.close();
+        let _ = connection.await;
+        Ended {
+            code: Some(code),
+            output: output.to_string(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_broken_in_one_way_fails_one_row() {
+        let suite = Suite::load(Protocol::Exoclaw, Role::Client)
+            .unwrap()
+            .unwrap();
+        let url = "ws://localhost/ws";
+        let setups = [
+            client(url, vec![("prompt", "hello")], |dialer| {
+                chat(dialer, ClientConfig::new())
+            }),
+            client(
+                url,
+                vec![("token", "s3cret"), ("prompt", "hello")],
+                |dialer| chat(dialer, ClientConfig::new().with_token("s3cret")),
+            ),
+        ];
+        conforms(&suite, &setups).await;
+    }
+}
+
+mod snek {
+    use snek_proto::bot::{Bot, BotConfig, Handler};
+
+    use super::*;
+
+    struct Quiet;
+
+    impl Handler for Quiet {}
+
+    async fn bot(dialer: ToScript) -> Ended {
+        let bot = Bot::with_dialer(dialer, BotConfig::new("mybot", "bot-secret"), Quiet);
+        let ended = bot.run_until(std::future::pending::<()>()).await;
+        Ended {
+            code: Some(i32::from(ended.is_err())),
+            output: String::new(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bot_that_is_broken_in_one_way_fails_one_row() {
+        let suite = Suite::load(Protocol::Snek, Role::Client).unwrap().unwrap();
+        let variables = vec![("username", "mybot"), ("password", "bot-secret")];
+        let setup = client("ws://localhost/rpc.ws", variables, bot);
+        conforms(&suite, &[setup]).await;
+    }
+}
