@@ -12,7 +12,11 @@ use super::*;
 
 /// Dials a script.
 #[derive(Clone)]
-pub(super) struct ToScript(mpsc::Sender<Line>, &'static str);
+pub(super) struct ToScript {
+    sender: mpsc::Sender<Line>,
+    url: &'static str,
+    subprotocol: Option<&'static str>,
+}
 
 #[async_trait]
 impl Dialer for ToScript {
@@ -20,9 +24,14 @@ impl Dialer for ToScript {
 
     async fn dial(&self) -> Result<Self::Transport, DialError> {
         let (here, there) = tokio::io::duplex(256 * 1024);
-        let sent = self.0.send(Box::new(there)).await;
+        let sent = self.sender.send(Box::new(there)).await;
         sent.map_err(|_| DialError::Exhausted)?;
-        WsDialer::new(self.1)?.upgrade(here).await
+        let mut dialer = WsDialer::new(self.url)?;
+        if let Some(name) = self.subprotocol {
+            let with = dialer.with_subprotocol(name);
+            dialer = with.map_err(|error| DialError::Handshake(error.to_string()))?;
+        }
+        dialer.upgrade(here).await
     }
 }
 
@@ -40,7 +49,11 @@ where
 {
     async fn start(&self, _: &str, _: &Variables) -> io::Result<Started> {
         let (sender, connections) = mpsc::channel(16);
-        let work = (self.run)(ToScript(sender, self.url));
+        let work = (self.run)(ToScript {
+            sender,
+            url: self.url,
+            subprotocol: None,
+        });
         let (told, telling) = oneshot::channel();
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(async move {
@@ -145,6 +158,109 @@ mod snek {
         let suite = Suite::load(Protocol::Snek, Role::Client).unwrap().unwrap();
         let variables = vec![("username", "mybot"), ("password", "bot-secret")];
         let setup = client("ws://localhost/rpc.ws", variables, bot);
+        conforms(&suite, &[setup]).await;
+    }
+}
+
+mod smarthole {
+    use smarthole_proto::frame::Registration;
+    use smarthole_proto::plugin::{Plugin, PluginConfig, handler_fn};
+
+    use super::*;
+
+    async fn plugin(dialer: ToScript) -> Ended {
+        let registration = Registration::new("notes", "Keeps notes.").with_version("1.0.0");
+        let config = PluginConfig::new(registration.with_capability("lists"));
+        let plugin = Plugin::with_dialer(dialer, config, handler_fn(|_, _| async { Ok(()) }));
+        plugin.run_until(std::future::pending::<()>()).await;
+        Ended::default()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_plugin_that_is_broken_in_one_way_fails_one_row() {
+        let suite = Suite::load(Protocol::SmartHole, Role::Client)
+            .unwrap()
+            .unwrap();
+        let setup = client("ws://localhost/", Vec::new(), plugin);
+        conforms(&suite, &[setup]).await;
+    }
+}
+
+mod acolyte {
+    use acolyte_proto::client::{ClientConfig, Outcome};
+    use acolyte_proto::frame::ChatRequest;
+    use acolyte_proto::net::{connect_with, link_config};
+
+    use super::*;
+
+    async fn chat(dialer: ToScript) -> Ended {
+        let (client, _events, connection) =
+            connect_with(dialer, ClientConfig::new(), link_config());
+        let connection = tokio::spawn(connection.run());
+        let mut chat = client
+            .start_chat(ChatRequest::new("hello", "gpt-5-mini"))
+            .await;
+        let (code, output) = match chat.finish().await {
+            Outcome::Done(reply) => (0, reply.output.to_string()),
+            Outcome::Failed(_) | Outcome::Refused { .. } => (1, String::new()),
+            _ => (4, String::new()),
+        };
+        client.close();
+        let _ = connection.await;
+        Ended {
+            code: Some(code),
+            output,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_broken_in_one_way_fails_one_row() {
+        let suite = Suite::load(Protocol::Acolyte, Role::Client)
+            .unwrap()
+            .unwrap();
+        let setup = client(
+            "ws://localhost/v1/rpc",
+            vec![("token", "s3cret")],
+            |dialer| {
+                chat(ToScript {
+                    subprotocol: Some("bearer.s3cret"),
+                    ..dialer
+                })
+            },
+        );
+        conforms(&suite, &[setup]).await;
+    }
+}
+
+mod connectonion {
+    use connectonion_proto::auth::Signer;
+    use connectonion_proto::net::{AgentOptions, connect_with};
+
+    use super::*;
+
+    async fn ask(dialer: ToScript) -> Ended {
+        let signer = Signer::generate().unwrap();
+        let (agent, _events, connection) = connect_with(dialer, signer, AgentOptions::default());
+        let connection = tokio::spawn(connection.run());
+        let result = agent.input("hello").await.output().await;
+        let (code, output) = match result {
+            Ok(output) => (0, output.result.to_string()),
+            Err(_) => (1, String::new()),
+        };
+        agent.close();
+        let _ = connection.await;
+        Ended {
+            code: Some(code),
+            output,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_broken_in_one_way_fails_one_row() {
+        let suite = Suite::load(Protocol::ConnectOnion, Role::Client)
+            .unwrap()
+            .unwrap();
+        let setup = client("ws://localhost/ws", Vec::new(), ask);
         conforms(&suite, &[setup]).await;
     }
 }
