@@ -285,9 +285,7 @@ mod tests {
 
     #[test]
     fn no_report_passes_markup_or_controls_of_a_peer_on() {
-        let suite = Suite::load(Protocol::Exoclaw, Role::Server)
-            .unwrap()
-            .unwrap();
+        let suite = Suite::load(Protocol::Exoclaw, Role::Server).unwrap();
         let outcomes = outcomes(&suite);
         let report = Report::new(
             Protocol::Exoclaw,

@@ -90,11 +90,11 @@ pub struct Row {
 const READY: &str = "ready";
 
 impl Suite {
-    /// Returns the suite of a protocol and role; `None` if there is none.
+    /// Returns the suite of a protocol and role.
     ///
     /// # Errors
     /// What is wrong in its file.
-    pub fn load(protocol: Protocol, role: Role) -> Option<Result<Self, String>> {
+    pub fn load(protocol: Protocol, role: Role) -> Result<Self, String> {
         let text = match (protocol, role) {
             (Protocol::Snek, Role::Server) => include_str!("suites/snek-server.txt"),
             (Protocol::Exoclaw, Role::Server) => include_str!("suites/exoclaw-server.txt"),
@@ -110,12 +110,8 @@ impl Suite {
             (Protocol::ConnectOnion, Role::Client) => {
                 include_str!("suites/connectonion-client.txt")
             }
-            _ => return None,
         };
-        Some(Self::read(
-            text,
-            &format!("{}.{}", protocol.name(), role.name()),
-        ))
+        Self::read(text, &format!("{}.{}", protocol.name(), role.name()))
     }
 
     fn read(text: &str, prefix: &str) -> Result<Self, String> {

@@ -117,9 +117,7 @@ mod exoclaw {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_is_broken_in_one_way_fails_one_row() {
-        let suite = Suite::load(Protocol::Exoclaw, Role::Client)
-            .unwrap()
-            .unwrap();
+        let suite = Suite::load(Protocol::Exoclaw, Role::Client).unwrap();
         let url = "ws://localhost/ws";
         let setups = [
             client(url, vec![("prompt", "hello")], |dialer| {
@@ -155,7 +153,7 @@ mod snek {
 
     #[tokio::test(start_paused = true)]
     async fn a_bot_that_is_broken_in_one_way_fails_one_row() {
-        let suite = Suite::load(Protocol::Snek, Role::Client).unwrap().unwrap();
+        let suite = Suite::load(Protocol::Snek, Role::Client).unwrap();
         let variables = vec![("username", "mybot"), ("password", "bot-secret")];
         let setup = client("ws://localhost/rpc.ws", variables, bot);
         conforms(&suite, &[setup]).await;
@@ -171,16 +169,15 @@ mod smarthole {
     async fn plugin(dialer: ToScript) -> Ended {
         let registration = Registration::new("notes", "Keeps notes.").with_version("1.0.0");
         let config = PluginConfig::new(registration.with_capability("lists"));
-        let plugin = Plugin::with_dialer(dialer, config, handler_fn(|_, _| async { Ok(()) }));
+        let plugin =
+            Plugin::with_dialer(dialer, config.unwrap(), handler_fn(|_, _| async { Ok(()) }));
         plugin.run_until(std::future::pending::<()>()).await;
         Ended::default()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_plugin_that_is_broken_in_one_way_fails_one_row() {
-        let suite = Suite::load(Protocol::SmartHole, Role::Client)
-            .unwrap()
-            .unwrap();
+        let suite = Suite::load(Protocol::SmartHole, Role::Client).unwrap();
         let setup = client("ws://localhost/", Vec::new(), plugin);
         conforms(&suite, &[setup]).await;
     }
@@ -215,9 +212,7 @@ mod acolyte {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_is_broken_in_one_way_fails_one_row() {
-        let suite = Suite::load(Protocol::Acolyte, Role::Client)
-            .unwrap()
-            .unwrap();
+        let suite = Suite::load(Protocol::Acolyte, Role::Client).unwrap();
         let setup = client(
             "ws://localhost/v1/rpc",
             vec![("token", "s3cret")],
@@ -257,9 +252,7 @@ mod connectonion {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_is_broken_in_one_way_fails_one_row() {
-        let suite = Suite::load(Protocol::ConnectOnion, Role::Client)
-            .unwrap()
-            .unwrap();
+        let suite = Suite::load(Protocol::ConnectOnion, Role::Client).unwrap();
         let setup = client("ws://localhost/ws", Vec::new(), ask);
         conforms(&suite, &[setup]).await;
     }

@@ -49,9 +49,7 @@ impl Agent for Worker {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_broken_in_one_way_fails_one_row() {
-    let suite = Suite::load(Protocol::ConnectOnion, Role::Server)
-        .unwrap()
-        .unwrap();
+    let suite = Suite::load(Protocol::ConnectOnion, Role::Server).unwrap();
     let signer = Signer::generate().unwrap();
     let policy = TrustPolicy::new(TrustLevel::Open).with_signatures(SignaturePolicy::AlwaysSigned);
     let access = AccessControl::new(*signer.address(), policy);

@@ -68,9 +68,7 @@ fn gateway(auth: Auth, token: Option<&'static str>) -> Setup {
 
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_is_broken_in_one_way_fails_one_row() {
-    let suite = Suite::load(Protocol::Exoclaw, Role::Server)
-        .unwrap()
-        .unwrap();
+    let suite = Suite::load(Protocol::Exoclaw, Role::Server).unwrap();
     let setups = [
         gateway(Auth::open(), None),
         gateway(Auth::token("s3cret-token").unwrap(), Some("s3cret-token")),

@@ -12,9 +12,7 @@ use super::{Protocol, Role, Setup, Suite, conforms, serve};
 
 #[tokio::test(start_paused = true)]
 async fn a_router_that_is_broken_in_one_way_fails_one_row() {
-    let suite = Suite::load(Protocol::SmartHole, Role::Server)
-        .unwrap()
-        .unwrap();
+    let suite = Suite::load(Protocol::SmartHole, Role::Server).unwrap();
     let runtime: Arc<OnceLock<RouterRuntime>> = Arc::default();
     let later = Arc::clone(&runtime);
     let http = http_config().with_http(move |request: Request<Bytes>, _| {

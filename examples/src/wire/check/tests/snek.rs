@@ -6,7 +6,7 @@ use super::{Protocol, Role, Setup, Suite, conforms, serve};
 
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_is_broken_in_one_way_fails_one_row() {
-    let suite = Suite::load(Protocol::Snek, Role::Server).unwrap().unwrap();
+    let suite = Suite::load(Protocol::Snek, Role::Server).unwrap();
     let backend = MemoryBackend::new()
         .with_channel("general", "General")
         .with_user("ann", "ann-secret", "Ann")
