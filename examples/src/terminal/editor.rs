@@ -207,6 +207,7 @@ impl Editor {
                             let words = format!("the history is not kept: {error}");
                             self.view.show(ChatEvent::Warning(words), Instant::now());
                         }
+                        self.view.line_entered();
                         held = L::parse(&line);
                     }
                 }

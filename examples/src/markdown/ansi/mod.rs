@@ -45,9 +45,10 @@ pub fn render(text: &str, width: usize, style: Style) -> Vec<String> {
 /// in the text are escaped.
 #[must_use]
 pub fn wrap(text: &str, width: usize, first_indent: &str, indent: &str) -> Vec<String> {
-    let space = width.saturating_sub(first_indent.width().max(indent.width()));
+    let [first, rest] = [first_indent, indent].map(|indent| width.saturating_sub(indent.width()));
     let span = [Span::new(text, Look::PLAIN)];
-    let rows = text::fold(&span, space).into_iter().enumerate();
+    let rows = text::fold_hanging(&span, first, rest);
+    let rows = rows.into_iter().enumerate();
     rows.map(|(number, row)| {
         let indent = if number == 0 { first_indent } else { indent };
         let line = format!("{indent}{}", text::paint(&row, Style::default()));

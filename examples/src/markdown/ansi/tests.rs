@@ -202,6 +202,9 @@ fn plain_text_is_wrapped_at_words() {
         "  o-more",
     ];
     assert_eq!(wrap(text, 13, "> ", "  "), expected);
+    let expected = ["one two", "    three", "    four"];
+    assert_eq!(wrap("one two three four", 9, "", "    "), expected);
+    assert_eq!(wrap("123456789", 9, "", "    "), ["123456789"]);
     assert_eq!(wrap("你好世界。", 8, "", ""), ["你好世", "界。"]);
     assert_eq!(
         wrap("e\u{301}e\u{301}e\u{301}", 2, "", ""),
@@ -355,7 +358,7 @@ proptest! {
 
     #[test]
     fn wrapped_text_keeps_its_words(text in "[a-z漢é\u{1b}\t\n ]{0,80}", width in 20_usize..60) {
-        let lines = wrap(&text, width, "* ", "  ");
+        let lines = wrap(&text, width, "* ", "      ");
         for line in &lines {
             prop_assert!(line.width() <= width, "{line:?}");
         }

@@ -168,8 +168,14 @@ pub(super) fn extent(spans: &[Span]) -> (usize, usize) {
 
 /// Breaks spans into rows of at most `width` columns, at words. A word that is longer than a row is cut.
 pub(super) fn fold(spans: &[Span], width: usize) -> Vec<Vec<Piece<'_>>> {
+    fold_hanging(spans, width, width)
+}
+
+/// Breaks spans like [`fold`]; the first row has another width than the rest.
+pub(super) fn fold_hanging(spans: &[Span], first: usize, rest: usize) -> Vec<Vec<Piece<'_>>> {
     let mut folder = Folder {
-        width: width.max(1),
+        width: first.max(1),
+        rest: rest.max(1),
         ..Folder::default()
     };
     for piece in spans.iter().flat_map(Span::pieces) {
@@ -217,7 +223,9 @@ pub(super) fn cut<'a>(
 
 #[derive(Debug, Default)]
 struct Folder<'a> {
+    /// The width of the row, and of the rows after it.
     width: usize,
+    rest: usize,
     rows: Vec<Vec<Piece<'a>>>,
     row: Vec<Piece<'a>>,
     /// The columns of `row`.
@@ -246,7 +254,8 @@ impl Folder<'_> {
             self.row.append(&mut self.word);
             return;
         }
-        let mut rows = cut(std::mem::take(&mut self.word), self.width);
+        let mut rows = cut(std::mem::take(&mut self.word), self.width.min(self.rest));
+        self.width = self.rest;
         self.row = rows.pop().unwrap_or_default();
         self.used = columns(&self.row);
         self.rows.append(&mut rows);
@@ -255,6 +264,7 @@ impl Folder<'_> {
     fn end_row(&mut self) {
         self.space.clear();
         self.used = 0;
+        self.width = self.rest;
         self.rows.push(std::mem::take(&mut self.row));
     }
 }

@@ -123,6 +123,13 @@ impl View {
         self.activity.is_some()
     }
 
+    /// The user's line stands above: nothing keeps apart from what came before it.
+    pub(super) fn line_entered(&mut self) {
+        if !self.is_running() {
+            self.last = None;
+        }
+    }
+
     /// Takes the lines that stay.
     pub(super) fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
@@ -227,7 +234,7 @@ impl View {
 
     /// The rows that still change, at most `max` of them.
     pub(super) fn live(&mut self, now: Instant, max: usize) -> Vec<String> {
-        let mut rows = self.open_block();
+        let mut rows = Vec::new();
         let thought = match self.thought.trim() {
             "" => Vec::new(),
             thought => wrap(thought, self.width, "  ", "  "),
@@ -249,6 +256,14 @@ impl View {
         // What is above gives way first, its beginning before its end.
         below.drain(..below.len().saturating_sub(max));
         let room = max - below.len();
+        // What is read from its beginning does not vanish above.
+        let most = room.saturating_sub(rows.len() + 1);
+        let surplus = self.answer.overflow(self.width, most);
+        if !surplus.is_empty() {
+            self.open = None;
+            self.print_answer(surplus);
+        }
+        rows.splice(..0, self.open_block());
         if rows.len() > room {
             rows.drain(..rows.len() - room);
             if let Some(first) = rows.first_mut() {

@@ -200,15 +200,22 @@ fn who_writes_is_shown_until_the_message_is_there() {
 }
 
 #[test]
-fn more_than_fits_gives_way_at_its_beginning() {
+fn a_list_that_is_higher_than_the_screen_is_written_from_its_beginning() {
     let mut seen = Seen::new(40);
     let rows: Vec<_> = (1..=40).map(|number| format!("- {number}")).collect();
     seen.text(&rows.join("\n"));
     let live = seen.view.live(seen.now, 5);
-    assert_eq!(
-        live,
-        ["...", "• 38", "• 39", "• 40", "answering 0 s · Esc stops"]
-    );
+    assert_eq!(live, ["• 38", "• 39", "• 40", "answering 0 s · Esc stops"]);
+    let lines = seen.view.take_lines();
+    assert_eq!((lines.len(), &*lines[36]), (37, "• 37"));
+}
+
+#[test]
+fn a_table_that_is_higher_than_the_screen_gives_way_at_its_beginning() {
+    let mut seen = Seen::new(40);
+    seen.text(&format!("|a|b|\n|-|-|\n{}", "|1|2|\n".repeat(9)));
+    let live = seen.view.live(seen.now, 4);
+    assert_eq!(live, ["...", "1 │ 2", "1 │ 2", "answering 0 s · Esc stops"]);
 }
 
 #[test]
