@@ -75,7 +75,7 @@ pub enum SetupError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The system cannot start a thread for the store.
-    #[error("no thread for the store: {0}")]
+    #[error("cannot start a thread for the store: {0}")]
     Thread(std::io::Error),
     /// An entry of `allowed_origins` or `allowed_hosts` is invalid.
     #[error("[gateway] {0}")]
@@ -332,12 +332,12 @@ async fn prepare(
     let (tools, unknown) = all.only(&agent.tools);
     for name in unknown {
         warnings.push(format!(
-            "[agent] tools names {name:?}, and no plugin has it"
+            "[agent] tools names {name:?}, which no plugin has: remove it, or add the plugin"
         ));
     }
     for name in all.adapters().filter(|_| secret.is_none()) {
         warnings.push(format!(
-            "/webhook/{name} refuses everybody: {SECRET_VARIABLE} is not set"
+            "/webhook/{name} refuses all requests: set {SECRET_VARIABLE}"
         ));
     }
     let plugins = all.names().map(str::to_owned).collect();

@@ -208,7 +208,7 @@ fn choices(request: &RouteRequest, tools: &[ToolDefinition], calls: &[ToolCall])
         let text = |name| arguments.get(name).and_then(Value::as_str).map(str::trim);
         let (Some(candidate), Some(message)) = (candidate, text("message")) else {
             let tool = printable(&call.name);
-            tracing::warn!(%tool, "the model called no tool of ours, or without a message");
+            tracing::warn!(%tool, "a choice of the model is left out: it names no client, or has no message");
             continue;
         };
         // Called twice, with a part each time: the client gets the whole, once.
@@ -226,7 +226,7 @@ fn choices(request: &RouteRequest, tools: &[ToolDefinition], calls: &[ToolCall])
         choices.push(choice);
     }
     if choices.is_empty() {
-        tracing::info!(calls = calls.len(), "the model chose nobody");
+        tracing::info!(calls = calls.len(), "the model chose no client");
     }
     choices
 }

@@ -7,7 +7,7 @@ use std::io;
 #[non_exhaustive]
 pub enum StoreError {
     /// Another process has the file open. Retry after it has ended.
-    #[error("{file} is in use by another gateway")]
+    #[error("{file} is in use by another gateway: end that one, or set another data_dir")]
     InUse {
         /// The file.
         file: String,
@@ -22,7 +22,9 @@ pub enum StoreError {
         detail: String,
     },
     /// A newer gateway wrote the file. A retry fails again.
-    #[error("{file} was written by a newer gateway (format {found}, known is {known})")]
+    #[error(
+        "{file} was written by a newer gateway (format {found}, known is {known}): start that version, or set another data_dir"
+    )]
     Newer {
         /// The file.
         file: String,

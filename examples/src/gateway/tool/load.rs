@@ -73,7 +73,7 @@ impl PluginEntry {
 #[non_exhaustive]
 pub enum PluginError {
     /// It is a WebAssembly module, and this program cannot run one.
-    #[error("cannot run WebAssembly: built without feature `wasm`")]
+    #[error("this build cannot run WebAssembly: build it with '--features wasm'")]
     NoWasm,
     /// There is no such built-in tool.
     #[error("there is no built-in tool {0:?}, only echo and clock")]

@@ -231,7 +231,7 @@ async fn a_bad_plugin_is_left_out_and_the_others_load() {
     let missing = if cfg!(feature = "wasm") {
         "cannot read /no/such/file.wasm: "
     } else {
-        "cannot run WebAssembly: built without feature `wasm`"
+        "this build cannot run WebAssembly: build it with '--features wasm'"
     };
     let start = format!(r#"plugin "y" is skipped: {missing}"#);
     assert!(texts[1].starts_with(&start), "{}", texts[1]);

@@ -68,7 +68,7 @@ fn a_second_gateway_is_told_who_has_the_file() {
     assert_eq!(error, StoreError::InUse { file: file.clone() });
     assert_eq!(
         error.to_string(),
-        format!("{file} is in use by another gateway")
+        format!("{file} is in use by another gateway: end that one, or set another data_dir")
     );
     is_filled(&first);
     drop(first);
