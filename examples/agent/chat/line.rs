@@ -4,19 +4,11 @@ use std::path::PathBuf;
 
 use connectonion_proto::frame::Mode;
 use connectonion_proto::limits::MAX_SERVER_MESSAGE;
-use examples::terminal;
+use examples::terminal::{self, Command, split_command, unknown};
 use rpc_core::Str;
 
-pub(crate) const HELP: &str = "\
-Write what you want of the agent. While it works, you can say more; it reads that at its next step.
-  /interrupt    lets the agent stop after what it is at
-  /mode MODE    safe, plan, accept_edits, or ulw and a number of turns
-  /file PATH    goes with the next thing you say, for the agent's tools
-  /image PATH   the same, for the agent to look at
-  /say TEXT     says it at once, from a pipe too, where other lines wait until the agent is done
-  /new          leaves this conversation and begins another one
-  /quit         ends this program, as Ctrl-D and Ctrl-C do; the agent goes on
-A text that begins with a slash goes out with a blank before it.";
+pub(crate) const HELP: &str = "Write what you want of the agent. While it works, you can say more; it reads that \
+    at its next step. It goes on when this program ends.";
 
 /// What a line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +19,8 @@ pub(crate) enum Line {
     Say(String),
     /// To stop the agent.
     Interrupt,
+    /// To stop the agent, or else to end.
+    Cancel,
     /// To let the agent work in another mode.
     Mode(Mode, Option<u64>),
     /// To take a file along.
@@ -48,12 +42,9 @@ impl terminal::Line for Line {
     const MAX_BYTES: usize = MAX_SERVER_MESSAGE / 2;
 
     fn parse(text: &str) -> Option<Self> {
-        let text = text.trim_end();
-        let Some(command) = text.strip_prefix('/') else {
-            return Some(Self::Text(text.trim_start().to_owned()));
+        let Some((command, rest)) = split_command(text) else {
+            return Some(Self::Text(text.trim().to_owned()));
         };
-        let (command, rest) = command.split_once(' ').unwrap_or((command, ""));
-        let rest = rest.trim();
         let wants = |what: &str| Some(Self::Wrong(format!("/{command} wants {what}: see /help")));
         Some(match command {
             "interrupt" | "stop" => Self::Interrupt,
@@ -65,8 +56,35 @@ impl terminal::Line for Line {
             "new" => Self::New,
             "help" | "?" => Self::Help,
             "quit" | "exit" => Self::Quit,
-            _ => Self::Wrong(format!("there is no command {text}: see /help")),
+            _ => Self::Wrong(unknown::<Self>(command)),
         })
+    }
+
+    fn stop() -> Option<Self> {
+        Some(Self::Interrupt)
+    }
+
+    fn commands() -> &'static [Command] {
+        const {
+            &[
+                Command::new("interrupt", "", "stop the agent after its current step"),
+                Command::new(
+                    "mode",
+                    "MODE",
+                    "safe, plan, accept_edits, or ulw and a number of turns",
+                ),
+                Command::new(
+                    "file",
+                    "PATH",
+                    "send a file with your next message, for the agent's tools",
+                ),
+                Command::new("image", "PATH", "send an image with your next message"),
+                Command::new("say", "TEXT", "say it at once, from a pipe too"),
+                Command::new("new", "", "begin another conversation"),
+                Command::new("help", "", "show this"),
+                Command::new("quit", "", "leave; the agent goes on"),
+            ]
+        }
     }
 
     fn wrong(why: String) -> Self {
@@ -74,7 +92,7 @@ impl terminal::Line for Line {
     }
 
     fn quit() -> Self {
-        Self::Quit
+        Self::Cancel
     }
 
     fn is_quit(&self) -> bool {

@@ -6,6 +6,7 @@ mod last_session;
 mod line;
 mod question;
 mod show;
+mod steps;
 
 use std::io;
 use std::path::PathBuf;

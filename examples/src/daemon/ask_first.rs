@@ -72,8 +72,9 @@ impl Step {
     }
 }
 
-/// Returns a block of code, whatever the code holds.
-fn fenced(language: &str, code: &str) -> String {
+/// Returns a block of code in Markdown, which nothing in the code ends.
+#[must_use]
+pub fn fenced(language: &str, code: &str) -> String {
     let mut runs = code.split(|c| c != '`').map(str::len);
     let longest = runs.by_ref().max().unwrap_or_default();
     let fence = "`".repeat(3.max(longest + 1));

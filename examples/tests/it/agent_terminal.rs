@@ -68,7 +68,7 @@ fn a_conversation_with_a_question_and_leave() {
     screen.types("ask me which colour (red, green)\r");
     screen.shows("2. green");
     screen.types("2\r");
-    screen.shows("ask_user: green");
+    screen.shows("✓ ask_user");
     screen.types("write milk to a.txt\r");
     screen.shows("+milk");
     screen.shows("The agent wants to write a.txt (1 line). Allow?");

@@ -5,6 +5,7 @@ use connectonion_proto::frame::{ErrorFrame, EventKind, OnboardMethod, Response, 
 use connectonion_proto::net::{Event, RunEvent};
 use examples::cli::{self, Failure};
 use examples::screen::printable;
+use examples::terminal::ChatEvent;
 use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Limits, Refused};
 use serde_json::json;
@@ -51,6 +52,11 @@ impl ChatLoop {
     /// A step that asks nothing, or a question that was answered meanwhile.
     async fn done(&mut self, step: &Step) -> Result<(), Failure> {
         self.is_busy |= !is_between_runs(&step.event.kind);
+        if self.is_viewed() {
+            let events = self.steps.step(step, self.is_own);
+            self.view(events).await;
+            return Ok(());
+        }
         for line in self.show.step(step, self.is_own) {
             self.say(line).await;
         }
@@ -88,6 +94,10 @@ impl ChatLoop {
 
     async fn show_question(&self) {
         if let Some(question) = self.questions.front() {
+            if self.is_viewed() {
+                let words = question.words().join("\n");
+                return self.view([ChatEvent::Question(words)]).await;
+            }
             for line in self.show.question(question.step(), question.words()) {
                 self.ask(line).await;
             }
@@ -104,6 +114,7 @@ impl ChatLoop {
                 self.questions.pop_front();
                 let sent = self.respond(response).await;
                 self.order(sent).await?;
+                self.view_work().await;
                 self.show_question().await;
                 Ok(())
             }
@@ -121,12 +132,18 @@ impl ChatLoop {
         let end = self.run.outcome().cloned();
         let (was_busy, was_own) = (self.is_busy, self.is_own);
         (self.is_busy, self.is_own) = (false, false);
+        self.is_stopped = false;
         self.questions.clear();
         self.run = self.agent.attach();
         match end {
             Some(Ok(output)) => {
                 self.keeper.keep(self.agent.session());
                 let once = self.is_once() && was_own;
+                if self.is_viewed() {
+                    let events = self.steps.output(&output);
+                    self.view(events).await;
+                    return Ok(once);
+                }
                 for line in self.show.output(&output) {
                     // The answer itself.
                     if once {
@@ -142,7 +159,10 @@ impl ChatLoop {
             Some(Err(CallError::Closed { reason, .. })) if !was_busy => {
                 return Err(self.no_connection(&reason));
             }
-            Some(Err(error)) => self.wrong(&words(&error)).await?,
+            Some(Err(error)) => {
+                self.view([ChatEvent::Ended]).await;
+                self.wrong(&words(&error)).await?;
+            }
             None => {}
         }
         Ok(false)

@@ -3,6 +3,7 @@
 mod events;
 
 use std::collections::VecDeque;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
 use connectonion_proto::client::Taken;
@@ -10,7 +11,7 @@ use connectonion_proto::frame::{ErrorFrame, Mode};
 use connectonion_proto::net::{Client, Event, Events, Run, RunEvent};
 use examples::cli::{self, Failure, complain};
 use examples::screen::printable;
-use examples::terminal::{self, Input, Output, Terminal};
+use examples::terminal::{self, ChatEvent, ChatView, Input, Output, Terminal, help};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::net::{LinkEvent, LinkState};
@@ -23,6 +24,7 @@ use super::last_session::LastSession;
 use super::line::{HELP, Line};
 use super::question::Question;
 use super::show::Show;
+use super::steps::Steps;
 
 /// What an interjection came to.
 type Said = Result<Taken, CallError<ErrorFrame>>;
@@ -44,7 +46,9 @@ pub(crate) struct Manner {
 
 /// Where lines go.
 enum Voice {
-    /// To the terminal or the pipe, in order.
+    /// To people at a terminal.
+    View(ChatView),
+    /// To a pipe, in order.
     Lines(Output),
     /// The answer to standard output, the rest to standard error.
     Once,
@@ -57,6 +61,7 @@ pub(crate) struct ChatLoop {
     url: String,
     events: Events,
     show: Show,
+    steps: Steps,
     keeper: LastSession,
     manner: Manner,
     voice: Voice,
@@ -75,6 +80,8 @@ pub(crate) struct ChatLoop {
     is_busy: bool,
     /// The run is this user's.
     is_own: bool,
+    /// The run was asked to stop.
+    is_stopped: bool,
     questions: VecDeque<Question>,
     /// An invite code is wanted.
     is_gated: bool,
@@ -108,11 +115,16 @@ impl ChatLoop {
         along: Attachments,
     ) -> Result<Self, Failure> {
         let (input, voice) = match manner.prompt {
+            Some(_) if !show.is_json() && is_watched() => (None, Voice::View(ChatView::new(None))),
             Some(_) => (None, Voice::Once),
             None => {
                 let input = terminal::open(manner.history.as_deref())?;
                 let above = input.terminal.as_ref().map(Terminal::above);
-                (Some(input), Voice::Lines(Output::new(above)))
+                let voice = match above {
+                    Some(view) if !show.is_json() => Voice::View(view),
+                    above => Voice::Lines(Output::new(above)),
+                };
+                (Some(input), voice)
             }
         };
         Ok(Self {
@@ -121,6 +133,7 @@ impl ChatLoop {
             url,
             events,
             show,
+            steps: Steps::default(),
             keeper,
             manner,
             voice,
@@ -131,6 +144,7 @@ impl ChatLoop {
             is_in: false,
             is_busy: false,
             is_own: false,
+            is_stopped: false,
             questions: VecDeque::new(),
             is_gated: false,
             is_declined: false,
@@ -146,11 +160,31 @@ impl ChatLoop {
     }
 
     const fn is_once(&self) -> bool {
-        matches!(self.voice, Voice::Once)
+        self.manner.prompt.is_some()
+    }
+
+    /// Shows something in the view, if people watch.
+    async fn view(&self, events: impl IntoIterator<Item = ChatEvent>) {
+        if let Voice::View(view) = &self.voice {
+            for event in events {
+                view.show(event).await;
+            }
+        }
+    }
+
+    const fn is_viewed(&self) -> bool {
+        matches!(self.voice, Voice::View(_))
+    }
+
+    /// Tells that the agent is at work.
+    async fn view_work(&self) {
+        self.view([ChatEvent::Activity("thinking".to_owned())])
+            .await;
     }
 
     async fn say(&self, line: String) {
         match &self.voice {
+            Voice::View(view) => view.show(ChatEvent::Line(line)).await,
             Voice::Lines(output) => output.line(line).await,
             Voice::Once if self.show.is_json() => cli::say(line),
             Voice::Once => complain(line),
@@ -210,8 +244,10 @@ impl ChatLoop {
     pub(crate) async fn finish(self) {
         let Self { voice, input, .. } = self;
         drop(input);
-        if let Voice::Lines(output) = voice {
-            output.finish().await;
+        match voice {
+            Voice::View(view) => view.finish().await,
+            Voice::Lines(output) => output.finish().await,
+            Voice::Once => {}
         }
     }
 
@@ -362,6 +398,7 @@ impl ChatLoop {
             }
         }
         (self.is_busy, self.is_own) = (true, true);
+        self.view_work().await;
         Ok(())
     }
 
@@ -376,7 +413,9 @@ impl ChatLoop {
                 let agent = self.agent.clone();
                 self.said.spawn(async move { agent.interject(text).await });
             }
-            Line::Interrupt => {
+            Line::Cancel if !self.is_busy || self.is_stopped => return Ok(true),
+            Line::Interrupt | Line::Cancel => {
+                self.is_stopped = self.is_busy;
                 let sent = self.agent.interrupt().await;
                 self.order(sent).await?;
             }
@@ -396,7 +435,7 @@ impl ChatLoop {
                 self.agent.new_session(false).await.map_err(Failure::new)?;
                 self.note("new", json!({}), "another conversation").await;
             }
-            Line::Help => self.note("help", json!({}), HELP).await,
+            Line::Help => self.note("help", json!({}), &help::<Line>(HELP)).await,
             Line::Wrong(why) => self.wrong(&why).await?,
             Line::Quit => return Ok(true),
         }
@@ -431,6 +470,11 @@ impl ChatLoop {
         }
         Ok(())
     }
+}
+
+/// Whether somebody watches both outputs.
+fn is_watched() -> bool {
+    !cli::is_quiet() && io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
 /// The next line; none comes from an input that is not open.

@@ -1,0 +1,178 @@
+//! [`Steps`]: what an agent does, as events of the view at a terminal.
+
+use connectonion_proto::client::Step;
+use connectonion_proto::frame::{EventKind, Output, TextDelta, ToolStatus};
+use examples::daemon::ask_first::fenced;
+use examples::terminal::ChatEvent;
+use rpc_core::{Json, Limits};
+use serde_json::{Map, Value};
+
+/// The arguments that say most about a call, in this order.
+const TELLING: [&str; 6] = ["path", "file_path", "command", "query", "url", "question"];
+
+/// Turns steps into events. Growing texts are shown once, also when their whole follows.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    said: Growing,
+    thought: Growing,
+}
+
+/// What is shown of a text that grows.
+#[derive(Debug, Default)]
+struct Growing {
+    id: String,
+    shown: String,
+}
+
+impl Growing {
+    fn push(&mut self, delta: &TextDelta) -> String {
+        if delta.message_id != *self.id {
+            self.id = delta.message_id.to_string();
+            self.shown.clear();
+        }
+        self.shown.push_str(&delta.content);
+        delta.content.to_string()
+    }
+
+    /// What is not shown yet of the whole text.
+    fn rest<'t>(&mut self, whole: &'t str) -> &'t str {
+        let shown = std::mem::take(&mut self.shown);
+        whole.strip_prefix(&*shown).unwrap_or(whole)
+    }
+}
+
+impl Steps {
+    /// What a step shows. `own` is what this user has said.
+    pub(crate) fn step(&mut self, step: &Step, own: bool) -> Vec<ChatEvent> {
+        let note = |text: String| vec![ChatEvent::Note(text)];
+        match &step.event.kind {
+            EventKind::AssistantDelta(delta) => vec![ChatEvent::Text(self.said.push(delta))],
+            EventKind::ThinkingDelta(delta) => vec![ChatEvent::Thinking(self.thought.push(delta))],
+            EventKind::Thinking(whole) => {
+                let whole = whole.content.as_deref().unwrap_or_default();
+                let rest = self.thought.rest(whole).to_owned();
+                vec![ChatEvent::Thinking(rest)]
+            }
+            EventKind::Assistant(whole) => {
+                let rest = self.said.rest(whole).to_owned();
+                // Known agents say their answer twice.
+                self.said.shown = whole.to_string();
+                vec![ChatEvent::Text(rest)]
+            }
+            EventKind::LlmCall(_) => vec![ChatEvent::Activity("thinking".to_owned())],
+            EventKind::LlmResult(result) => {
+                let usage = result.usage().ok().flatten();
+                let tokens = usage.map(|it| it.input_tokens.saturating_add(it.output_tokens));
+                tokens.map(ChatEvent::Usage).into_iter().collect()
+            }
+            EventKind::ToolCall(call) => {
+                self.said = Growing::default();
+                vec![ChatEvent::ToolCall {
+                    id: call.tool_id.as_deref().unwrap_or_default().to_owned(),
+                    name: call.name.to_string(),
+                    arguments: telling(call.args.as_ref()),
+                }]
+            }
+            // Above the question, whole.
+            EventKind::DiffPreview(diff) => {
+                let preview = diff.preview.as_deref().unwrap_or_default();
+                vec![ChatEvent::Text(format!(
+                    "\n{}\n\n",
+                    fenced("diff", preview)
+                ))]
+            }
+            EventKind::ToolResult(result) => {
+                let text = result.result.as_deref().or(result.error.as_deref());
+                let text = text.unwrap_or_default().to_owned();
+                let has_failed = result.status.as_ref().is_some_and(ToolStatus::is_error);
+                vec![ChatEvent::ToolResult {
+                    id: result.tool_id.as_deref().unwrap_or_default().to_owned(),
+                    outcome: if has_failed { Err(text) } else { Ok(text) },
+                }]
+            }
+            EventKind::ToolBlocked(blocked) => {
+                let why = blocked.message.as_deref().or(blocked.reason.as_deref());
+                let why = why.unwrap_or("no reason given");
+                vec![ChatEvent::Warning(format!(
+                    "{} may not run: {why}",
+                    blocked.tool
+                ))]
+            }
+            EventKind::UserInput(input) if input.runtime_input => {
+                note(format!("the agent reads: {}", input.content))
+            }
+            EventKind::UserInput(input) if !own => vec![ChatEvent::User(input.content.to_string())],
+            EventKind::FilesReceived(received) => {
+                let files = received.files(&Limits::default()).unwrap_or_default();
+                let names: Vec<_> = files.iter().map(|file| &*file.name).collect();
+                note(format!("the agent has got {}", names.join(", ")))
+            }
+            EventKind::ModeChanged(changed) => note(format!("mode: {}", changed.mode.name())),
+            EventKind::Compact(compact) => {
+                let status = compact.status.name();
+                note(format!("the conversation is made shorter: {status}"))
+            }
+            EventKind::Intent(intent) => intent
+                .ack
+                .iter()
+                .map(|it| ChatEvent::Note(it.to_string()))
+                .collect(),
+            EventKind::Eval(eval) => eval
+                .summary
+                .iter()
+                .map(|it| ChatEvent::Note(it.to_string()))
+                .collect(),
+            EventKind::AgentImage(image) => note(format!("an image of {} bytes", image.len())),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the end of a run shows.
+    pub(crate) fn output(&mut self, output: &Output) -> Vec<ChatEvent> {
+        let rest = self.said.rest(&output.result).to_owned();
+        *self = Self::default();
+        vec![ChatEvent::Text(rest), ChatEvent::Ended]
+    }
+}
+
+/// What says most of the arguments of a call.
+fn telling(arguments: Option<&Json>) -> String {
+    let arguments = arguments.map_or("", Json::get);
+    let named: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+    let told = TELLING.iter().find_map(|name| named.get(*name)?.as_str());
+    match told {
+        Some(told) => told.to_owned(),
+        None if named.is_empty() => String::new(),
+        None => arguments.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use connectonion_proto::frame::StreamEvent;
+
+    use super::*;
+
+    fn step(kind: EventKind, id: &str) -> Step {
+        Step {
+            event: StreamEvent::new(kind, id, 1.0, "s"),
+            frame: Json::default(),
+        }
+    }
+
+    #[test]
+    fn a_growing_answer_is_shown_once() {
+        let mut steps = Steps::default();
+        let mut text = |kind, id: &str| match &steps.step(&step(kind, id), true)[..] {
+            [ChatEvent::Text(text)] => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        let part = |text: &str| EventKind::AssistantDelta(TextDelta::new(text, "m"));
+        assert_eq!(text(part("Hel"), "1"), "Hel");
+        assert_eq!(text(part("lo"), "2"), "lo");
+        assert_eq!(text(EventKind::Assistant("Hello!".into()), "m"), "!");
+        let output = Output::new("Hello!", "s", 1);
+        let shown = [ChatEvent::Text(String::new()), ChatEvent::Ended];
+        assert_eq!(steps.output(&output), shown);
+    }
+}
