@@ -1,6 +1,5 @@
 //! [`Steps`]: what an agent does, as events of the view at a terminal.
 
-use connectonion_proto::client::Step;
 use connectonion_proto::frame::{EventKind, Output, TextDelta, ToolStatus};
 use examples::daemon::ask_first::fenced;
 use examples::terminal::ChatEvent;
@@ -43,9 +42,9 @@ impl Growing {
 
 impl Steps {
     /// What a step shows. `own` is what this user has said.
-    pub(crate) fn step(&mut self, step: &Step, own: bool) -> Vec<ChatEvent> {
+    pub(crate) fn step(&mut self, kind: &EventKind, own: bool) -> Vec<ChatEvent> {
         let note = |text: String| vec![ChatEvent::Note(text)];
-        match &step.event.kind {
+        match kind {
             EventKind::AssistantDelta(delta) => vec![ChatEvent::Text(self.said.push(delta))],
             EventKind::ThinkingDelta(delta) => vec![ChatEvent::Thinking(self.thought.push(delta))],
             EventKind::Thinking(whole) => {
@@ -149,28 +148,19 @@ fn telling(arguments: Option<&Json>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use connectonion_proto::frame::StreamEvent;
-
     use super::*;
-
-    fn step(kind: EventKind, id: &str) -> Step {
-        Step {
-            event: StreamEvent::new(kind, id, 1.0, "s"),
-            frame: Json::default(),
-        }
-    }
 
     #[test]
     fn a_growing_answer_is_shown_once() {
         let mut steps = Steps::default();
-        let mut text = |kind, id: &str| match &steps.step(&step(kind, id), true)[..] {
+        let mut text = |kind| match &steps.step(&kind, true)[..] {
             [ChatEvent::Text(text)] => text.clone(),
             other => panic!("{other:?}"),
         };
         let part = |text: &str| EventKind::AssistantDelta(TextDelta::new(text, "m"));
-        assert_eq!(text(part("Hel"), "1"), "Hel");
-        assert_eq!(text(part("lo"), "2"), "lo");
-        assert_eq!(text(EventKind::Assistant("Hello!".into()), "m"), "!");
+        assert_eq!(text(part("Hel")), "Hel");
+        assert_eq!(text(part("lo")), "lo");
+        assert_eq!(text(EventKind::Assistant("Hello!".into())), "!");
         let output = Output::new("Hello!", "s", 1);
         let shown = [ChatEvent::Text(String::new()), ChatEvent::Ended];
         assert_eq!(steps.output(&output), shown);

@@ -53,7 +53,7 @@ impl ChatLoop {
     async fn done(&mut self, step: &Step) -> Result<(), Failure> {
         self.is_busy |= !is_between_runs(&step.event.kind);
         if self.is_viewed() {
-            let events = self.steps.step(step, self.is_own);
+            let events = self.steps.step(&step.event.kind, self.is_own);
             self.view(events).await;
             return Ok(());
         }
