@@ -33,10 +33,15 @@ class Difference:
 
 
 class Text(str):
-    """A text of which only the beginning is known."""
+    """A text of which only the beginning is known, and perhaps a part."""
+
+    def __new__(cls, start, part=""):
+        text = super().__new__(cls, start)
+        text.part = part
+        return text
 
     def __eq__(self, other):
-        return isinstance(other, str) and other.startswith(str(self))
+        return isinstance(other, str) and other.startswith(str(self)) and self.part in other
 
     __hash__ = str.__hash__
 
@@ -73,7 +78,7 @@ def budget(request, frame):
 
 def provider_error(request, frame):
     found = re.match(r"\d{3} ", str(frame.get("data"))) if frame.get("event") == "error" else None
-    return frame | {"data": Text(f"provider error: {found[0]}")} if found else frame
+    return frame | {"data": Text("provider error: ", f"(HTTP {found[0].strip()})")} if found else frame
 
 
 def broken_off(request, frame):
@@ -105,7 +110,7 @@ def goodbye(request, frame):
 ALLOWED = [
     Difference("the reason of a parse error is ours, and its id the request's where it has one", parse_error),
     Difference("a budget error does not name the agent", budget),
-    Difference("an error of the provider says that it is one; its end is ours", provider_error),
+    Difference("an error of the provider says that it is one, and the rest in our words", provider_error),
     Difference("an answer that breaks off is an error, not a whole one", broken_off),
     Difference("a tool gets its input as the model has spaced it, and the recorded tool repeats it", tool_input),
     Difference("plugins are listed in the order of the configuration", plugin_order),
