@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use examples::cli::complain;
-use examples::terminal::{Input, Output, Terminal};
+use examples::terminal::{self, ChatEvent, ChatView, Input};
 use rpc_core::net::Queued;
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, HubEvent, Input as Said, Settlement};
@@ -29,7 +29,9 @@ pub(crate) struct Console {
     show: Show,
     desktop: Option<Desktop>,
     input: Input<Line>,
-    output: Output,
+    view: ChatView,
+    /// What the status line says.
+    status: Option<String>,
     /// Lines that are not settled.
     open: HashSet<MessageId>,
     sent: usize,
@@ -44,13 +46,17 @@ impl Console {
         desktop: Option<Desktop>,
         input: Input<Line>,
     ) -> Self {
-        let output = Output::new(input.terminal.as_ref().map(Terminal::above));
+        let view = match &input.terminal {
+            Some(terminal) => ChatView::new(Some(terminal)),
+            None => ChatView::plain(),
+        };
         Self {
             runtime,
             show,
             desktop,
             input,
-            output,
+            view,
+            status: None,
             open: HashSet::new(),
             sent: 0,
             lost: 0,
@@ -62,7 +68,7 @@ impl Console {
     }
 
     pub(crate) async fn say(&self, line: String) {
-        self.output.line(line).await;
+        self.view.show(ChatEvent::Line(line)).await;
     }
 
     /// Tells the person something that is no result.
@@ -91,6 +97,7 @@ impl Console {
     pub(crate) async fn work(&mut self, events: &mut HubEvents, wanted: Wanted) {
         let mut reading = true;
         loop {
+            self.show_status().await;
             if wanted.once && !reading && self.open.is_empty() {
                 return;
             }
@@ -138,8 +145,19 @@ impl Console {
     /// Writes what is to be written, leaves the terminal as it was, and returns how many lines there
     /// were and how many of them nobody took.
     pub(crate) async fn finish(self) -> (usize, usize) {
-        self.output.finish().await;
+        self.view.finish().await;
         (self.sent, self.lost + self.open.len())
+    }
+
+    /// Tells in the status line what the open messages wait for.
+    async fn show_status(&mut self) {
+        let status = self.status.take_if(|_| self.open.is_empty());
+        if status.is_some() {
+            self.view.show(ChatEvent::Ended).await;
+        } else if !self.open.is_empty() && !self.show.is_json() {
+            let status = self.status.get_or_insert_with(|| "routing".to_owned());
+            self.view.show(ChatEvent::Activity(status.clone())).await;
+        }
     }
 
     async fn line(&mut self, line: Line) {
@@ -155,7 +173,14 @@ impl Console {
                     self.say(line).await;
                 }
             }
-            Line::Help => self.tell("help", json!({}), input::HELP).await,
+            Line::Help if self.show.is_json() => {
+                let help = terminal::help::<Line>(input::HELP);
+                self.tell("help", json!({ "text": help }), "").await;
+            }
+            Line::Help => {
+                let help = terminal::help::<Line>(input::HELP);
+                self.view.show(ChatEvent::Info(help)).await;
+            }
             Line::Wrong(why) => {
                 self.tell("error", json!({ "message": why }), &why).await;
                 if !self.is_terminal() {
@@ -203,6 +228,12 @@ impl Console {
             self.say(line).await;
         }
         match event {
+            HubEvent::Route { message, .. } if self.open.contains(&message) => {
+                self.status = Some("choosing a client".to_owned());
+            }
+            HubEvent::Delivered { client, .. } if !self.open.is_empty() => {
+                self.status = Some(format!("waiting for {client}"));
+            }
             HubEvent::Settled {
                 message, outcomes, ..
             } if self.open.remove(&message) => {

@@ -1,15 +1,11 @@
 //! [`Line`]: what a line of the person asks for.
 
-use examples::terminal;
+use examples::terminal::{self, Command, split_command, unknown};
 use smarthole_proto::limits::MAX_PAYLOAD;
 
 pub(crate) const HELP: &str = "\
 Write what you want done; the router decides who gets it.
-  NAME: TEXT   goes to the client NAME and nobody else
-  /clients     who is there
-  /history     what came of the last messages
-  /quit        ends the router, as Ctrl-D and Ctrl-C do
-A text that begins with a slash goes out with a blank before it.";
+  NAME: TEXT              goes to the client NAME and nobody else";
 
 /// What a line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,15 +29,15 @@ impl terminal::Line for Line {
 
     fn parse(line: &str) -> Option<Self> {
         let text = line.trim_end();
-        let Some(command) = text.strip_prefix('/') else {
+        let Some((command, rest)) = split_command(text) else {
             return (!text.trim_start().is_empty()).then(|| Self::Text(text.to_owned()));
         };
-        Some(match command {
-            "clients" => Self::Clients,
-            "history" => Self::History,
-            "help" | "?" => Self::Help,
-            "quit" | "exit" => Self::Quit,
-            _ => Self::Wrong(format!("there is no command {text}: see /help")),
+        Some(match (command, rest) {
+            ("clients", "") => Self::Clients,
+            ("history", "") => Self::History,
+            ("help" | "?", "") => Self::Help,
+            ("quit" | "exit", "") => Self::Quit,
+            (command, _) => Self::Wrong(unknown::<Self>(command)),
         })
     }
 
@@ -55,6 +51,17 @@ impl terminal::Line for Line {
 
     fn is_quit(&self) -> bool {
         *self == Self::Quit
+    }
+
+    fn commands() -> &'static [Command] {
+        const {
+            &[
+                Command::new("clients", "", "show who is there"),
+                Command::new("history", "", "show what came of the last messages"),
+                Command::new("help", "", "show this"),
+                Command::new("quit", "", "end the router"),
+            ]
+        }
     }
 }
 

@@ -73,7 +73,7 @@ impl Terminal {
         let mut editor = Editor {
             queue: queue.clone(),
             prompt: Prompt::new(history, terminal::size().unwrap_or_default(), L::commands()),
-            view: View::new(cli::wants_colour(&io::stdout()), stop),
+            view: View::new(cli::wants_colour(&io::stdout()), stop, true),
         };
         thread::spawn(move || {
             let ended = editor.run(&lines);

@@ -21,7 +21,8 @@ const IDLE: Duration = Duration::from_secs(60);
 /// Shows all events to the end.
 pub(super) fn run(queue: &Queue) {
     set_shown(Some(queue.clone()));
-    let mut view = View::new(cli::wants_colour(&io::stdout()), Some("Ctrl-C stops"));
+    let colour = cli::wants_colour(&io::stdout());
+    let mut view = View::new(colour, Some("Ctrl-C stops"), false);
     let mut size = terminal::size().unwrap_or_default();
     // Nothing is edited: the row of the prompt stays empty.
     let mut prompt = Prompt::new(History::default(), size, &[]);

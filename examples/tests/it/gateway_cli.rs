@@ -1,6 +1,7 @@
 //! The gateway's command line: help, mistakes, chats, its end, and what it remembers.
 
 mod chat;
+mod terminal;
 
 use std::fs;
 

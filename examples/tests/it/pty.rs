@@ -31,13 +31,17 @@ impl Screen {
         Self::with_rows(command, 24)
     }
 
-    pub(crate) fn with_rows(mut command: Command, rows: u16) -> Self {
+    pub(crate) fn with_rows(command: Command, rows: u16) -> Self {
+        Self::with_size(command, rows, COLUMNS)
+    }
+
+    pub(crate) fn with_size(mut command: Command, rows: u16, columns: u16) -> Self {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
         let size = Winsize {
             ws_row: rows,
-            ws_col: COLUMNS,
+            ws_col: columns,
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
@@ -59,7 +63,7 @@ impl Screen {
         let keys = File::from(keys);
         let (sender, shown) = mpsc::channel();
         let mut read = keys.try_clone().unwrap();
-        let [rows, columns] = [rows, COLUMNS].map(|size| NonZeroU16::new(size).unwrap());
+        let [rows, columns] = [rows, columns].map(|size| NonZeroU16::new(size).unwrap());
         let emulator = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 10_000)));
         let screen = Arc::clone(&emulator);
         thread::spawn(move || {
@@ -105,7 +109,8 @@ impl Screen {
     /// The rows on the screen down to the last one that is not empty.
     pub(crate) fn rows(&self) -> Vec<String> {
         let emulator = self.emulator.lock().unwrap();
-        let rows = emulator.screen().rows(0, COLUMNS);
+        let (_, columns) = emulator.screen().size();
+        let rows = emulator.screen().rows(0, columns);
         let mut rows: Vec<_> = rows.map(|row| row.trim_end().to_owned()).collect();
         while rows.pop_if(|row| row.is_empty()).is_some() {}
         rows

@@ -68,6 +68,8 @@ pub(super) struct View {
     width: usize,
     /// How the user can stop what runs, such as `Esc stops`.
     stop: Option<&'static str>,
+    /// Whether a prompt stands below, apart from the answers.
+    has_prompt: bool,
     label: String,
     activity: Option<Activity>,
     tokens: Option<u64>,
@@ -87,12 +89,14 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Creates the view of an empty conversation. `stop` says how what runs is stopped.
-    pub(super) fn new(colour: bool, stop: Option<&'static str>) -> Self {
+    /// Creates the view of an empty conversation. `stop` says how what runs is stopped; `has_prompt`
+    /// whether the user writes below it.
+    pub(super) fn new(colour: bool, stop: Option<&'static str>, has_prompt: bool) -> Self {
         Self {
             style: Style { colour },
             width: 80,
             stop,
+            has_prompt,
             label: "> ".to_owned(),
             activity: None,
             tokens: None,
@@ -389,7 +393,7 @@ impl View {
         self.print(Kind::Step, rows);
         self.end_plan();
         (self.activity, self.tokens) = (None, None);
-        if self.last.take() == Some(Kind::Answer) {
+        if self.last.take() == Some(Kind::Answer) && self.has_prompt {
             self.lines.push(String::new());
         }
     }

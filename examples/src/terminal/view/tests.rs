@@ -13,7 +13,7 @@ struct Seen {
 
 impl Seen {
     fn new(width: usize) -> Self {
-        let mut view = View::new(false, Some("Esc stops"));
+        let mut view = View::new(false, Some("Esc stops"), true);
         view.set_width(width);
         let now = Instant::now();
         Self { view, now }

@@ -1,0 +1,100 @@
+//! `gateway chat` at a terminal: a dialogue before, during and after an answer, on screens of several widths.
+#![cfg(unix)]
+
+use super::*;
+use crate::pty::Screen;
+
+fn dialogue(folder: &Folder, url: &str, columns: u16) -> Screen {
+    let command = folder.gateway(&["chat", "--url", url]);
+    let screen = Screen::with_size(command, 60, columns);
+    screen.ends_in(">");
+    screen
+}
+
+#[test]
+fn an_answer_is_rendered_while_it_comes_and_stays_once() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    for columns in [60, 80, 120] {
+        let mut screen = dialogue(&folder, &url, columns);
+        assert_eq!(screen.rows(), ["write a message, or /help", ">"]);
+        screen.types("show markdown\r");
+        screen.shows("answering ");
+        screen.shows(" · Esc stops");
+        screen.shows("fn");
+        screen.ends_in(">");
+        let rows = screen.rows();
+        let count = |part: &str| rows.iter().filter(|row| row.contains(part)).count();
+        for (part, times) in [
+            ("A sample", 1),
+            ("   [x] done", 1),
+            ("│  1989 │", 1),
+            ("    fn greet(name: &str) -> String {", 1),
+            ("Esc stops", 0),
+            ("```", 0),
+        ] {
+            assert_eq!(count(part), times, "{part} at {columns}: {rows:#?}");
+        }
+        // Rows end with words.
+        let text = rows.join(" ");
+        assert!(text.contains("emphasised, struck out or code"), "{rows:#?}");
+        assert_eq!(rows[1], "> show markdown", "{rows:#?}");
+        assert_eq!(&rows[rows.len() - 3..], ["    }", "", ">"], "{rows:#?}");
+        screen.types("\x04");
+        screen.ends_with(0);
+    }
+}
+
+#[test]
+fn esc_stops_the_answer_and_the_dialogue_goes_on() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let mut screen = dialogue(&folder, &url, 80);
+    screen.types("!slow 1000 50\r");
+    screen.shows("1 2 3");
+    screen.types("\x1b");
+    screen.shows("stopped");
+    screen.ends_in(">");
+    // Nothing runs: it does nothing.
+    screen.types("\x1b");
+    screen.types("/histry\r");
+    screen.shows("did you mean /history [COUNT]?");
+    screen.types("count to 3\r");
+    screen.shows("I count: 1 2 3 - done");
+    screen.ends_in(">");
+    screen.types("\x03");
+    screen.ends_with(0);
+}
+
+#[test]
+fn what_is_not_a_terminal_gets_the_text_as_it_came() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    for args in [&["chat", "--url", &url, "-"][..], &["chat", "--url", &url]] {
+        let mut command = folder.gateway(args);
+        command.stdin(std::process::Stdio::piped());
+        let mut chat = Running::start(command);
+        let mut input = chat.input();
+        std::io::Write::write_all(&mut input, b"count to 2\n").unwrap();
+        drop(input);
+        let (code, lines) = chat.end_with_lines();
+        assert_eq!(
+            (code, lines.concat().as_str()),
+            (Some(0), "I count: 1 2 - done")
+        );
+    }
+}
+
+#[test]
+fn a_single_answer_is_rendered_without_a_prompt() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let command = folder.gateway(&["chat", "--url", &url, "show markdown"]);
+    let mut screen = Screen::with_size(command, 60, 60);
+    screen.shows("Ctrl-C stops");
+    screen.ends_in("    }");
+    let rows = screen.rows();
+    assert_eq!(rows[0], "A sample", "{rows:#?}");
+    assert!(!rows.concat().contains("stops"), "{rows:#?}");
+    screen.ends_with(0);
+}
