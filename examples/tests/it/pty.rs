@@ -110,7 +110,7 @@ impl Screen {
     pub(crate) fn rows(&self) -> Vec<String> {
         let emulator = self.emulator.lock().unwrap();
         let (_, columns) = emulator.screen().size();
-        let rows = emulator.screen().rows(0, columns);
+        let rows = emulator.screen().rows(0, columns.get());
         let mut rows: Vec<_> = rows.map(|row| row.trim_end().to_owned()).collect();
         while rows.pop_if(|row| row.is_empty()).is_some() {}
         rows
