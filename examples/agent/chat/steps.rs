@@ -24,20 +24,31 @@ struct Growing {
 }
 
 impl Growing {
-    fn push(&mut self, delta: &TextDelta) -> String {
-        if delta.message_id != *self.id {
+    /// Adds a part. Returns whether it begins another text than the one that is shown.
+    fn push(&mut self, delta: &TextDelta) -> bool {
+        let is_other = delta.message_id != *self.id;
+        let is_next = is_other && !self.shown.is_empty();
+        if is_other {
             self.id = delta.message_id.to_string();
             self.shown.clear();
         }
         self.shown.push_str(&delta.content);
-        delta.content.to_string()
+        is_next
     }
 
-    /// What is not shown yet of the whole text.
-    fn rest<'t>(&mut self, whole: &'t str) -> &'t str {
+    /// What is not shown yet of the whole text, and whether that is another one than the one that is shown.
+    fn rest<'t>(&mut self, whole: &'t str) -> (&'t str, bool) {
         let shown = std::mem::take(&mut self.shown);
-        whole.strip_prefix(&*shown).unwrap_or(whole)
+        let rest = whole.strip_prefix(&*shown);
+        (rest.unwrap_or(whole), rest.is_none())
     }
+}
+
+/// More of an answer, or another one.
+fn text(text: &str, is_next: bool) -> Vec<ChatEvent> {
+    let end = is_next.then_some(ChatEvent::TextEnd);
+    let text = ChatEvent::Text(text.to_owned());
+    end.into_iter().chain([text]).collect()
 }
 
 impl Steps {
@@ -45,18 +56,21 @@ impl Steps {
     pub(crate) fn step(&mut self, kind: &EventKind, own: bool) -> Vec<ChatEvent> {
         let note = |text: String| vec![ChatEvent::Note(text)];
         match kind {
-            EventKind::AssistantDelta(delta) => vec![ChatEvent::Text(self.said.push(delta))],
-            EventKind::ThinkingDelta(delta) => vec![ChatEvent::Thinking(self.thought.push(delta))],
+            EventKind::AssistantDelta(delta) => text(&delta.content, self.said.push(delta)),
+            EventKind::ThinkingDelta(delta) => {
+                self.thought.push(delta);
+                vec![ChatEvent::Thinking(delta.content.to_string())]
+            }
             EventKind::Thinking(whole) => {
                 let whole = whole.content.as_deref().unwrap_or_default();
-                let rest = self.thought.rest(whole).to_owned();
-                vec![ChatEvent::Thinking(rest)]
+                let (rest, _) = self.thought.rest(whole);
+                vec![ChatEvent::Thinking(rest.to_owned())]
             }
             EventKind::Assistant(whole) => {
-                let rest = self.said.rest(whole).to_owned();
+                let (rest, is_next) = self.said.rest(whole);
                 // Known agents say their answer twice.
                 self.said.shown = whole.to_string();
-                vec![ChatEvent::Text(rest)]
+                text(rest, is_next)
             }
             EventKind::LlmCall(_) => vec![ChatEvent::Activity("thinking".to_owned())],
             EventKind::LlmResult(result) => {
@@ -128,9 +142,11 @@ impl Steps {
 
     /// What the end of a run shows.
     pub(crate) fn output(&mut self, output: &Output) -> Vec<ChatEvent> {
-        let rest = self.said.rest(&output.result).to_owned();
+        let (rest, is_next) = self.said.rest(&output.result);
+        let mut events = text(rest, is_next);
+        events.push(ChatEvent::Ended);
         *self = Self::default();
-        vec![ChatEvent::Text(rest), ChatEvent::Ended]
+        events
     }
 }
 
@@ -164,5 +180,18 @@ mod tests {
         let output = Output::new("Hello!", "s", 1);
         let shown = [ChatEvent::Text(String::new()), ChatEvent::Ended];
         assert_eq!(steps.output(&output), shown);
+    }
+
+    #[test]
+    fn an_answer_to_something_else_is_another_one() {
+        let mut steps = Steps::default();
+        let mut next = |kind| steps.step(&kind, true).contains(&ChatEvent::TextEnd);
+        let part = |text: &str, id: &str| EventKind::AssistantDelta(TextDelta::new(text, id));
+        assert!(!next(part("Hel", "m")));
+        assert!(next(part("Well", "n")));
+        let output = Output::new("What now?", "s", 1);
+        let shown = ChatEvent::Text("What now?".to_owned());
+        let expected = [ChatEvent::TextEnd, shown, ChatEvent::Ended];
+        assert_eq!(steps.output(&output), expected);
     }
 }

@@ -27,6 +27,8 @@ pub enum ChatEvent {
     User(String),
     /// More of the answer, in Markdown.
     Text(String),
+    /// The answer is complete: more text is another one. Other events than texts say so, too.
+    TextEnd,
     /// More of what the model thinks.
     Thinking(String),
     /// A tool begins to run.
@@ -136,7 +138,7 @@ impl ChatEvent {
             } => text.len(),
             Self::ToolCall { arguments, .. } => arguments.len(),
             Self::Plan { items, .. } => items.iter().map(|item| item.text.len()).sum(),
-            Self::Usage(_) | Self::Ended => 0,
+            Self::Usage(_) | Self::TextEnd | Self::Ended => 0,
         }
     }
 

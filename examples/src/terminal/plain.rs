@@ -103,6 +103,7 @@ impl Show for Plain {
             _ => self.close_line(),
         }
         match event {
+            ChatEvent::TextEnd => {}
             ChatEvent::Line(line) => say(line),
             ChatEvent::Info(text) => say(printable_lines(&text)),
             ChatEvent::Message { from, text } => {

@@ -160,6 +160,7 @@ impl View {
                 self.open = None;
                 self.print_answer(rows);
             }
+            ChatEvent::TextEnd => self.end_answer(),
             ChatEvent::Thinking(text) => {
                 self.end_answer();
                 self.set_activity("thinking", now);
@@ -393,6 +394,7 @@ impl View {
         self.print(Kind::Step, rows);
         self.end_plan();
         (self.activity, self.tokens) = (None, None);
+        self.has_gap = false;
         if self.last.take() == Some(Kind::Answer) && self.has_prompt {
             self.lines.push(String::new());
         }
@@ -413,7 +415,6 @@ impl View {
         let rows = self.answer.finish(self.width);
         self.open = None;
         self.print_answer(rows);
-        self.has_gap = false;
     }
 
     /// Writes rows of the answer, each block of which ends with a blank row; the last one waits.
@@ -482,6 +483,7 @@ impl View {
         if self.needs_gap(kind) {
             self.lines.push(String::new());
         }
+        self.has_gap = false;
         self.lines.extend(rows);
         self.last = Some(kind);
     }

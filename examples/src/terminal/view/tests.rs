@@ -211,6 +211,16 @@ fn a_list_that_is_higher_than_the_screen_is_written_from_its_beginning() {
 }
 
 #[test]
+fn another_answer_stands_apart() {
+    let mut seen = Seen::new(40);
+    seen.text("The whole");
+    assert_eq!(seen.show(ChatEvent::TextEnd), ["The whole"]);
+    seen.text("What now?");
+    assert_eq!(seen.live()[..2], ["", "What now?"]);
+    assert_eq!(seen.show(ChatEvent::Ended), ["", "What now?", ""]);
+}
+
+#[test]
 fn a_table_that_is_higher_than_the_screen_gives_way_at_its_beginning() {
     let mut seen = Seen::new(40);
     seen.text(&format!("|a|b|\n|-|-|\n{}", "|1|2|\n".repeat(9)));
