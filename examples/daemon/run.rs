@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::time::{Duration, Instant};
 
-use acolyte_proto::client::{ChatUpdate, Failure as NoAnswer, Outcome};
+use acolyte_proto::client::{ChatUpdate, Outcome};
 use acolyte_proto::event::Event;
 use acolyte_proto::id::SessionId;
 use acolyte_proto::limits::{CHAT_IDLE_TIMEOUT, MAX_TOOL_CALLS};
@@ -12,13 +12,14 @@ use acolyte_proto::net::Chat;
 use examples::cli::{self, Failure, complain};
 use examples::daemon::ask_first::AWAITING_INPUT;
 use examples::screen::printable_lines;
+use examples::terminal::{self, ChatEvent, ChatView};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::net::entropy;
 
 use super::asking::{self, ALLOW, Answers, MAY_WORK, NOBODY};
 use crate::daemon::connection::{Connection, Server, Wishes};
-use crate::daemon::show::{Piece, Show, Style, words};
+use crate::daemon::show::{self, Piece, Show, Style, words};
 
 /// The longest prompt from standard input, in bytes.
 const MAX_PROMPT: u64 = 512 * 1024;
@@ -84,13 +85,19 @@ async fn converse(
             chat = connection.start(request) => chat,
             () = &mut end => return Err(Failure::aborted()),
         };
-        let outcome = Running::new(args, chat, &mut end).follow().await?;
+        let mut running = Running::new(args, chat, &mut end);
+        let is_viewed = running.view.is_some();
+        let outcome = running.follow().await;
+        running.leave().await;
+        let outcome = outcome?;
         if !asking::is_question(&outcome, &connection.status) {
             return finish(&outcome);
         }
         if !args.json {
-            let question = outcome.reply().map(|reply| printable_lines(&reply.output));
-            cli::ask(question.unwrap_or_default());
+            let question = outcome.reply().filter(|_| !is_viewed);
+            if let Some(reply) = question {
+                cli::ask(printable_lines(&reply.output));
+            }
             cli::ask(ALLOW);
         }
         prompt = tokio::select! {
@@ -134,6 +141,8 @@ fn finish(outcome: &Outcome) -> Result<(), Failure> {
 struct Running<'a> {
     chat: Chat,
     show: Show,
+    /// Shows everything, if people watch both outputs.
+    view: Option<ChatView>,
     is_quiet: bool,
     /// The answer is shown as it comes.
     is_live: bool,
@@ -150,10 +159,13 @@ struct Running<'a> {
 
 impl<'a> Running<'a> {
     fn new(args: &Args, chat: Chat, end: &'a mut BoxFuture<'static, ()>) -> Self {
+        let is_quiet = cli::is_quiet() && !args.json;
+        let is_viewed = !args.json && !is_quiet && terminal::is_watched();
         Self {
             chat,
             show: Show::new(style(args)),
-            is_quiet: cli::is_quiet() && !args.json,
+            view: is_viewed.then(|| ChatView::new(None)),
+            is_quiet,
             is_live: !args.json && io::stdout().is_terminal(),
             is_open: false,
             calls: VecDeque::new(),
@@ -163,20 +175,23 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn follow(mut self) -> Result<Outcome, Failure> {
+    async fn follow(&mut self) -> Result<Outcome, Failure> {
+        self.view([ChatEvent::Activity("thinking".to_owned())])
+            .await;
         let mut still = tokio::time::interval(STILL);
         loop {
             tokio::select! {
                 update = self.chat.next() => match update {
-                    Some(ChatUpdate::Ended(outcome)) => return Ok(self.ended(outcome)),
-                    Some(update) => self.update(&update),
+                    Some(ChatUpdate::Ended(outcome)) => {
+                        self.ended(&outcome).await;
+                        return Ok(outcome);
+                    }
+                    Some(update) => self.update(&update).await,
                     // The end was read before.
                     None => return Err(Failure::new("the chat has no end")),
                 },
                 () = &mut *self.end => {
-                    self.clear();
-                    self.close_line();
-                    self.line(&self.show.note("aborting; once more ends at once"));
+                    self.aborting().await;
                     let mut second = cli::end_signal().boxed();
                     tokio::select! {
                         // Its end tells what came of it.
@@ -189,7 +204,36 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn update(&mut self, update: &ChatUpdate) {
+    /// Shows events in the view, if there is one.
+    async fn view(&self, events: impl IntoIterator<Item = ChatEvent>) {
+        if let Some(view) = &self.view {
+            for event in events {
+                view.show(event).await;
+            }
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    async fn leave(self) {
+        if let Some(view) = self.view {
+            view.finish().await;
+        }
+    }
+
+    async fn aborting(&mut self) {
+        let words = "aborting; once more ends at once";
+        if self.view.is_some() {
+            return self.view([ChatEvent::Note(words.to_owned())]).await;
+        }
+        self.clear();
+        self.close_line();
+        self.line(&self.show.note(words));
+    }
+
+    async fn update(&mut self, update: &ChatUpdate) {
+        if self.view.is_some() {
+            return self.view(show::events(update, None)).await;
+        }
         match update {
             ChatUpdate::Event(Event::ToolCall(call)) if self.calls.len() < MAX_TOOL_CALLS => {
                 if self.calls.is_empty() {
@@ -263,19 +307,21 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn ended(mut self, outcome: Outcome) -> Outcome {
+    async fn ended(&mut self, outcome: &Outcome) {
+        if self.view.is_some() {
+            // Why it failed is told at the end of the program.
+            let events = show::ended(outcome).into_iter();
+            let shown = events.take_while(|event| *event != ChatEvent::Ended);
+            return self.view(shown).await;
+        }
         self.clear();
         if self.show.is_json() {
             let task_id = self.chat.task_id().map(acolyte_proto::id::TaskId::as_str);
-            cli::say(Show::ended_json(&outcome, task_id, None));
-            return outcome;
+            cli::say(Show::ended_json(outcome, task_id, None));
+            return;
         }
-        let reply = match &outcome {
-            Outcome::Done(reply) | Outcome::Failed(NoAnswer::Model(reply)) => Some(reply),
-            _ => None,
-        };
         self.close_line();
-        if let Some(reply) = reply {
+        if let Some(reply) = show::said(outcome) {
             let is_seen = self.is_live && !self.is_quiet && reply.output_streamed != Some(false);
             // A question is no answer.
             let is_question = reply.state.as_deref() == Some(AWAITING_INPUT);
@@ -283,7 +329,6 @@ impl<'a> Running<'a> {
                 cli::say(printable_lines(&reply.output));
             }
         }
-        outcome
     }
 }
 

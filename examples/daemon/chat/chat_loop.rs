@@ -13,7 +13,7 @@ use acolyte_proto::limits::MAX_HISTORY;
 use acolyte_proto::net::Chat;
 use examples::cli::{self, Failure};
 use examples::screen::printable_lines;
-use examples::terminal::{Input, Output, Terminal};
+use examples::terminal::{ChatEvent, ChatView, Input, Output, Terminal, help};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::net::entropy;
@@ -21,11 +21,19 @@ use rpc_core::net::entropy;
 use super::line::{HELP, Line};
 use crate::daemon::asking::{self, ALLOW, MAY_WORK, NOBODY};
 use crate::daemon::connection::{Connection, Wishes};
-use crate::daemon::show::{Piece, Show, words};
+use crate::daemon::show::{self, Piece, Show, words};
 use crate::daemon::status;
 
 /// Most of what was said that goes along.
 const SAID: usize = 100;
+
+/// Where everything is shown.
+enum Voice {
+    /// To people at a terminal.
+    View(ChatView),
+    /// To a pipe, or to programs.
+    Lines(Output),
+}
 
 /// A conversation.
 pub(super) struct ChatLoop<'a> {
@@ -33,7 +41,7 @@ pub(super) struct ChatLoop<'a> {
     wishes: &'a Wishes,
     show: Show,
     input: Input<Line>,
-    output: Output,
+    voice: Voice,
     session: SessionId,
     /// What was said, oldest first.
     said: VecDeque<HistoryItem>,
@@ -78,13 +86,16 @@ impl<'a> ChatLoop<'a> {
         show: Show,
         input: Input<Line>,
     ) -> Self {
-        let above = input.terminal.as_ref().map(Terminal::above);
+        let voice = match input.terminal.as_ref().map(Terminal::above) {
+            Some(view) if !show.is_json() => Voice::View(view),
+            above => Voice::Lines(Output::new(above)),
+        };
         Self {
             connection,
             wishes,
             show,
             input,
-            output: Output::new(above),
+            voice,
             session: wishes
                 .session
                 .clone()
@@ -105,37 +116,61 @@ impl<'a> ChatLoop<'a> {
         self.input.terminal.is_some()
     }
 
-    async fn say(&self, line: String) {
-        self.output.line(line).await;
+    /// Shows events to people at a terminal.
+    async fn view(&self, events: impl IntoIterator<Item = ChatEvent>) {
+        if let Voice::View(view) = &self.voice {
+            for event in events {
+                view.show(event).await;
+            }
+        }
     }
 
+    /// Writes a line to a pipe, or to programs.
+    async fn say(&self, line: String) {
+        if let Voice::Lines(output) = &self.voice {
+            output.line(line).await;
+        }
+    }
+
+    /// Remarks on something.
     async fn note(&self, words: &str) {
         self.say(self.show.note(words)).await;
+        self.view([ChatEvent::Note(words.trim_start().to_owned())])
+            .await;
+    }
+
+    /// Shows what was asked for.
+    async fn answer(&self, words: &str) {
+        self.say(self.show.note(words)).await;
+        self.view([ChatEvent::Info(words.to_owned())]).await;
     }
 
     /// Leaves the terminal as it was.
     pub(super) async fn finish(self) {
-        let Self { input, output, .. } = self;
+        let Self { input, voice, .. } = self;
         drop(input);
-        output.finish().await;
+        match voice {
+            Voice::View(view) => view.finish().await,
+            Voice::Lines(output) => output.finish().await,
+        }
     }
 
     /// Asks whether a server that cannot be held to asking may work.
     pub(super) async fn may_work(&mut self) -> bool {
         self.say(MAY_WORK.to_owned()).await;
+        self.view([ChatEvent::Question(MAY_WORK.to_owned())]).await;
         let line = tokio::select! {
             line = self.input.lines.recv() => line,
             () = &mut self.end => None,
         };
+        self.view([ChatEvent::Ended]).await;
         matches!(line, Some(Line::Text(text)) if asking::is_yes(&text))
     }
 
     /// Talks until it is enough.
     pub(super) async fn work(&mut self) -> Result<(), Failure> {
-        if self.is_terminal() && !self.show.is_json() {
-            self.say("write what you want done, or /help".to_owned())
-                .await;
-        }
+        let welcome = "write what you want done, or /help";
+        self.view([ChatEvent::Note(welcome.to_owned())]).await;
         let is_interrupted = self.run_until_done().await;
         self.abort().await;
         match self.failed {
@@ -191,6 +226,9 @@ impl<'a> ChatLoop<'a> {
         match line {
             Line::Text(text) => self.begin(text).await,
             Line::Interrupt if self.running.is_empty() => return true,
+            Line::Abort if self.running.is_empty() && self.is_asked && self.is_terminal() => {
+                self.begin("no".to_owned()).await;
+            }
             Line::Abort | Line::Interrupt => {
                 if self.running.is_empty() {
                     self.note("nothing runs").await;
@@ -200,7 +238,7 @@ impl<'a> ChatLoop<'a> {
             Line::Status => match self.connection.ask().await {
                 Ok(status) => {
                     for line in status::lines(&status) {
-                        self.note(&line).await;
+                        self.answer(&line).await;
                     }
                 }
                 Err(error) => self.wrong(&error.to_string()).await,
@@ -210,7 +248,7 @@ impl<'a> ChatLoop<'a> {
                 self.session = SessionId::random(entropy());
                 self.note("another conversation").await;
             }
-            Line::Help => self.note(HELP).await,
+            Line::Help => self.answer(&help::<Line>(HELP)).await,
             Line::Wrong(why) => self.wrong(&why).await,
             Line::Quit => return true,
         }
@@ -220,6 +258,7 @@ impl<'a> ChatLoop<'a> {
     async fn wrong(&mut self, why: &str) {
         self.failed += usize::from(!self.is_terminal());
         self.say(self.show.wrong(why)).await;
+        self.view([ChatEvent::Error(why.to_owned())]).await;
     }
 
     /// Starts a chat, or lets it wait: an answer to a question that may come has to be the next one.
@@ -250,6 +289,9 @@ impl<'a> ChatLoop<'a> {
         match self.request(&text) {
             Ok(request) => {
                 let chat = self.connection.start(request).await;
+                if self.running.is_empty() {
+                    self.view_work("thinking").await;
+                }
                 self.number += 1;
                 self.running.push_back(Running {
                     chat,
@@ -260,6 +302,10 @@ impl<'a> ChatLoop<'a> {
             }
             Err(why) => self.wrong(&why.to_string()).await,
         }
+    }
+
+    async fn view_work(&self, what: &str) {
+        self.view([ChatEvent::Activity(what.to_owned())]).await;
     }
 
     fn request(&self, text: &str) -> Result<ChatRequest, rpc_core::Refused> {
@@ -275,6 +321,9 @@ impl<'a> ChatLoop<'a> {
     /// meanwhile is taken, or it would stand in the way of the answer.
     async fn abort(&mut self) {
         self.waiting.clear();
+        if !self.running.is_empty() {
+            self.view_work("stopping").await;
+        }
         let mut ending = VecDeque::new();
         while let Some(mut last) = self.running.pop_back() {
             {
@@ -308,6 +357,9 @@ impl<'a> ChatLoop<'a> {
             return;
         }
         let number = (self.number > 1).then_some(running.number);
+        if matches!(self.voice, Voice::View(_)) {
+            return self.view(show::events(&update, number)).await;
+        }
         let mut lines = Vec::new();
         for piece in self.show.update(&update, number) {
             match piece {
@@ -333,34 +385,49 @@ impl<'a> ChatLoop<'a> {
     }
 
     async fn ended(&mut self, running: Running, outcome: &Outcome) {
-        let number = (self.number > 1).then_some(running.number);
-        if self.show.is_json() {
-            let task_id = running.chat.task_id().map(TaskId::as_str);
-            self.say(Show::ended_json(outcome, task_id, number)).await;
-        } else if !running.line.is_empty() {
-            self.say(running.line).await;
-        }
         let asks = asking::is_question(outcome, &self.connection.status);
         self.is_asked = asks;
+        match &self.voice {
+            Voice::View(_) => self.view_end(outcome).await,
+            Voice::Lines(_) => self.say_end(&running, outcome).await,
+        }
         let Some(reply) = outcome.reply() else {
             self.failed += usize::from(!self.is_terminal());
-            if !self.show.is_json() {
-                let line = match outcome {
-                    Outcome::Aborted { .. } => self.show.note("aborted"),
-                    other => self.show.wrong(&words(other)),
-                };
-                self.say(line).await;
-            }
             return;
         };
-        if !self.show.is_json() && reply.output_streamed == Some(false) {
-            self.say(printable_lines(&reply.output)).await;
-        }
-        if asks && !self.show.is_json() {
-            self.say(ALLOW.to_owned()).await;
-        }
         self.remember(Role::User, running.text);
         self.remember(Role::Assistant, reply.output.to_string());
+    }
+
+    async fn view_end(&self, outcome: &Outcome) {
+        self.view(show::ended(outcome)).await;
+        if self.is_asked {
+            self.view([ChatEvent::Question(ALLOW.to_owned())]).await;
+        } else if !self.running.is_empty() {
+            self.view_work("thinking").await;
+        }
+    }
+
+    async fn say_end(&self, running: &Running, outcome: &Outcome) {
+        if self.show.is_json() {
+            let number = (self.number > 1).then_some(running.number);
+            let task_id = running.chat.task_id().map(TaskId::as_str);
+            return self.say(Show::ended_json(outcome, task_id, number)).await;
+        }
+        if !running.line.is_empty() {
+            self.say(running.line.clone()).await;
+        }
+        match (outcome.reply(), outcome) {
+            (Some(reply), _) if reply.output_streamed == Some(false) => {
+                self.say(printable_lines(&reply.output)).await;
+            }
+            (Some(_), _) => {}
+            (None, Outcome::Aborted { .. }) => self.note("aborted").await,
+            (None, other) => self.say(self.show.wrong(&words(other))).await,
+        }
+        if self.is_asked {
+            self.say(ALLOW.to_owned()).await;
+        }
     }
 
     fn remember(&mut self, role: Role, text: String) {

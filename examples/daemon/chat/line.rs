@@ -1,15 +1,10 @@
 //! [`Line`]: what a line of the user asks for.
 
 use acolyte_proto::limits::MAX_MESSAGE_UNITS;
-use examples::terminal;
+use examples::terminal::{self, Command, split_command, unknown};
 
-pub(crate) const HELP: &str = "\
-Write what you want done. While the agent works you can ask for more, which waits for its turn.
-  /abort     aborts what runs and what waits, as Ctrl-C does
-  /status    tells what the server has to do
-  /new       forgets what was said
-  /quit      ends this program, as Ctrl-D does; what runs is aborted
-A text that begins with a slash goes out with a blank before it.";
+pub(crate) const HELP: &str = "Write what you want done. While the agent works you can ask for more, which waits \
+    for its turn.";
 
 /// What a line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,19 +32,34 @@ impl terminal::Line for Line {
     const MAX_BYTES: usize = 3 * MAX_MESSAGE_UNITS;
 
     fn parse(text: &str) -> Option<Self> {
-        let text = text.trim_end();
-        let Some(command) = text.strip_prefix('/') else {
-            let text = text.trim_start();
+        let Some((command, _)) = split_command(text) else {
+            let text = text.trim();
             return (!text.is_empty()).then(|| Self::Text(text.to_owned()));
         };
-        Some(match command.trim() {
+        Some(match command {
             "abort" | "stop" => Self::Abort,
             "status" => Self::Status,
             "new" => Self::New,
             "help" | "?" => Self::Help,
             "quit" | "exit" => Self::Quit,
-            _ => Self::Wrong(format!("there is no command {text}: see /help")),
+            _ => Self::Wrong(unknown::<Self>(command)),
         })
+    }
+
+    fn stop() -> Option<Self> {
+        Some(Self::Abort)
+    }
+
+    fn commands() -> &'static [Command] {
+        const {
+            &[
+                Command::new("abort", "", "abort what runs and what waits"),
+                Command::new("status", "", "show what the server has to do"),
+                Command::new("new", "", "begin another conversation"),
+                Command::new("help", "", "show this"),
+                Command::new("quit", "", "abort what runs, and leave"),
+            ]
+        }
     }
 
     fn wrong(why: String) -> Self {

@@ -1,5 +1,6 @@
 //! [`Show`]: what a chat tells, for people or for programs.
 
+mod events;
 mod tool;
 
 use std::collections::HashMap;
@@ -7,6 +8,7 @@ use std::fmt::Display;
 
 use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
 use acolyte_proto::event::{Checklist, Event, NoticeLevel};
+use acolyte_proto::frame::Reply;
 use examples::cli;
 use examples::daemon::ask_first::ASK_FIRST;
 use examples::daemon::checklist;
@@ -15,6 +17,8 @@ use examples::screen::{Colour, printable, printable_lines};
 use rpc_core::Delivery;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+
+pub(crate) use events::{ended, events};
 
 /// How it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,8 +165,10 @@ impl Show {
                 self.below((number, output.id.to_string()), part)
             }
             Event::ToolResult(result) => {
-                let failed = tool::result(result);
-                let line = failed.map(|words| self.paint(Colour::Yellow, &words));
+                let line = tool::failure(result).map(|why| {
+                    let (name, why) = (printable(&result.name), printable(why));
+                    self.paint(Colour::Yellow, &format!("  {name} failed: {why}"))
+                });
                 let key = (number, result.id.to_string());
                 let lines = self.below(key.clone(), line);
                 self.calls.remove(&key);
@@ -267,11 +273,7 @@ impl Show {
         if let Some(id) = task_id {
             put("taskId", id.into());
         }
-        let reply = match outcome {
-            Outcome::Done(reply) | Outcome::Failed(Failure::Model(reply)) => Some(reply),
-            _ => None,
-        };
-        if let Some(reply) = reply {
+        if let Some(reply) = said(outcome) {
             put("reply", serde_json::to_value(reply).unwrap_or_default());
         }
         if let Outcome::Failed(Failure::Server(error)) = outcome {
@@ -306,6 +308,14 @@ fn object(update: &'static str, chat: Option<u64>, about: Value) -> String {
     };
     // It has no keys but texts.
     serde_json::to_string(&line).unwrap_or_default()
+}
+
+/// What the model has said, to its end or not.
+pub(crate) fn said(outcome: &Outcome) -> Option<&Reply> {
+    match outcome {
+        Outcome::Done(reply) | Outcome::Failed(Failure::Model(reply)) => Some(reply),
+        _ => None,
+    }
 }
 
 /// A word for an outcome.

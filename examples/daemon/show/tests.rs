@@ -2,7 +2,6 @@
 
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{ChecklistItem, ItemStatus, Part, ToolCall, ToolOutput, ToolResult};
-use acolyte_proto::frame::Reply;
 use acolyte_proto::id::TaskId;
 use rpc_core::CloseReason;
 

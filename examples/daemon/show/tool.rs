@@ -15,52 +15,62 @@ const TELLING: [&str; 7] = [
     "path", "command", "query", "pattern", "glob", "url", "title",
 ];
 
-/// A call on one line: the tool, and what of its arguments says most.
-pub(super) fn call(call: &ToolCall) -> String {
+/// What of a call's arguments says most.
+pub(super) fn telling(call: &ToolCall) -> String {
     let arguments: Map<String, Value> = serde_json::from_str(call.args.get()).unwrap_or_default();
     let told = TELLING
         .iter()
         .find_map(|name| arguments.get(*name)?.as_str());
-    let told = match told {
+    match told {
         Some(told) => told.to_owned(),
         None if arguments.is_empty() => String::new(),
         None => call.args.get().to_owned(),
-    };
-    let line = format!("  {} {}", printable(&call.name), short(&told));
+    }
+}
+
+/// A call on one line: the tool, and what of its arguments says most.
+pub(super) fn call(call: &ToolCall) -> String {
+    let line = format!("  {} {}", printable(&call.name), short(&telling(call)));
     line.trim_end().to_owned()
 }
 
-/// How a tool has failed, if it has.
-pub(super) fn result(result: &ToolResult) -> Option<String> {
-    let code = result.code.as_deref().unwrap_or("no reason given");
-    let told = || {
-        let name = printable(&result.name);
-        format!("  {name} failed: {}", printable(code))
-    };
-    result.is_error().then(told)
+/// Why a tool has failed, if it has.
+pub(super) fn failure(result: &ToolResult) -> Option<&str> {
+    let why = result.code.as_deref().unwrap_or("no reason given");
+    result.is_error().then_some(why)
+}
+
+/// What a piece of a tool's output says, unless it is a change of a file or what a program writes.
+pub(super) fn remark(part: &Part) -> Option<String> {
+    Some(match part {
+        Part::ToolHeader(ToolHeader {
+            state: Some(state), ..
+        }) => state.to_string(),
+        Part::Text(text) => text.to_string(),
+        Part::FileHeader(FileHeader { count, targets, .. }) if *count > 1 => {
+            format!("{count} files: {}", targets.join(", "))
+        }
+        Part::ScopeHeader(search) => {
+            let found = if search.matches == 1 {
+                "match"
+            } else {
+                "matches"
+            };
+            format!("{} {found} in {}", search.matches, search.scope)
+        }
+        Part::Truncated(Truncated { count, unit }) => {
+            let unit = unit.as_deref().unwrap_or("lines");
+            let count = count.map_or(String::new(), |count| format!("{count} "));
+            format!("({count}{unit} left out)")
+        }
+        _ => return None,
+    })
 }
 
 impl Show {
     /// A piece of a tool's output.
     pub(super) fn part(&self, part: &Part) -> Option<String> {
         Some(match part {
-            Part::ToolHeader(ToolHeader {
-                state: Some(state), ..
-            }) => self.note(&format!("    {}", printable(state))),
-            Part::Text(text) => self.note(&format!("    {}", printable(text))),
-            Part::FileHeader(FileHeader { count, targets, .. }) if *count > 1 => {
-                let targets: Vec<_> = targets.iter().map(|it| printable(it)).collect();
-                self.note(&format!("    {count} files: {}", targets.join(", ")))
-            }
-            Part::ScopeHeader(search) => {
-                let found = if search.matches == 1 {
-                    "match"
-                } else {
-                    "matches"
-                };
-                let scope = printable(&search.scope);
-                self.note(&format!("    {} {found} in {scope}", search.matches))
-            }
             Part::EditHeader(edit) => {
                 let path = printable(&edit.path);
                 let line = format!("    {path} +{} -{}", edit.added, edit.removed);
@@ -80,12 +90,7 @@ impl Show {
                 colour.map_or(line.clone(), |colour| self.paint(colour, &line))
             }
             Part::ShellOutput(ShellOutput { text, .. }) => format!("    | {}", printable(text)),
-            Part::Truncated(Truncated { count, unit }) => {
-                let unit = unit.as_deref().unwrap_or("lines");
-                let count = count.map_or(String::new(), |count| format!("{count} "));
-                self.note(&format!("    ({count}{} left out)", printable(unit)))
-            }
-            _ => return None,
+            other => self.note(&format!("    {}", printable(&remark(other)?))),
         })
     }
 }

@@ -57,6 +57,12 @@ pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal() && !is_plain()
 }
 
+/// Whether people see both outputs at a terminal whose cursor can be moved.
+#[must_use]
+pub fn is_watched() -> bool {
+    io::stdout().is_terminal() && io::stderr().is_terminal() && !is_plain()
+}
+
 /// Reads all of standard input, as one text.
 ///
 /// # Errors

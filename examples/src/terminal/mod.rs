@@ -18,7 +18,7 @@ pub use chat_view::{ChatEvent, ChatView, PlanItem, PlanStatus};
 pub use command::{Command, help, split_command, unknown};
 pub use editor::Terminal;
 pub(crate) use editor::write_above;
-pub use input::{Input, is_interactive, open, plain, read_all};
+pub use input::{Input, is_interactive, is_watched, open, plain, read_all};
 pub use output::Output;
 
 /// A line of input to a program.

@@ -41,7 +41,7 @@ fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
     screen.shows("aborted");
     screen.shows("aborted");
     screen.types("run ls\r");
-    screen.shows("| a.txt");
+    screen.shows("✓ shell-run ls");
     screen.types("\x03");
     screen.ends_with(0);
 }
@@ -51,8 +51,8 @@ fn an_edit_is_shown_in_colours_and_the_answer_as_it_comes() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&["run", "edit a.txt: two -> 2", "--yes"]));
-    screen.shows("\x1b[31m       2 - two\x1b[0m");
-    screen.shows("\x1b[32m       2 + 2\x1b[0m");
+    screen.shows("\x1b[31m-   2  two");
+    screen.shows("\x1b[32m+   2  2");
     screen.shows("changed a.txt (+1 -1)");
     screen.ends_with(0);
 }
@@ -62,7 +62,7 @@ fn a_tool_that_takes_long_is_told_to_run() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&["run", "run sleep 60", "--yes"]));
-    screen.shows("shell-run runs for ");
+    screen.shows("running shell-run 1 s");
     screen.terminate();
     screen.shows("aborting");
     screen.shows("error: aborted");

@@ -167,7 +167,7 @@ impl Tool {
 
 impl Output {
     fn push(&mut self, text: &str, is_diff: bool) {
-        self.is_diff = is_diff;
+        self.is_diff |= is_diff;
         for part in text.split_inclusive('\n') {
             let line = part.trim_end_matches(['\n', '\r']);
             if !std::mem::replace(&mut self.is_open, !part.ends_with('\n')) {
