@@ -160,7 +160,7 @@ struct Running<'a> {
 impl<'a> Running<'a> {
     fn new(args: &Args, chat: Chat, end: &'a mut BoxFuture<'static, ()>) -> Self {
         let is_quiet = cli::is_quiet() && !args.json;
-        let is_viewed = !args.json && !is_quiet && terminal::is_watched();
+        let is_viewed = !args.json && terminal::is_watched();
         Self {
             chat,
             show: Show::new(style(args)),

@@ -3,6 +3,7 @@
 use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{ChecklistItem, ItemStatus, Part, ToolCall, ToolOutput, ToolResult};
 use acolyte_proto::id::TaskId;
+use examples::terminal::{ChatEvent, PlanItem, PlanStatus};
 use rpc_core::CloseReason;
 
 use super::*;
@@ -61,6 +62,58 @@ fn people_read_what_happens_line_by_line() {
         pieces,
         [Piece::Line("  chat 3 waiting, place 2".to_owned())]
     );
+}
+
+#[test]
+fn the_view_gets_changes_as_a_diff_and_no_call_of_a_plan() {
+    let diff = Part::Diff(acolyte_proto::event::Diff {
+        marker: acolyte_proto::event::DiffMarker::Remove,
+        line_number: 7,
+        text: "old".into(),
+    });
+    let list = Checklist::new("p", "Plan")
+        .with_item(ChecklistItem::new("2", "later", 1))
+        .with_item(ChecklistItem::new("1", "now", 0).with_status(ItemStatus::InProgress));
+    let item = |status, text: &str| PlanItem {
+        status,
+        text: text.to_owned(),
+    };
+    let id = "2 c".to_owned();
+    for (happened, expected) in [
+        (
+            Event::ToolOutput(ToolOutput::new("c", "file-edit", diff)),
+            Some(ChatEvent::ToolOutput {
+                id: id.clone(),
+                text: "-   7  old\n".to_owned(),
+                is_diff: true,
+            }),
+        ),
+        (
+            Event::ToolResult(ToolResult::failed("c", "t").with_code("E_X")),
+            Some(ChatEvent::ToolResult {
+                id,
+                outcome: Err("E_X".to_owned()),
+            }),
+        ),
+        (
+            Event::ToolCall(ToolCall::new("p", CHECKLIST, json!({}))),
+            None,
+        ),
+        (Event::ToolResult(ToolResult::ok("p", CHECKLIST)), None),
+        (
+            Event::Checklist(list),
+            Some(ChatEvent::Plan {
+                title: "Plan".to_owned(),
+                items: vec![
+                    item(PlanStatus::Active, "now"),
+                    item(PlanStatus::Pending, "later"),
+                ],
+            }),
+        ),
+    ] {
+        let shown = events(&event(happened), Some(2));
+        assert_eq!(shown, expected.into_iter().collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::thread;
 use tokio::sync::mpsc;
 
 use super::{Line, Terminal, is_plain};
-use crate::cli::{Failure, complain};
+use crate::cli::{self, Failure, complain};
 
 /// Most unprocessed lines.
 const WAITING: usize = 16;
@@ -57,10 +57,11 @@ pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal() && !is_plain()
 }
 
-/// Whether people see both outputs at a terminal whose cursor can be moved.
+/// Whether people want to see what goes on: both outputs are a terminal whose cursor can be moved, and
+/// `--quiet` is not given.
 #[must_use]
 pub fn is_watched() -> bool {
-    io::stdout().is_terminal() && io::stderr().is_terminal() && !is_plain()
+    !cli::is_quiet() && io::stdout().is_terminal() && io::stderr().is_terminal() && !is_plain()
 }
 
 /// Reads all of standard input, as one text.

@@ -58,6 +58,66 @@ fn an_edit_is_shown_in_colours_and_the_answer_as_it_comes() {
 }
 
 #[test]
+fn a_change_is_asked_for_with_its_diff_in_colours_and_esc_declines_it() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let mut screen = Screen::start(server.client(&["chat"]));
+    screen.shows("write what you want done");
+    screen.types("edit a.txt: two -> 2\r");
+    screen.shows("\x1b[31m-two");
+    screen.shows("\x1b[32m+2");
+    screen.shows("Allow? y/N/always");
+    screen.shows("waiting for your answer");
+    screen.types("\x1b");
+    screen.shows("✗ file-edit a.txt");
+    assert_eq!(place.file("a.txt").as_deref(), Some("one\ntwo\n"));
+    screen.types("edit a.txt: two -> 2\r");
+    screen.shows("Allow? y/N/always");
+    screen.types("y\r");
+    screen.shows("✓ file-edit a.txt");
+    screen.shows("changed a.txt (+1 -1)");
+    screen.types("/quit\r");
+    screen.ends_with(0);
+    assert_eq!(place.file("a.txt").as_deref(), Some("one\n2\n"));
+}
+
+#[test]
+fn a_plan_stays_where_it_is_while_it_is_done() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let mut screen = chat(&server);
+    screen.types("plan: read a.txt; read none.txt; run ls\r");
+    screen.shows("[~]");
+    screen.shows("[!] read none.txt");
+    screen.shows("not all could be done");
+    let rows = screen.rows();
+    let plans = rows
+        .iter()
+        .filter(|row| row.contains("read a.txt") && row.contains('['));
+    assert_eq!(plans.collect::<Vec<_>>(), ["    [x] read a.txt"]);
+    screen.types("/quit\r");
+    screen.ends_with(0);
+}
+
+#[test]
+fn esc_aborts_what_runs_and_commands_are_completed() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let mut screen = chat(&server);
+    screen.types("run sleep 60\r");
+    screen.shows("running shell-run");
+    screen.shows("Esc stops");
+    screen.types("\x1b");
+    screen.shows("aborted");
+    screen.types("/st\t\r");
+    screen.shows("model: scripted");
+    screen.types("/hlep\r");
+    screen.shows("did you mean /help?");
+    screen.types("/quit\r");
+    screen.ends_with(0);
+}
+
+#[test]
 fn a_tool_that_takes_long_is_told_to_run() {
     let place = Place::new();
     let server = place.serve(&[]);

@@ -3,7 +3,6 @@
 mod events;
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
 use connectonion_proto::client::Taken;
@@ -115,7 +114,9 @@ impl ChatLoop {
         along: Attachments,
     ) -> Result<Self, Failure> {
         let (input, voice) = match manner.prompt {
-            Some(_) if !show.is_json() && is_watched() => (None, Voice::View(ChatView::new(None))),
+            Some(_) if !show.is_json() && terminal::is_watched() => {
+                (None, Voice::View(ChatView::new(None)))
+            }
             Some(_) => (None, Voice::Once),
             None => {
                 let input = terminal::open(manner.history.as_deref())?;
@@ -470,11 +471,6 @@ impl ChatLoop {
         }
         Ok(())
     }
-}
-
-/// Whether somebody watches both outputs.
-fn is_watched() -> bool {
-    !cli::is_quiet() && io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
 /// The next line; none comes from an input that is not open.
