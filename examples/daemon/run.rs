@@ -232,7 +232,7 @@ impl<'a> Running<'a> {
 
     async fn update(&mut self, update: &ChatUpdate) {
         if self.view.is_some() {
-            return self.view(show::events(update, None)).await;
+            return self.view(show::events(update, 1)).await;
         }
         match update {
             ChatUpdate::Event(Event::ToolCall(call)) if self.calls.len() < MAX_TOOL_CALLS => {

@@ -356,10 +356,11 @@ impl<'a> ChatLoop<'a> {
             }
             return;
         }
-        let number = (self.number > 1).then_some(running.number);
         if matches!(self.voice, Voice::View(_)) {
-            return self.view(show::events(&update, number)).await;
+            let events = show::events(&update, running.number);
+            return self.view(events).await;
         }
+        let number = (self.number > 1).then_some(running.number);
         let mut lines = Vec::new();
         for piece in self.show.update(&update, number) {
             match piece {

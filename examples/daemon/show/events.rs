@@ -10,11 +10,15 @@ use examples::terminal::{ChatEvent, PlanItem, PlanStatus};
 
 use super::{said, tool, words};
 
-/// Turns an update into events, but for the end. `number` tells chats apart, if there are several.
-pub(crate) fn events(update: &ChatUpdate, number: Option<u64>) -> Vec<ChatEvent> {
+/// Turns an update into events, but for the end. `number` tells chats apart; the first one
+/// is 1.
+pub(crate) fn events(update: &ChatUpdate, number: u64) -> Vec<ChatEvent> {
     let event = match update {
         ChatUpdate::Queued { position } => {
-            let which = number.map_or(String::new(), |number| format!("chat {number} "));
+            let which = match number {
+                1 => String::new(),
+                _ => format!("chat {number} "),
+            };
             ChatEvent::Note(format!("{which}waiting, place {position}"))
         }
         ChatUpdate::Started => ChatEvent::Activity("thinking".to_owned()),
@@ -43,7 +47,7 @@ pub(crate) fn ended(outcome: &Outcome) -> Vec<ChatEvent> {
     events
 }
 
-fn step(event: &Event, number: Option<u64>) -> Option<ChatEvent> {
+fn step(event: &Event, number: u64) -> Option<ChatEvent> {
     Some(match event {
         Event::TextDelta(text) => ChatEvent::Text(text.to_string()),
         Event::Reasoning(text) => ChatEvent::Thinking(text.to_string()),
@@ -80,11 +84,11 @@ fn step(event: &Event, number: Option<u64>) -> Option<ChatEvent> {
 }
 
 /// Calls of several chats may have the same id.
-fn call_id(number: Option<u64>, id: &str) -> String {
-    format!("{} {id}", number.unwrap_or_default())
+fn call_id(number: u64, id: &str) -> String {
+    format!("{number} {id}")
 }
 
-fn tool_result(result: &ToolResult, number: Option<u64>) -> Vec<ChatEvent> {
+fn tool_result(result: &ToolResult, number: u64) -> Vec<ChatEvent> {
     let id = call_id(number, &result.id);
     let outcome = match tool::failure(result) {
         None => Ok(String::new()),

@@ -111,7 +111,7 @@ fn the_view_gets_changes_as_a_diff_and_no_call_of_a_plan() {
             }),
         ),
     ] {
-        let shown = events(&event(happened), Some(2));
+        let shown = events(&event(happened), 2);
         assert_eq!(shown, expected.into_iter().collect::<Vec<_>>());
     }
 }

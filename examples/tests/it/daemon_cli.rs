@@ -45,7 +45,7 @@ impl Place {
         Server::start(command)
     }
 
-    fn file(&self, name: &str) -> Option<String> {
+    pub(crate) fn file(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.0.join("work").join(name)).ok()
     }
 }
