@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::programs::{Running, switchboard};
-use crate::pty::Screen;
+use crate::pty::{Screen, check_sample};
 
 /// A host, and a home for it and for who talks to it.
 pub(crate) struct Place {
@@ -106,4 +106,41 @@ fn an_agent_at_work_is_told_more_and_stopped() {
     screen.shows("What would you like me to do?");
     screen.types("/quit\r");
     screen.ends_with(0);
+}
+
+#[test]
+fn an_answer_is_rendered_while_it_grows_and_stays_once_on_screens_of_several_widths() {
+    let place = Place::new();
+    for columns in [60, 80, 120] {
+        let mut screen = Screen::with_size(place.client(&[]), 60, columns);
+        screen.shows("write what you want of the agent");
+        screen.ends_in(">");
+        let hint = "write what you want of the agent, or /help";
+        assert_eq!(screen.rows(), [hint, ">"]);
+        screen.types("!slow 1000 20\r");
+        screen.shows(" 40 ");
+        screen.ends_in(">");
+        let rows = screen.rows();
+        assert!(rows[2].starts_with("1 2 3"), "{rows:#?}");
+        let status = &rows[rows.len() - 2];
+        assert!(status.starts_with("answering "), "{rows:#?}");
+        assert!(status.ends_with(" · Esc stops"), "{rows:#?}");
+        screen.types("\x1b");
+        screen.shows("What would you like me to do?");
+        screen.ends_in(">");
+        // What was said before stays, apart from the next words.
+        let rows = screen.rows();
+        let at = rows.len() - 5;
+        assert!(
+            rows[at].ends_with(|c: char| c.is_ascii_digit()),
+            "{rows:#?}"
+        );
+        assert_eq!(rows[at + 1], "", "{rows:#?}");
+        screen.types("show markdown\r");
+        screen.shows("repeat");
+        screen.ends_in(">");
+        check_sample(&screen.rows());
+        screen.types("\x04");
+        screen.ends_with(0);
+    }
 }

@@ -162,6 +162,26 @@ impl Screen {
     }
 }
 
+/// Checks that these are a dialogue about `show markdown`, rendered once and to the end, at whatever width.
+pub(crate) fn check_sample(rows: &[String]) {
+    let count = |part: &str| rows.iter().filter(|row| row.contains(part)).count();
+    for (part, times) in [
+        ("> show markdown", 1),
+        ("A sample", 1),
+        ("   [x] done", 1),
+        ("│  1989 │", 1),
+        ("    fn greet(name: &str) -> String {", 1),
+        ("Esc stops", 0),
+        ("```", 0),
+    ] {
+        assert_eq!(count(part), times, "{part}: {rows:#?}");
+    }
+    // Rows end with words.
+    let text = rows.join(" ");
+    assert!(text.contains("emphasised, struck out or code"), "{rows:#?}");
+    assert_eq!(&rows[rows.len() - 3..], ["    }", "", ">"], "{rows:#?}");
+}
+
 impl Drop for Screen {
     fn drop(&mut self) {
         let _ = self.child.kill();
