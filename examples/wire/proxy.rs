@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// What goes wrong on purpose, such as 'c2s INPUT drop 1/3; s2c * delay 50..200ms; at 5s reset':
     /// a direction and the kind of a frame if they matter, a fault, and how often (1/3, 25%, or #2 for the second
     /// frame); may be given again. Faults: drop, duplicate, delay TIME or TIME..TIME, jitter TIME, reorder, corrupt MEMBER,
-    /// truncate [BYTES], half-open, reset, slow BYTES, bandwidth BYTES (a second), close CODE, refuse [STATUS].
+    /// truncate or truncate BYTES, half-open, reset, slow BYTES, bandwidth BYTES (a second), close CODE, refuse or refuse STATUS.
     #[arg(long = "fault", value_name = "RULES")]
     faults: Vec<String>,
     /// Read faults from a file, a rule on each line.

@@ -1,4 +1,4 @@
-//! The skill [`ASK_FIRST`]: with it a chat asks before it edits a file or runs a command. [`Decisions`]
+//! The skill [`ASK_FIRST`]: with it a chat asks before it edits a file or runs a command. `Decisions`
 //! keeps what waits for an answer, and what the user has allowed.
 
 use std::collections::VecDeque;

@@ -24,6 +24,7 @@ const MODEL_TIMEOUT: Duration = Duration::from_secs(190);
 /// has a default.
 #[allow(
     clippy::doc_markdown,
+    rustdoc::bare_urls,
     reason = "comments on options are help texts, not Markdown"
 )]
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]

@@ -1,4 +1,4 @@
-//! The parts that the chat pages of gateway and agent share: [`file`] finds their scripts and styles,
+//! The parts that the chat pages of gateway and agent share: [`file()`] finds their scripts and styles,
 //! [`Skeleton`] makes the page itself, and a [`Renderer`] turns Markdown into HTML for them.
 
 mod render;

@@ -1,8 +1,8 @@
 //! Checks whether a server or a client of anybody keeps to its protocol: rows, each with a script of
 //! frames and what they are answered with, and a verdict with the frames as evidence.
 //!
-//! The rows are in `suites/`, a file for each protocol and role; [`script`](self::script) has the steps
-//! and [`pattern`] the patterns. Beside each row stands how to break a peer so that this row fails, and
+//! The rows are in `suites/`, a file for each protocol and role; `script.rs` has the steps and `pattern.rs`
+//! the patterns. Beside each row stands how to break a peer so that this row fails, and
 //! the tests do that with our own programs.
 
 mod broken;
