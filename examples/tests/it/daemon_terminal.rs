@@ -83,6 +83,28 @@ fn a_change_is_asked_for_with_its_diff_in_colours_and_esc_declines_it() {
 }
 
 #[test]
+fn a_run_asks_below_the_diff_and_goes_on_with_a_yes() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let mut screen = Screen::start(server.client(&["run", "edit a.txt: two -> 2"]));
+    screen.shows("\x1b[31m-two");
+    screen.shows("\x1b[32m+2");
+    screen.shows("Allow? y/N/always");
+    let asked = screen.rows();
+    assert_eq!(
+        asked.iter().filter(|row| row.contains("-two")).count(),
+        1,
+        "{asked:#?}"
+    );
+    assert_eq!(place.file("a.txt").as_deref(), Some("one\ntwo\n"));
+    screen.types("y\r");
+    screen.shows("✓ file-edit a.txt");
+    screen.shows("changed a.txt (+1 -1)");
+    screen.ends_with(0);
+    assert_eq!(place.file("a.txt").as_deref(), Some("one\n2\n"));
+}
+
+#[test]
 fn a_plan_stays_where_it_is_while_it_is_done() {
     let place = Place::new();
     let server = place.serve(&[]);
