@@ -2,6 +2,7 @@
 //!
 //! It writes nothing and reads no clock, so that tests see what a terminal would show.
 
+mod painted;
 mod tool;
 
 use std::time::Instant;
@@ -13,6 +14,7 @@ use super::chat_view::{PlanItem, PlanStatus};
 use crate::markdown::ansi::{self, Stream, Style, wrap};
 use crate::screen::{Colour, printable};
 
+use painted::wrap_painted;
 use tool::Tools;
 
 pub(super) use tool::MAX_RESULT;
@@ -142,7 +144,7 @@ impl View {
     /// Takes in what happens.
     pub(super) fn show(&mut self, event: ChatEvent, now: Instant) {
         match event {
-            ChatEvent::Line(line) => self.lines.push(line),
+            ChatEvent::Line(line) => self.lines.extend(wrap_painted(&line, self.width)),
             ChatEvent::Info(text) => {
                 let lines = text.lines();
                 let rows = lines.flat_map(|line| wrap_columns(line, self.width));
