@@ -32,11 +32,11 @@ pub struct Html {
 }
 
 /// Renders a text that may still grow. HTML in it stays text, links open in a new tab and only lead to
-/// the web or to mail, addresses of the web are links, and images are links, too. Only a few harmless elements remain, whatever the text is:
-/// it has gone through a sanitiser.
+/// the web or to mail, addresses of the web are links, and images are links, too. Only a few harmless elements
+/// remain, whatever the text is: it has gone through a sanitiser.
 ///
 /// ```
-/// let page = examples::markdown::html("# Hi\n\n<b>*there*</b>");
+/// let page = examples::markdown::html("# Hi\n\n<b>*there*</b>\n");
 /// assert_eq!(page.done, "<h1>Hi</h1>");
 /// assert_eq!(page.open, "<p>&lt;b&gt;<em>there</em>&lt;/b&gt;</p>");
 /// ```

@@ -32,25 +32,21 @@ fn rows(line: &str, width: usize) -> Vec<String> {
             continue;
         }
         let wide = char.width().unwrap_or(0);
-        if columns + wide > width {
-            let (at, before) = if char == ' ' {
+        while columns + wide > width {
+            // The blank at which a row ends is left out.
+            let cut = if char == ' ' || word.0 == 0 {
                 (row.len(), columns)
             } else {
                 word
-            };
-            let cut = if at == 0 {
-                (row.len(), columns)
-            } else {
-                (at, before)
             };
             let rest = row.split_off(cut.0);
             rows.push(row.trim_end().to_owned());
             row = format!("{INDENT}{rest}");
             columns = INDENT.len() + columns - cut.1;
             word = (0, 0);
-            if char == ' ' {
-                continue;
-            }
+        }
+        if char == ' ' && !rows.is_empty() && row == INDENT {
+            continue;
         }
         row.push(char);
         columns += wide;
