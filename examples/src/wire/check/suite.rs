@@ -105,10 +105,11 @@ impl Suite {
             (Protocol::Acolyte, Role::Server) => include_str!("suites/acolyte-server.txt"),
             (Protocol::Exoclaw, Role::Client) => include_str!("suites/exoclaw-client.txt"),
             (Protocol::Snek, Role::Client) => include_str!("suites/snek-client.txt"),
-            _ => {
-                let (name, role) = (protocol.name(), role.name());
-                return Err(format!("there are no checks for a {name} {role} yet"));
+            (Protocol::SmartHole, Role::Client) => include_str!("suites/smarthole-client.txt"),
+            (Protocol::ConnectOnion, Role::Client) => {
+                include_str!("suites/connectonion-client.txt")
             }
+            (Protocol::Acolyte, Role::Client) => include_str!("suites/acolyte-client.txt"),
         };
         Self::read(text, &format!("{}.{}", protocol.name(), role.name()))
     }

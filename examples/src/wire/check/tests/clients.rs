@@ -159,3 +159,108 @@ mod snek {
         conforms(&suite, &[setup]).await;
     }
 }
+
+mod smarthole {
+    use smarthole_proto::frame::Registration;
+    use smarthole_proto::plugin::{Plugin, PluginConfig, handler_fn};
+
+    use super::*;
+
+    async fn plugin(dialer: ToScript) -> Ended {
+        let registration = Registration::new("notes", "Keeps notes.").with_version("1.0.0");
+        let config = PluginConfig::new(registration.with_capability("lists"));
+        let plugin =
+            Plugin::with_dialer(dialer, config.unwrap(), handler_fn(|_, _| async { Ok(()) }));
+        plugin.run_until(std::future::pending::<()>()).await;
+        Ended::default()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_plugin_that_is_broken_in_one_way_fails_one_row() {
+        let suite = Suite::load(Protocol::SmartHole, Role::Client).unwrap();
+        let setup = client("ws://localhost/", Vec::new(), plugin);
+        conforms(&suite, &[setup]).await;
+    }
+}
+
+mod acolyte {
+    use acolyte_proto::client::{ClientConfig, Outcome};
+    use acolyte_proto::frame::ChatRequest;
+    use acolyte_proto::net::{connect_with, link_config};
+
+    use super::*;
+
+    async fn chat(dialer: ToScript) -> Ended {
+        let (client, _events, connection) =
+            connect_with(dialer, ClientConfig::new(), link_config());
+        let connection = tokio::spawn(connection.run());
+        let request = ChatRequest::new("hello", "gpt-5-mini");
+        let (code, output) = match client.ready().await {
+            Ok(_) => match client.start_chat(request).await.finish().await {
+                Outcome::Done(reply) => (0, reply.output.to_string()),
+                Outcome::Failed(_) | Outcome::Refused { .. } => (1, String::new()),
+                _ => (4, String::new()),
+            },
+            Err(_) => (3, String::new()),
+        };
+        client.close();
+        let _ = connection.await;
+        Ended {
+            code: Some(code),
+            output,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_broken_in_one_way_fails_one_row() {
+        let suite = Suite::load(Protocol::Acolyte, Role::Client).unwrap();
+        let setup = client(
+            "ws://localhost/v1/rpc",
+            vec![("token", "s3cret")],
+            |dialer| {
+                chat(ToScript {
+                    subprotocol: Some("bearer.s3cret"),
+                    ..dialer
+                })
+            },
+        );
+        conforms(&suite, &[setup]).await;
+    }
+}
+
+mod connectonion {
+    use connectonion_proto::auth::Signer;
+    use connectonion_proto::net::{AgentOptions, connect_with};
+
+    use super::*;
+
+    async fn ask(dialer: ToScript) -> Ended {
+        let signer = Signer::generate().unwrap();
+        let (agent, _events, connection) = connect_with(dialer, signer, AgentOptions::default());
+        let connection = tokio::spawn(connection.run());
+        let said = async {
+            agent.ready().await.map_err(|_| 3)?;
+            let output = agent.input("hello").await.output().await;
+            output
+                .map(|output| output.result.to_string())
+                .map_err(|_| 1)
+        };
+        let (code, output) = match said.await {
+            Ok(output) => (0, output),
+            Err(code) => (code, String::new()),
+        };
+        agent.close();
+        let _ = connection.await;
+        Ended {
+            code: Some(code),
+            output,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_broken_in_one_way_fails_one_row() {
+        let suite = Suite::load(Protocol::ConnectOnion, Role::Client).unwrap();
+        let setup = client("ws://localhost/ws", Vec::new(), ask);
+        conforms(&suite, &[setup]).await;
+    }
+}
