@@ -2,6 +2,7 @@
 
 mod check;
 mod decode;
+mod load;
 mod proxy;
 
 use clap::Subcommand;
@@ -26,6 +27,7 @@ pub(crate) struct WireArgs {
 enum Command {
     Check(Box<check::CheckArgs>),
     Decode(decode::Args),
+    Load(Box<load::Args>),
     Proxy(Box<proxy::Args>),
 }
 
@@ -33,6 +35,7 @@ pub(crate) async fn run(args: WireArgs) -> Result<(), Failure> {
     match args.command {
         Command::Check(args) => check::check(*args).await,
         Command::Decode(args) => decode::run(&args),
+        Command::Load(args) => load::run(*args).await,
         Command::Proxy(args) => proxy::run(*args).await,
     }
 }

@@ -5,6 +5,7 @@ pub mod dialect;
 pub mod explain;
 pub mod faults;
 pub mod heads;
+pub mod load;
 mod members;
 pub mod proxy;
 #[cfg(test)]

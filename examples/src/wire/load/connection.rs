@@ -1,0 +1,365 @@
+//! One connection of a run: it is opened, makes the calls that it is given, and is opened again if it ends.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use rpc_core::net::ws::WsStream;
+use rpc_core::net::{DialError, Dialer as _, Message, TransportError};
+use rpc_core::{Outgoing, Text};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Sleep, sleep, timeout};
+
+use super::post::Posts;
+use super::run::{Shared, lock};
+use super::schedule::Call;
+use super::talk::{Heard, Request, Talk};
+
+/// The pause before a connection that could not be opened, or was lost, is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long a server may take to close.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// Frames that wait to be written before no more calls are taken.
+const MAX_OUT: usize = 64;
+/// What happened to a call whose answer did not come in time.
+pub(super) const TIMED_OUT: &str = "timed out";
+
+/// Keeps one connection open until the sender of its calls is gone. Says on `tried` when the first attempt
+/// is over.
+pub(super) async fn keep(
+    shared: Arc<Shared>,
+    index: usize,
+    mut calls: mpsc::UnboundedReceiver<Call>,
+    tried: oneshot::Sender<()>,
+) {
+    let mut tried = Some(tried);
+    sleep(shared.start_of(index)).await;
+    loop {
+        let opened = open(&shared, index).await;
+        let over = match opened {
+            Ok(mut line) => {
+                lock(&shared.stats).opened += 1;
+                lock(&shared.dispatch).opened(index);
+                shared.freed.notify_one();
+                tried.take().map(|tried| tried.send(()));
+                let ended = line.serve(&mut calls).await;
+                lock(&shared.dispatch).closed(index);
+                let kind = ended.as_ref().err().map_or("closed", String::as_str);
+                line.fail_all(&mut calls, kind);
+                ended.map_err(|kind| lock(&shared.stats).lost.add(&kind))
+            }
+            Err(kind) => {
+                lock(&shared.stats).refused.add(&kind);
+                tried.take().map(|tried| tried.send(()));
+                Err(())
+            }
+        };
+        if over.is_ok() {
+            return;
+        }
+        // While a connection is closed, no call comes: only the end of all does.
+        tokio::select! {
+            () = sleep(PAUSE) => {}
+            call = calls.recv() => match call {
+                Some(call) => lock(&shared.stats).failed(call, "not connected"),
+                None => return,
+            },
+        }
+    }
+}
+
+async fn open(shared: &Arc<Shared>, index: usize) -> Result<Line, String> {
+    let _permit = shared.dials.acquire().await;
+    let ws = shared
+        .dialer
+        .dial()
+        .await
+        .map_err(|error| of_dial(&error))?;
+    let mut line = Line {
+        ws,
+        talk: shared.scenario.talk(index),
+        index,
+        out: VecDeque::new(),
+        is_unflushed: false,
+        flights: BTreeMap::new(),
+        heard: Vec::new(),
+        taken: Vec::new(),
+        posts: Posts::new(shared.dialer.clone()),
+        timer: Box::pin(sleep(shared.patience)),
+        is_armed: false,
+        shared: Arc::clone(shared),
+    };
+    match timeout(shared.patience, line.begin()).await {
+        Ok(begun) => begun.map(|()| line),
+        Err(_) => Err("no answer to the first frame".to_owned()),
+    }
+}
+
+/// Names the kind of a failed attempt to connect.
+fn of_dial(error: &DialError) -> String {
+    match error {
+        DialError::TimedOut { .. } => "not connected in time".to_owned(),
+        DialError::Unreachable { source, .. } => match source.kind() {
+            io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+            kind => format!("cannot be reached: {kind}"),
+        },
+        DialError::Status { status } => format!("upgrade refused: {status}"),
+        DialError::Tls { source, .. } => format!("TLS failed: {source}"),
+        other => other.to_string(),
+    }
+}
+
+/// Names the kind of the end of a connection.
+fn of_end(message: Option<Result<Message, TransportError>>) -> String {
+    match message {
+        Some(Ok(Message::Close(Some(frame)))) => format!("closed with {}", frame.code),
+        Some(Ok(_)) => "closed without a code".to_owned(),
+        Some(Err(TransportError::Io(error))) => format!("connection lost: {}", error.kind()),
+        Some(Err(error)) => error.to_string(),
+        None => "connection lost".to_owned(),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Flight {
+    call: Call,
+    sent: Duration,
+}
+
+enum Event {
+    Calls(usize),
+    Message(Option<Result<Message, TransportError>>),
+    Refused(u64, String),
+    Tick,
+}
+
+/// An open connection.
+struct Line {
+    shared: Arc<Shared>,
+    index: usize,
+    ws: WsStream,
+    talk: Box<dyn Talk>,
+    out: VecDeque<Text>,
+    is_unflushed: bool,
+    /// By number, and so by due time.
+    flights: BTreeMap<u64, Flight>,
+    heard: Vec<Heard>,
+    taken: Vec<Call>,
+    posts: Posts,
+    timer: Pin<Box<Sleep>>,
+    is_armed: bool,
+}
+
+impl Line {
+    /// Says what a client says first, until the server takes calls.
+    async fn begin(&mut self) -> Result<(), String> {
+        let mut heard = Vec::new();
+        self.talk.open(&mut heard);
+        loop {
+            for it in heard.drain(..) {
+                match it {
+                    Heard::Ready => return Ok(()),
+                    Heard::Refused(why) => return Err(format!("refused: {why}")),
+                    Heard::Say(text) => self.out.push_back(text),
+                    Heard::Unreadable => return Err("unreadable answer".to_owned()),
+                    Heard::Done(_) | Heard::First(_) | Heard::Failed(..) | Heard::Seen(_) => {}
+                }
+            }
+            match std::future::poll_fn(|cx| self.poll_io(cx)).await {
+                Some(Ok(Message::Text(text))) => self.talk.hear(text.as_str(), &mut heard),
+                Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
+                end => return Err(of_end(end)),
+            }
+        }
+    }
+
+    /// Makes calls until their sender is gone and none is in flight.
+    ///
+    /// # Errors
+    /// The kind of the end, if the connection ends before.
+    async fn serve(&mut self, calls: &mut mpsc::UnboundedReceiver<Call>) -> Result<(), String> {
+        let mut is_over = false;
+        loop {
+            if is_over && self.flights.is_empty() {
+                let _ = timeout(GOODBYE, self.ws.close()).await;
+                return Ok(());
+            }
+            let event = std::future::poll_fn(|cx| self.poll(cx, calls, is_over)).await;
+            let now = self.shared.now();
+            match event {
+                Event::Calls(0) => is_over = true,
+                Event::Calls(_) => self.send(now),
+                Event::Message(Some(Ok(Message::Text(text)))) => {
+                    let mut heard = std::mem::take(&mut self.heard);
+                    self.talk.hear(text.as_str(), &mut heard);
+                    for it in heard.drain(..) {
+                        self.take(it, now)?;
+                    }
+                    self.heard = heard;
+                }
+                Event::Message(Some(Ok(
+                    Message::Binary(_) | Message::Ping(_) | Message::Pong(_),
+                ))) => {}
+                Event::Message(end) => return Err(of_end(end)),
+                Event::Refused(number, kind) => self.over(number, &kind),
+                Event::Tick => self.expire(now)?,
+            }
+        }
+    }
+
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        calls: &mut mpsc::UnboundedReceiver<Call>,
+        is_over: bool,
+    ) -> Poll<Event> {
+        if let Poll::Ready(message) = self.poll_io(cx) {
+            return Poll::Ready(Event::Message(message));
+        }
+        if let Poll::Ready((number, kind)) = self.posts.poll(cx) {
+            return Poll::Ready(Event::Refused(number, kind));
+        }
+        if !is_over
+            && self.out.len() < MAX_OUT
+            && let Poll::Ready(count) = calls.poll_recv_many(cx, &mut self.taken, MAX_OUT)
+        {
+            return Poll::Ready(Event::Calls(count));
+        }
+        if self.is_armed && self.timer.as_mut().poll(cx).is_ready() {
+            self.is_armed = false;
+            return Poll::Ready(Event::Tick);
+        }
+        Poll::Pending
+    }
+
+    /// Writes what waits, and reads the next message; neither waits for the other.
+    fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Message, TransportError>>> {
+        while !self.out.is_empty() {
+            match self.ws.poll_ready_unpin(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Poll::Pending => break,
+            }
+            if let Some(text) = self.out.pop_front() {
+                self.is_unflushed = true;
+                if let Err(error) = self.ws.start_send_unpin(Outgoing::Text(text)) {
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+        if self.is_unflushed {
+            match self.ws.poll_flush_unpin(cx) {
+                Poll::Ready(Ok(())) => self.is_unflushed = false,
+                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Poll::Pending => {}
+            }
+        }
+        self.ws.poll_next_unpin(cx)
+    }
+
+    /// Sends the calls that were taken.
+    fn send(&mut self, now: Duration) {
+        let mut taken = std::mem::take(&mut self.taken);
+        for call in taken.drain(..) {
+            let flight = Flight { call, sent: now };
+            self.flights.insert(call.number, flight);
+            match self.talk.call(call) {
+                Some(Request::Frame(text)) => self.out.push_back(text),
+                Some(Request::Post { path, body }) => self.posts.send(call.number, path, body),
+                None => {
+                    self.over(call.number, "cannot be written");
+                    continue;
+                }
+            }
+            lock(&self.shared.stats).sent(call, now);
+        }
+        self.taken = taken;
+        self.arm();
+    }
+
+    /// Sets the timer for the oldest call.
+    fn arm(&mut self) {
+        if !self.is_armed
+            && let Some(flight) = self.flights.values().next()
+            && let Some(time) = self.shared.at(flight.call.due + self.shared.patience)
+        {
+            self.timer.as_mut().reset(time);
+            self.is_armed = true;
+        }
+    }
+
+    fn take(&mut self, heard: Heard, now: Duration) -> Result<(), String> {
+        match heard {
+            Heard::Ready => {}
+            Heard::Refused(why) => return Err(format!("refused: {why}")),
+            Heard::Say(text) => self.out.push_back(text),
+            Heard::Done(number) => {
+                if let Some(flight) = self.flights.remove(&number) {
+                    lock(&self.shared.stats).answered(flight.call, flight.sent, now);
+                    self.finished();
+                }
+            }
+            Heard::First(number) => {
+                if let Some(flight) = self.flights.get(&number) {
+                    lock(&self.shared.stats).marked(flight.call.due, now);
+                }
+            }
+            Heard::Failed(number, kind) => self.over(number, &kind),
+            Heard::Seen(nanos) => {
+                lock(&self.shared.stats).marked(Duration::from_nanos(nanos), now);
+            }
+            Heard::Unreadable => {
+                // Most likely it is the answer to the oldest.
+                let oldest = self.flights.keys().next().copied();
+                if let Some(number) = oldest {
+                    self.talk.forget(number);
+                    self.over(number, "unreadable answer");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up the calls that nobody waits for any more.
+    fn expire(&mut self, now: Duration) -> Result<(), String> {
+        while let Some(flight) = self.flights.values().next().copied()
+            && flight.call.due + self.shared.patience <= now
+        {
+            let is_usable = self.talk.forget(flight.call.number);
+            self.over(flight.call.number, TIMED_OUT);
+            if !is_usable {
+                return Err("left after a timeout".to_owned());
+            }
+        }
+        self.arm();
+        Ok(())
+    }
+
+    fn over(&mut self, number: u64, kind: &str) {
+        if let Some(flight) = self.flights.remove(&number) {
+            lock(&self.shared.stats).failed(flight.call, kind);
+            self.finished();
+        }
+    }
+
+    fn finished(&self) {
+        lock(&self.shared.dispatch).finished(self.index);
+        self.shared.freed.notify_one();
+    }
+
+    /// Ends all calls that this connection has.
+    fn fail_all(&mut self, calls: &mut mpsc::UnboundedReceiver<Call>, kind: &str) {
+        let mut stats = lock(&self.shared.stats);
+        for flight in std::mem::take(&mut self.flights).into_values() {
+            stats.failed(flight.call, kind);
+        }
+        let waiting = std::iter::from_fn(|| calls.try_recv().ok());
+        for call in std::mem::take(&mut self.taken).into_iter().chain(waiting) {
+            stats.failed(call, kind);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Acolyte: questions for status and tasks, and chats until they are done.
+
+use std::sync::Arc;
+
+use acolyte_proto::event::Event;
+use acolyte_proto::frame::{Answer, ChatRequest, ClientFrame, Request as Method, ServerFrame};
+use acolyte_proto::id::{RpcId, TaskId};
+use rpc_core::encode::encode;
+
+use super::{Call, Caller, Heard, Kind, Request, error_answer, limits, say};
+
+/// The question for the model of the chats.
+const MODEL: &str = "rpc_model";
+/// A task that no server has.
+const TASK: &str = "task_load";
+
+pub(super) struct Talk {
+    caller: Arc<Caller>,
+    kind: Kind,
+    model: Option<String>,
+    /// The last call whose text has begun.
+    begun: Option<u64>,
+}
+
+impl Talk {
+    pub(super) fn new(caller: Arc<Caller>, kind: Kind) -> Self {
+        let model = caller.model.clone();
+        Self {
+            caller,
+            kind,
+            model,
+            begun: None,
+        }
+    }
+}
+
+impl super::Talk for Talk {
+    fn open(&mut self, heard: &mut Vec<Heard>) {
+        match RpcId::parse(MODEL) {
+            Ok(id) if self.kind == Kind::Chat && self.model.is_none() => {
+                say(&ClientFrame::new(id, Method::StatusGet), heard);
+            }
+            _ => heard.push(Heard::Ready),
+        }
+    }
+
+    fn call(&mut self, call: Call) -> Option<Request> {
+        let id = RpcId::parse(&format!("rpc_{}", call.number)).ok()?;
+        let method = match self.kind {
+            Kind::Echo => Method::StatusGet,
+            Kind::Task => Method::TaskStatus(TaskId::parse(TASK).ok()?),
+            Kind::Chat => {
+                let model = self.model.as_deref().unwrap_or_default();
+                let chat = ChatRequest::new(self.caller.prompt.as_str(), model);
+                Method::ChatStart(Box::new(chat))
+            }
+        };
+        let text = encode(&ClientFrame::new(id, method)).ok()?;
+        Some(Request::Frame(text))
+    }
+
+    fn hear(&mut self, text: &str, heard: &mut Vec<Heard>) {
+        let Ok(frame) = ServerFrame::decode(text, &limits()) else {
+            return heard.push(Heard::Unreadable);
+        };
+        if frame.id.as_str() == MODEL {
+            return heard.push(match frame.answer {
+                Answer::Status(status) => {
+                    self.model = Some(status.model.as_str().to_owned());
+                    Heard::Ready
+                }
+                Answer::Error(refusal) => Heard::Refused(refusal.error.as_str().to_owned()),
+                _ => Heard::Unreadable,
+            });
+        }
+        let number = frame.id.as_str().strip_prefix("rpc_");
+        let Some(number) = number.and_then(|number| number.parse::<u64>().ok()) else {
+            return heard.push(Heard::Unreadable);
+        };
+        match frame.answer {
+            Answer::Status(_) | Answer::TaskStatus(_) | Answer::Done(_) => {
+                heard.push(Heard::Done(number));
+            }
+            Answer::Event(Event::TextDelta(_)) if self.begun != Some(number) => {
+                self.begun = Some(number);
+                heard.push(Heard::First(number));
+            }
+            Answer::Failed(error) => {
+                let words = error.code.as_ref().unwrap_or(&error.message);
+                heard.push(Heard::Failed(number, error_answer(words)));
+            }
+            Answer::Error(refusal) => {
+                heard.push(Heard::Failed(number, error_answer(&refusal.error)));
+            }
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, _number: u64) -> bool {
+        // A chat that goes on keeps the next ones waiting.
+        self.kind != Kind::Chat
+    }
+}

@@ -1,0 +1,68 @@
+//! SmartHole: texts that the router passes to the client that they name.
+
+use rpc_core::encode::encode;
+use smarthole_proto::frame::{
+    Answer, ClientFrame, Registration, RegistrationResponse, Response, ServerFrame,
+};
+
+use super::{Call, Heard, Request, limits, say};
+
+/// Where routers take the texts of users.
+const INPUT: &str = "/input";
+
+pub(super) struct Talk {
+    name: String,
+}
+
+impl Talk {
+    pub(super) fn new(run: u64, connection: usize) -> Self {
+        Self {
+            name: format!("load-{run:x}-{connection}"),
+        }
+    }
+}
+
+/// What a client says of itself.
+pub(super) fn registration(name: &str) -> Registration {
+    Registration::new(name, "Takes what a load test says.")
+}
+
+impl super::Talk for Talk {
+    fn open(&mut self, heard: &mut Vec<Heard>) {
+        say(&registration(&self.name).frame(), heard);
+    }
+
+    fn call(&mut self, call: Call) -> Option<Request> {
+        let body = format!("{}: call {}", self.name, call.number);
+        Some(Request::Post { path: INPUT, body })
+    }
+
+    fn hear(&mut self, text: &str, heard: &mut Vec<Heard>) {
+        match ServerFrame::decode(text, &limits()) {
+            Ok(ServerFrame::RegistrationResponse(RegistrationResponse::Accepted { .. })) => {
+                heard.push(Heard::Ready);
+            }
+            Ok(ServerFrame::RegistrationResponse(RegistrationResponse::Refused {
+                code,
+                message,
+            })) => {
+                let code = code.map(|code| code.to_string());
+                let message = message.map(|message| message.as_str().to_owned());
+                heard.push(Heard::Refused(code.or(message).unwrap_or_default()));
+            }
+            Ok(ServerFrame::Message(message)) => {
+                let answer = Response::new(message.id.clone(), Answer::Ack);
+                match encode(&ClientFrame::Response(answer)) {
+                    Ok(text) => heard.push(Heard::Say(text)),
+                    Err(_) => heard.push(Heard::Unreadable),
+                }
+                let number = message.text.rsplit_once("call ");
+                if let Some(number) = number.and_then(|(_, number)| number.parse().ok()) {
+                    heard.push(Heard::Done(number));
+                }
+            }
+            Ok(_) => {}
+            Err(_) => heard.push(Heard::Unreadable),
+        }
+    }
+}
