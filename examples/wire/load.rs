@@ -232,6 +232,11 @@ async fn make(run: &Run, args: &Args) -> Result<(Finished, bool), Failure> {
             let _ = done.send(result);
         })
         .map_err(Failure::new)?;
+    let (rate, time) = (args.rate, args.duration.as_secs_f64());
+    complain(format_args!(
+        "{} connections, {rate} calls/s for {time} s",
+        args.connections
+    ));
     let bar = bar(args);
     let mut stop = Some(stop);
     let mut ticks = tokio::time::interval(SHOWN);

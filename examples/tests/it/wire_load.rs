@@ -1,0 +1,88 @@
+//! `switchboard wire load` as a user runs it.
+
+use std::process::Command;
+
+use crate::programs::{Folder, Running, outcome, switchboard};
+
+fn load(url: &str, args: &[&str]) -> Command {
+    let mut command = switchboard("wire");
+    command.args(["load", url, "--protocol", "snek", "--warmup", "0"]);
+    command.args(args);
+    command
+}
+
+#[test]
+fn a_run_is_reported_and_compared_with_an_earlier_one() {
+    let mut serve = switchboard("bot");
+    serve.args(["serve", "--open", "--listen", "127.0.0.1:0"]);
+    let server = Running::start(serve);
+    let line = server.line_with("listening on");
+    let url = line.trim_start_matches("listening on ");
+
+    let short = ["--rate", "100", "--duration", "300ms"];
+    let (code, out, err) = outcome(load(url, &[&short[..], &["--json"]].concat()));
+    assert_eq!(code, Some(0), "{err}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&report["ok"], &report["sent"]), (&30.into(), &30.into()));
+    assert_eq!(report["server"]["pid"].is_u64(), cfg!(target_os = "linux"));
+
+    let folder = Folder::new("wire-load");
+    let file = folder.0.join("before.json");
+    // Nothing is a thousand times as fast as this one.
+    let mut fast = report;
+    fast["latency"]["p50"] = 1e-6.into();
+    std::fs::write(&file, fast.to_string()).unwrap();
+    let compare = ["--compare", file.to_str().unwrap(), "--allow", "1000"];
+    let (code, out, err) = outcome(load(url, &[&short[..], &compare[..]].concat()));
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(
+        out.contains("latency, from due") && out.contains("earlier"),
+        "{out}"
+    );
+    assert!(err.contains("--allow: latency p50"), "{err}");
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_tells_what_it_did() {
+    let mut serve = switchboard("bot");
+    serve.args(["serve", "--open", "--listen", "127.0.0.1:0"]);
+    let server = Running::start(serve);
+    let line = server.line_with("listening on");
+    let url = line.trim_start_matches("listening on ");
+    let run = Running::start(load(url, &["--duration", "600"]));
+    run.line_with("100 calls/s for 600 s");
+    run.interrupt();
+    run.line_with("waiting for the last answers");
+    assert_eq!(run.end(), Some(130));
+}
+
+#[test]
+fn mistakes_say_what_is_right_and_nobody_there_is_code_3() {
+    for (url, args, expected, wanted) in [
+        (
+            "ws://127.0.0.1:1",
+            &["--rate", "none"][..],
+            2,
+            "such as 100",
+        ),
+        (
+            "ws://127.0.0.1:1",
+            &["--scenario", "task"],
+            2,
+            "it has: echo, chat",
+        ),
+        ("ws://snek.invalid", &[], 2, "--insecure"),
+        (
+            "ws://127.0.0.1:1",
+            &["--compare", "/nowhere"],
+            2,
+            "--compare /nowhere",
+        ),
+        ("ws://127.0.0.1:1", &[], 3, "connection refused"),
+    ] {
+        let (code, _, err) = outcome(load(url, args));
+        assert_eq!(code, Some(expected), "{err}");
+        assert!(err.contains(wanted), "no {wanted:?} in {err}");
+    }
+}
