@@ -1,0 +1,186 @@
+//! [`Difference`]: what was not as recorded, and where.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::bind::{Bindings, New};
+use super::leaves::{Leaf, leaves};
+use super::names::is_secret;
+use crate::text::beginning;
+
+/// Most members of a difference that are shown.
+const MAX_CHANGES: usize = 20;
+/// The longest value that is shown, and the longest frame, in bytes.
+const MAX_VALUE: usize = 120;
+const MAX_FRAME: usize = 400;
+/// The names of the members that tell frames of different kinds apart.
+const KINDS: [&str; 3] = ["type", "method", "event"];
+
+/// Something that was not as recorded. Its [`Display`](fmt::Display) has several lines: what it is, then
+/// what differs. Values of secret members are left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The line of the recording, from 1.
+    pub line: usize,
+    /// The number of the connection in the recording.
+    pub connection: u32,
+    /// What differs, in a sentence.
+    pub what: String,
+    /// The members that differ, or the frames that do as a whole.
+    pub changes: Vec<Change>,
+}
+
+/// A member that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The path, such as `event.items[0].id`; empty for the whole frame.
+    pub path: String,
+    /// The recorded value, with what is bound in its place; `None` if there was none.
+    pub recorded: Option<String>,
+    /// What came; `None` if nothing did.
+    pub got: Option<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            line,
+            connection,
+            what,
+            changes,
+        } = self;
+        write!(f, "line {line}, connection {connection}: {what}")?;
+        for change in changes.iter().take(MAX_CHANGES) {
+            write!(f, "\n  {change}")?;
+        }
+        match changes.len().saturating_sub(MAX_CHANGES) {
+            0 => Ok(()),
+            more => write!(f, "\n  and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+        let (recorded, got) = (show(&self.recorded), show(&self.got));
+        match self.path.is_empty() {
+            true => write!(f, "recorded {recorded}\n  got      {got}"),
+            false => write!(f, "{}: recorded {recorded}, got {got}", self.path),
+        }
+    }
+}
+
+impl Change {
+    pub(super) fn new(path: &str, recorded: Option<String>, got: Option<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            recorded,
+            got,
+        }
+    }
+}
+
+/// Compares a frame with the recording. Returns what it binds; otherwise what differs.
+pub(super) fn compare(
+    recorded: &str,
+    live: &str,
+    bindings: &Bindings,
+    tolerated: &[String],
+) -> Result<New, Vec<Change>> {
+    let (Some(was), Some(is)) = (leaves(recorded), leaves(live)) else {
+        let expected = bindings.replaced_within(recorded);
+        let expected = expected.as_deref().unwrap_or(recorded);
+        if expected == live {
+            return Ok(New::new());
+        }
+        return Err(vec![Change::new(
+            "",
+            Some(excerpt(expected)),
+            Some(excerpt(live)),
+        )]);
+    };
+    let (mut new, mut changes) = (New::new(), Vec::new());
+    let mut left: HashMap<&str, &Leaf<'_>> =
+        is.iter().map(|leaf| (leaf.path.as_str(), leaf)).collect();
+    for leaf in &was {
+        let is_any = is_tolerated(leaf, tolerated);
+        let Some(live) = left.remove(leaf.path.as_str()) else {
+            if !is_any {
+                changes.push(Change::new(&leaf.path, Some(shown(leaf, leaf.raw)), None));
+            }
+            continue;
+        };
+        if let Err(expected) = bindings.compare(leaf, live, is_any, &mut new) {
+            let (recorded, got) = (shown(leaf, &expected), shown(live, live.raw));
+            changes.push(Change::new(&leaf.path, Some(recorded), Some(got)));
+        }
+    }
+    for leaf in &is {
+        if left.contains_key(leaf.path.as_str()) && !is_tolerated(leaf, tolerated) {
+            changes.push(Change::new(&leaf.path, None, Some(shown(leaf, leaf.raw))));
+        }
+    }
+    match changes.is_empty() {
+        true => Ok(new),
+        false => Err(changes),
+    }
+}
+
+/// Whether the user said that this member may have any value: by its name, or the end of its path.
+fn is_tolerated(leaf: &Leaf<'_>, tolerated: &[String]) -> bool {
+    tolerated.iter().any(|name| {
+        let behind = leaf.path.split('.').any(|step| {
+            let step = step.split('[').next().unwrap_or(step);
+            step == name
+        });
+        behind || leaf.path == *name || leaf.path.ends_with(&format!(".{name}"))
+    })
+}
+
+/// Returns what tells the kind of a frame; empty if nothing does.
+pub(super) fn kind(text: &str) -> Vec<String> {
+    let found = leaves(text).unwrap_or_default();
+    let of = |name: &&str| {
+        let leaf = found.iter().find(|leaf| leaf.path == **name);
+        leaf.and_then(|leaf| leaf.scalar().map(std::borrow::Cow::into_owned))
+    };
+    KINDS.iter().filter_map(of).collect()
+}
+
+/// Whether a frame has one of these kinds.
+pub(super) fn is_of(text: &str, kinds: &[String]) -> bool {
+    !kinds.is_empty() && kind(text).iter().any(|kind| kinds.contains(kind))
+}
+
+fn shown(leaf: &Leaf<'_>, raw: &str) -> String {
+    match is_secret(&leaf.name) && leaf.scalar().is_some() {
+        true => "***".to_owned(),
+        false => cut(raw, MAX_VALUE),
+    }
+}
+
+/// Returns the beginning of a frame, without the values of secret members.
+pub(super) fn excerpt(text: &str) -> String {
+    let (mut out, mut at) = (String::new(), 0);
+    let found = leaves(text);
+    if found.is_none() {
+        return format!("{:?}", cut(text, MAX_FRAME));
+    }
+    for leaf in found.iter().flatten().filter(|leaf| is_secret(&leaf.name)) {
+        out.push_str(text.get(at..leaf.start).unwrap_or_default());
+        out.push_str("\"***\"");
+        at = leaf.start + leaf.raw.len();
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    cut(&out, MAX_FRAME)
+}
+
+fn cut(text: &str, max: usize) -> String {
+    match beginning(text, max) {
+        whole if whole.len() == text.len() => whole.to_owned(),
+        part => format!("{part}…"),
+    }
+}
