@@ -4,11 +4,34 @@ use std::process::Command;
 
 use crate::programs::{Folder, Running, outcome, switchboard};
 
-fn load(url: &str, args: &[&str]) -> Command {
+fn load_on(protocol: &str, url: &str, args: &[&str]) -> Command {
     let mut command = switchboard("wire");
-    command.args(["load", url, "--protocol", "snek", "--warmup", "0"]);
+    command.args(["load", url, "--protocol", protocol, "--warmup", "0"]);
     command.args(args);
     command
+}
+
+fn load(url: &str, args: &[&str]) -> Command {
+    load_on("snek", url, args)
+}
+
+#[test]
+fn texts_are_posted_to_a_router_and_reach_their_clients() {
+    let mut serve = switchboard("router");
+    serve.args(["--listen", "127.0.0.1:0"]);
+    let router = Running::start(serve);
+    let line = router.line_with("listening on");
+    let url = line.trim_start_matches("listening on ");
+    let url = url.split(' ').next().unwrap();
+    let args = ["--rate", "50", "--duration", "400ms", "--json"];
+    let (code, out, err) = outcome(load_on("smarthole", url, &args));
+    assert_eq!(code, Some(0), "{out}{err}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (&report["ok"], &report["sent"]),
+        (&20.into(), &20.into()),
+        "{out}"
+    );
 }
 
 #[test]

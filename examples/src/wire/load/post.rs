@@ -118,7 +118,7 @@ async fn exchange(
 
 /// Reads an answer: its status, and whether the connection can be used again.
 async fn read(line: &mut BufReader<Socket>) -> io::Result<(u16, bool)> {
-    let (mut status, mut length) = (None, None);
+    let (mut status, mut length, mut is_last) = (None, None, false);
     for _ in 0..MAX_LINES {
         let mut text = String::new();
         line.take(MAX_LINE).read_line(&mut text).await?;
@@ -133,13 +133,14 @@ async fn read(line: &mut BufReader<Socket>) -> io::Result<(u16, bool)> {
                     return Ok((status, false));
                 };
                 let read = tokio::io::copy(&mut line.take(length), &mut tokio::io::sink()).await?;
-                return Ok((status, read == length));
+                return Ok((status, read == length && !is_last));
             }
             Some(_) => {
-                if let Some((name, value)) = text.split_once(':')
-                    && name.eq_ignore_ascii_case("content-length")
-                {
+                let (name, value) = text.split_once(':').unwrap_or_default();
+                if name.eq_ignore_ascii_case("content-length") {
                     length = value.trim().parse::<u64>().ok();
+                } else if name.eq_ignore_ascii_case("connection") {
+                    is_last = value.trim().eq_ignore_ascii_case("close");
                 }
             }
         }

@@ -80,6 +80,8 @@ pub struct Behind {
     pub late: u64,
     /// The longest time between due and sent.
     pub longest: f64,
+    /// Calls that had to wait because no connection was free, those of the warmup too.
+    pub blocked: u64,
     /// Calls that were due and never sent.
     pub unsent: u64,
 }
@@ -113,6 +115,7 @@ impl Report {
             behind: Behind {
                 late: stats.late,
                 longest: ms(stats.longest_lag),
+                blocked: finished.blocked,
                 unsent: finished.unsent,
             },
             opened: stats.opened,
@@ -199,6 +202,7 @@ impl Report {
         let Behind {
             late,
             longest,
+            blocked,
             unsent,
         } = self.behind;
         // A pause of the system here and there is none of the schedule.
@@ -208,8 +212,10 @@ impl Report {
         let is_busy = self.own.is_some_and(|usage| usage.processors > BUSY);
         let why = if is_busy {
             "this process had no processor time left, so latencies are partly its own"
-        } else {
+        } else if blocked * 2 >= late {
             "no connection was free: the server is too slow for this rate, or needs more --connections or --in-flight"
+        } else {
+            "something else had the processor, so latencies are partly of this machine"
         };
         let limit = LATE.as_millis();
         writeln!(
@@ -416,6 +422,7 @@ mod tests {
             behind: Behind {
                 late: 0,
                 longest: 0.1,
+                blocked: 0,
                 unsent: 0,
             },
             opened: 2,
@@ -463,7 +470,9 @@ mod tests {
     fn who_is_behind_the_schedule_says_so_and_why() {
         let mut report = report();
         assert!(!report.words().contains("behind"), "{}", report.words());
-        report.behind.unsent = 3;
+        report.behind.late = 500;
+        assert!(report.words().contains("something else had the processor"));
+        (report.behind.blocked, report.behind.unsent) = (400, 3);
         assert!(
             report
                 .words()

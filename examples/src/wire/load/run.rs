@@ -69,6 +69,8 @@ pub struct Finished {
     pub stats: Stats,
     /// Calls that were due and not sent when the run ended.
     pub unsent: u64,
+    /// Calls that had to wait because no connection was free.
+    pub blocked: u64,
     /// How long calls that count were due: less than planned if the run was stopped.
     pub time: Duration,
     /// What this process has used.
@@ -225,10 +227,10 @@ impl Run {
             }
         }
         let now = start.elapsed().min(self.load.schedule.end());
-        let unsent = {
+        let (unsent, blocked) = {
             let mut dispatch = lock(&self.shared.dispatch);
             dispatch.stop();
-            dispatch.backlog(now)
+            (dispatch.backlog(now), dispatch.blocked())
         };
         let (own, server) = watches.end();
         drop(senders);
@@ -236,6 +238,7 @@ impl Run {
         Ok(Finished {
             stats: lock(&self.shared.stats).clone(),
             unsent,
+            blocked,
             time: now.saturating_sub(self.load.schedule.warmup),
             own,
             server,

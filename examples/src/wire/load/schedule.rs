@@ -100,6 +100,9 @@ pub struct Dispatch {
     next: u64,
     slots: Vec<Slot>,
     free: VecDeque<usize>,
+    /// Calls for which no connection was free when they were due, and the last of them.
+    blocked: u64,
+    last_blocked: Option<u64>,
     is_stopped: bool,
 }
 
@@ -120,6 +123,8 @@ impl Dispatch {
             next: 0,
             slots: vec![Slot::default(); connections],
             free: VecDeque::with_capacity(connections),
+            blocked: 0,
+            last_blocked: None,
             is_stopped: false,
         }
     }
@@ -169,6 +174,12 @@ impl Dispatch {
         to.saturating_sub(from)
     }
 
+    /// Returns how many calls had to wait because no connection was free.
+    #[must_use]
+    pub const fn blocked(&self) -> u64 {
+        self.blocked
+    }
+
     fn list(&mut self, connection: usize) {
         if let Some(slot) = self.slots.get_mut(connection)
             && slot.is_open
@@ -212,6 +223,9 @@ impl Dispatch {
             self.next += 1;
             self.list(connection);
             return Next::Send(connection, call);
+        }
+        if self.last_blocked.replace(self.next) != Some(self.next) {
+            self.blocked += 1;
         }
         Next::Blocked((due + self.patience).min(self.schedule.end()))
     }
@@ -281,7 +295,9 @@ mod tests {
         dispatch.opened(0);
         assert_eq!(sent(&mut dispatch, ms(0)), [(0, 0)]);
         assert_eq!(dispatch.next(ms(100)), Next::Blocked(ms(700)));
+        assert!(matches!(dispatch.next(ms(200)), Next::Blocked(_)));
         assert_eq!(dispatch.backlog(ms(450)), 3);
+        assert_eq!(dispatch.blocked(), 1);
         dispatch.finished(0);
         let call = Call {
             number: 1,
