@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// The protocol. Without it, the path of the URL has to tell.
     #[arg(long, value_enum)]
     protocol: Option<Protocol>,
-    /// What calls are. Default: echo, or what the protocol has.
+    /// What calls are. Default: echo, or chat where there is no echo.
     #[arg(long, value_enum)]
     scenario: Option<Kind>,
     /// How many connections make calls.
@@ -135,10 +135,11 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     if is_stopped {
         return Err(Failure::aborted_with("stopped before the time"));
     }
-    if report.ok == 0 {
-        return Err(Failure::new("no call was answered"));
+    match (report.ok, report.opened) {
+        (0, 0) => Err(Failure::refused("no connection could be opened")),
+        (0, _) => Err(Failure::new("no call was answered")),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 async fn load(args: &Args) -> Result<Load, Failure> {
@@ -270,7 +271,7 @@ fn bar(args: &Args) -> ProgressBar {
     }
     let total = (args.warmup + args.duration).as_millis();
     let bar = ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX));
-    let style = ProgressStyle::with_template("{bar:30} {percent:>3}%  {msg}");
+    let style = ProgressStyle::with_template("{bar:20} {percent:>3}%  {wide_msg}");
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 

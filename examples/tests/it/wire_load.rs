@@ -93,7 +93,7 @@ fn mistakes_say_what_is_right_and_nobody_there_is_code_3() {
             "ws://127.0.0.1:1",
             &["--scenario", "task"],
             2,
-            "it has: echo, chat",
+            "it has: echo, chat, connect",
         ),
         ("ws://snek.invalid", &[], 2, "--insecure"),
         (

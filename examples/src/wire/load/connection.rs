@@ -17,7 +17,7 @@ use tokio::time::{Sleep, sleep, timeout};
 use super::post::Posts;
 use super::run::{Shared, lock};
 use super::schedule::Call;
-use super::talk::{Heard, Request, Talk};
+use super::talk::{Heard, Kind, Request, Talk};
 
 /// The pause before a connection that could not be opened, or was lost, is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -36,10 +36,15 @@ pub(super) async fn keep(
     mut calls: mpsc::UnboundedReceiver<Call>,
     tried: oneshot::Sender<()>,
 ) {
+    if shared.scenario.kind() == Kind::Connect {
+        let _ = tried.send(());
+        return connect_each(shared, index, calls).await;
+    }
+    let number = u64::try_from(index).unwrap_or_default();
     let mut tried = Some(tried);
     sleep(shared.start_of(index)).await;
     loop {
-        let opened = open(&shared, index).await;
+        let opened = open(&shared, index, number).await;
         let over = match opened {
             Ok(mut line) => {
                 lock(&shared.stats).opened += 1;
@@ -72,7 +77,34 @@ pub(super) async fn keep(
     }
 }
 
-async fn open(shared: &Arc<Shared>, index: usize) -> Result<Line, String> {
+/// Opens a connection for each call, until the server takes calls on it.
+async fn connect_each(shared: Arc<Shared>, index: usize, mut calls: mpsc::UnboundedReceiver<Call>) {
+    lock(&shared.dispatch).opened(index);
+    shared.freed.notify_one();
+    while let Some(call) = calls.recv().await {
+        let sent = shared.now();
+        lock(&shared.stats).sent(call, sent);
+        let left = (call.due + shared.patience).saturating_sub(sent);
+        match timeout(left, open(&shared, index, call.number)).await {
+            Ok(Ok(mut line)) => {
+                let now = shared.now();
+                {
+                    let mut stats = lock(&shared.stats);
+                    stats.opened += 1;
+                    stats.answered(call, sent, now);
+                }
+                let _ = timeout(GOODBYE, line.ws.close()).await;
+            }
+            Ok(Err(kind)) => lock(&shared.stats).failed(call, &kind),
+            Err(_) => lock(&shared.stats).failed(call, TIMED_OUT),
+        }
+        lock(&shared.dispatch).finished(index);
+        shared.freed.notify_one();
+    }
+}
+
+/// Opens a connection, as the one with this number, and says what comes first.
+async fn open(shared: &Arc<Shared>, index: usize, number: u64) -> Result<Line, String> {
     let _permit = shared.dials.acquire().await;
     let ws = shared
         .dialer
@@ -81,7 +113,7 @@ async fn open(shared: &Arc<Shared>, index: usize) -> Result<Line, String> {
         .map_err(|error| of_dial(&error))?;
     let mut line = Line {
         ws,
-        talk: shared.scenario.talk(index),
+        talk: shared.scenario.talk(number),
         index,
         out: VecDeque::new(),
         is_unflushed: false,

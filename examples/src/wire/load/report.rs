@@ -206,7 +206,7 @@ impl Report {
             unsent,
         } = self.behind;
         // A pause of the system here and there is none of the schedule.
-        if late * 100 <= self.sent && unsent == 0 {
+        if late.max(unsent) * 100 <= self.sent {
             return Ok(());
         }
         let is_busy = self.own.is_some_and(|usage| usage.processors > BUSY);

@@ -125,6 +125,13 @@ async fn a_message_reaches_every_connection() {
 }
 
 #[tokio::test]
+async fn each_call_has_a_connection_of_its_own_where_connecting_is_measured() {
+    let finished = go(load(Protocol::Snek, Kind::Connect, &snek().await)).await;
+    let stats = finished.unwrap().stats;
+    assert_eq!((stats.ok, stats.opened, stats.failed.total()), (30, 30, 0));
+}
+
+#[tokio::test]
 async fn nobody_there_is_told_with_the_reason() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", free.local_addr().unwrap());

@@ -24,11 +24,11 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    pub(super) fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: usize) -> Self {
+    pub(super) fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: u64) -> Self {
         Self {
             caller,
             kind,
-            nonce: (u128::from(run) << 64) + u128::try_from(connection).unwrap_or_default(),
+            nonce: (u128::from(run) << 64) + u128::from(connection),
             session: String::new(),
             waiting: VecDeque::new(),
             has_begun: false,

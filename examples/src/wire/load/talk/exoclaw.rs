@@ -21,7 +21,7 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    pub(super) fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: usize) -> Self {
+    pub(super) fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: u64) -> Self {
         Self {
             caller,
             kind,

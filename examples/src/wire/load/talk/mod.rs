@@ -29,6 +29,9 @@ pub enum Kind {
     Chat,
     /// A question for a task (acolyte).
     Task,
+    /// A connection of its own for each call, until the server takes calls on it: dialled, and logged in,
+    /// registered or signed. No more than --connections at a time.
+    Connect,
 }
 
 impl Kind {
@@ -39,6 +42,7 @@ impl Kind {
             Self::Echo => "echo",
             Self::Chat => "chat",
             Self::Task => "task",
+            Self::Connect => "connect",
         }
     }
 }
@@ -84,10 +88,10 @@ impl Scenario {
     pub fn new(protocol: Protocol, kind: Option<Kind>, caller: Caller) -> Result<Self, String> {
         let kinds: &[Kind] = match protocol {
             Protocol::Snek | Protocol::Exoclaw | Protocol::ConnectOnion => {
-                &[Kind::Echo, Kind::Chat]
+                &[Kind::Echo, Kind::Chat, Kind::Connect]
             }
-            Protocol::SmartHole => &[Kind::Chat],
-            Protocol::Acolyte => &[Kind::Echo, Kind::Chat, Kind::Task],
+            Protocol::SmartHole => &[Kind::Chat, Kind::Connect],
+            Protocol::Acolyte => &[Kind::Echo, Kind::Chat, Kind::Task, Kind::Connect],
         };
         let first = kinds.first().copied().unwrap_or(Kind::Chat);
         let kind = kind.unwrap_or(first);
@@ -127,7 +131,7 @@ impl Scenario {
     pub const fn mark(&self) -> Option<&'static str> {
         match (self.protocol, self.kind) {
             (Protocol::Snek, Kind::Chat) => Some("each member has it"),
-            (Protocol::SmartHole, _) | (_, Kind::Echo | Kind::Task) => None,
+            (Protocol::SmartHole, _) | (_, Kind::Echo | Kind::Task | Kind::Connect) => None,
             (_, Kind::Chat) => Some("first text"),
         }
     }
@@ -137,6 +141,7 @@ impl Scenario {
     #[must_use]
     pub const fn in_flight(&self) -> usize {
         match (self.protocol, self.kind) {
+            (_, Kind::Connect) => 1,
             (Protocol::Snek | Protocol::SmartHole, _) | (_, Kind::Echo | Kind::Task) => 256,
             (_, Kind::Chat) => 1,
         }
@@ -190,7 +195,9 @@ impl Scenario {
     }
 
     /// Creates what one connection says.
-    pub(super) fn talk(&self, connection: usize) -> Box<dyn Talk> {
+    ///
+    /// No two connections at a time have the same number.
+    pub(super) fn talk(&self, connection: u64) -> Box<dyn Talk> {
         let Self {
             kind, caller, run, ..
         } = self;
@@ -330,7 +337,10 @@ mod tests {
     #[test]
     fn a_scenario_that_a_protocol_does_not_have_is_refused_with_those_it_has() {
         let error = Scenario::new(Protocol::Snek, Some(Kind::Task), caller()).unwrap_err();
-        assert_eq!(error, "snek has no scenario 'task'; it has: echo, chat");
+        assert_eq!(
+            error,
+            "snek has no scenario 'task'; it has: echo, chat, connect"
+        );
         let scenario = Scenario::new(Protocol::SmartHole, None, caller()).unwrap();
         assert_eq!(scenario.kind(), Kind::Chat);
     }

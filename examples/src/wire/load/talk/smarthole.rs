@@ -15,7 +15,7 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    pub(super) fn new(run: u64, connection: usize) -> Self {
+    pub(super) fn new(run: u64, connection: u64) -> Self {
         Self {
             name: format!("load-{run:x}-{connection}"),
         }

@@ -18,14 +18,14 @@ pub(super) struct Talk {
     caller: Arc<Caller>,
     kind: Kind,
     run: u64,
-    connection: usize,
+    connection: u64,
     channel: String,
     /// Calls whose answer, or whose message, has come; not both.
     half: BTreeSet<u64>,
 }
 
 impl Talk {
-    pub(super) const fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: usize) -> Self {
+    pub(super) const fn new(caller: Arc<Caller>, kind: Kind, run: u64, connection: u64) -> Self {
         Self {
             caller,
             kind,
@@ -90,7 +90,7 @@ impl Talk {
         }
     }
 
-    fn read(&self, text: &str) -> Option<(usize, u64, u64)> {
+    fn read(&self, text: &str) -> Option<(u64, u64, u64)> {
         let (_, mark) = text.rsplit_once('#')?;
         let mut parts = mark.split('.');
         let run = u64::from_str_radix(parts.next()?, 16).ok()?;
