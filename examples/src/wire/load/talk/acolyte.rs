@@ -47,7 +47,7 @@ impl super::Talk for Talk {
     fn call(&mut self, call: Call) -> Option<Request> {
         let id = RpcId::parse(&format!("rpc_{}", call.number)).ok()?;
         let method = match self.kind {
-            Kind::Echo => Method::StatusGet,
+            Kind::Echo | Kind::Connect => Method::StatusGet,
             Kind::Task => Method::TaskStatus(TaskId::parse(TASK).ok()?),
             Kind::Chat => {
                 let model = self.model.as_deref().unwrap_or_default();
