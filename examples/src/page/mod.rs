@@ -15,7 +15,7 @@ pub use render::{Html, MAX_BODY, Renderer};
 /// Where pages have Markdown rendered.
 pub const MARKDOWN_PATH: &str = "/markdown";
 
-const FILES: [(&str, Asset); 9] = [
+const FILES: [(&str, Asset); 10] = [
     ("/page/app.css", Asset::style(include_bytes!("app.css"))),
     (
         "/page/answer.css",
@@ -36,6 +36,10 @@ const FILES: [(&str, Asset); 9] = [
         Asset::script(include_bytes!("markdown.js")),
     ),
     ("/page/nodes.js", Asset::script(include_bytes!("nodes.js"))),
+    (
+        "/page/socket.js",
+        Asset::script(include_bytes!("socket.js")),
+    ),
     ("/page/view.js", Asset::script(include_bytes!("view.js"))),
 ];
 

@@ -199,6 +199,35 @@ mod terminal {
     }
 
     #[test]
+    fn an_answer_grows_in_place_and_breaks_at_words_on_screens_of_several_widths() {
+        let place = Place::new();
+        for columns in [60, 80, 120] {
+            let mut screen = Screen::with_size(place.chat(&[]), 60, columns);
+            screen.shows("connected as ann");
+            screen.ends_in("#General>");
+            screen.types("@mybot count to 20\r");
+            screen.shows("I count: 1 2 3");
+            screen.ends_in("#General>");
+            screen.shows("- done");
+            screen.ends_in("#General>");
+            let words =
+                "the quick brown fox jumps over the lazy dog again and again until it is evening";
+            screen.types(&format!("@mybot echo {words}\r"));
+            screen.shows("the quick");
+            screen.shows("the quick");
+            screen.ends_in("#General>");
+            let rows = screen.rows();
+            let text = rows.iter().map(|row| row.trim());
+            let text = text.collect::<Vec<_>>().join(" ");
+            assert_eq!(text.matches("I count:").count(), 1, "{rows:#?}");
+            assert!(text.contains("18 19 20 - done #General>"), "{rows:#?}");
+            assert!(text.ends_with(&format!("{words} #General>")), "{rows:#?}");
+            screen.types("\x04");
+            screen.ends_with(0);
+        }
+    }
+
+    #[test]
     fn typing_and_the_parts_of_a_message_stand_above_the_prompt_until_it_is_complete() {
         let place = Place::server("127.0.0.1:0");
         let mut screen = Screen::start(place.chat(&[]));

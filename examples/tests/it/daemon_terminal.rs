@@ -29,6 +29,51 @@ fn what_is_asked_meanwhile_waits_for_its_turn() {
 }
 
 #[test]
+fn an_answer_grows_above_its_status_and_stays_once_on_screens_of_several_widths() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    for columns in [60, 80, 120] {
+        let mut screen = Screen::with_size(server.client(&["chat", "--yes"]), 60, columns);
+        screen.shows("write what you want done");
+        screen.ends_in(">");
+        screen.types("!slow 1000 20\r");
+        screen.shows(" 40 ");
+        screen.ends_in(">");
+        let rows = screen.rows();
+        assert!(rows[2].starts_with("1 2 3"), "{rows:#?}");
+        let status = &rows[rows.len() - 2];
+        assert!(status.starts_with("answering "), "{rows:#?}");
+        assert!(status.ends_with(" · Esc stops"), "{rows:#?}");
+        screen.types("\x1b");
+        screen.shows("aborted");
+        screen.ends_in(">");
+        screen.types("edit a.txt: two -> 2\r");
+        screen.shows("changed a.txt");
+        screen.ends_in(">");
+        let rows = screen.rows();
+        let expected = [
+            "aborted",
+            "> edit a.txt: two -> 2",
+            "✓ file-edit a.txt",
+            "     a.txt +1 -1",
+            "        1  one",
+            "    -   2  two",
+            "    +   2  2",
+            "",
+            "changed a.txt (+1 -1)",
+            "",
+            ">",
+        ];
+        assert!(rows.ends_with(&expected.map(str::to_owned)), "{rows:#?}");
+        screen.types("edit a.txt: 2 -> two\r");
+        screen.shows("changed a.txt");
+        screen.ends_in(">");
+        screen.types("\x04");
+        screen.ends_with(0);
+    }
+}
+
+#[test]
 fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
     let place = Place::new();
     let server = place.serve(&[]);

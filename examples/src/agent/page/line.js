@@ -2,59 +2,29 @@
 
 import { load, sign } from "./key.js";
 import { memory } from "./memory.js";
+import { socketTo } from "./page/socket.js";
 
-/** How long opening, and the answer to CONNECT, may take. */
-const OPEN_MS = 15000;
 /** The agent says something every 30 s. */
 const SILENCE_MS = 60000;
-const FIRST_DELAY_MS = 1000;
-const MAX_DELAY_MS = 30000;
 
 /** `heard` gets frames, `state` gets a word and a text: connecting, gate, ready, lost, refused. */
 export function line({ heard, state, info }) {
-  let socket = null;
-  let timer = 0;
-  let delay = FIRST_DELAY_MS;
+  const closed = () => socket.lost("Connection lost");
+  const socket = socketTo({ name: "The agent", opened: connect, heard: received, closed, left, state });
   let me = null;
   let to = null;
   let isIn = false;
   let isGated = false;
 
-  function after(ms, then) {
-    clearTimeout(timer);
-    timer = setTimeout(then, ms);
-  }
-
-  async function open() {
-    leave();
-    state("connecting", "Connecting");
-    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    const ours = new WebSocket(`${scheme}//${location.host}/ws`);
-    socket = ours;
-    // A socket that was left has no say any more.
-    const on = (name, handler) =>
-      ours.addEventListener(name, (event) => {
-        if (socket === ours) handler(event);
-      });
-    on("open", connect);
-    on("message", ({ data }) => received(data));
-    on("close", () => lost("Connection lost"));
-    after(OPEN_MS, () => lost("The agent does not answer"));
-  }
-
-  function leave() {
-    clearTimeout(timer);
-    const old = socket;
-    socket = null;
+  function left() {
     isIn = false;
     isGated = false;
-    old?.close(1000);
   }
 
   async function connect() {
-    const ours = socket;
+    const ours = socket.current();
     const signed = await sign(me, to);
-    if (socket !== ours) return;
+    if (socket.current() !== ours) return;
     const frame = { type: "CONNECT", ...signed };
     if (memory.sessionId !== null) frame.session_id = memory.sessionId;
     if (memory.lastId !== null) frame.last_msg_id = memory.lastId;
@@ -63,29 +33,14 @@ export function line({ heard, state, info }) {
   }
 
   function put(frame) {
-    if (socket?.readyState !== WebSocket.OPEN) return false;
-    socket.send(JSON.stringify(frame));
+    if (!socket.isOpen()) return false;
+    socket.send(frame);
     return true;
   }
 
-  function lost(why) {
-    leave();
-    // Not all pages of a restarted agent at the same time.
-    const wait = delay * (0.5 + 0.5 * Math.random());
-    delay = Math.min(2 * delay, MAX_DELAY_MS);
-    state("lost", `${why}. Next try in ${Math.max(1, Math.round(wait / 1000))} s`);
-    after(wait, open);
-  }
-
-  function received(data) {
-    let frame;
-    try {
-      frame = JSON.parse(data);
-    } catch {
-      return;
-    }
-    if (typeof frame?.type !== "string") return;
-    after(SILENCE_MS, () => lost("The agent was silent"));
+  function received(frame) {
+    if (typeof frame.type !== "string") return;
+    socket.after(SILENCE_MS, () => socket.lost("The agent was silent"));
     if (frame.type === "PING") put({ type: "PONG" });
     else if (frame.type === "ONBOARD_REQUIRED") gate(frame);
     else if (frame.type === "ERROR" && !isIn) refused(frame);
@@ -93,7 +48,7 @@ export function line({ heard, state, info }) {
       if (frame.type === "CONNECTED") {
         isIn = true;
         isGated = false;
-        delay = FIRST_DELAY_MS;
+        socket.ready();
         state("ready", frame.signature_recommended ? "Connected without a signature" : "Connected");
       }
       heard(frame);
@@ -110,19 +65,19 @@ export function line({ heard, state, info }) {
   function refused(frame) {
     const why = typeof frame.message === "string" ? frame.message : "refused";
     if (isGated) return state("gate", why);
-    leave();
+    socket.leave();
     state("refused", why);
   }
 
   async function start() {
     [me, to] = await Promise.all([load(), info()]);
-    open();
+    socket.open();
   }
 
   start();
   return {
-    open,
-    leave,
+    open: socket.open,
+    leave: socket.leave,
     /** Whether it was sent. */
     send: (frame) => isIn && put(frame),
     async onboard(code) {

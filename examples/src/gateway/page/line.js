@@ -1,14 +1,11 @@
 // The connection to the gateway: it says hello, or wants a token first; when it is lost it is made again.
 
-import { get, isObject, tab } from "./page/dom.js";
+import { get, tab } from "./page/dom.js";
+import { socketTo } from "./page/socket.js";
 import { setStatus, stateNow } from "./page/view.js";
 
 /** A gateway that wants no token says hello at once; one that is silent this long wants one. */
 const HELLO_MS = 800;
-/** How long opening, and the answer to a token, may take. */
-const OPEN_MS = 15000;
-const FIRST_DELAY_MS = 1000;
-const MAX_DELAY_MS = 30000;
 const TOKEN_KEY = "gateway-token";
 const AUTH_FAILED = 4001;
 
@@ -18,65 +15,37 @@ const [auth, token, tokenError, composer, input, statusLine] =
 /** `heard` gets frames, `ready` is called after each hello, `ended` with the reason why answers will not come, and
  * `changed` when the state is another one. */
 export function line({ heard, ready, ended, changed }) {
-  let socket = null;
+  const socket = socketTo({ name: "The gateway", opened, heard: received, closed, left, state });
   /** Whether the gateway said hello on this connection. */
   let isReady = false;
   /** Whether this connection was told a token. */
   let tokenSent = false;
-  let timer = 0;
-  let delay = FIRST_DELAY_MS;
   let secret = tab.read(TOKEN_KEY);
 
   function state(word, text) {
+    if (word === "lost") ended("The connection was lost before the answer was complete.");
     setStatus(word, text);
     changed();
   }
 
-  function after(ms, then) {
-    clearTimeout(timer);
-    timer = setTimeout(then, ms);
-  }
-
-  function connect() {
-    leave();
-    state("connecting", "Connecting");
-    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    const ours = new WebSocket(`${scheme}//${location.host}/ws`);
-    socket = ours;
-    // A socket that was left has no say any more.
-    const on = (name, handler) =>
-      ours.addEventListener(name, (event) => {
-        if (socket === ours) handler(event);
-      });
-    on("open", opened);
-    on("message", ({ data }) => received(data));
-    on("close", closed);
-    after(OPEN_MS, () => lost("The gateway does not answer"));
-  }
-
-  /** Closes the connection. The gateway then ends what it does for it. */
-  function leave() {
-    clearTimeout(timer);
-    const old = socket;
-    socket = null;
+  function left() {
     isReady = false;
     tokenSent = false;
-    old?.close(1000);
   }
 
   function opened() {
     if (secret !== null) sendToken();
-    else after(HELLO_MS, () => askForToken(""));
+    else socket.after(HELLO_MS, () => askForToken(""));
   }
 
   function sendToken() {
     tokenSent = true;
-    socket.send(JSON.stringify({ token: secret }));
-    after(OPEN_MS, () => lost("The gateway does not answer"));
+    socket.send({ token: secret });
+    socket.expectAnswer();
   }
 
   function askForToken(why) {
-    clearTimeout(timer);
+    socket.waitsNoMore();
     auth.hidden = false;
     composer.hidden = true;
     tokenError.textContent = why;
@@ -85,9 +54,9 @@ export function line({ heard, ready, ended, changed }) {
   }
 
   function hello(frame) {
-    clearTimeout(timer);
+    socket.waitsNoMore();
     isReady = true;
-    delay = FIRST_DELAY_MS;
+    socket.ready();
     if (tokenSent) tab.write(TOKEN_KEY, secret);
     const hadFocus = auth.contains(document.activeElement);
     auth.hidden = true;
@@ -105,10 +74,10 @@ export function line({ heard, ready, ended, changed }) {
 
   function refused() {
     // Nobody typed a token in time: the next connection is made when somebody does.
-    if (waitsForToken()) return leave();
+    if (waitsForToken()) return socket.leave();
     secret = null;
     tab.write(TOKEN_KEY, null);
-    leave();
+    socket.leave();
     ended("The gateway refused this connection.");
     token.value = "";
     askForToken("The gateway refused this token.");
@@ -118,27 +87,10 @@ export function line({ heard, ready, ended, changed }) {
     // Some gateways refuse with a close frame alone. A lost connection is not closed cleanly.
     const isRefusal = event.code === AUTH_FAILED || (tokenSent && !isReady && event.wasClean);
     if (isRefusal || waitsForToken()) refused();
-    else lost("Connection lost");
+    else socket.lost("Connection lost");
   }
 
-  function lost(why) {
-    leave();
-    ended("The connection was lost before the answer was complete.");
-    // Not all pages of a restarted gateway at the same time.
-    const wait = delay * (0.8 + 0.2 * Math.random());
-    delay = Math.min(2 * delay, MAX_DELAY_MS);
-    state("lost", `${why}. Next try in ${Math.max(1, Math.round(wait / 1000))} s`);
-    after(wait, connect);
-  }
-
-  function received(data) {
-    let frame;
-    try {
-      frame = JSON.parse(data);
-    } catch {
-      return;
-    }
-    if (!isObject(frame)) return;
+  function received(frame) {
     if (frame.id === undefined && (frame.error === "auth_failed" || frame.code === AUTH_FAILED)) {
       refused();
     } else if (isReady) {
@@ -153,21 +105,21 @@ export function line({ heard, ready, ended, changed }) {
     if (token.value === "") return;
     secret = token.value;
     tokenError.textContent = "";
-    if (socket?.readyState === WebSocket.OPEN && !tokenSent) {
+    if (socket.isOpen() && !tokenSent) {
       state("connecting", "Connecting");
       sendToken();
     } else {
-      connect();
+      socket.open();
     }
   });
-  get("retry").addEventListener("click", connect);
+  get("retry").addEventListener("click", socket.open);
   addEventListener("online", () => {
-    if (stateNow() === "lost") connect();
+    if (stateNow() === "lost") socket.open();
   });
 
   return {
-    connect,
-    send: (frame) => socket.send(JSON.stringify(frame)),
+    connect: socket.open,
+    send: socket.send,
     get isReady() {
       return isReady;
     },
