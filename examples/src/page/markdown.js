@@ -145,6 +145,7 @@ export class Markdown {
     this.#drawNow();
     // A link may have been defined below the place where it is used.
     if (this.start > 0 && /^ {0,3}\[[^\]]+\]:/m.test(this.source)) this.#restart();
+    if (this.#upTo === this.source.length) this.#tail.remove();
     this.#want();
     hurry();
   }

@@ -60,7 +60,7 @@ export function socketTo({ name, opened, heard, closed, left, state }) {
   function lost(why) {
     leave();
     // Not all pages of a restarted server at the same time.
-    const wait = delay * (0.5 + 0.5 * Math.random());
+    const wait = delay * (0.8 + 0.2 * Math.random());
     delay = Math.min(2 * delay, MAX_DELAY_MS);
     state("lost", `${why}. Next try in ${Math.max(1, Math.round(wait / 1000))} s`);
     after(wait, open);
