@@ -8,17 +8,15 @@ use examples::cli::{Failure, complain, wants_colour};
 use examples::screen::{Colour, printable};
 use examples::wire::Protocol;
 use examples::wire::explain::{Explained, Explainer};
+use examples::wire::place::place;
 use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{BadLine, Entry, Item, Reader};
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr as _;
 
 /// The longest line of a transcript, in bytes.
 const MAX_LINE: u64 = 256 * 1024 * 1024;
 /// The longest description of a frame, in characters, unless all is wanted.
 const WIDTH: usize = 100;
-/// How much of a frame stands before and behind the place of an error, in characters.
-const REACH: (usize, usize) = (60, 40);
 /// Most lines that are none of a transcript and are still named.
 const MAX_NAMED: usize = 5;
 
@@ -246,37 +244,6 @@ fn words(
     text
 }
 
-/// Returns the part of a text around a byte, and the column of the byte in it. Of secrets, only the
-/// punctuation is shown.
-fn place(text: &str, at: usize, is_secret: bool) -> (String, usize) {
-    let show = |part: &str| match is_secret {
-        true => part.chars().map(mask).collect(),
-        false => printable(part).into_owned(),
-    };
-    let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
-    let start = before
-        .char_indices()
-        .rev()
-        .nth(REACH.0 - 1)
-        .map_or(0, |(at, _)| at);
-    let end = behind
-        .char_indices()
-        .nth(REACH.1)
-        .map_or(behind.len(), |(at, _)| at);
-    let dots = if start > 0 { "…" } else { "" };
-    let before = format!("{dots}{}", show(before.get(start..).unwrap_or_default()));
-    let column = before.width();
-    let behind = show(behind.get(..end).unwrap_or_default());
-    (format!("{before}{behind}"), column)
-}
-
-fn mask(c: char) -> char {
-    match c {
-        '{' | '}' | '[' | ']' | ':' | ',' | '"' => c,
-        _ => '·',
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,15 +324,5 @@ mod tests {
         assert_eq!(lines[1]["unknown"][0], "mood");
         assert_eq!(lines[2]["answers"]["line"], 3);
         assert!(lines[3]["fault"]["at"].is_u64(), "{text}");
-    }
-
-    #[test]
-    fn the_caret_stands_under_the_place() {
-        assert_eq!(place("abc", 1, false), ("abc".to_owned(), 1));
-        assert_eq!(place("日本{", 6, false), ("日本{".to_owned(), 4));
-        assert_eq!(place("{\"k\":1", 5, true), ("{\"·\":·".to_owned(), 5));
-        let (text, column) = place(&"x".repeat(500), 300, false);
-        assert_eq!((text.chars().count(), column), (101, 61));
-        assert_eq!(place("a\x1b", 2, false), ("a\\u{1b}".to_owned(), 7));
     }
 }

@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 
 use super::dialect::{Dialect, Fault, Link, Reading, read_sse, redact};
 use super::members::Known;
+use super::stage::{Stage, stage};
 use super::{Protocol, heads};
 
 /// Most connections that are followed at once.
@@ -28,9 +29,21 @@ pub struct Explained {
     /// What it says, in a few words, or its text. Without secrets, unless they are wanted; may hold any
     /// characters.
     pub words: String,
+    /// The id of the call that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<Cow<'static, str>>,
+    /// Whether it begins the call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
     /// The line that it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
+    /// Whether more answers follow.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// Whether it says that something has failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
     /// Whether the kind is none that the protocol's crate knows.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unknown_kind: bool,
@@ -69,11 +82,15 @@ impl Explained {
         self.unknown_kind || !self.unknown.is_empty() || self.fault.is_some()
     }
 
-    fn plain(kind: Kind, words: impl Into<String>) -> Self {
+    pub(super) fn plain(kind: Kind, words: impl Into<String>) -> Self {
         Self {
             kind: kind.name().to_owned(),
             words: words.into(),
+            call: None,
+            asks: false,
             answers: None,
+            partial: false,
+            failed: false,
             unknown_kind: false,
             unknown: Vec::new(),
             fault: None,
@@ -160,6 +177,23 @@ impl Explainer {
             Kind::Body if self.shows_secrets => Explained::plain(entry.kind, &*entry.data),
             Kind::Body => Explained::plain(entry.kind, format!("{} bytes", entry.data.len())),
             kind => Explained::plain(kind, &*entry.data),
+        }
+    }
+
+    /// Returns the data of an entry without its secrets, unless they are wanted.
+    #[must_use]
+    pub fn data<'a>(&self, entry: &'a Entry<'_>) -> Cow<'a, str> {
+        if self.shows_secrets {
+            return Cow::Borrowed(&entry.data);
+        }
+        match (entry.kind, self.protocol()) {
+            (Kind::Text | Kind::Sse, Some(protocol)) => redact(protocol, &entry.data),
+            (Kind::Text | Kind::Sse | Kind::Body, _) => Cow::Borrowed(""),
+            (Kind::Http | Kind::Open, _) => {
+                let head = entry.data.split("\r\n\r\n").next().unwrap_or_default();
+                Cow::Owned(heads::redact(head))
+            }
+            _ => Cow::Borrowed(&entry.data),
         }
     }
 
@@ -262,8 +296,18 @@ impl Explainer {
                 };
             }
         };
+        let (call, asks) = match &link {
+            Link::None => (None, false),
+            Link::Asks(id) => (Some(id.clone()), true),
+            Link::Answers(id) => (Some(id.clone()), false),
+        };
+        let stage = stage(protocol, is_sse, &kind, text);
         Explained {
+            call,
+            asks,
             answers: connection.link(from, link, line, entry.at, &kind),
+            partial: !asks && stage == Stage::Partial,
+            failed: stage == Stage::Failed,
             kind,
             unknown_kind: !is_known,
             unknown: self.known.unknown(protocol, from, is_sse, text),
@@ -391,6 +435,119 @@ mod tests {
                 .iter()
                 .filter(|it| format!("{it:?}").contains("hunter2"));
             assert_eq!(told.count(), expected, "{all:?}");
+        }
+    }
+
+    #[test]
+    fn the_data_of_an_entry_has_no_secrets() {
+        let login = r#"{"method":"login","args":["ann","hunter2"],"kwargs":{},"callId":"1"}"#;
+        let upgrade = "GET /rpc.ws?token=hunter2 HTTP/1.1\r\nAuthorization: hunter2\r\n\r\nhunter2";
+        let of = |kind, data| Entry::new(Duration::ZERO, 1, Some(Side::Client), kind, data);
+        let all = [
+            of(Kind::Text, login),
+            of(Kind::Http, upgrade),
+            of(Kind::Body, "password=hunter2"),
+        ];
+        for (protocol, shows, expected) in [
+            (None, false, 0),
+            (Some(Protocol::Snek), false, 0),
+            (Some(Protocol::Snek), true, 3),
+        ] {
+            let explainer = Explainer::new(protocol, shows);
+            let told = all
+                .iter()
+                .filter(|it| explainer.data(it).contains("hunter2"));
+            assert_eq!(told.count(), expected, "{protocol:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_goes_on_until_its_last_answer() {
+        for (protocol, frames) in [
+            (
+                Protocol::Exoclaw,
+                vec![
+                    (Side::Client, r#"{"id":"a","method":"ping"}"#, "asks"),
+                    (
+                        Side::Server,
+                        r#"{"id":"a","event":"text","data":"x"}"#,
+                        "partial",
+                    ),
+                    (Side::Server, r#"{"id":"a","event":"done"}"#, "done"),
+                    (Side::Server, r#"{"id":"a","error":"no"}"#, "failed"),
+                ],
+            ),
+            (
+                Protocol::Snek,
+                vec![
+                    (
+                        Side::Client,
+                        r#"{"method":"get_user","args":[null],"kwargs":{},"callId":"a"}"#,
+                        "asks",
+                    ),
+                    (
+                        Side::Server,
+                        r#"{"callId":"a","success":true,"data":1}"#,
+                        "done",
+                    ),
+                    (
+                        Side::Server,
+                        r#"{"callId":"a","success":false,"data":{"error":"no"}}"#,
+                        "failed",
+                    ),
+                ],
+            ),
+            (
+                Protocol::SmartHole,
+                vec![(
+                    Side::Server,
+                    r#"{"type":"registration_response","payload":{"success":false,"code":"INVALID"}}"#,
+                    "failed",
+                )],
+            ),
+            (
+                Protocol::Acolyte,
+                vec![
+                    (
+                        Side::Server,
+                        r#"{"id":"a","type":"chat.started"}"#,
+                        "partial",
+                    ),
+                    (
+                        Side::Server,
+                        r#"{"id":"a","type":"chat.event","event":{"type":"text-delta","text":"x"}}"#,
+                        "partial",
+                    ),
+                ],
+            ),
+            (
+                Protocol::ConnectOnion,
+                vec![
+                    (
+                        Side::Server,
+                        r#"{"type":"thinking","id":"1","ts":1}"#,
+                        "partial",
+                    ),
+                    (Side::Server, r#"{"type":"PING"}"#, "asks"),
+                    (Side::Server, r#"{"type":"ERROR","message":"no"}"#, "failed"),
+                ],
+            ),
+        ] {
+            let mut explainer = Explainer::new(Some(protocol), false);
+            for (from, text, expected) in frames {
+                let found = &texts(&mut explainer, &[(from, text)])[0];
+                let stage = match (found.asks, found.partial, found.failed) {
+                    (true, false, false) => "asks",
+                    (false, true, false) => "partial",
+                    (false, false, true) => "failed",
+                    _ => "done",
+                };
+                assert_eq!(
+                    (stage, &found.fault),
+                    (expected, &None),
+                    "{text}: {found:?}"
+                );
+            }
         }
     }
 

@@ -7,9 +7,12 @@ pub mod faults;
 pub mod heads;
 pub mod load;
 mod members;
+pub mod place;
 pub mod proxy;
 #[cfg(test)]
 mod recordings;
+mod stage;
+pub mod view;
 
 use std::borrow::Cow;
 
