@@ -23,6 +23,7 @@ import providers
 import real
 import scripted_gateway
 import streaming
+import wire
 from axe import PICTURES, Axe
 from chrome import browser
 from common import Checks, program
@@ -75,7 +76,7 @@ def everything():
                 for name, check in CHECKS.items())
     yield from ((name, lambda scene, check=check: check(scene.chrome, scene.switchboard))
                 for name, check in agents.CHECKS.items())
-    for part in (chats, content, access, providers, streaming):
+    for part in (chats, content, access, providers, streaming, wire):
         yield from part.CHECKS.items()
 
 

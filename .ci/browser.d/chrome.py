@@ -176,6 +176,12 @@ class Page:
         params.pop("text", None)
         await self.call("Input.dispatchKeyEvent", type="keyUp", **params)
 
+    async def type_key(self, key):
+        """Presses a key that is a character, or moves."""
+        text = {"text": key} if len(key) == 1 else {}
+        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, **text)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
+
     async def click(self, selector):
         """Clicks where the element is, so that one below another is not found."""
         found = json.dumps(selector)

@@ -6,7 +6,7 @@ from common import expect
 
 TOKEN = "open sesame"
 # What the pages load of their common parts.
-SHARED = {"/page/" + name for name in ["app.css", "answer.css"]
+SHARED = {"/page/" + name for name in ["base.css", "app.css", "answer.css"]
           + [f"{part}.js" for part in ["answer", "chats", "composer", "dom", "markdown", "nodes", "socket", "view"]]}
 STATE = "document.getElementById('status').dataset.state"
 READY = f"{STATE} === 'ready'"

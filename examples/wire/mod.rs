@@ -3,7 +3,9 @@
 mod check;
 mod decode;
 mod load;
+mod page;
 mod proxy;
+mod top;
 
 use clap::Subcommand;
 use examples::cli::{EXIT_CODES, Failure};
@@ -13,6 +15,7 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   switchboard wire proxy --to ws://127.0.0.1:7200 --record run.jsonl
   switchboard wire decode run.jsonl
   switchboard wire decode --problems run.jsonl
+  switchboard wire page run.jsonl
   zcat run.jsonl.gz | switchboard wire decode --json -";
 
 /// Sees, and judges, what passes between clients and servers of the five protocols.
@@ -28,7 +31,9 @@ enum Command {
     Check(Box<check::CheckArgs>),
     Decode(decode::Args),
     Load(Box<load::Args>),
+    Page(page::Args),
     Proxy(Box<proxy::Args>),
+    Top(top::Args),
 }
 
 pub(crate) async fn run(args: WireArgs) -> Result<(), Failure> {
@@ -36,6 +41,8 @@ pub(crate) async fn run(args: WireArgs) -> Result<(), Failure> {
         Command::Check(args) => check::check(*args).await,
         Command::Decode(args) => decode::run(&args),
         Command::Load(args) => load::run(*args).await,
+        Command::Page(args) => page::run(args).await,
         Command::Proxy(args) => proxy::run(*args).await,
+        Command::Top(args) => top::run(args).await,
     }
 }

@@ -1,7 +1,7 @@
 //! `switchboard wire proxy`: stands between a client and a server, and records what passes.
 
-use std::fs::OpenOptions;
-use std::io::BufWriter;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,14 +10,17 @@ use std::time::{Duration, SystemTime};
 use examples::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use examples::screen::printable;
 use examples::wire::Protocol;
-use examples::wire::faults::Plan;
+use examples::wire::faults::{Plan, Rules};
+use examples::wire::page::Site;
 use examples::wire::proxy::{Faults, Proxy, Recorder};
+use examples::wire::view::{Feed, Lines, Shared};
 use rpc_core::net::server::Guards;
 use rpc_core::net::tls::TlsConfig;
 use rpc_core::testing::transcript::{Header, Kind};
 use rpc_core::timestamp;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 /// Stands between any client and any server, WebSockets and plain HTTP/1, and records what passes.
 ///
@@ -47,6 +50,12 @@ pub(super) struct Args {
     /// Repeat the faults of an earlier run. Default: another seed for each run, which is printed.
     #[arg(long)]
     seed: Option<u64>,
+    /// Serve a page that shows the frames as they pass, and where faults are switched by hand.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7180")]
+    page: Option<SocketAddr>,
+    /// Show passwords, tokens, signatures and the like on the page.
+    #[arg(long, requires = "page")]
+    show_secrets: bool,
     /// The protocol, for the recording. Default: the one that the frames show to its readers.
     #[arg(long)]
     protocol: Option<Protocol>,
@@ -92,20 +101,35 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
     proxy.guards = guards.for_bind(local);
     proxy.faults = faults(&args)?;
-    if let Some(file) = &args.record {
-        let recorder = recorder(file, &args)?;
-        if let Some(faults) = &proxy.faults {
-            // What repeats the run, and why frames are missing.
-            let note = format!(
-                "faults with --seed {}: {}",
-                faults.seed,
-                args.faults.join("; ")
-            );
-            recorder.entry(0, None, Kind::Note, &note, None);
-        }
-        proxy.recorder = Some(recorder);
+    let view = args.page.map(|_| Shared::default());
+    let recorder = recorder(&args, view.as_ref())?;
+    if let Some(recorder) = &recorder
+        && let Some(faults) = proxy
+            .faults
+            .as_ref()
+            .filter(|it| !it.rules.list().is_empty())
+    {
+        // What repeats the run, and why frames are missing.
+        let note = format!(
+            "faults with --seed {}: {}",
+            faults.seed,
+            args.faults.join("; ")
+        );
+        recorder.entry(0, None, Kind::Note, &note, None);
     }
+    proxy.recorder = recorder;
     let signals = Signals::listen();
+    // It ends with the command.
+    let mut pages = JoinSet::new();
+    if let (Some(address), Some(view)) = (args.page, view) {
+        let to = args.to.split('?').next().unwrap_or_default();
+        let mut site = Site::new(view, to, true, args.protocol, args.show_secrets);
+        if let Some(faults) = &proxy.faults {
+            site = site.with_rules(faults.rules.clone());
+        }
+        let (serving, _) = super::page::serve(site, address, &args.reach, args.json).await?;
+        pages.spawn(serving);
+    }
     announce(&args, local, is_public);
     serve(proxy, listener, signals, args.drain, args.json).await
 }
@@ -121,13 +145,14 @@ fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
     }
     let wrong = |error| Failure::usage(format_args!("--fault: {error}"));
     let plan = Plan::parse(&text).map_err(wrong)?;
-    if plan.is_empty() {
+    // On a page, there may be some later.
+    if plan.is_empty() && args.page.is_none() {
         return Ok(None);
     }
     let seed = args.seed.unwrap_or_else(|| u64::from(rand_seed()));
     complain(format_args!("faults with --seed {seed}"));
-    let plan = Arc::new(plan);
-    Ok(Some(Faults { plan, seed }))
+    let rules = Rules::new(&Arc::new(plan));
+    Ok(Some(Faults { rules, seed }))
 }
 
 /// A seed that differs from run to run.
@@ -160,23 +185,35 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
     }
 }
 
-fn recorder(file: &Path, args: &Args) -> Result<Recorder, Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let opened = options.open(file);
-    let opened = opened
-        .map_err(|error| Failure::usage(format_args!("--record {}: {error}", file.display())))?;
+/// A recorder for the file and the view, if there is one of them.
+fn recorder(args: &Args, view: Option<&Shared>) -> Result<Option<Recorder>, Failure> {
+    let file = args.record.as_deref().map(file).transpose()?;
     let server = args.to.split('?').next().unwrap_or_default();
     let header = Header::new()
         .with_protocol(args.protocol.map(|protocol| protocol.name().to_owned()))
         .with_created(timestamp::format(SystemTime::now()))
         .with_server(server);
-    Ok(Recorder::new(
-        BufWriter::with_capacity(64 * 1024, opened),
-        &header,
-    ))
+    let out: Box<dyn Write + Send> = match file {
+        Some(file) => Box::new(BufWriter::with_capacity(64 * 1024, file)),
+        None if view.is_none() => return Ok(None),
+        None => Box::new(std::io::sink()),
+    };
+    let Some(view) = view else {
+        return Ok(Some(Recorder::new(out, &header)));
+    };
+    let lines = Lines::new(args.protocol, args.show_secrets);
+    let feed = Feed::new(out, lines, Arc::clone(view)).map_err(Failure::new)?;
+    Ok(Some(Recorder::new(feed, &header)))
+}
+
+/// Creates the file of a recording.
+fn file(file: &Path) -> Result<File, Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let opened = options.open(file);
+    opened.map_err(|error| Failure::usage(format_args!("--record {}: {error}", file.display())))
 }
 
 /// Serves until the first signal, then drains until the second one.

@@ -15,7 +15,8 @@ pub use render::{Html, MAX_BODY, Renderer};
 /// Where pages have Markdown rendered.
 pub const MARKDOWN_PATH: &str = "/markdown";
 
-const FILES: [(&str, Asset); 10] = [
+const FILES: [(&str, Asset); 11] = [
+    ("/page/base.css", Asset::style(include_bytes!("base.css"))),
     ("/page/app.css", Asset::style(include_bytes!("app.css"))),
     (
         "/page/answer.css",

@@ -510,12 +510,12 @@ mod tests {
                 vec![
                     (
                         Side::Server,
-                        r#"{"id":"a","type":"chat.started"}"#,
+                        r#"{"id":"rpc_a","type":"chat.started"}"#,
                         "partial",
                     ),
                     (
                         Side::Server,
-                        r#"{"id":"a","type":"chat.event","event":{"type":"text-delta","text":"x"}}"#,
+                        r#"{"id":"rpc_a","type":"chat.event","event":{"type":"text-delta","text":"x"}}"#,
                         "partial",
                     ),
                 ],

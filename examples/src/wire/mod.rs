@@ -7,11 +7,13 @@ pub mod faults;
 pub mod heads;
 pub mod load;
 mod members;
+pub mod page;
 pub mod place;
 pub mod proxy;
 #[cfg(test)]
 mod recordings;
 mod stage;
+pub mod top;
 pub mod view;
 
 use std::borrow::Cow;

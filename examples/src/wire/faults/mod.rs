@@ -2,17 +2,21 @@
 //! seed and the same frames give the same faults, whatever else happens at the time.
 
 mod parse;
+mod rules;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rpc_core::json::each_member;
 use rpc_core::testing::Side;
 use rpc_core::testing::schedule::Rng;
+
+pub use rules::{Rules, Switch};
 
 /// Bytes that may wait in a lane before it takes no more.
 const MAX_QUEUED: usize = 1024 * 1024;
@@ -22,14 +26,20 @@ const OVERTAKEN: Duration = Duration::from_secs(1);
 const CORRUPT: [&str; 6] = ["null", "true", "-1", "\"\\u0000\"", "[]", "{}"];
 
 /// The faults of a run, as the user wrote them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     rules: Vec<Rule>,
 }
 
 /// One fault, and when it happens.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct Rule {
+    /// What its randomness comes from, and what it is known by while it is switched.
+    id: u32,
+    /// As the user wrote it.
+    text: String,
+    /// How often it has happened, with all connections.
+    hits: Arc<AtomicU64>,
     when: When,
     fault: Fault,
 }
@@ -106,7 +116,10 @@ pub enum Action {
 #[derive(Debug)]
 pub struct Lane {
     plan: Arc<Plan>,
+    seed: u64,
+    conn: u32,
     from: Side,
+    opened: Instant,
     /// For each rule, how often it could have happened, and its own randomness.
     rules: Vec<(u64, Rng)>,
     queue: VecDeque<(Instant, Action)>,
@@ -141,27 +154,32 @@ impl Plan {
     /// Returns the status with which this connection is refused, if it is.
     #[must_use]
     pub fn refusal(&self, seed: u64, conn: u32) -> Option<u16> {
-        self.rules
-            .iter()
-            .enumerate()
-            .find_map(|(index, rule)| match rule {
-                Rule {
-                    when: When::Frame { chance, .. },
-                    fault: Fault::Refuse(status),
-                } => {
-                    let mut rng = rng(seed, conn, Side::Client, index);
-                    happens(*chance, u64::from(conn), &mut rng).then_some(*status)
-                }
-                _ => None,
+        self.rules.iter().find_map(|rule| {
+            let (When::Frame { chance, .. }, Fault::Refuse(status)) = (&rule.when, &rule.fault)
+            else {
+                return None;
+            };
+            let mut rng = rng(seed, conn, Side::Client, rule.id);
+            let is_refused = happens(*chance, u64::from(conn), &mut rng);
+            is_refused.then(|| {
+                rule.hit();
+                *status
             })
+        })
+    }
+}
+
+impl Rule {
+    fn hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// The randomness of one rule for one direction of one connection.
-fn rng(seed: u64, conn: u32, from: Side, rule: usize) -> Rng {
+fn rng(seed: u64, conn: u32, from: Side, rule: u32) -> Rng {
     let mut rng = Rng::new(seed);
     let side = u64::from(from == Side::Server);
-    for part in [u64::from(conn), side, rule as u64] {
+    for part in [u64::from(conn), side, u64::from(rule)] {
         rng = Rng::new(rng.next_u64() ^ part);
     }
     rng
@@ -179,32 +197,50 @@ impl Lane {
     /// Creates the lane of what `from` sends on this connection, opened now.
     #[must_use]
     pub fn new(plan: &Arc<Plan>, seed: u64, conn: u32, from: Side, now: Instant) -> Self {
-        let indices = 0..plan.rules.len();
-        let mut moments: Vec<_> = plan
-            .rules
-            .iter()
-            .enumerate()
-            .filter_map(|(index, rule)| match rule.when {
-                When::At(after) => Some((now + after, index)),
-                When::Frame { .. } => None,
-            })
-            .collect();
-        moments.sort_by(|a, b| b.cmp(a));
-        Self {
-            plan: Arc::clone(plan),
+        let mut lane = Self {
+            plan: Arc::default(),
+            seed,
+            conn,
             from,
-            rules: indices
-                .map(|index| (0, rng(seed, conn, from, index)))
-                .collect(),
+            opened: now,
+            rules: Vec::new(),
             queue: VecDeque::new(),
             queued: 0,
             held: None,
             free: now,
             reads: now,
-            moments,
+            moments: Vec::new(),
             is_lost: false,
             notes: Vec::new(),
-        }
+        };
+        lane.switch(plan, now);
+        lane
+    }
+
+    /// Goes on with another plan. Rules that stay keep their counts, and moments that are past do not
+    /// happen.
+    pub fn switch(&mut self, plan: &Arc<Plan>, now: Instant) {
+        let (seed, conn, from) = (self.seed, self.conn, self.from);
+        let new = |rule: &Rule| (0, rng(seed, conn, from, rule.id));
+        let before = std::mem::take(&mut self.rules);
+        let known: Vec<_> = self.plan.rules.iter().map(|it| it.id).zip(before).collect();
+        let states = plan.rules.iter().map(|rule| {
+            let old = known.iter().find(|(id, _)| *id == rule.id);
+            old.map_or_else(|| new(rule), |(_, state)| state.clone())
+        });
+        self.rules = states.collect();
+        self.moments = plan
+            .rules
+            .iter()
+            .enumerate()
+            .filter_map(|(index, rule)| match rule.when {
+                When::At(after) => Some((self.opened + after, index)),
+                When::Frame { .. } => None,
+            })
+            .filter(|(at, _)| *at >= now)
+            .collect();
+        self.moments.sort_by(|a, b| b.cmp(a));
+        self.plan = Arc::clone(plan);
     }
 
     /// Takes a frame that came.
@@ -228,6 +264,10 @@ impl Lane {
             *count += 1;
             if !happens(*chance, *count, rng) {
                 continue;
+            }
+            // Connections are refused before there are frames.
+            if !matches!(rule.fault, Fault::Refuse(_)) {
+                rule.hit();
             }
             let mut note = None;
             match &rule.fault {
@@ -341,7 +381,10 @@ impl Lane {
             && at <= now
         {
             self.moments.pop();
-            let fault = self.plan.rules.get(index).map(|rule| rule.fault.clone());
+            let fault = self.plan.rules.get(index).map(|rule| {
+                rule.hit();
+                rule.fault.clone()
+            });
             match fault {
                 Some(Fault::Reset) => {
                     self.notes.push("the connection: reset".to_owned());

@@ -1,6 +1,7 @@
 //! Rules as people write them: `c2s INPUT drop 1/3`.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::testing::Side;
@@ -8,7 +9,7 @@ use rpc_core::testing::Side;
 use super::{Chance, Fault, Plan, Rule, When};
 
 /// Most rules of a plan.
-const MAX_RULES: usize = 100;
+pub(super) const MAX_RULES: usize = 100;
 /// The words of all faults.
 const FAULTS: &str = "drop, duplicate, delay TIME, delay TIME..TIME, jitter TIME, reorder, corrupt MEMBER, \
     truncate [BYTES], half-open, reset, slow BYTES, bandwidth BYTES, close CODE, refuse [STATUS]";
@@ -16,25 +17,31 @@ const FAULTS: &str = "drop, duplicate, delay TIME, delay TIME..TIME, jitter TIME
 pub(super) fn plan(text: &str) -> Result<Plan, String> {
     let lines = text.split([';', '\n']).map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let rules = lines.map(|line| rule(line).map_err(|why| format!("{line:?}: {why}")));
-    let rules: Vec<_> = rules.collect::<Result<_, _>>()?;
+    let rules = lines.zip(0..).map(|(line, id)| {
+        let (when, fault) = rule(line).map_err(|why| format!("{line:?}: {why}"))?;
+        Ok(Rule {
+            id,
+            text: line.to_owned(),
+            hits: Arc::default(),
+            when,
+            fault,
+        })
+    });
+    let rules: Vec<_> = rules.collect::<Result<_, String>>()?;
     match rules.len() {
         0..=MAX_RULES => Ok(Plan { rules }),
         _ => Err(format!("there are more than {MAX_RULES} rules")),
     }
 }
 
-fn rule(line: &str) -> Result<Rule, String> {
+fn rule(line: &str) -> Result<(When, Fault), String> {
     let mut words: Vec<_> = line.split_whitespace().collect();
     if let ["at", at, rest @ ..] = &words[..] {
         let mut rest = rest.to_vec();
         let fault = fault(&mut rest)?;
         let fits = matches!(fault, Fault::Reset | Fault::Close(_) | Fault::HalfOpen);
         return match (fits, &rest[..]) {
-            (true, []) => Ok(Rule {
-                when: When::At(time(at)?),
-                fault,
-            }),
+            (true, []) => Ok((When::At(time(at)?), fault)),
             (true, [word, ..]) => Err(format!("{word:?} is too much")),
             (false, _) => Err("only reset, half-open and close CODE happen at a moment".to_owned()),
         };
@@ -59,10 +66,7 @@ fn rule(line: &str) -> Result<Rule, String> {
         [word] => chance(word)?,
         [_, word, ..] => return Err(format!("{word:?} is too much")),
     };
-    Ok(Rule {
-        when: When::Frame { from, kind, chance },
-        fault,
-    })
+    Ok((When::Frame { from, kind, chance }, fault))
 }
 
 fn is_fault(word: &str) -> bool {

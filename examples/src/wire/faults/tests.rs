@@ -175,3 +175,29 @@ fn a_wrong_rule_is_named_with_what_would_be_right() {
     let commented = Plan::parse("# nothing\n\n drop 1/3 ; \n").unwrap();
     assert_eq!(commented.rules.len(), 1);
 }
+
+#[test]
+fn a_rule_that_is_switched_holds_from_then_on_and_keeps_its_count() {
+    let rules = Rules::new(&Arc::new(Plan::parse("k drop #2; at 5s reset").unwrap()));
+    let now = Instant::now();
+    let plan = || Arc::clone(&rules.plan().borrow());
+    let mut lane = Lane::new(&plan(), 7, 1, Side::Client, now);
+    give(&mut lane, now, "k", "one");
+    rules.add("duplicate").unwrap();
+    rules.switch(1, false);
+    lane.switch(&plan(), now);
+    give(&mut lane, now, "k", "two");
+    give(&mut lane, now, "k", "three");
+    rules.remove(2);
+    rules.add("at 1s close 1011").unwrap();
+    lane.switch(&plan(), now + Duration::from_secs(2));
+    give(&mut lane, now, "k", "four");
+    let expected = [(0, "one"), (0, "three"), (0, "three"), (0, "four")];
+    assert_eq!(all(&mut lane, now), said(&expected));
+    let hits: Vec<_> = rules
+        .list()
+        .iter()
+        .map(|rule| (rule.id, rule.hits))
+        .collect();
+    assert_eq!(hits, [(0, 1), (1, 0), (3, 0)]);
+}

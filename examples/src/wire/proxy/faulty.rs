@@ -14,7 +14,7 @@ use tokio::time::sleep_until;
 
 use super::scan::{Message, Scanner};
 use super::{BUFFER, LINGER, Recorder};
-use crate::wire::faults::{Action, Frame, Lane, Plan, close};
+use crate::wire::faults::{Action, Frame, Lane, Plan, Rules, close};
 use crate::wire::tag;
 
 /// The mask of frames that the proxy itself sends to a server.
@@ -24,8 +24,8 @@ const MASK: [u8; 4] = [0; 4];
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Faults {
-    /// What goes wrong, and when.
-    pub plan: Arc<Plan>,
+    /// What goes wrong, and when. Also connections that are open follow a change.
+    pub rules: Rules,
     /// What repeats a run.
     pub seed: u64,
 }
@@ -47,6 +47,7 @@ struct Way<'a> {
     conn: u32,
     recorder: Option<Recorder>,
     ending: watch::Sender<Ending>,
+    plan: watch::Receiver<Arc<Plan>>,
 }
 
 /// Passes on all frames of a WebSocket, with faults. `first` is what came behind the heads.
@@ -62,24 +63,30 @@ pub(super) async fn pass(
     let (mut server_reads, mut server_writes) = tokio::io::split(server);
     let (ending, _) = watch::channel(Ending::Not);
     let now = Instant::now();
-    let way = |from| Lane::new(&faults.plan, faults.seed, conn, from, now);
+    let mut plan = faults.rules.plan();
+    let lane = {
+        let plan = Arc::clone(&plan.borrow_and_update());
+        move |from| Lane::new(&plan, faults.seed, conn, from, now)
+    };
     let up = Way {
         reads: &mut client_reads,
         writes: &mut server_writes,
-        lane: way(Side::Client),
+        lane: lane(Side::Client),
         from: Side::Client,
         conn,
         recorder: recorder.cloned(),
         ending: ending.clone(),
+        plan: plan.clone(),
     };
     let down = Way {
         reads: &mut server_reads,
         writes: &mut client_writes,
-        lane: way(Side::Server),
+        lane: lane(Side::Server),
         from: Side::Server,
         conn,
         recorder: recorder.cloned(),
         ending: ending.clone(),
+        plan,
     };
     let [up_first, down_first] = first;
     // Boxed: a task for each connection holds them.
@@ -141,6 +148,10 @@ impl Way<'_> {
                 () = until(next), if next.is_some() => {}
                 () = until(Some(reads_from)), if may_read && reads_from > now => {}
                 _ = ending.changed() => {}
+                Ok(()) = self.plan.changed() => {
+                    let plan = Arc::clone(&self.plan.borrow_and_update());
+                    self.lane.switch(&plan, Instant::now());
+                }
                 read = self.reads.read(&mut buffer), if may_read && reads_from <= now => match read {
                     Ok(len) if len > 0 => {
                         let bytes = buffer.get(..len).unwrap_or_default();

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame as TheirClose;
 
 use super::*;
-use crate::wire::faults::Plan;
+use crate::wire::faults::{Plan, Rules};
 
 /// Nothing here takes that long, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -61,7 +61,10 @@ async fn start_with(server: &str, plan: &str) -> Running {
     let mut proxy = Proxy::new(server).unwrap();
     proxy.recorder = Some(Recorder::new(memory.clone(), &Header::new()));
     let plan = Arc::new(Plan::parse(plan).unwrap());
-    proxy.faults = (!plan.is_empty()).then_some(Faults { plan, seed: 7 });
+    proxy.faults = (!plan.is_empty()).then_some(Faults {
+        rules: Rules::new(&plan),
+        seed: 7,
+    });
     let (stop, stopped) = oneshot::channel();
     let stopped = async {
         let _ = stopped.await;

@@ -99,10 +99,25 @@ impl View {
         self.rows.partition_point(|row| row.n <= line)
     }
 
+    /// Returns the frame of a line.
+    #[must_use]
+    pub fn row(&self, line: usize) -> Option<&Row> {
+        let index = self.rows.partition_point(|row| row.n < line);
+        self.rows.get(index).filter(|row| row.n == line)
+    }
+
     /// Returns the calls, oldest first.
     #[must_use]
     pub const fn calls(&self) -> &VecDeque<Call> {
         self.calls.all()
+    }
+
+    /// Returns the call whose request is in this line.
+    #[must_use]
+    pub fn call(&self, line: usize) -> Option<&Call> {
+        let calls = self.calls.all();
+        let index = calls.partition_point(|call| call.line < line);
+        calls.get(index).filter(|call| call.line == line)
     }
 
     /// Returns how many frames are no longer here, or never were.

@@ -1,0 +1,255 @@
+// The page: what is shown where, keys, links, files.
+
+/** Lists follow what comes at most this often, in milliseconds. */
+const REPAINT = 100;
+
+let isDue = false;
+const model = new Model(() => {
+  if (isDue) return;
+  isDue = true;
+  setTimeout(() => requestAnimationFrame(() => {
+    isDue = false;
+    refresh();
+  }), REPAINT);
+});
+const detail = get("detail");
+const bars = new Bars();
+const entered = () => detail.focus();
+const chosen = (item) => choose(item.n, false);
+const lists = {
+  frames: new List(get("frames"), "Frames", { draw: drawFrame, name: nameOfFrame, chosen, entered }),
+  problems: new List(get("problems"), "Problems", { draw: drawFrame, name: nameOfFrame, chosen, entered }),
+  calls: new List(get("calls"), "Calls", { draw: (call, row) => bars.draw(call, row), name: nameOfCall, chosen, entered }),
+};
+lists.calls.before = (calls) => bars.fit(calls, model.rows.at(-1)?.at ?? 0);
+const tabs = ["frames", "problems", "calls", "faults"];
+let view = "frames";
+let selected = null;
+let source = null;
+let faults = null;
+/** What is known of the recording: its name, its header. */
+let about = {};
+
+const count = (number) => number.toLocaleString("en");
+
+function refresh() {
+  const { frames, problems, calls } = model.lists;
+  setText(get("tab-frames"), `Frames ${count(frames.length)}`);
+  setText(get("tab-problems"), `Problems ${count(problems.length)}`);
+  setText(get("tab-calls"), `Calls ${count(calls.length)}`);
+  get("tab-problems").classList.toggle("some", problems.length > 0);
+  get("next").disabled = get("previous").disabled = problems.length === 0;
+  if (lists[view]) lists[view].show(model.lists[view]);
+  if (about.live) {
+    const pending = [...model.open.values()].reduce((sum, open) => sum + open.size, 0);
+    if (pending !== about.pending) tell({ pending });
+  }
+}
+
+/** Says what is shown, as far as it has changed. */
+function tell(news) {
+  about = { ...about, ...news };
+  const { error, name, live, complete, part, dropped, pending } = about;
+  const parts = [];
+  if (error) parts.push(printable(error));
+  else if (live) parts.push(source?.isPaused ? "Paused" : complete ? "Ended" : "Live");
+  else if (!complete) parts.push(part === undefined ? "Loading" : `Loading, ${Math.round(part * 100)} %`);
+  if (pending > 0 && !complete) parts.push(`${count(pending)} calls pending`);
+  if (complete || live) parts.push(`${count(model.rows.length)} frames`);
+  if (complete) parts.push(model.problems === 0 ? "no problems" : `${count(model.problems)} problems`);
+  if (model.dropped > 0) parts.push(`${count(model.dropped)} older frames are not here`);
+  setText(get("status"), parts.join(" · "));
+  const title = name ?? "Frames on the wire";
+  setText(get("name"), printable(title));
+  document.title = title;
+  if (news.rules) (faults ??= new Faults()).show(news.rules);
+  lists.frames.live = lists.problems.live = lists.calls.live = live && !complete;
+}
+
+/** What a source tells. */
+function told(news) {
+  const wasComplete = about.complete;
+  const { rows, more, ...rest } = news;
+  tell({ error: undefined, ...rest });
+  if (!wasComplete && about.complete) {
+    refresh();
+    arrive();
+  }
+}
+
+/** Goes to the frame of the link, or else to the first problem. */
+function arrive() {
+  if (selected !== null || follow()) return;
+  const first = model.lists.problems[0];
+  if (!first || about.live) return;
+  show("problems");
+  choose(first.n, false);
+}
+
+function follow() {
+  const found = /^#frame-(\d+)$/.exec(location.hash);
+  return found !== null && choose(Number(found[1]), true);
+}
+
+function show(name, focuses = false) {
+  view = name;
+  for (const tab of tabs) {
+    const button = get(`tab-${tab}`);
+    button.ariaSelected = String(tab === name);
+    button.tabIndex = tab === name ? 0 : -1;
+    get(tab).hidden = tab !== name;
+  }
+  if (focuses) get(`tab-${name}`).focus();
+  refresh();
+  lists[name]?.select(selected);
+}
+
+/** Selects the frame of a line, and shows what is in it. Returns whether there is one. */
+function choose(n, goes) {
+  const row = model.find(n);
+  if (!row) return false;
+  selected = n;
+  history.replaceState(null, "", `#frame-${n}`);
+  // Where the current list does not have it, the list of all frames may.
+  const list = model.lists[view];
+  if (goes && list?.[placeOf(list, n)]?.n !== n) {
+    if (!model.fits(row)) {
+      get("filter").value = "";
+      model.filter("").then(() => choose(n, true));
+    }
+    show("frames");
+  }
+  lists[view]?.select(n);
+  showDetail(detail, row, model.calls.get(n), (to) => choose(to, true));
+  return true;
+}
+
+function problem(step) {
+  const list = model.lists.problems;
+  const at = selected === null ? (step > 0 ? -1 : list.length) : placeOf(list, selected);
+  const isOne = list[at]?.n === selected;
+  const to = list[at + (step > 0 ? (isOne || selected === null ? 1 : 0) : -1)] ?? list[step > 0 ? 0 : list.length - 1];
+  if (to) choose(to.n, true);
+}
+
+function begin(next) {
+  if (source) source.isOver = true;
+  model.clear();
+  selected = null;
+  about = { name: undefined };
+  detail.replaceChildren(make("p", "small", "Select a frame to see what is in it."));
+  for (const list of Object.values(lists)) Object.assign(list, { selected: null, follows: true });
+  source = next;
+  tell({});
+  source.run();
+}
+
+function openFile(file) {
+  if (!file) return;
+  if (isOffline) return tell({ error: "This page has one recording. switchboard wire page opens others." });
+  history.replaceState(null, "", location.pathname);
+  get("pause").hidden = true;
+  get("tab-faults").hidden = true;
+  begin(new Opened(model, told, file));
+  show("frames");
+}
+
+// --- files that go out ----------------------------------------------------------------------------
+
+function download(parts, name, type) {
+  const link = make("a");
+  link.href = URL.createObjectURL(new Blob(parts, { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
+
+const stem = () => (about.name ?? "run").replace(/^.*[/\\]/, "").replace(/\.(jsonl|html)$/, "").replace(/[^\w.-]+/g, "_") || "run";
+
+/** The frames that are shown, as a recording. */
+async function exportFrames() {
+  const lines = [`${JSON.stringify({ transcript: 1, ...about.header })}\n`];
+  await inSlices(model.lists.frames.slice(), ({ at, conn, dir, entry, code, data }) => {
+    if (entry !== "bad") lines.push(`${JSON.stringify({ at, conn, dir, kind: entry, code, data })}\n`);
+  });
+  download(lines, `${stem()}.jsonl`, "application/x-ndjson");
+}
+
+/** All frames with a page that needs no program. */
+async function saveAsHtml() {
+  const page = await (await fetch("/offline.html")).text();
+  const [before, after] = page.split("<!--recording-->");
+  const { name, header, dropped } = about;
+  const line = (value) => `${JSON.stringify(value).replaceAll("<", "\\u003c")}\n`;
+  const lines = [line({ name, header, dropped: Math.max(dropped ?? 0, model.dropped) })];
+  await inSlices(model.rows.slice(), (row) => lines.push(line(row)));
+  download([before, ...lines, after], `${stem()}.html`, "text/html");
+}
+
+// --- what the user does ---------------------------------------------------------------------------
+
+let typing = 0;
+get("filter").addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => model.filter(get("filter").value).then(() => lists[view]?.select(selected)), 150);
+});
+get("search").addEventListener("submit", (event) => event.preventDefault());
+get("next").addEventListener("click", () => problem(1));
+get("previous").addEventListener("click", () => problem(-1));
+get("tabs").addEventListener("click", (event) => {
+  const tab = event.target.closest("[role=tab]");
+  if (tab) show(tab.id.slice(4));
+});
+get("tabs").addEventListener("keydown", (event) => {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (step === undefined) return;
+  const there = tabs.filter((tab) => !get(`tab-${tab}`).hidden);
+  show(there.at((there.indexOf(view) + step) % there.length), true);
+});
+get("pause").addEventListener("click", () => {
+  source.isPaused = !source.isPaused;
+  get("pause").ariaPressed = String(source.isPaused);
+  tell({});
+});
+get("export").addEventListener("click", exportFrames);
+get("save").addEventListener("click", saveAsHtml);
+get("open").addEventListener("click", () => get("file").click());
+get("file").addEventListener("change", (event) => openFile(event.target.files[0]));
+document.addEventListener("keydown", (event) => {
+  const isText = event.target.matches("input:not([type=checkbox]), textarea");
+  if (isText || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.key === "n") problem(1);
+  else if (event.key === "p") problem(-1);
+  else if (event.key === "/") get("filter").focus();
+  else return;
+  event.preventDefault();
+});
+addEventListener("hashchange", follow);
+for (const name of ["dragenter", "dragover"]) {
+  addEventListener(name, (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    get("drop").hidden = false;
+  });
+}
+addEventListener("dragleave", (event) => {
+  if (event.relatedTarget === null) get("drop").hidden = true;
+});
+addEventListener("drop", (event) => {
+  event.preventDefault();
+  get("drop").hidden = true;
+  openFile(event.dataTransfer?.files[0]);
+});
+
+const inlined = get("recording");
+const isOffline = inlined !== null;
+get("open").hidden = get("save").hidden = isOffline;
+if (isOffline) {
+  begin(new Inlined(model, told, inlined));
+} else {
+  const live = new Live(model, (news) => {
+    get("pause").hidden = !news.live && !source.isPaused;
+    told(news);
+  });
+  begin(live);
+}

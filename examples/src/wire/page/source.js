@@ -1,0 +1,117 @@
+// Where frames come from: the program that serves the page, a file that the user opens, or the page itself.
+
+/** How long the program is left alone when it has nothing new, in milliseconds. */
+const PAUSE = 120;
+/** How much of a file is sent at once, in bytes. */
+const PIECE = 256 * 1024;
+/** How many frames are read at once from the page itself. */
+const BATCH = 500;
+
+/** Waits. */
+const sleep = (ms) => new Promise((then) => setTimeout(then, ms));
+
+async function ask(path, options) {
+  const answer = await fetch(path, { ...options, cache: "no-store" });
+  if (!answer.ok) throw new Error((await answer.text()).trim() || `status ${answer.status}`);
+  return answer.json();
+}
+
+/** Frames of the program, as they come. */
+class Live {
+  constructor(model, told) {
+    Object.assign(this, { model, told, after: 0, isPaused: false, isOver: false });
+  }
+
+  async run() {
+    let dropped = 0;
+    while (!this.isOver) {
+      if (this.isPaused) {
+        await sleep(PAUSE);
+        continue;
+      }
+      let more = false;
+      try {
+        const news = await ask(`/rows?after=${this.after}`);
+        if (this.isOver) return;
+        const { rows } = news;
+        this.after = rows.at(-1)?.n ?? this.after;
+        await this.model.add(rows);
+        // What the program has forgotten before it was asked for.
+        this.model.dropped = Math.max(this.model.dropped, news.dropped);
+        dropped = news.dropped;
+        more = news.more;
+        if (news.complete && !more) await this.model.end();
+        this.told(news, dropped);
+        if (news.complete && !more) return;
+      } catch (error) {
+        this.told({ error: `The program does not answer: ${error.message}` });
+        await sleep(1000);
+      }
+      if (!more) await sleep(PAUSE);
+    }
+  }
+}
+
+/** The frames of a file, which the program explains. */
+class Opened {
+  constructor(model, told, file) {
+    Object.assign(this, { model, told, file, isOver: false });
+  }
+
+  async run() {
+    const { file } = this;
+    const id = randomId();
+    for (let at = 0; at === 0 || at < file.size; at += PIECE) {
+      const isLast = at + PIECE >= file.size;
+      let news;
+      try {
+        const body = await file.slice(at, at + PIECE).arrayBuffer();
+        news = await ask(`/explain?id=${id}${isLast ? "&last" : ""}`, { method: "POST", body });
+      } catch (error) {
+        if (!this.isOver) this.told({ error: `${file.name} cannot be opened: ${error.message}` });
+        return;
+      }
+      if (this.isOver) return;
+      await this.model.add(news.rows);
+      if (isLast) await this.model.end();
+      this.told({ ...news, name: file.name, complete: isLast, part: Math.min(1, (at + PIECE) / file.size) });
+    }
+  }
+}
+
+/** The frames that the page itself has: it was saved with them. */
+class Inlined {
+  constructor(model, told, element) {
+    Object.assign(this, { model, told, element, isOver: false });
+  }
+
+  async run() {
+    let rest = "";
+    let about = null;
+    const batch = [];
+    const take = (line) => {
+      if (line === "") return;
+      if (about === null) about = JSON.parse(line);
+      else batch.push(JSON.parse(line));
+    };
+    // A browser keeps a long text in pieces.
+    for (const node of this.element.childNodes) {
+      let from = 0;
+      for (let end = node.data.indexOf("\n"); end >= 0; end = node.data.indexOf("\n", from)) {
+        take(rest + node.data.slice(from, end));
+        rest = "";
+        from = end + 1;
+        if (batch.length >= BATCH) {
+          await this.model.add(batch.splice(0));
+          await turn();
+        }
+      }
+      rest += node.data.slice(from);
+    }
+    take(rest);
+    await this.model.add(batch);
+    await this.model.end();
+    this.element.remove();
+    this.told({ ...about, complete: true });
+  }
+}
