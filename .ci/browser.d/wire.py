@@ -1,12 +1,16 @@
 """The page of frames: 100,000 of them, what went wrong, links, export, a file of its own; and a proxy that runs."""
 
 import asyncio
+import base64
 import contextlib
+import hashlib
 import json
 import re
 import tempfile
 import time
 from pathlib import Path
+
+import aiohttp
 
 from axe import DESKTOP, look
 from common import Failed, expect, program
@@ -27,8 +31,7 @@ DOWNLOADS = """
   const create = URL.createObjectURL;
   URL.createObjectURL = (blob) => { const url = create(blob); blobs.set(url, blob); return url; };
   HTMLAnchorElement.prototype.click = function () {
-    const { download, href } = this;
-    blobs.get(href).text().then((text) => downloads.push({ name: download, text }));
+    downloads.push({ name: this.download, blob: blobs.get(this.href) });
   };
 """
 
@@ -57,7 +60,8 @@ def recording(count):
             lines.append(frame(at + 0.0001 * part, conn, "s2c", id=call, event="text", data=f"word{part} "))
         lines.append(frame(at + 0.001, conn, "s2c", id=call, event="done"))
     del lines[count + 1:]
-    lines[60004] = frame(60004 * 0.0002, 3, "s2c", id="6002", event=7)
+    if count > 60004:
+        lines[60004] = frame(60004 * 0.0002, 3, "s2c", id="6002", event=7)
     return "".join(lines)
 
 
@@ -149,10 +153,11 @@ async def many_frames(scene):
             await page.run("document.getElementById('save').click()")
             await page.until("downloads.length === 2")
         quick(tasks, f"{FRAMES} frames")
-        exported = await page.run("downloads[0]")
+        exported, saved = [
+            await page.run(f"downloads[{at}].blob.text().then((text) => ({{ name: downloads[{at}].name, text }}))") for at in (0, 1)
+        ]
         expect(exported["name"] == "bug.jsonl" and exported["text"].count("\n") == FRAMES + 1, "all is exported")
         expect(json.loads(exported["text"].splitlines()[2])["kind"] == "text", exported["text"][:300])
-        saved = await page.run("downloads[1]")
         await clean(page)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, saved["name"])
@@ -200,12 +205,152 @@ async def links_and_trees(scene):
             expect(await running.end() == 0, f"{running.lines}")
         async with scene.chrome.page(f"{out.as_uri()}#frame-4") as page:
             await page.until(f"{TITLE}.startsWith('Frame 4:')")
-            await page.until(f"{STATUS}.includes('101') || {STATUS}.includes('102')")
+            await page.until(f"{STATUS}.includes('problems')")
             await scene.axe.check(page, "wire-file")
+            await clean(page)
+
+
+@contextlib.asynccontextmanager
+async def proxied(scene, to, *args):
+    """A proxy with a page: (where clients connect, the page)."""
+    args = ("wire", "proxy", "--listen", "127.0.0.1:0", "--page", "127.0.0.1:0", "--to", to, *args)
+    async with program(scene.switchboard, *args) as running:
+        page = await asyncio.wait_for(running.line_with("the page is"), 20)
+        listening = await asyncio.wait_for(running.line_with("listening on"), 20)
+        yield re.search(r"ws://[\d.:]+", listening)[0], re.search(r"http://[\d.:]+/", page)[0]
+
+
+async def faults_by_hand(scene):
+    async with proxied(scene, scene.gateway.replace("http", "ws") + "/ws") as (url, address), aiohttp.ClientSession() as session:
+        async with scene.chrome.page(address) as page, session.ws_connect(url) as line:
+
+            async def pings(number):
+                await line.send_json({"id": str(number), "method": "ping"})
+
+            async def answers(number):
+                answer = await asyncio.wait_for(line.receive_json(), 10)
+                expect(answer.get("id") == str(number), f"{answer}")
+
+            expect((await line.receive_json())["ok"], "a hello")
+            await pings(1)
+            await answers(1)
+            await page.until(f"{STATUS} === 'Live' && [...{ROWS.format('frames')}].some((it) => it.ariaLabel.includes('result'))")
+            await page.run("document.getElementById('tab-faults').click(); document.getElementById('rule').focus()")
+            await page.type("s2c explode")
+            await page.press("Enter")
+            await page.until("document.getElementById('rule-error').textContent.includes('a fault is missing')")
+            await scene.axe.check(page, "wire-faults-error")
+            await page.run("document.getElementById('rule').select()")
+            await page.type("s2c result drop")
+            await page.press("Enter")
+            rules = "document.getElementById('rules').innerText"
+            await page.until(f"{rules}.includes('s2c result drop')")
+            # It holds for the connection that is open.
+            await pings(2)
+            await page.until(f"{rules}.includes('happened once')")
+            await page.until("document.getElementById('counts').textContent.includes('1 calls pending')")
+            await scene.axe.check(page, "wire-faults")
+            await page.click("#rules input")
+            await page.until("!document.querySelector('#rules input').checked")
+            await pings(3)
+            await answers(3)
+            await page.run("document.querySelector('#rules button').click()")
+            await page.until(f"{rules} === ''")
+            await page.run("document.getElementById('tab-calls').click()")
+            await page.until(f"[...{ROWS.format('calls')}].some((it) => it.ariaLabel.includes('pending'))")
+            await page.run("document.getElementById('pause').click()")
+            await page.until(f"{STATUS} === 'Paused'")
+            frames = await page.run("document.getElementById('tab-frames').textContent")
+            await pings(4)
+            await answers(4)
+            expect(await page.run("document.getElementById('tab-frames').textContent") == frames, "it does not move")
+            await page.run("document.getElementById('pause').click()")
+            await page.until(f"document.getElementById('tab-frames').textContent !== {json.dumps(frames)}")
+            await clean(page)
+        # Pages from elsewhere see nothing.
+        for headers in [{"Host": "evil.test"}, {"Origin": "http://evil.test"}]:
+            async with session.get(f"{address}rows?after=0", headers=headers) as answer:
+                expect(answer.status == 403, f"{headers}: {answer.status}")
+
+
+KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+
+
+def message(text):
+    """A frame of a server with a short text."""
+    data = text.encode()
+    expect(len(data) < 126, "the frame is short")
+    return bytes([0x81, len(data)]) + data
+
+
+@contextlib.asynccontextmanager
+async def flood(frames):
+    """A server that sends so many frames a second to the one client that it has."""
+    tasks = set()
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        accept = base64.b64encode(hashlib.sha1(f"{KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()).decode()
+        writer.write(f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                     f"Sec-WebSocket-Accept: {accept}\r\n\r\n".encode())
+        began, sent = time.monotonic(), 0
+        while not writer.is_closing():
+            due = int((time.monotonic() - began) * frames)
+            texts = (f'{{"id":"{number // 50}","event":"text","data":"word{number} "}}' for number in range(sent, due))
+            writer.write(b"".join(message(text) for text in texts))
+            sent = due
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    def begin(reader, writer):
+        task = asyncio.create_task(serve(reader, writer))
+        tasks.add(task)
+
+    server = await asyncio.start_server(begin, "127.0.0.1", 0)
+    try:
+        yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        for task in tasks:
+            task.cancel()
+        server.close()
+
+
+async def many_a_second(scene):
+    async with flood(PER_SECOND) as to, proxied(scene, to, "--protocol", "exoclaw") as (url, address):
+        host = url.removeprefix("ws://")
+        async with scene.chrome.page(address) as page:
+            await page.until(f"{STATUS} === 'Live'")
+            name, port = host.split(":")
+            reader, writer = await asyncio.open_connection(name, int(port))
+            writer.write(f"GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                         f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {KEY}\r\n\r\n".encode())
+
+            async def taken():
+                while await reader.read(65536):
+                    pass
+
+            taking = asyncio.create_task(taken())
+            shown = "Number(document.getElementById('tab-frames').textContent.replace(/\\D/g, ''))"
+            await page.until(f"{shown} > 500")
+            async with page.tasks() as tasks:
+                before, began = await page.run(shown), time.monotonic()
+                await asyncio.sleep(5)
+                after, took = await page.run(shown), time.monotonic() - began
+            taking.cancel()
+            writer.close()
+            rate = (after - before) / took
+            print(f"      {rate:.0f} frames a second", flush=True)
+            if rate < 0.9 * PER_SECOND:
+                raise Slow(f"{rate:.0f} frames a second are shown")
+            quick(tasks, f"{PER_SECOND} frames a second")
+            # The last one is in view.
+            await page.until(f"[...{ROWS.format('frames')}].some((it) => Number(it.ariaPosInSet) > {after})")
             await clean(page)
 
 
 CHECKS = {
     "wire page: 100,000 frames are dropped, scrolled, filtered, exported and saved": patiently(many_frames),
+    "wire page: faults by hand on a running proxy": faults_by_hand,
+    "wire page: 5,000 frames a second": patiently(many_a_second),
     "wire page: links, trees, calls, problems, a file of its own": links_and_trees,
 }

@@ -13,6 +13,7 @@ use examples::wire::Protocol;
 use examples::wire::faults::{Plan, Rules};
 use examples::wire::page::Site;
 use examples::wire::proxy::{Faults, Proxy, Recorder};
+use examples::wire::top::Top;
 use examples::wire::view::{Feed, Lines, Shared};
 use rpc_core::net::server::Guards;
 use rpc_core::net::tls::TlsConfig;
@@ -20,6 +21,7 @@ use rpc_core::testing::transcript::{Header, Kind};
 use rpc_core::timestamp;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 /// Stands between any client and any server, WebSockets and plain HTTP/1, and records what passes.
@@ -53,8 +55,11 @@ pub(super) struct Args {
     /// Serve a page that shows the frames as they pass, and where faults are switched by hand.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7180")]
     page: Option<SocketAddr>,
-    /// Show passwords, tokens, signatures and the like on the page.
-    #[arg(long, requires = "page")]
+    /// Show the frames as they pass at this terminal, and switch faults there.
+    #[arg(long, conflicts_with = "json")]
+    top: bool,
+    /// Show passwords, tokens, signatures and the like, on the page and at the terminal.
+    #[arg(long)]
     show_secrets: bool,
     /// The protocol, for the recording. Default: the one that the frames show to its readers.
     #[arg(long)]
@@ -101,7 +106,10 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
     proxy.guards = guards.for_bind(local);
     proxy.faults = faults(&args)?;
-    let view = args.page.map(|_| Shared::default());
+    if args.top {
+        super::top::is_possible()?;
+    }
+    let view = args.is_watched().then(Shared::default);
     let recorder = recorder(&args, view.as_ref())?;
     if let Some(recorder) = &recorder
         && let Some(faults) = proxy
@@ -121,17 +129,38 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let signals = Signals::listen();
     // It ends with the command.
     let mut pages = JoinSet::new();
-    if let (Some(address), Some(view)) = (args.page, view) {
-        let to = args.to.split('?').next().unwrap_or_default();
+    let to = args.to.split('?').next().unwrap_or_default();
+    let rules = proxy.faults.as_ref().map(|faults| faults.rules.clone());
+    if let (Some(address), Some(view)) = (args.page, view.clone()) {
         let mut site = Site::new(view, to, true, args.protocol, args.show_secrets);
-        if let Some(faults) = &proxy.faults {
-            site = site.with_rules(faults.rules.clone());
+        if let Some(rules) = rules.clone() {
+            site = site.with_rules(rules);
         }
         let (serving, _) = super::page::serve(site, address, &args.reach, args.json).await?;
         pages.spawn(serving);
     }
     announce(&args, local, is_public);
-    serve(proxy, listener, signals, args.drain, args.json).await
+    let Some(view) = view.filter(|_| args.top) else {
+        return serve(proxy, listener, signals, args.drain, args.json).await;
+    };
+    // What goes wrong with connections is among the frames.
+    let (stop, stopped) = oneshot::channel();
+    let stopped = async {
+        let _ = stopped.await;
+    };
+    let serving = tokio::spawn(proxy.run(listener, stopped, args.drain, |_| {}));
+    let shown = super::top::shown(Top::new(view, to, rules), signals).await;
+    let _ = stop.send(());
+    let served = serving.await.map_err(Failure::new)?;
+    served.map_err(|error| Failure::new(format_args!("--record: {error}")))?;
+    shown
+}
+
+impl Args {
+    /// Whether somebody looks at the frames as they pass.
+    const fn is_watched(&self) -> bool {
+        self.page.is_some() || self.top
+    }
 }
 
 fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
@@ -145,8 +174,8 @@ fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
     }
     let wrong = |error| Failure::usage(format_args!("--fault: {error}"));
     let plan = Plan::parse(&text).map_err(wrong)?;
-    // On a page, there may be some later.
-    if plan.is_empty() && args.page.is_none() {
+    // Who looks at the frames may add some.
+    if plan.is_empty() && !args.is_watched() {
         return Ok(None);
     }
     let seed = args.seed.unwrap_or_else(|| u64::from(rand_seed()));
@@ -225,7 +254,7 @@ async fn serve(
     json: bool,
 ) -> Result<(), Failure> {
     let recorder = proxy.recorder.clone();
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {
         let _ = stopped.await;
     };

@@ -11,6 +11,15 @@ const printable = (text) =>
   text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     (it) => `\\u{${it.codePointAt(0).toString(16)}}`);
 
+/** A text of a peer as it is, which may be wider than the page. */
+function verbatim(className, label, text) {
+  const pre = make("pre", className, text);
+  pre.tabIndex = 0;
+  pre.setAttribute("role", "region");
+  pre.setAttribute("aria-label", label);
+  return pre;
+}
+
 /** Shows a frame in `section`. `go(n)` goes to the frame of another line. */
 function showDetail(section, row, call, go) {
   const head = make("div", "head");
@@ -22,7 +31,7 @@ function showDetail(section, row, call, go) {
   if (row.problem !== undefined) parts.push(make("p", "wrong", printable(row.problem)));
   if (row.place) {
     const [text, column] = row.place;
-    parts.push(make("pre", "place", `${text}\n${" ".repeat(column)}^`));
+    parts.push(verbatim("place", "Where it is wrong", `${text}\n${" ".repeat(column)}^`));
   }
   if (row.unknown_kind) parts.push(make("p", "odd", "The kind is not known."));
   for (const path of row.unknown ?? []) parts.push(make("p", "odd", `The member ${printable(path)} is not known.`));
@@ -52,13 +61,10 @@ function showDetail(section, row, call, go) {
   if (row.redacted) parts.push(make("p", "small", "Secrets are left out. The option --show-secrets shows them."));
   const text = row.data ?? "";
   const value = row.entry === "text" || row.entry === "sse" ? parse(text) : undefined;
-  if (value !== undefined) parts.push(tree(value, "Contents"));
+  if (value !== undefined && (!isFolded(value) || Object.keys(value).length > 0)) parts.push(tree(value, "Contents"));
   else if (text !== "") {
-    const pre = make("pre", "raw", text.length > 100000 ? `${text.slice(0, 100000)}… (${text.length} characters)` : text);
-    pre.tabIndex = 0;
-    pre.setAttribute("role", "region");
-    pre.setAttribute("aria-label", "Contents");
-    parts.push(pre);
+    const shown = text.length > 100000 ? `${text.slice(0, 100000)}… (${text.length} characters)` : text;
+    parts.push(verbatim("raw", "Contents", shown));
   } else parts.push(make("p", "", printable(row.words)));
   section.replaceChildren(...parts);
 }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use rpc_core::testing::transcript::Header;
+use serde::Serialize;
 
 use crate::wire::Protocol;
 use crate::wire::view::{Lines, Row};
@@ -20,6 +22,14 @@ pub(super) struct Guests {
     all: Mutex<VecDeque<(String, Guest)>>,
     protocol: Option<Protocol>,
     shows_secrets: bool,
+}
+
+/// What is in a piece.
+#[derive(Default, Serialize)]
+pub(super) struct News {
+    rows: Vec<Row>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    header: Option<Header>,
 }
 
 struct Guest {
@@ -39,7 +49,7 @@ impl Guests {
     }
 
     /// Explains the next piece of a recording, which `query` names: `id=NAME`, with `&last` at its end.
-    pub(super) async fn explain(&self, query: &str, piece: Bytes) -> Result<Vec<Row>, String> {
+    pub(super) async fn explain(&self, query: &str, piece: Bytes) -> Result<News, String> {
         let (name, is_last) = match query.strip_suffix("&last") {
             Some(name) => (name, true),
             None => (query, false),
@@ -49,10 +59,10 @@ impl Guests {
         let mut guest = self.take(name);
         // Some milliseconds of work for a piece.
         let explained = tokio::task::spawn_blocking(move || {
-            let rows = guest.explain(&piece, is_last)?;
-            Ok::<_, String>((guest, rows))
+            let news = guest.explain(&piece, is_last)?;
+            Ok::<_, String>((guest, news))
         });
-        let (guest, rows) = explained.await.map_err(|error| error.to_string())??;
+        let (guest, news) = explained.await.map_err(|error| error.to_string())??;
         if !is_last {
             let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
             if all.len() >= MAX_GUESTS {
@@ -60,7 +70,7 @@ impl Guests {
             }
             all.push_back((name.to_owned(), guest));
         }
-        Ok(rows)
+        Ok(news)
     }
 
     /// Takes a recording out, or begins one.
@@ -79,28 +89,28 @@ impl Guests {
 }
 
 impl Guest {
-    fn explain(&mut self, piece: &[u8], is_last: bool) -> Result<Vec<Row>, String> {
-        let mut rows = Vec::new();
+    fn explain(&mut self, piece: &[u8], is_last: bool) -> Result<News, String> {
+        let mut news = News::default();
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             self.rest.extend_from_slice(part);
             if self.rest.len() > MAX_LINE {
                 return Err(format!("line {} is too long", self.n + 1));
             }
             if part.ends_with(b"\n") {
-                rows.extend(self.line());
+                self.line(&mut news);
             }
         }
         if is_last && !self.rest.is_empty() {
-            rows.extend(self.line());
+            self.line(&mut news);
         }
-        Ok(rows)
+        Ok(news)
     }
 
-    fn line(&mut self) -> Option<Row> {
+    fn line(&mut self, news: &mut News) {
         self.n += 1;
         let line = String::from_utf8_lossy(&self.rest);
-        let row = self.lines.read(self.n, &line, |_| {});
+        let begin = |header| news.header = Some(header);
+        news.rows.extend(self.lines.read(self.n, &line, begin));
         self.rest.clear();
-        row
     }
 }

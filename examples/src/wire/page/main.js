@@ -2,6 +2,8 @@
 
 /** Lists follow what comes at most this often, in milliseconds. */
 const REPAINT = 100;
+/** Where the frames of a page that is a file stand. */
+const PLACE = "{frames}";
 
 let isDue = false;
 const model = new Model(() => {
@@ -50,15 +52,17 @@ function refresh() {
 function tell(news) {
   about = { ...about, ...news };
   const { error, name, live, complete, part, dropped, pending } = about;
-  const parts = [];
-  if (error) parts.push(printable(error));
-  else if (live) parts.push(source?.isPaused ? "Paused" : complete ? "Ended" : "Live");
-  else if (!complete) parts.push(part === undefined ? "Loading" : `Loading, ${Math.round(part * 100)} %`);
+  const problems = model.problems === 0 ? "no problems" : `${count(model.problems)} problems`;
+  const parts = [`${count(model.rows.length)} frames`];
+  if (!complete) parts.push(problems);
   if (pending > 0 && !complete) parts.push(`${count(pending)} calls pending`);
-  if (complete || live) parts.push(`${count(model.rows.length)} frames`);
-  if (complete) parts.push(model.problems === 0 ? "no problems" : `${count(model.problems)} problems`);
   if (model.dropped > 0) parts.push(`${count(model.dropped)} older frames are not here`);
-  setText(get("status"), parts.join(" · "));
+  setText(get("counts"), parts.join(" · "));
+  // What is read out changes seldom.
+  let state = part === undefined ? "Loading" : `Loading, ${Math.round(part * 4) * 25} %`;
+  if (complete) state = live ? `Ended, ${problems}` : problems;
+  else if (live) state = source?.isPaused ? "Paused" : "Live";
+  setText(get("status"), error ? printable(error) : state);
   const title = name ?? "Frames on the wire";
   setText(get("name"), printable(title));
   document.title = title;
@@ -82,7 +86,7 @@ function arrive() {
   if (selected !== null || follow()) return;
   const first = model.lists.problems[0];
   if (!first || about.live) return;
-  show("problems");
+  showView("problems");
   choose(first.n, false);
 }
 
@@ -91,7 +95,7 @@ function follow() {
   return found !== null && choose(Number(found[1]), true);
 }
 
-function show(name, focuses = false) {
+function showView(name, focuses = false) {
   view = name;
   for (const tab of tabs) {
     const button = get(`tab-${tab}`);
@@ -117,7 +121,7 @@ function choose(n, goes) {
       get("filter").value = "";
       model.filter("").then(() => choose(n, true));
     }
-    show("frames");
+    showView("frames");
   }
   lists[view]?.select(n);
   showDetail(detail, row, model.calls.get(n), (to) => choose(to, true));
@@ -151,7 +155,7 @@ function openFile(file) {
   get("pause").hidden = true;
   get("tab-faults").hidden = true;
   begin(new Opened(model, told, file));
-  show("frames");
+  showView("frames");
 }
 
 // --- files that go out ----------------------------------------------------------------------------
@@ -166,24 +170,37 @@ function download(parts, name, type) {
 
 const stem = () => (about.name ?? "run").replace(/^.*[/\\]/, "").replace(/\.(jsonl|html)$/, "").replace(/[^\w.-]+/g, "_") || "run";
 
+/** The lines of many items, put together in short tasks. */
+async function linesOf(items, line) {
+  const blobs = [];
+  let lines = [];
+  const put = () => blobs.push(new Blob(lines.splice(0)));
+  await inSlices(items, (item) => {
+    lines.push(line(item));
+    if (lines.length === 500) put();
+  });
+  put();
+  return blobs;
+}
+
 /** The frames that are shown, as a recording. */
 async function exportFrames() {
-  const lines = [`${JSON.stringify({ transcript: 1, ...about.header })}\n`];
-  await inSlices(model.lists.frames.slice(), ({ at, conn, dir, entry, code, data }) => {
-    if (entry !== "bad") lines.push(`${JSON.stringify({ at, conn, dir, kind: entry, code, data })}\n`);
-  });
-  download(lines, `${stem()}.jsonl`, "application/x-ndjson");
+  const header = `${JSON.stringify({ ...about.header, transcript: 1 })}\n`;
+  const rows = model.lists.frames.filter((row) => row.entry !== "bad");
+  const lines = await linesOf(rows, ({ at, conn, dir, entry, code, data }) =>
+    `${JSON.stringify({ at, conn, dir, kind: entry, code, data })}\n`);
+  download([header, ...lines], `${stem()}.jsonl`, "application/x-ndjson");
 }
 
 /** All frames with a page that needs no program. */
 async function saveAsHtml() {
   const page = await (await fetch("/offline.html")).text();
-  const [before, after] = page.split("<!--recording-->");
+  const at = page.indexOf(PLACE);
   const { name, header, dropped } = about;
   const line = (value) => `${JSON.stringify(value).replaceAll("<", "\\u003c")}\n`;
-  const lines = [line({ name, header, dropped: Math.max(dropped ?? 0, model.dropped) })];
-  await inSlices(model.rows.slice(), (row) => lines.push(line(row)));
-  download([before, ...lines, after], `${stem()}.html`, "text/html");
+  const first = line({ name, header, dropped: Math.max(dropped ?? 0, model.dropped) });
+  const lines = await linesOf(model.rows.slice(), line);
+  download([page.slice(0, at), first, ...lines, page.slice(at + PLACE.length)], `${stem()}.html`, "text/html");
 }
 
 // --- what the user does ---------------------------------------------------------------------------
@@ -198,13 +215,13 @@ get("next").addEventListener("click", () => problem(1));
 get("previous").addEventListener("click", () => problem(-1));
 get("tabs").addEventListener("click", (event) => {
   const tab = event.target.closest("[role=tab]");
-  if (tab) show(tab.id.slice(4));
+  if (tab) showView(tab.id.slice(4));
 });
 get("tabs").addEventListener("keydown", (event) => {
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
   if (step === undefined) return;
   const there = tabs.filter((tab) => !get(`tab-${tab}`).hidden);
-  show(there.at((there.indexOf(view) + step) % there.length), true);
+  showView(there.at((there.indexOf(view) + step) % there.length), true);
 });
 get("pause").addEventListener("click", () => {
   source.isPaused = !source.isPaused;
@@ -248,7 +265,7 @@ if (isOffline) {
   begin(new Inlined(model, told, inlined));
 } else {
   const live = new Live(model, (news) => {
-    get("pause").hidden = !news.live && !source.isPaused;
+    get("pause").hidden = !(news.live ?? about.live);
     told(news);
   });
   begin(live);

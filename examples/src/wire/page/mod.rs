@@ -41,7 +41,7 @@ const SCRIPT: &str = concat!(
 const HEAD: &str = "<link rel=\"icon\" href=\"/icon.svg\">\n<link rel=\"stylesheet\" href=\"/page.css\">\n\
     <script src=\"/page.js\" type=\"module\"></script>";
 /// Where the frames of a page that is a file stand.
-const PLACE: &str = "<!--recording-->";
+const PLACE: &str = "{frames}";
 /// Most frames of an answer, and most bytes before the last one of them.
 const MAX_ANSWER: (usize, usize) = (2000, 1024 * 1024);
 
@@ -109,7 +109,7 @@ impl Site {
                 return not_allowed("POST");
             }
             return match self.guests.explain(query, body).await {
-                Ok(rows) => answer(&json!({ "rows": rows })),
+                Ok(news) => answer(&json!(news)),
                 Err(why) => text(StatusCode::BAD_REQUEST, why),
             };
         }

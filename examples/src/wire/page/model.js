@@ -99,8 +99,9 @@ class Model {
 
   /** One thing at a time. */
   next(act) {
-    this.queue = (this.queue ?? Promise.resolve()).then(act);
-    return this.queue;
+    const done = (this.queue ?? Promise.resolve()).then(act);
+    this.queue = done.catch(() => {});
+    return done;
   }
 
   /** Adds frames in short tasks. */

@@ -76,7 +76,7 @@ function branch(name, value, depth) {
   item.append(line);
   item.setAttribute("aria-label", name === "" ? text : `${name}: ${text}`);
   if (isFolded(value) && Object.keys(value).length > 0) {
-    item.value_ = value;
+    item.members = value;
     item.ariaExpanded = "false";
     if (depth > 1) fold(item, true, depth - 1);
   }
@@ -93,7 +93,7 @@ function fold(item, opens, depth = 1) {
   if (!opens) return;
   const group = make("ul");
   group.setAttribute("role", "group");
-  branches(group, item.value_, depth);
+  branches(group, item.members, depth);
   item.append(group);
 }
 

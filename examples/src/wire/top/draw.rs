@@ -8,6 +8,7 @@ use ratatui::widgets::{Block, Borders, Paragraph};
 
 use super::{Focus, Tab, Top};
 use crate::screen::printable;
+use crate::wire::faults::Rules;
 use crate::wire::view::{Call, Row, State, View, lock};
 
 /// From this width on, the selected frame is beside the list.
@@ -175,7 +176,7 @@ impl Top {
     }
 
     fn draw_rules(&self, frame: &mut Frame<'_>, area: Rect) {
-        let rules = self.rules.as_ref().map(|it| it.list()).unwrap_or_default();
+        let rules = self.rules.as_ref().map(Rules::list).unwrap_or_default();
         let lines = rules.iter().enumerate().map(|(index, rule)| {
             let mark = if rule.on { "[x]" } else { "[ ]" };
             let line = Line::from(vec![
@@ -337,7 +338,7 @@ fn about(row: &Row, call: Option<&Call>) -> Vec<Line<'static>> {
             State::Unanswered => "never answered",
         };
         lines.push(Line::styled(
-            format!("{} answers, {state}", call.answers),
+            format!("answers: {}, {state}", call.answers),
             DIM,
         ));
     }

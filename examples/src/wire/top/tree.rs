@@ -61,7 +61,7 @@ impl Tree {
         }
         match &self.value {
             Value::Object(_) | Value::Array(_) => self.members(&self.value, "", 0, &mut lines),
-            other => self.branch("", other, String::new(), 0, &mut lines),
+            other => self.branch("", other, "", 0, &mut lines),
         }
         lines
     }
@@ -70,27 +70,20 @@ impl Tree {
         match value {
             Value::Object(members) => {
                 for (name, value) in members {
-                    self.branch(name, value, format!("{path}/{name}"), depth, lines);
+                    self.branch(name, value, &format!("{path}/{name}"), depth, lines);
                 }
             }
             Value::Array(items) => {
                 for (index, value) in items.iter().enumerate() {
                     let name = index.to_string();
-                    self.branch(&name, value, format!("{path}/{index}"), depth, lines);
+                    self.branch(&name, value, &format!("{path}/{index}"), depth, lines);
                 }
             }
             _ => {}
         }
     }
 
-    fn branch(
-        &self,
-        name: &str,
-        value: &Value,
-        path: String,
-        depth: usize,
-        lines: &mut Vec<Branch>,
-    ) {
+    fn branch(&self, name: &str, value: &Value, path: &str, depth: usize, lines: &mut Vec<Branch>) {
         if lines.len() >= MAX_LINES {
             return;
         }
@@ -104,13 +97,13 @@ impl Tree {
             Value::Array(items) => !items.is_empty(),
             _ => false,
         };
-        let is_open = has_more.then(|| !self.closed.contains(&path));
+        let is_open = has_more.then(|| !self.closed.contains(path));
         lines.push(Branch {
             is_open,
-            ..leaf(depth, name, shown, path.clone())
+            ..leaf(depth, name, shown, path.to_owned())
         });
         if is_open == Some(true) {
-            self.members(value, &path, depth + 1, lines);
+            self.members(value, path, depth + 1, lines);
         }
     }
 
