@@ -92,6 +92,14 @@ async def frames_are(page, count):
     await page.until(f"document.getElementById('tab-frames').textContent === 'Frames {count:,}'")
 
 
+async def loaded(page):
+    """Waits until all frames are there: the program is not optimised."""
+    with contextlib.suppress(Failed):
+        await page.until(f"{STATUS}.includes('3 problems')")
+    await page.until(f"{STATUS}.includes('3 problems')")
+    await frames_are(page, FRAMES)
+
+
 def quick(tasks, what):
     longest = max(tasks, key=lambda task: task[1])
     print(f"      {what}: longest task {max(tasks)[0]:.0f} ms, with most work {longest[1]:.0f} ms", flush=True)
@@ -126,8 +134,7 @@ async def many_frames(scene):
         async with page.tasks() as tasks:
             await page.run("const data = new DataTransfer(); data.items.add(new File([text], 'bug.jsonl'));"
                            " dispatchEvent(new DragEvent('drop', { dataTransfer: data, cancelable: true })); 0")
-            await page.until(f"{STATUS}.includes('3 problems')")
-            await frames_are(page, FRAMES)
+            await loaded(page)
             # The first problem is there at once, the next one with a key.
             await page.until(f"{TITLE}.includes('chat.send') && document.querySelector('#detail .wrong') !== null")
             expect(await page.run("location.hash") == await page.run(f"'#frame-' + {TITLE}.match(/\\d+/)[0]"), "the link")
@@ -165,8 +172,7 @@ async def many_frames(scene):
         async with scene.chrome.page() as page:
             async with page.tasks() as tasks:
                 await page.goto(file.as_uri())
-                await page.until(f"{STATUS}.includes('3 problems')")
-                await frames_are(page, FRAMES)
+                await loaded(page)
                 await page.until(f"{TITLE}.includes('chat.send')")
             quick(tasks, "the file of its own")
             await clean(page)
@@ -181,13 +187,13 @@ async def links_and_trees(scene):
             expect(await page.run("document.querySelector('#detail dl').textContent.includes('frame 2, chat.send')"), "what it answers")
             await page.run("location.hash = '#frame-2'")
             await page.until(f"{TITLE} === 'Frame 2: chat.send'")
-            names = "[...document.querySelectorAll('[role=treeitem]')].map((it) => it.ariaLabel)"
+            names = "[...document.querySelectorAll('[role=treeitem]')].map((it) => it.textContent)"
             seen = await page.run(names)
             expect('method: "chat.send"' in seen and any("question 1 <b>" in it for it in seen), f"{seen}")
             await page.run("document.querySelector('[role=treeitem][tabindex=\"0\"]').focus()")
             for key in ["ArrowDown", "ArrowDown", "ArrowLeft"]:
                 await page.type_key(key)
-            expect(await page.run("document.activeElement.ariaLabel.startsWith('params')"), "the arrows move in the tree")
+            expect(await page.run("document.activeElement.textContent.startsWith('params')"), "the arrows move in the tree")
             expect(await page.run("document.activeElement.ariaExpanded") == "false", "and close it")
             await page.type_key("ArrowRight")
             expect(await page.run("document.activeElement.ariaExpanded") == "true", "and open it")
@@ -195,7 +201,7 @@ async def links_and_trees(scene):
             await page.until(f"{ROWS.format('calls')}.length === 10")
             expect(await page.run("[...document.querySelectorAll('#calls .bar')].every((it) => it.style.width !== '')"), "bars")
             await page.run("document.getElementById('tab-problems').click()")
-            await page.until(f"[...{ROWS.format('problems')}].some((it) => it.ariaLabel.includes('closed with 1011'))")
+            await page.until(f"[...{ROWS.format('problems')}].some((it) => it.textContent.includes('closed with 1011'))")
             for tab in ["frames", "problems", "calls"]:
                 await page.run(f"document.getElementById('tab-{tab}').click()")
                 await scene.axe.check(page, f"wire-{tab}")
@@ -234,7 +240,7 @@ async def faults_by_hand(scene):
             expect((await line.receive_json())["ok"], "a hello")
             await pings(1)
             await answers(1)
-            await page.until(f"{STATUS} === 'Live' && [...{ROWS.format('frames')}].some((it) => it.ariaLabel.includes('result'))")
+            await page.until(f"{STATUS} === 'Live' && [...{ROWS.format('frames')}].some((it) => it.textContent.includes('result'))")
             await page.run("document.getElementById('tab-faults').click(); document.getElementById('rule').focus()")
             await page.type("s2c explode")
             await page.press("Enter")
@@ -248,7 +254,7 @@ async def faults_by_hand(scene):
             # It holds for the connection that is open.
             await pings(2)
             await page.until(f"{rules}.includes('happened once')")
-            await page.until("document.getElementById('counts').textContent.includes('1 calls pending')")
+            await page.until("document.getElementById('counts').textContent.includes('1 problem')")
             await scene.axe.check(page, "wire-faults")
             await page.click("#rules input")
             await page.until("!document.querySelector('#rules input').checked")
@@ -256,8 +262,8 @@ async def faults_by_hand(scene):
             await answers(3)
             await page.run("document.querySelector('#rules button').click()")
             await page.until(f"{rules} === ''")
-            await page.run("document.getElementById('tab-calls').click()")
-            await page.until(f"[...{ROWS.format('calls')}].some((it) => it.ariaLabel.includes('pending'))")
+            await page.run("document.getElementById('tab-problems').click()")
+            await page.until(f"[...{ROWS.format('problems')}].some((it) => it.textContent.includes('result: dropped'))")
             await page.run("document.getElementById('pause').click()")
             await page.until(f"{STATUS} === 'Paused'")
             frames = await page.run("document.getElementById('tab-frames').textContent")

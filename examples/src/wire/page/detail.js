@@ -4,7 +4,6 @@ const seconds = (at) => `${at.toFixed(6)} s`;
 const millis = (time) => (time < 0.01 ? `${(time * 1000).toFixed(2)} ms` : time < 10 ? `${(time * 1000).toFixed(0)} ms` : `${time.toFixed(1)} s`);
 const ARROWS = { c2s: "→", s2c: "←" };
 const SIDES = { c2s: "client to server", s2c: "server to client" };
-const DIRECTIONS = { c2s: "from the client", s2c: "from the server" };
 
 /** Controls, and characters that reorder what stands around them, as escapes. */
 const printable = (text) =>

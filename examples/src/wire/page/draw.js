@@ -22,9 +22,6 @@ function drawFrame(row, element) {
   ]);
 }
 
-const nameOfFrame = (row) =>
-  [`Frame ${row.n}`, DIRECTIONS[row.dir], start(row.kind), row.problem, start(row.words)].filter((it) => it).join(", ");
-
 const took = ({ state, last, at }) => (state === "pending" || state === "unanswered" ? state : millis(last - at));
 
 /** Calls in view, with the times that their bars are drawn between. */
@@ -63,6 +60,3 @@ class Bars {
     set(bar, first, last);
   }
 }
-
-const nameOfCall = (call) =>
-  `Call in frame ${call.n}, ${DIRECTIONS[call.row.dir]}, ${start(call.row.kind)}, ${took(call)}, ${call.state}, ${call.lines.length} answers`;

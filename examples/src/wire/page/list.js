@@ -5,11 +5,11 @@ const SPARE = 6;
 
 class List {
   /**
-   * `draw(item, row)` fills a row, `name(item)` says what screen readers hear, `chosen(item)` is called when the user
-   * has gone to an item.
+   * `draw(item, row)` fills a row, `chosen(item)` is called when the user has gone to an item, and `entered()` when
+   * they want to see what is in it.
    */
-  constructor(parent, label, { draw, name, chosen, entered }) {
-    Object.assign(this, { draw, name, chosen, entered, items: [], selected: null, follows: true, rows: new Map() });
+  constructor(parent, label, { draw, chosen, entered }) {
+    Object.assign(this, { draw, chosen, entered, items: [], selected: null, follows: true, rows: new Map() });
     this.scroller = make("div", "list");
     this.scroller.setAttribute("role", "listbox");
     this.scroller.setAttribute("aria-label", label);
@@ -80,7 +80,6 @@ class List {
       row.setAttribute("aria-setsize", items.length);
       row.setAttribute("aria-posinset", place + 1);
       row.setAttribute("aria-selected", item.n === this.selected);
-      row.setAttribute("aria-label", this.name(item));
       this.draw(item, row);
     }
     for (const row of unused) row.remove();

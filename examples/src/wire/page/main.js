@@ -19,9 +19,9 @@ const bars = new Bars();
 const entered = () => detail.focus();
 const chosen = (item) => choose(item.n, false);
 const lists = {
-  frames: new List(get("frames"), "Frames", { draw: drawFrame, name: nameOfFrame, chosen, entered }),
-  problems: new List(get("problems"), "Problems", { draw: drawFrame, name: nameOfFrame, chosen, entered }),
-  calls: new List(get("calls"), "Calls", { draw: (call, row) => bars.draw(call, row), name: nameOfCall, chosen, entered }),
+  frames: new List(get("frames"), "Frames", { draw: drawFrame, chosen, entered }),
+  problems: new List(get("problems"), "Problems", { draw: drawFrame, chosen, entered }),
+  calls: new List(get("calls"), "Calls", { draw: (call, row) => bars.draw(call, row), chosen, entered }),
 };
 lists.calls.before = (calls) => bars.fit(calls, model.rows.at(-1)?.at ?? 0);
 const tabs = ["frames", "problems", "calls", "faults"];
@@ -33,6 +33,8 @@ let faults = null;
 let about = {};
 
 const count = (number) => number.toLocaleString("en");
+/** A number of things: `1 frame`, `2 frames`. */
+const countOf = (number, thing) => `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
 
 function refresh() {
   const { frames, problems, calls } = model.lists;
@@ -52,11 +54,11 @@ function refresh() {
 function tell(news) {
   about = { ...about, ...news };
   const { error, name, live, complete, part, dropped, pending } = about;
-  const problems = model.problems === 0 ? "no problems" : `${count(model.problems)} problems`;
-  const parts = [`${count(model.rows.length)} frames`];
+  const problems = model.problems === 0 ? "no problems" : countOf(model.problems, "problem");
+  const parts = [countOf(model.rows.length, "frame")];
   if (!complete) parts.push(problems);
-  if (pending > 0 && !complete) parts.push(`${count(pending)} calls pending`);
-  if (model.dropped > 0) parts.push(`${count(model.dropped)} older frames are not here`);
+  if (pending > 0 && !complete) parts.push(`${countOf(pending, "call")} pending`);
+  if (model.dropped > 0) parts.push(`${countOf(model.dropped, "older frame")} no longer here`);
   setText(get("counts"), parts.join(" · "));
   // What is read out changes seldom.
   let state = part === undefined ? "Loading" : `Loading, ${Math.round(part * 4) * 25} %`;

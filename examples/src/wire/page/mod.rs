@@ -3,7 +3,6 @@
 
 mod guests;
 
-use std::fmt::Write as _;
 use std::io;
 
 use base64::Engine as _;
@@ -11,13 +10,14 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use rpc_core::net::server::{HttpConfig, ServerLimits, UpgradeDecision};
-use serde::Deserialize;
+use rpc_core::testing::transcript::Header;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use self::guests::Guests;
 use super::Protocol;
-use super::faults::Rules;
+use super::faults::{Rules, Switch};
 use super::view::{Row, Shared, View, lock};
 use crate::web::{Asset, json, not_allowed, page, reads, text};
 
@@ -53,6 +53,21 @@ pub struct Site {
     is_live: bool,
     rules: Option<Rules>,
     guests: Guests,
+}
+
+/// What is new to the page.
+#[derive(Serialize)]
+struct News<'a> {
+    rows: Vec<&'a Row>,
+    /// Whether there is more already.
+    more: bool,
+    dropped: usize,
+    complete: bool,
+    live: bool,
+    name: &'a str,
+    header: &'a Header,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<Vec<Switch>>,
 }
 
 /// A change of the faults.
@@ -109,7 +124,7 @@ impl Site {
                 return not_allowed("POST");
             }
             return match self.guests.explain(query, body).await {
-                Ok(news) => answer(&json!(news)),
+                Ok(news) => answer(&news),
                 Err(why) => text(StatusCode::BAD_REQUEST, why),
             };
         }
@@ -152,20 +167,16 @@ impl Site {
                 before < MAX_ANSWER.1
             })
             .collect();
-        let more = start + rows.len() < view.rows().len();
-        let mut news = json!({
-            "rows": rows,
-            "more": more,
-            "dropped": view.dropped(),
-            "complete": view.is_complete(),
-            "live": self.is_live,
-            "name": self.name,
-            "header": view.header(),
-        });
-        if let Some(rules) = &self.rules {
-            news["rules"] = json!(rules.list());
-        }
-        answer(&news)
+        answer(&News {
+            more: start + rows.len() < view.rows().len(),
+            rows,
+            dropped: view.dropped(),
+            complete: view.is_complete(),
+            live: self.is_live,
+            name: &self.name,
+            header: view.header(),
+            rules: self.rules.as_ref().map(Rules::list),
+        })
     }
 }
 
@@ -204,8 +215,11 @@ pub fn http_config() -> HttpConfig {
     config
 }
 
-fn answer(value: &serde_json::Value) -> Response<Bytes> {
-    json(value.to_string())
+fn answer(value: &impl Serialize) -> Response<Bytes> {
+    match serde_json::to_vec(value) {
+        Ok(text) => json(text),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
 }
 
 /// The page as a file, with a mark where its frames belong. Its policy allows its own script and style.
@@ -238,13 +252,11 @@ pub fn offline(view: &View, name: &str, mut out: impl io::Write) -> io::Result<(
     let mut write = |line: &mut String| {
         line.push('\n');
         // Markup within a text would end the element.
-        let written = out.write_all(line.replace('<', "\\u003c").as_bytes());
-        line.clear();
-        written
+        out.write_all(line.replace('<', "\\u003c").as_bytes())
     };
     write(&mut line)?;
     for row in view.rows() {
-        let _ = write!(line, "{}", serde_json::to_value::<&Row>(row)?);
+        line = serde_json::to_string(row)?;
         write(&mut line)?;
     }
     out.write_all(after.as_bytes())

@@ -46,41 +46,40 @@ function tree(value, label, depth = 3) {
   const root = make("ul", "tree");
   root.setAttribute("role", "tree");
   root.setAttribute("aria-label", label);
-  const members = isFolded(value) ? value : { "": value };
-  branches(root, members, depth);
-  root.querySelector("[role=treeitem]")?.setAttribute("tabindex", "0");
+  branches(root, isFolded(value) ? value : { "": value }, depth, 1);
+  root.querySelector("[role=treeitem]").tabIndex = 0;
   root.addEventListener("click", (event) => {
     const item = event.target.closest("[role=treeitem]");
     if (!item) return;
-    if (event.target.closest(".line") === item.firstChild) fold(item, item.ariaExpanded === "false");
-    focus(root, item);
+    fold(item, item.ariaExpanded === "false");
+    focusOn(root, item);
   });
   root.addEventListener("keydown", (event) => moved(root, event));
   return root;
 }
 
-function branches(parent, value, depth) {
+function branches(parent, value, depth, level) {
   const entries = Object.entries(value);
-  for (const [name, member] of entries.slice(0, MAX_MEMBERS)) parent.append(branch(name, member, depth));
-  if (entries.length > MAX_MEMBERS) parent.append(branch("…", new Exact(`${entries.length - MAX_MEMBERS} more`), 0));
+  for (const [name, member] of entries.slice(0, MAX_MEMBERS)) parent.append(branch(name, member, depth, level));
+  if (entries.length > MAX_MEMBERS) parent.append(branch("…", new Exact(`${entries.length - MAX_MEMBERS} more`), 0, level));
 }
 
-function branch(name, value, depth) {
-  const item = make("li");
+function branch(name, value, depth, level) {
+  const branch = make("li");
+  branch.setAttribute("role", "none");
+  const item = make("div", "line");
   item.setAttribute("role", "treeitem");
+  item.ariaLevel = String(level);
   item.tabIndex = -1;
-  const line = make("span", "line");
-  const text = short(value);
-  if (name !== "") line.append(make("span", "member", name), ": ");
-  line.append(make("span", kindOf(value), text));
-  item.append(line);
-  item.setAttribute("aria-label", name === "" ? text : `${name}: ${text}`);
+  if (name !== "") item.append(make("span", "member", printable(name)), ": ");
+  item.append(make("span", kindOf(value), printable(short(value))));
+  branch.append(item);
   if (isFolded(value) && Object.keys(value).length > 0) {
     item.members = value;
     item.ariaExpanded = "false";
     if (depth > 1) fold(item, true, depth - 1);
   }
-  return item;
+  return branch;
 }
 
 const kindOf = (value) =>
@@ -89,15 +88,15 @@ const kindOf = (value) =>
 function fold(item, opens, depth = 1) {
   if (item.ariaExpanded === null) return;
   item.ariaExpanded = String(opens);
-  item.querySelector("ul")?.remove();
+  item.nextElementSibling?.remove();
   if (!opens) return;
   const group = make("ul");
   group.setAttribute("role", "group");
-  branches(group, item.members, depth);
-  item.append(group);
+  branches(group, item.members, depth, Number(item.ariaLevel) + 1);
+  item.after(group);
 }
 
-function focus(root, item) {
+function focusOn(root, item) {
   root.querySelector("[tabindex='0']")?.setAttribute("tabindex", "-1");
   item.tabIndex = 0;
   item.focus();
@@ -108,7 +107,7 @@ function moved(root, event) {
   if (!item || event.ctrlKey || event.altKey || event.metaKey) return;
   const all = [...root.querySelectorAll("[role=treeitem]")];
   const at = all.indexOf(item);
-  const above = item.parentElement.closest("[role=treeitem]");
+  const above = item.closest("[role=group]")?.previousElementSibling;
   const isOpen = item.ariaExpanded === "true";
   const to = {
     ArrowDown: () => all[at + 1],
@@ -123,5 +122,5 @@ function moved(root, event) {
   if (!to) return;
   event.preventDefault();
   event.stopPropagation();
-  focus(root, to() ?? item);
+  focusOn(root, to() ?? item);
 }

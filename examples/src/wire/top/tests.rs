@@ -27,8 +27,12 @@ fn screen(top: &mut Top, width: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, 20)).unwrap();
     terminal.draw(|frame| top.draw(frame)).unwrap();
     let buffer = terminal.backend().buffer().clone();
-    let symbols: Vec<_> = buffer.content().iter().map(|cell| cell.symbol()).collect();
-    let lines = symbols.chunks(usize::from(width)).map(|row| row.concat());
+    let symbols: Vec<_> = buffer
+        .content()
+        .iter()
+        .map(ratatui::buffer::Cell::symbol)
+        .collect();
+    let lines = symbols.chunks(usize::from(width)).map(<[&str]>::concat);
     let lines: Vec<_> = lines.map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n")
 }
