@@ -39,3 +39,4 @@ mod uniform;
 #[path = "../../../exoclaw-proto/tests/it/wire.rs"]
 mod wire;
 mod wire_load;
+mod wire_view;
