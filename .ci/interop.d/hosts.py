@@ -10,7 +10,6 @@ import re
 import sys
 from pathlib import Path
 
-import aiohttp
 from common import expect, title
 from peers import START, Chat, Line, Spoken, run, spoken
 
@@ -33,14 +32,8 @@ class Real(Spoken):
         self.home = next(self.homes)
         line = await self.line_with("port ")
         self.port = int(line.removeprefix("port "))
-        async with aiohttp.ClientSession() as session:
-            while True:
-                with contextlib.suppress(aiohttp.ClientError):
-                    async with session.get(f"http://127.0.0.1:{self.port}/info") as info:
-                        self.address = (await info.json())["address"]
-                        return self
-                expect(not self.is_over(), f"the host has ended: {self.told()}")
-                await asyncio.sleep(0.1)
+        self.address = await self.address_at(self.port)
+        return self
 
     @property
     def is_old(self):

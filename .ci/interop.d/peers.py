@@ -11,6 +11,7 @@ import signal
 import tempfile
 from pathlib import Path
 
+import aiohttp
 from common import LONGEST_LINE, Checks, Failed, Program, expect
 
 START = 60
@@ -83,6 +84,16 @@ class Spoken(Program):
 
     def is_over(self):
         return self.reading == 0
+
+    async def address_at(self, port):
+        """Waits until the host that this is serves at a port. Returns its address."""
+        async with aiohttp.ClientSession() as session:
+            while True:
+                with contextlib.suppress(aiohttp.ClientError):
+                    async with session.get(f"http://127.0.0.1:{port}/info") as info:
+                        return (await info.json())["address"]
+                expect(not self.is_over(), f"the host has ended: {self.told()}")
+                await asyncio.sleep(0.1)
 
     def told(self):
         return "\n".join(line[:300] for line in self.lines[-12:])

@@ -13,6 +13,7 @@ use examples::wire::load::{
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use rpc_core::Secret;
+use rpc_core::net::ws::WsDialer;
 use tokio::sync::oneshot;
 
 const EXAMPLES: &str = "\
@@ -175,11 +176,11 @@ async fn load(args: &Args) -> Result<Load, Failure> {
         insecure: args.insecure,
     };
     let scenario = Scenario::new(protocol, args.scenario, caller).map_err(Failure::usage)?;
-    let dialer = scenario.dialer(&args.url).map_err(|error| {
-        Failure::usage(format_args!(
-            "{error}; say --insecure if it may be seen on the way"
-        ))
-    })?;
+    let bad = |error: &dyn std::fmt::Display, what| Failure::usage(format_args!("{error}{what}"));
+    WsDialer::new(&args.url).map_err(|error| bad(&error, ""))?;
+    let dialer = scenario.dialer(&args.url);
+    let dialer =
+        dialer.map_err(|error| bad(&error, "; say --insecure if it may be seen on the way"))?;
     let is_local = local_port(&args.url);
     Ok(Load {
         in_flight: args.in_flight.map_or(scenario.in_flight(), usize::from),

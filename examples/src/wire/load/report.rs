@@ -212,7 +212,7 @@ impl Report {
         let is_busy = self.own.is_some_and(|usage| usage.processors > BUSY);
         let why = if is_busy {
             "this process had no processor time left, so latencies are partly its own"
-        } else if blocked * 2 >= late {
+        } else if (blocked + unsent) * 2 >= late {
             "no connection was free: the server is too slow for this rate, or needs more --connections or --in-flight"
         } else {
             "something else had the processor, so latencies are partly of this machine"

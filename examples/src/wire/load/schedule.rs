@@ -193,12 +193,13 @@ impl Dispatch {
 
     /// Decides what to do at this time.
     pub fn next(&mut self, now: Duration) -> Next {
-        // Who is late stops with the schedule, and does not run on for as long as it is behind.
-        if self.is_stopped || now >= self.schedule.end() {
-            return Next::Over;
-        }
-        let Some(due) = self.schedule.due(self.next) else {
-            return Next::Wait(self.schedule.end());
+        let is_over = now >= self.schedule.end();
+        let due = self.schedule.due(self.next).filter(|_| !self.is_stopped);
+        let Some(due) = due else {
+            return match is_over || self.is_stopped {
+                true => Next::Over,
+                false => Next::Wait(self.schedule.end()),
+            };
         };
         if due > now {
             return Next::Wait(due);
@@ -223,6 +224,10 @@ impl Dispatch {
             self.next += 1;
             self.list(connection);
             return Next::Send(connection, call);
+        }
+        // Who is behind stops with the schedule, and does not run on for as long as it is behind.
+        if is_over {
+            return Next::Over;
         }
         if self.last_blocked.replace(self.next) != Some(self.next) {
             self.blocked += 1;
@@ -338,6 +343,10 @@ mod tests {
         assert_eq!(sent(&mut dispatch, ms(0)), [(0, 0)]);
         assert_eq!(dispatch.next(ms(700)), Next::Over);
         assert_eq!(dispatch.backlog(ms(900)), 5);
+        // But nothing is left that only a pause of this process has held up.
+        dispatch.finished(0);
+        assert_eq!(sent(&mut dispatch, ms(701)), [(0, 1)]);
+        assert_eq!(dispatch.next(ms(701)), Next::Over);
         let mut dispatch = Dispatch::new(SCHEDULE, 1, 1, ms(1000));
         dispatch.stop();
         assert_eq!(dispatch.next(ms(0)), Next::Over);
