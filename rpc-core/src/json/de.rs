@@ -8,9 +8,9 @@ use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::access::{Items, Members, Raw, Typed, Variant};
-use super::scan::{Misfit, escaped_end, number_end, past_space, plain_end, word_end};
+use super::scan::{Misfit, number_end, past_space, plain_end, word_end};
 use super::skip::value_end;
-use super::unescape::{unescape, unescape_lossy};
+use super::unescape::unescape_from;
 use super::{DecodeError, DecodeErrorKind};
 use super::{Json, token};
 use crate::limits::Limits;
@@ -43,7 +43,8 @@ pub struct Deserializer<'de> {
     pub(super) max_items: usize,
     pub(super) object: Object,
     /// Decodes the escapes of a string, given without its quotation marks.
-    unescape: fn(&str) -> Option<String>,
+    /// What stands for a lone surrogate, which else is an error.
+    lone: Option<char>,
     /// The starts of members to skip because another one of the same name follows; `None` if
     /// repeated members are not skipped.
     pub(super) repeated: Option<BTreeSet<usize>>,
@@ -97,7 +98,7 @@ impl<'de> Deserializer<'de> {
             max_depth: limits.max_depth.min(MAX_DEPTH),
             max_items: limits.max_items,
             object: Object::default(),
-            unescape,
+            lone: None,
             repeated: None,
         }
     }
@@ -105,7 +106,7 @@ impl<'de> Deserializer<'de> {
     /// Reads a lone surrogate in a string as U+FFFD, but not in a name, a tag or an id.
     #[must_use]
     pub fn lossy(mut self) -> Self {
-        self.unescape = unescape_lossy;
+        self.lone = Some(char::REPLACEMENT_CHARACTER);
         self
     }
 
@@ -211,7 +212,7 @@ impl<'de> Deserializer<'de> {
 
     /// Reads a string, starting at its opening quotation mark.
     #[inline]
-    fn quoted(&mut self, unescape: fn(&str) -> Option<String>) -> Result<Cow<'de, str>> {
+    fn quoted(&mut self, lone: Option<char>) -> Result<Cow<'de, str>> {
         let start = self.at + 1;
         let end = plain_end(self.text.as_bytes(), start);
         if self.text.as_bytes().get(end) == Some(&b'"')
@@ -220,7 +221,7 @@ impl<'de> Deserializer<'de> {
             self.at = end + 1;
             return Ok(Cow::Borrowed(inner));
         }
-        self.quoted_with_escapes(start, end, unescape)
+        self.quoted_with_escapes(start, end, lone)
     }
 
     #[cold]
@@ -228,13 +229,15 @@ impl<'de> Deserializer<'de> {
         &mut self,
         start: usize,
         end: usize,
-        unescape: fn(&str) -> Option<String>,
+        lone: Option<char>,
     ) -> Result<Cow<'de, str>> {
-        let end = escaped_end(self.text.as_bytes(), end);
+        let read = unescape_from(self.text, start, end, lone);
+        let (text, end) = match read {
+            Ok((text, end)) => (text, Ok(end + 1)),
+            Err(misfit) => (None, Err(misfit)),
+        };
         self.move_to(end)?;
-        let inner = self.since(start);
-        self.at += 1;
-        unescape(inner).map(Cow::Owned).ok_or_else(|| {
+        text.map(Cow::Owned).ok_or_else(|| {
             self.at = start - 1;
             self.syntax()
         })
@@ -247,7 +250,7 @@ impl<'de> Deserializer<'de> {
             return Err(self.syntax());
         }
         self.object.member = self.at;
-        let name = self.quoted(unescape)?;
+        let name = self.quoted(None)?;
         if self.token() != Some(b':') {
             return Err(self.syntax());
         }
@@ -302,11 +305,11 @@ impl<'de> Deserializer<'de> {
     #[inline]
     fn visit_quoted<V: Visitor<'de>>(
         &mut self,
-        unescape: fn(&str) -> Option<String>,
+        lone: Option<char>,
         visitor: V,
     ) -> Result<V::Value> {
         let start = self.at;
-        match self.quoted(unescape)? {
+        match self.quoted(lone)? {
             Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
             Cow::Owned(text) => visitor.visit_string(text),
         }
@@ -422,7 +425,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.token() {
-            Some(b'"') => self.visit_quoted(self.unescape, visitor),
+            Some(b'"') => self.visit_quoted(self.lone, visitor),
             Some(b'{') => self.visit_object(&[], visitor),
             Some(b'[') => self.visit_array(visitor),
             Some(b'-' | b'0'..=b'9') => self.visit_number(NUMBER, visitor),
@@ -453,7 +456,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.token() {
-            Some(b'"') => self.visit_quoted(self.unescape, visitor),
+            Some(b'"') => self.visit_quoted(self.lone, visitor),
             _ => Err(self.mismatch(STRING)),
         }
     }
@@ -466,7 +469,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
     #[inline]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.token() {
-            Some(b'"') => self.visit_quoted(unescape, visitor),
+            Some(b'"') => self.visit_quoted(None, visitor),
             _ => Err(self.mismatch(STRING)),
         }
     }
@@ -498,7 +501,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
             token::TAGGED => self.visit_object(&[], visitor),
             token::ID => match self.token() {
                 Some(b'-' | b'0'..=b'9') => visitor.visit_borrowed_str(self.number()?),
-                Some(b'"') => self.visit_quoted(unescape, visitor),
+                Some(b'"') => self.visit_quoted(None, visitor),
                 _ => Err(self.mismatch("a string or a number")),
             },
             token::WHOLE => {
@@ -568,7 +571,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
             _ => return Err(self.mismatch(STRING)),
         };
         if self.text.as_bytes().get(start) == Some(&b'"') {
-            let word = self.quoted(self.unescape)?;
+            let word = self.quoted(self.lone)?;
             let word = IntoDeserializer::<DecodeError>::into_deserializer(word);
             let read = visitor.visit_enum(word);
             return read.map_err(|error: DecodeError| error.locate_once(self.text, start));

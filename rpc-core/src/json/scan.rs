@@ -15,6 +15,9 @@ const BLOCK: usize = 64;
 /// How many pairs are tested one by one before blocks.
 const FIRST_PAIRS: usize = 3;
 
+/// How many words are copied one by one.
+const WORDS: usize = 6;
+
 /// 1 in every byte.
 const ONES: u64 = u64::MAX / 255;
 
@@ -87,6 +90,29 @@ pub(super) fn run_end(bytes: &[u8], at: usize) -> usize {
     }
 }
 
+/// Appends the bytes from `at` up to [`plain_end`], and returns that.
+#[inline]
+pub(super) fn copy_plain(bytes: &[u8], mut at: usize, to: &mut Vec<u8>) -> usize {
+    // Escapes are near to each other: a word is copied whole, and what is behind its first mark left out.
+    for _ in 0..WORDS {
+        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WORD>()) else {
+            break;
+        };
+        to.extend_from_slice(word);
+        match marks(*word) {
+            0 => at += WORD,
+            marks => {
+                let plain = first(marks);
+                to.truncate(to.len() - (WORD - plain));
+                return at + plain;
+            }
+        }
+    }
+    let end = plain_end(bytes, at);
+    to.extend_from_slice(bytes.get(at..end).unwrap_or_default());
+    end
+}
+
 pub(super) const fn is_special(byte: &u8) -> bool {
     matches!(byte, b'"' | b'\\' | 0..0x20)
 }
@@ -146,7 +172,7 @@ pub(super) fn string_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
 }
 
 /// Like [`string_end`], from the end of the string's plain part.
-pub(super) fn escaped_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
+fn escaped_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
     loop {
         match bytes.get(at) {
             Some(b'"') => return Ok(at),
@@ -158,7 +184,7 @@ pub(super) fn escaped_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> 
 }
 
 /// The index after an escape, from the byte after its backslash.
-fn escape_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
+pub(super) fn escape_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
     match bytes.get(at) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 1),
         Some(b'u') => {

@@ -1,45 +1,85 @@
 //! Decoding the escapes of a string.
 
-use super::scan::plain_end;
+use super::scan::{Misfit, copy_plain, escape_end, plain_end};
 
 /// Decodes the contents of a string whose escapes are known to be well formed. `None` for a lone
 /// surrogate, which text cannot hold.
 #[cold]
 pub(super) fn unescape(inner: &str) -> Option<String> {
-    unescape_or(inner, None)
-}
-
-/// Like [`unescape`], with U+FFFD for a lone surrogate.
-#[cold]
-pub(super) fn unescape_lossy(inner: &str) -> Option<String> {
-    unescape_or(inner, Some(char::REPLACEMENT_CHARACTER))
-}
-
-fn unescape_or(inner: &str, lone: Option<char>) -> Option<String> {
     let mut text = String::with_capacity(inner.len());
-    let mut rest = inner;
+    let mut at = 0;
     loop {
-        let (run, after) = rest.split_at_checked(plain_end(rest.as_bytes(), 0))?;
-        text.push_str(run);
-        if after.is_empty() {
+        let end = plain_end(inner.as_bytes(), at);
+        text.push_str(inner.get(at..end)?);
+        if end == inner.len() {
             return Some(text);
         }
-        let mut escape = after.chars();
-        // The backslash.
-        escape.next();
-        let character = match escape.next()? {
-            'b' => '\u{8}',
-            'f' => '\u{c}',
-            'n' => '\n',
-            'r' => '\r',
-            't' => '\t',
-            'u' => unicode(&mut escape).or(lone)?,
-            // A quotation mark, a slash or another backslash.
-            itself => itself,
-        };
+        let (character, next) = escaped(inner, end + 1, None)?;
         text.push(character);
-        rest = escape.as_str();
+        at = next;
     }
+}
+
+/// Decodes a string that begins at `start` and has its first escape at `at`. Returns it with the index
+/// of its closing quotation mark; `lone` stands for a lone surrogate, and without it, `None` for the
+/// whole string.
+pub(super) fn unescape_from(
+    whole: &str,
+    start: usize,
+    mut at: usize,
+    lone: Option<char>,
+) -> Result<(Option<String>, usize), Misfit> {
+    let bytes = whole.as_bytes();
+    // Where there is one escape, there are more.
+    let mut text = Vec::with_capacity(2 * (at - start) + 64);
+    text.extend_from_slice(bytes.get(start..at).unwrap_or_default());
+    let mut is_text = true;
+    loop {
+        match bytes.get(at) {
+            // Whole characters were put together, so it is text.
+            Some(b'"') => return Ok((String::from_utf8(text).ok().filter(|_| is_text), at)),
+            Some(b'\\') => {
+                let end = escape_end(bytes, at + 1)?;
+                at = match escaped(whole, at + 1, lone) {
+                    Some((character, next)) => {
+                        match u8::try_from(character) {
+                            Ok(byte) if byte.is_ascii() => text.push(byte),
+                            _ => text
+                                .extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+                        }
+                        next
+                    }
+                    None => {
+                        is_text = false;
+                        end
+                    }
+                };
+            }
+            _ => return Err(Misfit(at)),
+        }
+        at = copy_plain(bytes, at, &mut text);
+    }
+}
+
+/// Returns the character of the well-formed escape whose backslash is before `at`, and the index behind
+/// it; `lone` for a lone surrogate.
+#[inline]
+fn escaped(text: &str, at: usize, lone: Option<char>) -> Option<(char, usize)> {
+    let character = match text.as_bytes().get(at)? {
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => {
+            let mut rest = text.get(at + 1..)?.chars();
+            let character = unicode(&mut rest).or(lone)?;
+            return Some((character, text.len() - rest.as_str().len()));
+        }
+        // A quotation mark, a slash or another backslash.
+        itself => char::from(*itself),
+    };
+    Some((character, at + 1))
 }
 
 /// Decodes the character after `\u`. Characters beyond 16 bits are two surrogates; of a lone
@@ -83,9 +123,46 @@ mod tests {
             (r"\ude00\ud83d\u0041", "\u{fffd}\u{fffd}A"),
             (r"\ud83d\ud83d\ude00", "\u{fffd}😀"),
         ] {
-            assert_eq!(unescape_lossy(inner).as_deref(), Some(lossy), "{inner}");
+            let quoted = format!("{inner}\"");
+            let from = |lone| {
+                let first = inner.find('\\').unwrap();
+                let (text, end) = unescape_from(&quoted, 0, first, lone).unwrap();
+                assert_eq!(end, inner.len(), "{inner}");
+                text
+            };
+            let replaced = from(Some(char::REPLACEMENT_CHARACTER));
+            assert_eq!(replaced.as_deref(), Some(lossy), "{inner}");
             let strict = Some(lossy).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER));
+            assert_eq!(from(None).as_deref(), strict, "{inner}");
             assert_eq!(unescape(inner).as_deref(), strict, "{inner}");
+        }
+    }
+
+    #[test]
+    fn a_string_that_is_not_well_formed_is_wrong_at_its_place() {
+        for (text, place) in [
+            (r"a\x", 2),
+            (r"a\u12", 5),
+            (r#"a\u12G4""#, 5),
+            (r#"\ud83d\u12""#, 10),
+            ("\\n\u{1}\"", 2),
+            (r"\n", 2),
+        ] {
+            let first = text.find('\\').unwrap();
+            let misfit = unescape_from(text, 0, first, None).unwrap_err();
+            assert_eq!(misfit, Misfit(place), "{text}");
+        }
+    }
+
+    #[test]
+    fn runs_of_any_length_between_escapes_are_kept() {
+        for run in 0..100 {
+            let (ascii, other) = ("x".repeat(run), "é".repeat(run));
+            let quoted = format!(r#"{ascii}\n{other}\u00e9{ascii}\ud83d\ude00{other}\\\"{ascii}""#);
+            let expected: String = serde_json::from_str(&format!("\"{quoted}")).unwrap();
+            let (text, end) = unescape_from(&quoted, 0, run, None).unwrap();
+            assert_eq!(text, Some(expected), "{run}");
+            assert_eq!(end, quoted.len() - 1, "{run}");
         }
     }
 }
