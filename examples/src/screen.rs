@@ -224,20 +224,24 @@ pub fn printable_lines(text: &str) -> String {
 /// Makes untrusted text safe to show: escapes the characters that control a terminal.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
+    // What most text is made of is looked at byte by byte.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Cow::Borrowed(text);
+    }
     // Some characters that are no controls reorder what stands around them.
     let reorders = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let odd = |c: char| c.is_control() || reorders(c);
     if !text.contains(odd) {
         return Cow::Borrowed(text);
     }
-    let escape = |c: char| {
-        if odd(c) {
-            c.escape_default().to_string()
-        } else {
-            c.to_string()
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match odd(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
         }
-    };
-    text.chars().map(escape).collect::<String>().into()
+    }
+    shown.into()
 }
 
 fn shorten(text: &str) -> Cow<'_, str> {

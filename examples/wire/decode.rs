@@ -1,5 +1,7 @@
 //! `switchboard wire decode`: each frame of a transcript on a line, with what is wrong with it.
 
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
 use std::path::PathBuf;
@@ -108,8 +110,15 @@ fn decode(
     colour: bool,
 ) -> io::Result<Count> {
     let mut explainer = Explainer::new(args.protocol, args.show_secrets);
+    if !args.full && !args.json {
+        explainer = explainer.shortening();
+    }
     let (mut reader, mut count) = (Reader::new(), Count::default());
     let mut bytes = Vec::new();
+    let mut words = Words {
+        colour,
+        ..Words::default()
+    };
     loop {
         bytes.clear();
         if input
@@ -120,7 +129,11 @@ fn decode(
         {
             return Ok(count);
         }
-        let line = String::from_utf8_lossy(&bytes);
+        // The check that most lines pass is much faster.
+        let line = match std::str::from_utf8(&bytes) {
+            Ok(line) => Cow::Borrowed(line),
+            Err(_) => String::from_utf8_lossy(&bytes),
+        };
         let entry = match reader.read(&line) {
             Ok(Some(Item::Entry(entry))) => entry,
             Ok(Some(Item::Header(header))) => {
@@ -143,8 +156,7 @@ fn decode(
         if args.json {
             json(out, reader.line_number(), &entry, &explained)?;
         } else {
-            let mut text = words(reader.line_number(), &entry, &explained, args.full, colour);
-            text.push('\n');
+            let text = words.of(reader.line_number(), &entry, &explained, args.full);
             out.write_all(text.as_bytes())?;
         }
     }
@@ -180,68 +192,101 @@ fn json(
     out.write_all(b"\n")
 }
 
-/// The lines of one entry, without the last end of line.
-fn words(
-    line: usize,
-    entry: &Entry<'_>,
-    explained: &Explained,
-    full: bool,
+/// A writer of entries in words, which uses its memory again.
+#[derive(Default)]
+struct Words {
+    text: String,
     colour: bool,
-) -> String {
-    let paint = |colour_of: Colour, text: &str| match colour {
-        true => colour_of.paint(text),
-        false => text.to_owned(),
-    };
-    let arrow = match entry.from {
-        Some(Side::Client) => "->",
-        Some(Side::Server) => "<-",
-        None => " *",
-    };
-    let words = printable(&explained.words);
-    let words = match words.char_indices().nth(WIDTH) {
-        Some((at, _)) if !full => format!("{}…", words.get(..at).unwrap_or_default()),
-        _ => words.into_owned(),
-    };
-    let kind = printable(&explained.kind);
-    let kind = format!("{kind:<20}");
-    let (at, conn) = (entry.at.as_secs_f64(), entry.conn);
-    let head = format!("{line:>5} {at:>10.6} {conn:>3}");
-    let mut text = format!(
-        "{} {arrow} {} {}",
-        paint(Colour::Dim, &head),
-        paint(Colour::Cyan, &kind),
-        words.trim_start()
-    );
-    if let Some(asked) = &explained.answers {
-        let after = asked.after.as_secs_f64() * 1000.0;
-        let (line, kind) = (asked.line, printable(&asked.kind));
-        let answers = format!("  [{kind} of line {line}, {after:.1} ms]");
-        text.push_str(&paint(Colour::Dim, &answers));
-    }
-    let mut more = |colour: Colour, what: &str| {
-        text.push_str("\n      ");
-        text.push_str(&paint(colour, what));
-    };
-    if explained.unknown_kind {
-        more(Colour::Yellow, "? the kind is not known");
-    }
-    for path in &explained.unknown {
-        let path = printable(path);
-        more(
-            Colour::Yellow,
-            &format!("? the member `{path}` is not known"),
+}
+
+impl Words {
+    /// Returns the lines of one entry, each with its end.
+    fn of(&mut self, line: usize, entry: &Entry<'_>, explained: &Explained, full: bool) -> &str {
+        self.text.clear();
+        let (at, conn) = (entry.at, entry.conn);
+        let (seconds, micros) = (at.as_secs(), at.subsec_micros());
+        self.paint(
+            Colour::Dim,
+            format_args!("{line:>5} {seconds:>3}.{micros:06} {conn:>3}"),
         );
+        self.text.push_str(match entry.from {
+            Some(Side::Client) => " -> ",
+            Some(Side::Server) => " <- ",
+            None => "  * ",
+        });
+        let kind = printable(&explained.kind);
+        self.paint(Colour::Cyan, format_args!("{kind:<20}"));
+        self.text.push(' ');
+        // A character takes one place or more: those behind are not looked at.
+        let head = match full {
+            true => &*explained.words,
+            false => first(&explained.words, WIDTH + 1),
+        };
+        let words = printable(head);
+        match first(&words, WIDTH) {
+            short if short.len() < words.len() && !full => {
+                self.text.push_str(short.trim_start());
+                self.text.push('…');
+            }
+            _ => self.text.push_str(words.trim_start()),
+        }
+        if let Some(asked) = &explained.answers {
+            let after = asked.after.as_secs_f64() * 1000.0;
+            let (line, kind) = (asked.line, printable(&asked.kind));
+            self.paint(
+                Colour::Dim,
+                format_args!("  [{kind} of line {line}, {after:.1} ms]"),
+            );
+        }
+        if explained.unknown_kind {
+            self.below(Colour::Yellow, "? the kind is not known");
+        }
+        for path in &explained.unknown {
+            let path = printable(path);
+            self.below(
+                Colour::Yellow,
+                &format!("? the member `{path}` is not known"),
+            );
+        }
+        if let Some(fault) = &explained.fault {
+            self.below(Colour::Red, &format!("! {}", printable(&fault.error)));
+            let (place, column) = place(&entry.data, fault.at, explained.redacted);
+            self.below(Colour::Dim, &format!("  {place}"));
+            self.below(Colour::Red, &format!("  {}^", " ".repeat(column)));
+            if explained.redacted {
+                self.below(Colour::Dim, "  --show-secrets shows it as it is");
+            }
+        }
+        self.text.push('\n');
+        &self.text
     }
-    if let Some(fault) = &explained.fault {
-        more(Colour::Red, &format!("! {}", printable(&fault.error)));
-        let (place, column) = place(&entry.data, fault.at, explained.redacted);
-        more(Colour::Dim, &format!("  {place}"));
-        more(Colour::Red, &format!("  {}^", " ".repeat(column)));
-        if explained.redacted {
-            more(Colour::Dim, "  --show-secrets shows it as it is");
+
+    fn paint(&mut self, colour: Colour, words: fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = match self.colour {
+            true => self.text.write_str(&colour.paint(&words.to_string())),
+            false => self.text.write_fmt(words),
+        };
+    }
+
+    /// Adds a line below.
+    fn below(&mut self, colour: Colour, words: &str) {
+        self.text.push_str("\n      ");
+        self.paint(colour, format_args!("{words}"));
+    }
+}
+
+/// Returns the first characters of a text.
+fn first(text: &str, count: usize) -> &str {
+    // Hardly any text has others than ASCII.
+    match text.as_bytes().get(..count) {
+        None => text,
+        Some(head) if head.is_ascii() => text.get(..count).unwrap_or(text),
+        Some(_) => {
+            let end = text.char_indices().nth(count);
+            end.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
         }
     }
-    text
 }
 
 #[cfg(test)]

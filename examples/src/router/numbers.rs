@@ -1,6 +1,7 @@
 //! [`Numbers`]: short numbers in place of long ids, for people.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 /// Most remembered ids. An older one gets a new number.
 const REMEMBERED: usize = 1_000;
@@ -8,26 +9,29 @@ const REMEMBERED: usize = 1_000;
 /// A numbering of ids, from 1 in the order of appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
-    /// How many ids were forgotten.
-    forgotten: u64,
-    ids: VecDeque<String>,
+    /// How many ids there were.
+    last: u64,
+    numbers: HashMap<Arc<str>, u64>,
+    /// The ids in their order.
+    ids: VecDeque<Arc<str>>,
 }
 
 impl Numbers {
     /// Returns the number of this id: its earlier one, or the next one.
     pub fn of(&mut self, id: &str) -> u64 {
-        // Most questions are about one of the last.
-        let known = self.ids.iter().rposition(|known| known == id);
-        let at = known.unwrap_or_else(|| {
-            if self.ids.len() == REMEMBERED {
-                self.ids.pop_front();
-                self.forgotten += 1;
-            }
-            self.ids.push_back(id.to_owned());
-            self.ids.len() - 1
-        });
-        let at = u64::try_from(at).unwrap_or(u64::MAX);
-        self.forgotten.saturating_add(at).saturating_add(1)
+        if let Some(number) = self.numbers.get(id) {
+            return *number;
+        }
+        if self.ids.len() == REMEMBERED
+            && let Some(oldest) = self.ids.pop_front()
+        {
+            self.numbers.remove(&oldest);
+        }
+        let id: Arc<str> = id.into();
+        self.ids.push_back(Arc::clone(&id));
+        self.last = self.last.saturating_add(1);
+        self.numbers.insert(id, self.last);
+        self.last
     }
 }
 

@@ -25,6 +25,9 @@ const OF_HOSTS: [&str; 4] = [
     "user_message",
 ];
 
+/// Frames of ConnectOnion's encrypted transport, which the specification does not have either.
+const SEALED: [&str; 3] = ["SEAL", "SEALED", "SEALED_OK"];
+
 /// What a frame says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
@@ -136,7 +139,8 @@ pub fn redact(protocol: Protocol, text: &str) -> Cow<'_, str> {
 }
 
 impl Dialect {
-    /// Reads a frame. Its words are those of `other`, if there is one: the text without secrets.
+    /// Reads a frame. Its words are those of `other`, if there is one: the text without secrets, or
+    /// with the beginnings of its long texts only.
     ///
     /// # Errors
     /// [`Fault`] if it is not a frame of this protocol.
@@ -152,17 +156,20 @@ impl Dialect {
                 let is_known = !matches!(call, snek::Call::Unknown { .. });
                 let link = asks(frame.call_id.as_ref().map(|id| id.get().to_owned()));
                 let kind = frame.method.to_string();
-                let shown = match other {
-                    Some(other) => snek::ClientFrame::decode(other, &limits).map_err(wrong)?,
-                    None => frame,
-                };
-                (kind, is_known, link, Some(frames.request(&shown)))
+                let shown = shown(frame, other, |it| {
+                    snek::ClientFrame::decode(it, &limits).ok()
+                });
+                let words = shown.map(|it| frames.request(&it));
+                (kind, is_known, link, words)
             }
             (Self::Snek(frames), Side::Server) => {
                 let frame = snek::ServerFrame::decode(text, &limits).map_err(wrong)?;
                 let id = frame.call_id().map(|id| id.get().to_owned());
                 let event = frame.clone().into_event().transpose().map_err(wrong)?;
-                let words = frames.heard(frame);
+                let shown = shown(frame, other, |it| {
+                    snek::ServerFrame::decode(it, &limits).ok()
+                });
+                let words = shown.and_then(|it| frames.heard(it));
                 match event {
                     Some(event) => {
                         let is_known = !matches!(event, snek::Event::Unknown(_));
@@ -183,7 +190,15 @@ impl Dialect {
                         let is_known = !matches!(request.call, exoclaw::Call::Unknown { .. });
                         let link = asks(Some(request.id.text().into_owned()));
                         let kind = request.call.tag().to_owned();
-                        (kind, is_known, link, Some(frames.request(&request)))
+                        let shown =
+                            shown(request, other, |it| {
+                                match exoclaw::ClientFrame::decode(it, &limits).ok()? {
+                                    exoclaw::ClientFrame::Request(request) => Some(request),
+                                    _ => None,
+                                }
+                            });
+                        let words = shown.map(|it| frames.request(&it));
+                        (kind, is_known, link, words)
                     }
                     _ => {
                         let words = other.map_or_else(|| "token".to_owned(), str::to_owned);
@@ -212,7 +227,12 @@ impl Dialect {
                     (_, Some(id)) => answers(Some(id.to_owned())),
                     (_, None) => Link::Answers("token".into()),
                 };
-                (kind.to_owned(), is_known, link, frames.answer(&frame))
+                let kind = kind.to_owned();
+                let shown = shown(frame, other, |it| {
+                    exoclaw::ServerFrame::decode(it, &limits).ok()
+                });
+                let words = shown.and_then(|it| frames.answer(&it));
+                (kind, is_known, link, words)
             }
             (Self::SmartHole(frames), Side::Client) => {
                 let frame = smarthole::ClientFrame::decode(text, &limits).map_err(wrong)?;
@@ -235,7 +255,11 @@ impl Dialect {
                     }
                     other => (other.tag().to_owned(), false, Link::None),
                 };
-                (kind, is_known, link, frames.said(&frame))
+                let shown = shown(frame, other, |it| {
+                    smarthole::ClientFrame::decode(it, &limits).ok()
+                });
+                let words = shown.and_then(|it| frames.said(&it));
+                (kind, is_known, link, words)
             }
             (Self::SmartHole(frames), Side::Server) => {
                 let frame = smarthole::ServerFrame::decode(text, &limits).map_err(wrong)?;
@@ -249,16 +273,21 @@ impl Dialect {
                     }
                     other => (other.tag(), false, Link::None),
                 };
-                (kind.to_owned(), is_known, link, frames.heard(&frame))
+                let kind = kind.to_owned();
+                let shown = shown(frame, other, |it| {
+                    smarthole::ServerFrame::decode(it, &limits).ok()
+                });
+                let words = shown.and_then(|it| frames.heard(&it));
+                (kind, is_known, link, words)
             }
             (Self::ConnectOnion, Side::Client) => {
                 let frame = connectonion::ClientFrame::decode(text, &limits).map_err(wrong)?;
                 let is_known = !matches!(frame, connectonion::ClientFrame::Unknown { .. });
+                let is_known = is_known || SEALED.contains(&frame.name());
                 let (kind, link) = (frame.name().to_owned(), said(&frame));
-                let shown = match other {
-                    Some(other) => connectonion::ClientFrame::decode(other, &limits).ok(),
-                    None => Some(frame),
-                };
+                let shown = shown(frame, other, |it| {
+                    connectonion::ClientFrame::decode(it, &limits).ok()
+                });
                 let words = shown.and_then(|frame| screen::connectonion::said(&frame));
                 (kind, is_known, link, words)
             }
@@ -271,12 +300,12 @@ impl Dialect {
                     }
                     _ => true,
                 };
-                let is_known = is_known || OF_HOSTS.contains(&frame.name());
+                let is_known =
+                    is_known || OF_HOSTS.contains(&frame.name()) || SEALED.contains(&frame.name());
                 let (kind, link) = (frame.name().to_owned(), heard(&frame));
-                let shown = match other {
-                    Some(other) => connectonion::ServerFrame::decode(other, &limits).ok(),
-                    None => Some(frame),
-                };
+                let shown = shown(frame, other, |it| {
+                    connectonion::ServerFrame::decode(it, &limits).ok()
+                });
                 let words = shown.and_then(|frame| screen::connectonion::heard(&frame));
                 (kind, is_known, link, words)
             }
@@ -285,7 +314,11 @@ impl Dialect {
                 let frame = frame.map_err(|error| wrong(error.into()))?;
                 let link = asks(Some(frame.id.to_string()));
                 let kind = frame.request.tag().to_owned();
-                (kind, true, link, Some(frames.asked(&frame)))
+                let shown = shown(frame, other, |it| {
+                    acolyte::ClientFrame::decode(it, &limits).ok()
+                });
+                let words = shown.map(|it| frames.asked(&it));
+                (kind, true, link, words)
             }
             (Self::Acolyte(frames), Side::Server) => {
                 let frame = acolyte::ServerFrame::decode(text, &limits);
@@ -301,7 +334,11 @@ impl Dialect {
                     }
                 };
                 let link = answers(Some(frame.id.to_string()));
-                (kind, is_known, link, frames.heard(&frame))
+                let shown = shown(frame, other, |it| {
+                    acolyte::ServerFrame::decode(it, &limits).ok()
+                });
+                let words = shown.and_then(|it| frames.heard(&it));
+                (kind, is_known, link, words)
             }
         };
         Ok(Reading {
@@ -310,6 +347,14 @@ impl Dialect {
             link,
             words,
         })
+    }
+}
+
+/// Returns the frame whose words are shown. What cannot be read without its secrets is not.
+fn shown<T>(frame: T, other: Option<&str>, decode: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    match other {
+        Some(other) => decode(other),
+        None => Some(frame),
     }
 }
 

@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 
 use super::dialect::{Dialect, Fault, Link, Reading, read_sse, redact};
 use super::members::Known;
+use super::shape::Shape;
 use super::stage::{Stage, stage};
 use super::{Protocol, heads};
 
@@ -82,9 +83,9 @@ impl Explained {
         self.unknown_kind || !self.unknown.is_empty() || self.fault.is_some()
     }
 
-    pub(super) fn plain(kind: Kind, words: impl Into<String>) -> Self {
+    pub(super) fn plain(kind: impl Into<String>, words: impl Into<String>) -> Self {
         Self {
-            kind: kind.name().to_owned(),
+            kind: kind.into(),
             words: words.into(),
             call: None,
             asks: false,
@@ -108,6 +109,8 @@ pub struct Explainer {
     shows_secrets: bool,
     connections: HashMap<u32, Connection>,
     known: Known,
+    shape: Shape,
+    shortens: bool,
 }
 
 /// The state of one connection.
@@ -136,7 +139,16 @@ impl Explainer {
             shows_secrets,
             connections: HashMap::new(),
             known: Known::default(),
+            shape: Shape::default(),
+            shortens: false,
         }
+    }
+
+    /// Leaves only the beginning of long texts in the words, which is faster.
+    #[must_use]
+    pub const fn shortening(mut self) -> Self {
+        self.shortens = true;
+        self
     }
 
     /// Begins another transcript, which says that it is of this protocol.
@@ -158,25 +170,33 @@ impl Explainer {
             Kind::Http | Kind::Open => self.head(entry),
             Kind::Binary => {
                 let len = entry.data.len() / 2;
-                Explained::plain(entry.kind, format!("{len} bytes; only text is allowed"))
+                Explained::plain(
+                    entry.kind.name(),
+                    format!("{len} bytes; only text is allowed"),
+                )
             }
             Kind::Ping | Kind::Pong => {
-                Explained::plain(entry.kind, format!("{} bytes", entry.data.len() / 2))
+                Explained::plain(entry.kind.name(), format!("{} bytes", entry.data.len() / 2))
             }
             Kind::Close => {
                 self.connections.remove(&entry.conn);
                 let code = entry
                     .code
                     .map_or_else(|| "without a code".to_owned(), |it| it.to_string());
-                Explained::plain(entry.kind, format!("{code} {}", entry.data).trim_end())
+                Explained::plain(
+                    entry.kind.name(),
+                    format!("{code} {}", entry.data).trim_end(),
+                )
             }
             Kind::Eof => {
                 self.connections.remove(&entry.conn);
-                Explained::plain(entry.kind, "the connection ended without a Close")
+                Explained::plain(entry.kind.name(), "the connection ended without a Close")
             }
-            Kind::Body if self.shows_secrets => Explained::plain(entry.kind, &*entry.data),
-            Kind::Body => Explained::plain(entry.kind, format!("{} bytes", entry.data.len())),
-            kind => Explained::plain(kind, &*entry.data),
+            Kind::Body if self.shows_secrets => Explained::plain(entry.kind.name(), &*entry.data),
+            Kind::Body => {
+                Explained::plain(entry.kind.name(), format!("{} bytes", entry.data.len()))
+            }
+            kind => Explained::plain(kind.name(), &*entry.data),
         }
     }
 
@@ -232,14 +252,14 @@ impl Explainer {
         }
         Explained {
             redacted: shown != head,
-            ..Explained::plain(entry.kind, words)
+            ..Explained::plain(entry.kind.name(), words)
         }
     }
 
     fn frame(&mut self, line: usize, entry: &Entry<'_>) -> Explained {
         let text = &*entry.data;
         let Some(from) = entry.from else {
-            return Explained::plain(entry.kind, "a frame that nobody sent");
+            return Explained::plain(entry.kind.name(), "a frame that nobody sent");
         };
         if self.protocol().is_none() {
             self.found = match entry.kind {
@@ -252,11 +272,12 @@ impl Explainer {
                 true => text.to_owned(),
                 false => format!("{} bytes of a protocol that is not known yet", text.len()),
             };
-            return Explained::plain(entry.kind, words);
+            return Explained::plain(entry.kind.name(), words);
         };
-        let shown = match self.shows_secrets {
-            true => Cow::Borrowed(text),
-            false => redact(protocol, text),
+        let look = self.shape.of(protocol, from, text);
+        let mut shown = match !self.shows_secrets && look.may_hold_secret {
+            true => redact(protocol, text),
+            false => Cow::Borrowed(text),
         };
         if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&entry.conn)
         {
@@ -271,15 +292,19 @@ impl Explainer {
                 older: HashMap::new(),
             });
         let is_sse = entry.kind == Kind::Sse;
-        let redacted = match &shown {
+        let other = match &shown {
+            Cow::Borrowed(_) if self.shortens => look.short,
             Cow::Borrowed(_) => None,
             Cow::Owned(shown) => Some(shown.as_str()),
         };
         let read = match is_sse {
             true => read_sse(text),
-            false => connection.dialect.read(from, text, redacted),
+            false => connection.dialect.read(from, text, other),
         };
-        let redacted = redacted.is_some();
+        if read.is_err() && !self.shows_secrets {
+            shown = redact(protocol, text);
+        }
+        let redacted = matches!(shown, Cow::Owned(_));
         let Reading {
             kind,
             is_known,
@@ -288,11 +313,11 @@ impl Explainer {
         } = match read {
             Ok(reading) => reading,
             Err(fault) => {
+                let kind = super::tag(text).unwrap_or(Cow::Borrowed("?"));
                 return Explained {
-                    kind: super::tag(text).unwrap_or(Cow::Borrowed("?")).into_owned(),
                     fault: Some(fault),
                     redacted,
-                    ..Explained::plain(entry.kind, &*shown)
+                    ..Explained::plain(kind, &*shown)
                 };
             }
         };
@@ -308,11 +333,10 @@ impl Explainer {
             answers: connection.link(from, link, line, entry.at, &kind),
             partial: !asks && stage == Stage::Partial,
             failed: stage == Stage::Failed,
-            kind,
             unknown_kind: !is_known,
-            unknown: self.known.unknown(protocol, from, is_sse, text),
+            unknown: self.known.unknown(look.shape, protocol, from, is_sse, text),
             redacted,
-            ..Explained::plain(entry.kind, words.unwrap_or_else(|| shown.into_owned()))
+            ..Explained::plain(kind, words.unwrap_or_else(|| shown.into_owned()))
         }
     }
 }
@@ -549,6 +573,40 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_cannot_be_read_without_its_secrets_is_not_shown() {
+        let nested = r#"{"id":"1","method":"ping","params":{"a":[{"token":"hunter2"}]}}"#;
+        let mut explainer = Explainer::new(Some(Protocol::Exoclaw), false);
+        let frames = texts(&mut explainer, &[(Side::Client, nested)]);
+        assert_eq!(frames[0].kind, "ping");
+        assert!(frames[0].words.starts_with("(not shown"), "{frames:?}");
+        assert!(frames[0].redacted, "{frames:?}");
+    }
+
+    #[test]
+    fn of_long_texts_the_beginning_is_described() {
+        let long = "very ".repeat(10_000);
+        let frames = [
+            (Side::Client, r#"{"id":"1","method":"ping"}"#.to_owned()),
+            (
+                Side::Server,
+                format!(r#"{{"id":"1","result":"{long}","new":1}}"#),
+            ),
+        ];
+        let frames: Vec<_> = frames.iter().map(|(from, text)| (*from, &**text)).collect();
+        let whole = texts(&mut Explainer::new(None, false), &frames);
+        let short = texts(&mut Explainer::new(None, false).shortening(), &frames);
+        assert!(whole[1].words.len() > long.len());
+        assert!(
+            (500..3_000).contains(&short[1].words.len()),
+            "{}",
+            short[1].words.len()
+        );
+        assert_eq!(whole[1].words[..500], short[1].words[..500]);
+        assert_eq!(whole[1].unknown, short[1].unknown);
+        assert_eq!(whole[1].answers, short[1].answers);
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! [`Known`]: the members of frames that no type knows.
 
 use std::collections::HashSet;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 
-use memchr::memchr2;
 use rpc_core::testing::Side;
 use serde_json::Value;
 
@@ -13,75 +10,47 @@ use super::dialect::rewritten;
 
 /// Most shapes that are remembered.
 const MAX_SHAPES: usize = 4096;
-/// Values of these members decide which others are known.
-const TAGS: [&[u8]; 4] = [b"type", b"kind", b"event", b"method"];
+/// The longest shape that is remembered, in bytes.
+const MAX_SHAPE: usize = 16 * 1024;
 /// Most members of a frame that are looked at one by one.
 const MAX_CANDIDATES: usize = 64;
+
+/// Newer clients of ConnectOnion sign each frame, and repeat what is signed beside it.
+const SIGNED: [&str; 6] = ["from", "nonce", "payload", "signature", "timestamp", "to"];
 
 /// A finder of unknown members. It remembers the shapes of frames without any, because to look for
 /// them takes longer than all else.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    shapes: HashSet<u64>,
+    shapes: HashSet<Box<[u8]>>,
 }
 
 impl Known {
-    /// Returns the paths of the members of a frame that the types of its crate do not know.
+    /// Returns the paths of the members of a frame of this shape that the types of its crate do not know.
     pub(super) fn unknown(
         &mut self,
+        shape: &[u8],
         protocol: Protocol,
         from: Side,
         is_sse: bool,
         text: &str,
     ) -> Vec<String> {
-        let shape = shape(from, text);
-        if self.shapes.contains(&shape) {
+        if self.shapes.contains(shape) {
             return Vec::new();
         }
         let write = |text: &str| rewritten(protocol, from, is_sse, text);
-        let unknown = compare(text, write);
-        if unknown.is_empty() {
+        let mut unknown = compare(text, write);
+        if (protocol, from) == (Protocol::ConnectOnion, Side::Client) {
+            unknown.retain(|path| !SIGNED.contains(&&**path));
+        }
+        if unknown.is_empty() && shape.len() <= MAX_SHAPE {
             if self.shapes.len() >= MAX_SHAPES {
                 self.shapes.clear();
             }
-            self.shapes.insert(shape);
+            self.shapes.insert(shape.into());
         }
         unknown
     }
-}
-
-/// Returns a number that two frames share only if they have the same members, nested in the same way,
-/// and the same kinds.
-fn shape(from: Side, text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (from == Side::Client).hash(&mut hasher);
-    let bytes = text.as_bytes();
-    let (mut at, mut is_tag) = (0, false);
-    while let Some(byte) = bytes.get(at) {
-        at += 1;
-        match byte {
-            b'{' | b'}' | b'[' | b']' => byte.hash(&mut hasher),
-            b'"' => {
-                let start = at;
-                while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
-                    at += found + 1;
-                    if bytes.get(at - 1) == Some(&b'"') {
-                        break;
-                    }
-                    at += 1;
-                }
-                let string = bytes.get(start..at.saturating_sub(1)).unwrap_or_default();
-                let rest = bytes.get(at..).unwrap_or_default();
-                let is_name = rest.iter().find(|it| !it.is_ascii_whitespace()) == Some(&b':');
-                if is_name || is_tag {
-                    string.hash(&mut hasher);
-                }
-                is_tag = is_name && TAGS.contains(&string);
-            }
-            _ => {}
-        }
-    }
-    hasher.finish()
 }
 
 /// Compares a frame with what its types write of it.
@@ -160,9 +129,12 @@ fn put(value: &mut Value, path: &[String], new: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::shape::Shape;
 
     fn unknown(protocol: Protocol, from: Side, text: &str) -> Vec<String> {
-        Known::default().unknown(protocol, from, false, text)
+        let mut shape = Shape::default();
+        let shape = shape.of(protocol, from, text).shape;
+        Known::default().unknown(shape, protocol, from, false, text)
     }
 
     #[test]
@@ -182,6 +154,13 @@ mod tests {
     }
 
     #[test]
+    fn what_newer_clients_sign_is_known() {
+        let signed = r#"{"type":"ASK_USER_RESPONSE","answer":"red","nonce":"n","timestamp":1,"to":"0x1","payload":{"answer":"red"},"from":"0x2","signature":"00","mood":1}"#;
+        let found = |from| unknown(Protocol::ConnectOnion, from, signed);
+        assert_eq!(found(Side::Client), ["mood"]);
+    }
+
+    #[test]
     fn what_a_type_reads_and_does_not_write_is_known() {
         let connected = r#"{"type":"CONNECTED","session_id":"s","status":"new","server_newer":false,"session":null}"#;
         assert_eq!(
@@ -190,23 +169,5 @@ mod tests {
         );
         let raw = r#"{"id":"1","event":"tool_use","data":{"id":"t","name":"n","input":{"any":1}}}"#;
         assert_eq!(unknown(Protocol::Exoclaw, Side::Server, raw), [""; 0]);
-    }
-
-    #[test]
-    fn a_shape_is_made_of_names_and_kinds_alone() {
-        let of = |text: &str| shape(Side::Client, text);
-        let first = of(r#"{"type":"a","b":{"c":"x"}}"#);
-        assert_eq!(
-            first,
-            of(r#"{ "type" : "a", "b": {"c": "a \"quote\": {"} }"#)
-        );
-        for other in [
-            r#"{"type":"b","b":{"c":"x"}}"#,
-            r#"{"type":"a","b":{"d":"x"}}"#,
-            r#"{"type":"a","b":{},"c":"x"}"#,
-        ] {
-            assert_ne!(first, of(other), "{other}");
-        }
-        assert_ne!(first, shape(Side::Server, r#"{"type":"a","b":{"c":"x"}}"#));
     }
 }

@@ -12,6 +12,7 @@ pub mod place;
 pub mod proxy;
 #[cfg(test)]
 mod recordings;
+mod shape;
 mod stage;
 pub mod top;
 pub mod view;

@@ -51,7 +51,7 @@ impl Row {
     /// A line that is none of a recording.
     pub(super) fn bad(n: usize, why: String) -> Self {
         let note = Entry::new(std::time::Duration::ZERO, 0, None, Kind::Note, "");
-        let explained = Explained::plain(Kind::Note, why);
+        let explained = Explained::plain(Kind::Note.name(), why);
         Self {
             entry: "bad",
             problem: Some("not a line of a recording".to_owned()),
