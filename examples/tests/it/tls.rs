@@ -119,6 +119,42 @@ fn a_client_that_trusts_the_certificate_talks_over_tls() {
     assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn the_proxy_speaks_tls_on_both_sides() {
+    let certificate = Certificate::new("proxy");
+    let gateway = certificate.serve(&["gateway", "serve", "--port", "0"]);
+    let to = url(&gateway).replace("https://", "wss://");
+    let proxy = |record, more: &[&str]| {
+        let args = ["wire", "proxy", "--to", &to, "--record", record];
+        certificate.serve(&[&args, &LISTEN[..], more].concat())
+    };
+    let chat = |proxy: &Running| {
+        let url = url(proxy).trim_end_matches(',').to_owned() + "/ws";
+        assert!(url.starts_with("wss://"), "{url}");
+        let mut chat = certificate.command(&["gateway", "chat", "--url", &url, "count to 2"]);
+        chat.env("SSL_CERT_FILE", "cert.pem");
+        outcome(chat)
+    };
+    let trusting = proxy("run.jsonl", &["--ca", "cert.pem"]);
+    let (code, out, err) = chat(&trusting);
+    assert_eq!((code, &*out), (Some(0), "I count: 1 2 - done\n"), "{err}");
+    trusting.interrupt();
+    assert_eq!(trusting.end(), Some(0));
+    let (code, out, err) = outcome(certificate.command(&["wire", "decode", "run.jsonl"]));
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("-> chat.send"), "{out}");
+    assert!(err.contains(" 0 with errors, 0 not wholly known"), "{err}");
+
+    // One that does not know the server's issuer says so to both.
+    let wary = proxy("wary.jsonl", &[]);
+    let (code, _, err) = chat(&wary);
+    assert_eq!(code, Some(3), "{err}");
+    assert!(err.contains("502"), "{err}");
+    let warning = wary.line_with("connection 1: ");
+    assert!(warning.contains("certificate"), "{warning}");
+}
+
 #[test]
 fn a_certificate_goes_with_its_key() {
     let certificate = Certificate::new("mistakes");
