@@ -114,6 +114,9 @@ fn measure(wanted: &Wanted<'_>, quick: bool) -> Report {
     if wanted.whole("costs") {
         costs::table(&mut report, quick);
     }
+    if wanted.whole("relay") {
+        net::relays::table(&mut report, quick);
+    }
     if wanted.whole("workers") {
         net::workers::table(&mut report, quick);
     }

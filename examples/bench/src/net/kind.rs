@@ -5,6 +5,8 @@ pub(super) const STATUS: &str = "status";
 pub(super) const CHAT: &str = "chat of ten";
 pub(super) const ACOLYTE_CHAT: &str = "chat of ten, Acolyte";
 pub(super) const ECHO: &str = "echo, 42 B";
+/// Through a relay.
+pub(super) const RELAYED: &str = "echo, 100 B";
 pub(super) const SEND_MESSAGE: &str = "send_message";
 pub(super) const MESSAGE: &str = "message and ack";
 pub(super) const INPUT: &str = "INPUT to OUTPUT";

@@ -11,6 +11,7 @@ mod listen;
 mod load;
 pub(crate) mod memory;
 pub(crate) mod raw;
+pub(crate) mod relays;
 mod rows;
 mod serve;
 pub(crate) mod streams;
@@ -59,6 +60,7 @@ async fn end(words: &[&str]) {
             };
             load::load(Kind::parse(kind), address, pace).await;
         }
+        ["relay", way, server] => relays::relay(way, server).await,
         ["both", kind, in_flight, calls] => {
             workers::both(kind, number(in_flight), number(calls)).await;
         }

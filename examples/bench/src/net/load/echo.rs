@@ -35,6 +35,7 @@ impl Exchange {
             kind::ACOLYTE_CHAT => many(ACOLYTE_CHAT, 14),
             kind::MESSAGE => sent(&text::words(MESSAGE)),
             kind::INPUT => sent(&text::words(INPUT)),
+            kind::RELAYED => sent(&text::exoclaw_text(&text::words(50))),
             _ => sent(REQUEST),
         };
         Self {
