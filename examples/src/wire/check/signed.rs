@@ -12,7 +12,7 @@ use super::pattern::Variables;
 const TOO_FAR: f64 = 600.0;
 
 /// Sets the parts of frames that carry signatures, with keys that are new. `${signed}` and
-/// `${signed2}` are good ones of one key.
+/// `${signed2}` are good ones of one key. They name the host if its address is known: some demand it.
 pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let [own, other] = [Signer::generate(), Signer::generate()];
@@ -22,17 +22,21 @@ pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
         .unwrap_or_default();
     let now = now.as_secs_f64();
     let sign = |signer: &Signer, draft: Draft| signer.sign_payload(&draft).map_err(|e| text(&e));
-    let good = sign(&own, Draft::new(now).with_nonce(1))?;
-    let good2 = sign(&own, Draft::new(now).with_nonce(2))?;
-    let other_good = sign(&other, Draft::new(now).with_nonce(3))?;
-    let untimed = own
-        .sign_payload(&json!({"nonce": "7"}))
-        .map_err(|e| text(&e))?;
     let host = variables
         .text("address")
         .and_then(|address| address.parse::<Address>().ok());
-    if let Some(host) = host {
-        let addressed = sign(&own, Draft::new(now).with_to(&host).with_nonce(4))?;
+    let draft = |at: f64| match &host {
+        Some(host) => Draft::new(at).with_to(host),
+        None => Draft::new(at),
+    };
+    let good = sign(&own, draft(now).with_nonce(1))?;
+    let good2 = sign(&own, draft(now).with_nonce(2))?;
+    let other_good = sign(&other, draft(now).with_nonce(3))?;
+    let untimed = own
+        .sign_payload(&json!({"nonce": "7"}))
+        .map_err(|e| text(&e))?;
+    if host.is_some() {
+        let addressed = sign(&own, draft(now).with_nonce(4))?;
         variables.set_part("addressed", &members(&addressed))?;
     }
     let (mut changed, mut forged, mut prefixed) = (good.clone(), other_good.clone(), good.clone());
@@ -41,8 +45,8 @@ pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
     prefixed.signature = prefixed.signature.map(|it| format!("0x{it}").into());
     let misaddressed = Draft::new(now).with_to(other.address());
     for (name, signed) in [
-        ("old", sign(&own, Draft::new(now - TOO_FAR))?),
-        ("future", sign(&own, Draft::new(now + TOO_FAR))?),
+        ("old", sign(&own, draft(now - TOO_FAR))?),
+        ("future", sign(&own, draft(now + TOO_FAR))?),
         ("misaddressed", sign(&own, misaddressed)?),
         ("changed", changed),
         ("forged", forged),
