@@ -10,6 +10,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ CODE = "letmein"
 #: Images are not looked into.
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 #: In seconds.
-SILENCE = 72
+SILENCE = int(os.environ.get("INTEROP_SILENCE", 72))
 #: What takes three seconds.
 SLOW = "!slow 40 100"
 COUNTED = " ".join(str(n) for n in range(1, 41))

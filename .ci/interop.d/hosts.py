@@ -6,6 +6,7 @@ Each VENV is named after the version in it, at the end.
 import asyncio
 import contextlib
 import itertools
+import os
 import re
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ STUB = Path(__file__).parent / "agents" / "stub.py"
 CODE = "OpenOnion"
 STEPS = 4
 #: In seconds.
-SILENCE = 72
+SILENCE = int(os.environ.get("INTEROP_SILENCE", 72))
 #: Images are not looked into.
 PIXEL = b"\x89PNG\r\n\x1a\n"
 
