@@ -54,8 +54,10 @@ class Spoken(Program):
             line = line.decode().rstrip()
             async with self.changed:
                 self.lines.append(line)
-                if line.startswith("{"):
-                    self.said.append(json.loads(line))
+                # Others print lines of their own that look like it.
+                with contextlib.suppress(ValueError):
+                    if line.startswith("{"):
+                        self.said.append(json.loads(line))
                 self.changed.notify_all()
         async with self.changed:
             self.reading -= 1
@@ -145,7 +147,9 @@ class Line:
             line.cut()
 
     async def carry(self, reader, writer):
-        head = await reader.readuntil(b"\r\n\r\n")
+        await self.request(await reader.readuntil(b"\r\n\r\n"), reader, writer)
+
+    async def request(self, head, reader, writer):
         is_socket = b"upgrade: websocket" in head.lower()
         try:
             their_reader, their_writer = await asyncio.open_connection("127.0.0.1", self.to)

@@ -5,6 +5,7 @@ later, and in any order. Ends with its standard input.
 """
 
 import asyncio
+import contextlib
 import inspect
 import json
 import os
@@ -17,6 +18,13 @@ os.environ["HOME"] = str(FOLDER)
 os.chdir(FOLDER)
 
 from connectonion import address, connect
+
+if "SEAL_TIMEOUT" in os.environ:
+    # Newer ones wait for hosts that know nothing of it.
+    with contextlib.suppress(ImportError):
+        from connectonion.network import sealed
+
+        sealed.HANDSHAKE_TIMEOUT = float(os.environ["SEAL_TIMEOUT"])
 
 KEYS = {}
 
