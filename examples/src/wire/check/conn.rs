@@ -141,6 +141,11 @@ impl Conn {
         }
     }
 
+    /// Reads to the end of the connection. What comes is not kept.
+    pub(super) async fn read_on(&mut self, rules: &Rules) {
+        while !matches!(self.receive(rules).await, Frame::End(_)) {}
+    }
+
     fn take(&mut self, passed: impl IntoIterator<Item = Passed>) {
         for passed in passed {
             match passed {

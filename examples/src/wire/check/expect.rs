@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -173,7 +175,22 @@ impl Script<'_> {
     pub(super) async fn wait_for_end(&mut self, deadline: Instant) -> Result<&Ended, String> {
         if self.ended.is_none() {
             let client = self.client.as_mut().ok_or("there is no client")?;
-            let ended = timeout_at(deadline, client.ended.as_mut()).await;
+            // A client that closes may wait for the answer, which comes when its Close is read.
+            let reading = self
+                .conns
+                .values_mut()
+                .map(|conn| conn.read_on(&self.rules));
+            let mut reading: FuturesUnordered<_> = reading.collect();
+            let ended = timeout_at(deadline, async {
+                loop {
+                    tokio::select! {
+                        ended = client.ended.as_mut() => break ended,
+                        Some(()) = reading.next() => {}
+                    }
+                }
+            });
+            let ended = ended.await;
+            drop(reading);
             self.ended = Some(ended.map_err(|_| "the client does not end")?);
         }
         self.ended
