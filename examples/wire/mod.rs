@@ -5,15 +5,20 @@ mod decode;
 mod load;
 mod page;
 mod proxy;
+mod replay;
 mod top;
+
+use std::path::Path;
 
 use clap::Subcommand;
 use examples::cli::{EXIT_CODES, Failure};
+use rpc_core::net::tls::TlsConfig;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   switchboard wire proxy --to ws://127.0.0.1:7200 --record run.jsonl
   switchboard wire decode run.jsonl
+  switchboard wire replay run.jsonl --as client ws://127.0.0.1:7200
   switchboard wire decode --problems run.jsonl
   switchboard wire page run.jsonl
   zcat run.jsonl.gz | switchboard wire decode --json -";
@@ -33,6 +38,7 @@ enum Command {
     Load(Box<load::Args>),
     Page(page::Args),
     Proxy(Box<proxy::Args>),
+    Replay(Box<replay::Args>),
     Top(top::Args),
 }
 
@@ -43,6 +49,18 @@ pub(crate) async fn run(args: WireArgs) -> Result<(), Failure> {
         Command::Load(args) => load::run(*args).await,
         Command::Page(args) => page::run(args).await,
         Command::Proxy(args) => proxy::run(*args).await,
+        Command::Replay(args) => replay::run(*args).await,
         Command::Top(args) => top::run(args).await,
     }
+}
+
+/// Reads the issuers of `--ca`, if there are any.
+fn trusted(file: Option<&Path>) -> Result<Option<TlsConfig>, Failure> {
+    let Some(file) = file else { return Ok(None) };
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::usage(format_args!("--ca {}: {error}", file.display()))
+    };
+    let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
+    let tls = TlsConfig::with_root_certificates_pem(&pem).map_err(|error| wrong(&error))?;
+    Ok(Some(tls))
 }

@@ -16,7 +16,6 @@ use examples::wire::proxy::{Faults, Proxy, Recorder};
 use examples::wire::top::Top;
 use examples::wire::view::{Feed, Lines, Shared};
 use rpc_core::net::server::Guards;
-use rpc_core::net::tls::TlsConfig;
 use rpc_core::testing::transcript::{Header, Kind};
 use rpc_core::timestamp;
 use serde_json::json;
@@ -89,12 +88,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let is_public = args.reach.check(args.listen)?;
     let to = |error: String| Failure::usage(format_args!("--to: {error}"));
     let mut proxy = Proxy::new(&args.to).map_err(to)?;
-    if let Some(file) = &args.ca {
-        let wrong = |error: &dyn std::fmt::Display| {
-            Failure::usage(format_args!("--ca {}: {error}", file.display()))
-        };
-        let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
-        let tls = TlsConfig::with_root_certificates_pem(&pem).map_err(|error| wrong(&error))?;
+    if let Some(tls) = super::trusted(args.ca.as_deref())? {
         proxy.server = proxy.server.with_tls(tls);
     }
     proxy.tls = args.tls.acceptor()?;

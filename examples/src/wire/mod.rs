@@ -12,6 +12,7 @@ pub mod place;
 pub mod proxy;
 #[cfg(test)]
 mod recordings;
+pub mod replay;
 mod shape;
 mod stage;
 pub mod top;

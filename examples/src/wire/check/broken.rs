@@ -26,7 +26,7 @@ pub(super) enum Direction {
 
 /// What passes on a connection, and how it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Frame {
+pub(in crate::wire) enum Frame {
     Text(String),
     Binary(Vec<u8>),
     Ping(Vec<u8>),

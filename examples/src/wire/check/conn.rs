@@ -28,7 +28,7 @@ pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 const MAX_HEAD: usize = 16 * 1024;
 
 /// The settings of the WebSockets of checks.
-pub(super) fn config() -> WsConfig {
+pub(in crate::wire) fn config() -> WsConfig {
     WsConfig::default().with_max_message(MAX_MESSAGE)
 }
 
@@ -173,15 +173,17 @@ fn from_message(message: Option<Result<Message, rpc_core::net::TransportError>>)
 
 /// The request of a client for a WebSocket.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) path: String,
-    pub(super) headers: Vec<(String, String)>,
+pub(in crate::wire) struct Request {
+    pub(in crate::wire) method: String,
+    pub(in crate::wire) path: String,
+    /// Names are in lower case.
+    pub(in crate::wire) headers: Vec<(String, String)>,
     line: Rewound,
 }
 
 impl Request {
     /// Reads the head of a request.
-    pub(super) async fn read(mut line: Line) -> io::Result<Self> {
+    pub(in crate::wire) async fn read(mut line: Line) -> io::Result<Self> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() >= MAX_HEAD {
@@ -191,11 +193,9 @@ impl Request {
         }
         let text = String::from_utf8_lossy(&head).into_owned();
         let mut lines = text.lines();
-        let path = lines
-            .next()
-            .and_then(|first| first.split(' ').nth(1))
-            .unwrap_or_default()
-            .to_owned();
+        let mut first = lines.next().unwrap_or_default().split(' ');
+        let method = first.next().unwrap_or_default().to_owned();
+        let path = first.next().unwrap_or_default().to_owned();
         let headers = lines.filter_map(|line| {
             let (name, value) = line.split_once(':')?;
             Some((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
@@ -206,22 +206,59 @@ impl Request {
             line,
         };
         Ok(Self {
+            method,
             path,
             headers,
             line,
         })
     }
 
+    /// Returns the value of a header; of several, the first.
+    pub(in crate::wire) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the parts that guards check; `None` if they are not valid.
+    pub(in crate::wire) fn parts(&self) -> Option<http::request::Parts> {
+        let mut request = http::Request::builder().uri(self.path.as_str());
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        Some(request.body(()).ok()?.into_parts().0)
+    }
+
+    /// Reads the body, whose length has to be given.
+    pub(in crate::wire) async fn body(&mut self) -> io::Result<String> {
+        let len = self
+            .header("content-length")
+            .map_or(Ok(0), str::parse::<usize>);
+        let len = len.map_err(io::Error::other)?;
+        if len > MAX_MESSAGE {
+            return Err(io::Error::other("the body of the request is too large"));
+        }
+        let mut body = vec![0; len];
+        self.line.line.read_exact(&mut body).await?;
+        String::from_utf8(body).map_err(io::Error::other)
+    }
+
+    /// Begins an answer, and returns the connection for the rest of it.
+    pub(in crate::wire) async fn answer(mut self, head: &str) -> io::Result<Line> {
+        self.line.line.write_all(head.as_bytes()).await?;
+        self.line.line.flush().await?;
+        Ok(self.line.line)
+    }
+
     /// Agrees to the upgrade.
-    pub(super) async fn accept(self) -> Result<WsStream<Line>, String> {
+    pub(in crate::wire) async fn accept(self, config: &WsConfig) -> Result<WsStream<Line>, String> {
         let line: Line = Box::new(self.line);
-        WsStream::accept(line, &config())
+        WsStream::accept(line, config)
             .await
             .map_err(|error| error.to_string())
     }
 
     /// Answers with a status, and closes.
-    pub(super) async fn refuse(mut self, status: &str) -> io::Result<()> {
+    pub(in crate::wire) async fn refuse(mut self, status: &str) -> io::Result<()> {
         let answer =
             format!("HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         self.line.line.write_all(answer.as_bytes()).await?;

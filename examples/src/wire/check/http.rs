@@ -13,10 +13,10 @@ use super::conn::Line;
 const MAX_PART: usize = 4 * 1024 * 1024;
 
 /// An answer, whose body is read as frames.
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(in crate::wire) struct Answer {
+    pub(in crate::wire) status: u16,
     /// Names are in lower case.
-    pub(super) headers: Vec<(String, String)>,
+    pub(in crate::wire) headers: Vec<(String, String)>,
     line: Line,
     body: Vec<u8>,
     events: Option<sse::Decoder>,
@@ -25,7 +25,7 @@ pub(super) struct Answer {
 }
 
 /// Makes a request as HTTP/1.0, so that the end of the connection is the end of the body.
-pub(super) async fn request(
+pub(in crate::wire) async fn request(
     mut line: Line,
     method: &str,
     path: &str,
@@ -76,7 +76,7 @@ pub(super) async fn request(
 
 impl Answer {
     /// Returns the next event, or the whole body; then the end. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Frame {
+    pub(in crate::wire) async fn next(&mut self) -> Frame {
         loop {
             if let Some(frame) = self.ready.pop_front() {
                 return frame;

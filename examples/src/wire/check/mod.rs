@@ -5,10 +5,10 @@
 //! the patterns. Beside each row stands how to break a peer so that this row fails, and
 //! the tests do that with our own programs.
 
-mod broken;
-mod conn;
+pub(in crate::wire) mod broken;
+pub(in crate::wire) mod conn;
 mod expect;
-mod http;
+pub(in crate::wire) mod http;
 mod pattern;
 mod peer;
 mod play;

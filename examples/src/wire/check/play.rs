@@ -301,7 +301,7 @@ impl<'a> Script<'a> {
             }
             Peer::Client(_) => {
                 let request = self.request(number, deadline).await?;
-                let ws = request.accept().await?;
+                let ws = request.accept(&conn::config()).await?;
                 self.conns.insert(
                     number,
                     Conn::websocket(ws, number, Direction::ToServer, &self.rules),

@@ -6,6 +6,9 @@ use std::fmt;
 use super::bind::{Bindings, New};
 use super::leaves::{Leaf, leaves};
 use super::names::is_secret;
+use super::script::Act;
+use crate::message::CloseFrame;
+use crate::testing::transcript::hex;
 use crate::text::beginning;
 
 /// Most members of a difference that are shown.
@@ -109,18 +112,18 @@ pub(super) fn compare(
         let is_any = is_tolerated(leaf, tolerated);
         let Some(live) = left.remove(leaf.path.as_str()) else {
             if !is_any {
-                changes.push(Change::new(&leaf.path, Some(shown(leaf, leaf.raw)), None));
+                changes.push(Change::new(&leaf.path, Some(value(leaf, leaf.raw)), None));
             }
             continue;
         };
         if let Err(expected) = bindings.compare(leaf, live, is_any, &mut new) {
-            let (recorded, got) = (shown(leaf, &expected), shown(live, live.raw));
+            let (recorded, got) = (value(leaf, &expected), value(live, live.raw));
             changes.push(Change::new(&leaf.path, Some(recorded), Some(got)));
         }
     }
     for leaf in &is {
         if left.contains_key(leaf.path.as_str()) && !is_tolerated(leaf, tolerated) {
-            changes.push(Change::new(&leaf.path, None, Some(shown(leaf, leaf.raw))));
+            changes.push(Change::new(&leaf.path, None, Some(value(leaf, leaf.raw))));
         }
     }
     match changes.is_empty() {
@@ -155,7 +158,7 @@ pub(super) fn is_of(text: &str, kinds: &[String]) -> bool {
     !kinds.is_empty() && kind(text).iter().any(|kind| kinds.contains(kind))
 }
 
-fn shown(leaf: &Leaf<'_>, raw: &str) -> String {
+fn value(leaf: &Leaf<'_>, raw: &str) -> String {
     match is_secret(&leaf.name) && leaf.scalar().is_some() {
         true => "***".to_owned(),
         false => cut(raw, MAX_VALUE),
@@ -182,5 +185,33 @@ fn cut(text: &str, max: usize) -> String {
     match beginning(text, max) {
         whole if whole.len() == text.len() => whole.to_owned(),
         part => format!("{part}…"),
+    }
+}
+
+/// Returns what ends a connection in this way.
+pub(super) fn closed(frame: Option<&CloseFrame>) -> Act {
+    let frame = frame.filter(|frame| frame.code != 1005);
+    Act::Close(
+        frame.map(|frame| frame.code),
+        frame.map_or_else(String::new, |frame| frame.reason.clone()),
+    )
+}
+
+/// Returns what is shown of a step.
+pub(super) fn shown(act: &Act) -> String {
+    match act {
+        Act::Text(text) => excerpt(text),
+        Act::Binary(bytes) => {
+            let digits = hex(bytes.get(..64).unwrap_or(bytes));
+            format!("{} bytes: {digits}", bytes.len())
+        }
+        Act::Close(code, reason) => {
+            let code = code.map_or_else(|| "without a code".to_owned(), |code| code.to_string());
+            match reason.is_empty() {
+                true => format!("Close {code}"),
+                false => format!("Close {code} {reason:?}"),
+            }
+        }
+        Act::Eof => "the end without a Close".to_owned(),
     }
 }

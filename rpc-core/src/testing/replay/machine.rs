@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::Settings;
 use super::bind::Bindings;
-use super::compare::{Change, Difference, compare, excerpt, is_of, kind};
+use super::compare::{Change, Difference, closed, compare, is_of, kind, shown};
 use super::script::{Act, Recording, Script, Step};
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::{CloseFrame, Incoming, Outgoing};
 use crate::testing::Side;
-use crate::testing::transcript::hex;
 
 /// How often a connection looks whether another one has got so far that it can go on.
 pub(super) const LOOK: Duration = Duration::from_millis(5);
@@ -129,6 +128,22 @@ impl Playback {
     pub fn bound(&self, text: &str) -> String {
         let replaced = self.lock().bindings.replaced_within(text);
         replaced.unwrap_or_else(|| text.to_owned())
+    }
+
+    /// Compares a text that came with a recorded one of this connection, and binds what it has: for
+    /// bodies of requests.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn compare(&self, script: &Script, recorded: &str, got: &str) -> Result<(), Difference> {
+        let mut shared = self.lock();
+        let compared = compare(recorded, got, &shared.bindings, &self.settings.tolerated);
+        let new = compared.map_err(|changes| Difference {
+            changes,
+            ..script.differs("the body of the request differs")
+        })?;
+        shared.bindings.bind(new);
+        Ok(())
     }
 
     /// Returns whether a difference has ended the replay.
@@ -467,7 +482,10 @@ impl Replay {
             _ => "the connection ends without a Close".to_owned(),
         };
         let Some((at, step)) = self.awaited() else {
-            if let Some((_, step)) = self.next(self.sent, true) {
+            let own = self.next(self.sent, true).map(|(_, step)| step);
+            // Both may end what neither closes.
+            if let Some(step) = own.filter(|step| step.act != Act::Eof || how.starts_with("Close"))
+            {
                 let changes = vec![Change::new("", Some(shown(&step.act)), Some(how))];
                 self.differ(step.line, "the other side ends the connection", changes);
             }
@@ -509,32 +527,6 @@ impl Replay {
         if !changes.is_empty() {
             self.differ(step.line, "the connection ends in another way", changes);
         }
-    }
-}
-
-fn closed(frame: Option<&CloseFrame>) -> Act {
-    let frame = frame.filter(|frame| frame.code != 1005);
-    Act::Close(
-        frame.map(|frame| frame.code),
-        frame.map_or_else(String::new, |frame| frame.reason.clone()),
-    )
-}
-
-fn shown(act: &Act) -> String {
-    match act {
-        Act::Text(text) => excerpt(text),
-        Act::Binary(bytes) => {
-            let digits = hex(bytes.get(..64).unwrap_or(bytes));
-            format!("{} bytes: {digits}", bytes.len())
-        }
-        Act::Close(code, reason) => {
-            let code = code.map_or_else(|| "without a code".to_owned(), |code| code.to_string());
-            match reason.is_empty() {
-                true => format!("Close {code}"),
-                false => format!("Close {code} {reason:?}"),
-            }
-        }
-        Act::Eof => "the end without a Close".to_owned(),
     }
 }
 

@@ -119,19 +119,6 @@ impl Playback {
     }
 }
 
-impl Script {
-    /// Returns what is wrong with the way in which this connection was opened.
-    #[must_use]
-    pub fn differs(&self, what: impl Into<String>) -> Difference {
-        Difference {
-            line: self.line,
-            connection: self.number,
-            what: what.into(),
-            changes: Vec::new(),
-        }
-    }
-}
-
 /// Prepares the replay of a recording as a test: see the [module](mod@crate::testing::replay).
 pub fn replay(text: &str) -> Player {
     Player {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Difference;
 use crate::testing::Side;
 use crate::testing::transcript::{BadLine, Entry, Header, Item, Kind, Reader};
 
@@ -108,6 +109,8 @@ impl Recording {
             // Some libraries report an end without a Close as this code.
             Kind::Close if entry.code == Some(1006) => Act::Eof,
             Kind::Close => Act::Close(entry.code.filter(|code| *code != 1005), data()),
+            // A client of plain HTTP may close when it likes.
+            Kind::Eof if script.is_plain && from == Side::Client => return Ok(()),
             Kind::Eof => Act::Eof,
             Kind::Open => {
                 script.path = data();
@@ -201,11 +204,33 @@ impl Script {
         header(&self.answer, name)
     }
 
+    /// Returns the text messages of a side, in their order.
+    pub fn texts(&self, from: Side) -> impl Iterator<Item = &str> {
+        let steps = self.steps.iter().filter(move |step| step.from == from);
+        steps.filter_map(|step| match &step.act {
+            Act::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
     /// Returns the body of the request.
     #[must_use]
     pub fn body_of_request(&self) -> &str {
         let parts = self.request.split_once("\r\n\r\n");
         parts.map_or("", |(_, body)| body)
+    }
+}
+
+impl Script {
+    /// Returns what is wrong with the way in which this connection was opened.
+    #[must_use]
+    pub fn differs(&self, what: impl Into<String>) -> Difference {
+        Difference {
+            line: self.line,
+            connection: self.number,
+            what: what.into(),
+            changes: Vec::new(),
+        }
     }
 }
 

@@ -1,0 +1,10 @@
+//! The other side of a [replay](mod@rpc_core::testing::replay): servers that are called, clients that call.
+
+mod client;
+mod line;
+mod server;
+mod sign;
+
+pub use client::Clients;
+pub use server::Server;
+pub use sign::{is_signed, signs};
