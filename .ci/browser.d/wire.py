@@ -21,7 +21,7 @@ LONGEST_TASK = 100  # ms
 PER_SECOND = 5_000
 TRIES = 3
 STATUS = "document.getElementById('status').textContent"
-TITLE = "document.querySelector('#detail h2')?.textContent ?? ''"
+TITLE = "(document.querySelector('#detail h2')?.textContent ?? '')"
 ROWS = "document.querySelectorAll('#{0} [role=option]')"
 FRAME_LIST = "document.querySelector('#frames [role=listbox]')"
 # What the page would have downloaded: (name, text) of each.
@@ -73,17 +73,7 @@ async def served(scene, *args):
         yield re.search(r"http://127\.0\.0\.1:\d+/", found)[0]
 
 
-async def dropped(page, text, name="bug.jsonl"):
-    """Drops a file on the page."""
-    await page.run(f"window.dropped = {json.dumps(text)}; 0")
-    await page.run(
-        f"const data = new DataTransfer(); data.items.add(new File([dropped], {json.dumps(name)}));"
-        " dispatchEvent(new DragEvent('drop', { dataTransfer: data, cancelable: true, bubbles: true })); delete window.dropped"
-    )
-
-
 async def filtered(page, text):
-    await page.run("const box = document.getElementById('filter'); box.focus(); box.select(); 0")
     await page.run(f"document.getElementById('filter').value = {json.dumps(text)};"
                    " document.getElementById('filter').dispatchEvent(new InputEvent('input')); 0")
 
@@ -132,8 +122,8 @@ async def many_frames(scene):
         # The text of the file is the check's, not the page's.
         await page.run(f"window.text = {json.dumps(text)}; 0")
         async with page.tasks() as tasks:
-            await page.run("const data = new DataTransfer(); data.items.add(new File([text], 'bug.jsonl'));"
-                           " dispatchEvent(new DragEvent('drop', { dataTransfer: data, cancelable: true })); 0")
+            await page.run("{ const data = new DataTransfer(); data.items.add(new File([text], 'bug.jsonl'));"
+                           " dispatchEvent(new DragEvent('drop', { dataTransfer: data, cancelable: true })); }")
             await loaded(page)
             # The first problem is there at once, the next one with a key.
             await page.until(f"{TITLE}.includes('chat.send') && document.querySelector('#detail .wrong') !== null")

@@ -4,6 +4,8 @@
 const REPAINT = 100;
 /** Where the frames of a page that is a file stand. */
 const PLACE = "{frames}";
+/** How many of them are in one element, so that no task has too many. */
+const BATCH = 500;
 
 let isDue = false;
 const model = new Model(() => {
@@ -172,17 +174,14 @@ function download(parts, name, type) {
 
 const stem = () => (about.name ?? "run").replace(/^.*[/\\]/, "").replace(/\.(jsonl|html)$/, "").replace(/[^\w.-]+/g, "_") || "run";
 
-/** The lines of many items, put together in short tasks. */
-async function linesOf(items, line) {
+/** The lines of many items, put together in short tasks, with `between` after each BATCH of them. */
+async function linesOf(items, line, between = "") {
   const blobs = [];
-  let lines = [];
-  const put = () => blobs.push(new Blob(lines.splice(0)));
+  const lines = [];
   await inSlices(items, (item) => {
-    lines.push(line(item));
-    if (lines.length === 500) put();
+    if (lines.push(line(item)) === BATCH) blobs.push(new Blob([...lines.splice(0), between]));
   });
-  put();
-  return blobs;
+  return [...blobs, ...lines];
 }
 
 /** The frames that are shown, as a recording. */
@@ -201,7 +200,8 @@ async function saveAsHtml() {
   const { name, header, dropped } = about;
   const line = (value) => `${JSON.stringify(value).replaceAll("<", "\\u003c")}\n`;
   const first = line({ name, header, dropped: Math.max(dropped ?? 0, model.dropped) });
-  const lines = await linesOf(model.rows.slice(), line);
+  const element = page.slice(page.lastIndexOf("<", at), at);
+  const lines = await linesOf(model.rows.slice(), line, `<${"/"}script>${element}`);
   download([page.slice(0, at), first, ...lines, page.slice(at + PLACE.length)], `${stem()}.html`, "text/html");
 }
 
@@ -260,8 +260,8 @@ addEventListener("drop", (event) => {
   openFile(event.dataTransfer?.files[0]);
 });
 
-const inlined = get("recording");
-const isOffline = inlined !== null;
+const inlined = [...document.querySelectorAll("script.recording")];
+const isOffline = inlined.length > 0;
 get("open").hidden = get("save").hidden = isOffline;
 if (isOffline) {
   begin(new Inlined(model, told, inlined));

@@ -42,6 +42,9 @@ const HEAD: &str = "<link rel=\"icon\" href=\"/icon.svg\">\n<link rel=\"styleshe
     <script src=\"/page.js\" type=\"module\"></script>";
 /// Where the frames of a page that is a file stand.
 const PLACE: &str = "{frames}";
+/// What they stand in, and how many in one: no task of the page has too many.
+const BEGIN: &str = "<script type=\"application/x-ndjson\" class=\"recording\">";
+const BATCH: usize = 500;
 /// Most frames of an answer, and most bytes before the last one of them.
 const MAX_ANSWER: (usize, usize) = (2000, 1024 * 1024);
 
@@ -233,7 +236,7 @@ fn frame() -> String {
     );
     // The frames come first: the script finds them there.
     let tail = format!(
-        "<script type=\"application/x-ndjson\" id=\"recording\">{PLACE}</script>\n\
+        "{BEGIN}{PLACE}</script>\n\
          <script type=\"module\">{SCRIPT}</script>\n</body>"
     );
     HTML.replace("{head}", &head).replace("</body>", &tail)
@@ -248,16 +251,17 @@ pub fn offline(view: &View, name: &str, mut out: impl io::Write) -> io::Result<(
     let (before, after) = page.split_once(PLACE).unwrap_or((&page, ""));
     let about = json!({ "name": name, "header": view.header(), "dropped": view.dropped() });
     out.write_all(before.as_bytes())?;
-    let mut line = about.to_string();
-    let mut write = |line: &mut String| {
-        line.push('\n');
-        // Markup within a text would end the element.
-        out.write_all(line.replace('<', "\\u003c").as_bytes())
+    // Markup within a text would end the element.
+    let write = |out: &mut dyn io::Write, line: &str| {
+        out.write_all(line.replace('<', "\\u003c").as_bytes())?;
+        out.write_all(b"\n")
     };
-    write(&mut line)?;
-    for row in view.rows() {
-        line = serde_json::to_string(row)?;
-        write(&mut line)?;
+    write(&mut out, &about.to_string())?;
+    for (index, row) in view.rows().iter().enumerate() {
+        if index > 0 && index % BATCH == 0 {
+            out.write_all(format!("</script>{BEGIN}").as_bytes())?;
+        }
+        write(&mut out, &serde_json::to_string(row)?)?;
     }
     out.write_all(after.as_bytes())
 }

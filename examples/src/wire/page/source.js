@@ -4,8 +4,6 @@
 const PAUSE = 120;
 /** How much of a file is sent at once, in bytes. */
 const PIECE = 256 * 1024;
-/** How many frames are read at once from the page itself. */
-const BATCH = 500;
 
 /** Waits. */
 const sleep = (ms) => new Promise((then) => setTimeout(then, ms));
@@ -81,37 +79,20 @@ class Opened {
 
 /** The frames that the page itself has: it was saved with them. */
 class Inlined {
-  constructor(model, told, element) {
-    Object.assign(this, { model, told, element, isOver: false });
+  constructor(model, told, elements) {
+    Object.assign(this, { model, told, elements, isOver: false });
   }
 
   async run() {
-    let rest = "";
-    let about = null;
-    const batch = [];
-    const take = (line) => {
-      if (line === "") return;
-      if (about === null) about = JSON.parse(line);
-      else batch.push(JSON.parse(line));
-    };
-    // A browser keeps a long text in pieces.
-    for (const node of this.element.childNodes) {
-      let from = 0;
-      for (let end = node.data.indexOf("\n"); end >= 0; end = node.data.indexOf("\n", from)) {
-        take(rest + node.data.slice(from, end));
-        rest = "";
-        from = end + 1;
-        if (batch.length >= BATCH) {
-          await this.model.add(batch.splice(0));
-          await turn();
-        }
-      }
-      rest += node.data.slice(from);
+    let about = {};
+    for (const element of this.elements) {
+      const lines = element.textContent.split("\n").filter((line) => line !== "");
+      element.remove();
+      if (element === this.elements[0]) about = JSON.parse(lines.shift());
+      await this.model.add(lines.map((line) => JSON.parse(line)));
+      await turn();
     }
-    take(rest);
-    await this.model.add(batch);
     await this.model.end();
-    this.element.remove();
     this.told({ ...about, complete: true });
   }
 }

@@ -157,7 +157,7 @@ fn the_page_as_a_file_has_the_frames_and_no_markup_of_theirs() {
     let mut file = Vec::new();
     offline(&lock(&filled()), "run", &mut file).unwrap();
     let file = String::from_utf8(file).unwrap();
-    let (_, data) = file.split_once("id=\"recording\">").unwrap();
+    let (_, data) = file.split_once("class=\"recording\">").unwrap();
     let (data, _) = data.split_once("</script>").unwrap();
     let lines: Vec<serde_json::Value> = data
         .lines()
@@ -167,6 +167,13 @@ fn the_page_as_a_file_has_the_frames_and_no_markup_of_theirs() {
     assert_eq!(lines[0]["name"], "run");
     assert!(lines[2]["data"].as_str().unwrap().contains("</script>"));
     assert!(!file.contains("{head}") && !file.contains("hunter2"));
+    let row = lock(&filled()).rows()[0].clone();
+    let mut view = View::new();
+    (0..1200).for_each(|n| view.push(Row { n, ..row.clone() }));
+    let mut file = Vec::new();
+    offline(&view, "run", &mut file).unwrap();
+    let file = String::from_utf8(file).unwrap();
+    assert_eq!(file.matches(BEGIN).count(), 3);
     // Nothing that ends the script, or that a policy would refuse.
     assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--") && !STYLE.contains("</style"));
 }
