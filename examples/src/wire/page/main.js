@@ -65,9 +65,10 @@ function tell(news) {
   // What is read out changes seldom.
   let state = part === undefined ? "Loading" : `Loading, ${Math.round(part * 4) * 25} %`;
   if (complete) state = live ? `Ended, ${problems}` : problems;
+  if (complete && !name) state = "Drop a recording here, or open one";
   else if (live) state = source?.isPaused ? "Paused" : "Live";
   setText(get("status"), error ? printable(error) : state);
-  const title = name ?? "Frames on the wire";
+  const title = name || "Frames on the wire";
   setText(get("name"), printable(title));
   document.title = title;
   if (news.rules) (faults ??= new Faults()).show(news.rules);

@@ -64,6 +64,8 @@ struct News<'a> {
     rows: Vec<&'a Row>,
     /// Whether there is more already.
     more: bool,
+    /// The last line that there is.
+    last: usize,
     dropped: usize,
     complete: bool,
     live: bool,
@@ -172,6 +174,7 @@ impl Site {
             .collect();
         answer(&News {
             more: start + rows.len() < view.rows().len(),
+            last: view.rows().back().map_or(0, |row| row.n),
             rows,
             dropped: view.dropped(),
             complete: view.is_complete(),

@@ -21,7 +21,6 @@ class Live {
   }
 
   async run() {
-    let dropped = 0;
     while (!this.isOver) {
       if (this.isPaused) {
         await sleep(PAUSE);
@@ -32,14 +31,19 @@ class Live {
         const news = await ask(`/rows?after=${this.after}`);
         if (this.isOver) return;
         const { rows } = news;
+        // Another run of the program has begun from the start.
+        if (news.last < this.after) {
+          this.model.clear();
+          this.after = 0;
+          continue;
+        }
         this.after = rows.at(-1)?.n ?? this.after;
         await this.model.add(rows);
         // What the program has forgotten before it was asked for.
         this.model.dropped = Math.max(this.model.dropped, news.dropped);
-        dropped = news.dropped;
         more = news.more;
         if (news.complete && !more) await this.model.end();
-        this.told(news, dropped);
+        this.told(news);
         if (news.complete && !more) return;
       } catch (error) {
         this.told({ error: `The program does not answer: ${error.message}` });
