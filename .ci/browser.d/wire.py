@@ -236,6 +236,9 @@ async def faults_by_hand(scene):
             await page.press("Enter")
             await page.until("document.getElementById('rule-error').textContent.includes('a fault is missing')")
             await scene.axe.check(page, "wire-faults-error")
+            # The console tells of the answer, too.
+            expect(all("400 (Bad Request)" in it for it in page.problems), f"{page.problems}")
+            page.problems.clear()
             await page.run("document.getElementById('rule').select()")
             await page.type("s2c result drop")
             await page.press("Enter")
