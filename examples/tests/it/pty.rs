@@ -93,15 +93,24 @@ impl Screen {
 
     /// Waits until the last row of what is on the screen is this.
     pub(crate) fn ends_in(&self, row: &str) {
+        self.waits(row, |rows| rows.last().is_some_and(|last| last == row));
+    }
+
+    /// Waits until this is on the screen, however it came there.
+    pub(crate) fn has(&self, part: &str) {
+        self.waits(part, |rows| rows.iter().any(|row| row.contains(part)));
+    }
+
+    fn waits(&self, what: &str, fits: impl Fn(&[String]) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let rows = self.rows();
-            if rows.last().is_some_and(|last| last == row) {
+            if fits(&rows) {
                 return;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if self.shown.recv_timeout(left).is_err() {
-                panic!("no {row:?} at the end of {rows:#?}");
+                panic!("no {what:?} in {rows:#?}");
             }
         }
     }
