@@ -5,7 +5,9 @@ mod dialogue;
 mod line;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use async_trait::async_trait;
 use clap::ArgGroup;
 use examples::cli::{self, Failure, say};
 use examples::screen::{printable, printable_lines};
@@ -14,6 +16,9 @@ use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::error::{ErrorKind, RpcError};
 use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef, StreamEvent};
 use exoclaw_proto::net::{Client, connect_with, dialer, link_config};
+use rpc_core::backoff::{Backoff, BackoffPolicy};
+use rpc_core::net::ws::{Socket, WsDialer, WsStream};
+use rpc_core::net::{DialError, Dialer};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Secret, Str};
 use serde::Serialize;
@@ -124,6 +129,27 @@ impl Args {
     }
 }
 
+/// Dials a gateway, and again while it says that it is not ready. That nobody is there is told at once.
+struct Patient(WsDialer);
+
+#[async_trait]
+impl Dialer for Patient {
+    type Transport = WsStream<Socket>;
+
+    async fn dial(&self) -> Result<Self::Transport, DialError> {
+        let delays = BackoffPolicy::new(Duration::from_millis(500), 2.0);
+        let mut delays = Backoff::new(delays.with_max_attempts(Some(3)));
+        loop {
+            let dialed = self.0.dial().await;
+            let is_busy = matches!(dialed, Err(DialError::Status { status: 503 }));
+            match delays.next_delay(0) {
+                Some(delay) if is_busy => tokio::time::sleep(delay).await,
+                _ => return dialed,
+            }
+        }
+    }
+}
+
 /// A connection to the gateway.
 struct Connected {
     client: Client,
@@ -134,9 +160,9 @@ impl Connected {
     async fn open(args: &Args) -> Result<Self, Failure> {
         let config = args.config();
         let dialer = dialer(&args.url, &config).map_err(Failure::usage)?;
-        // A gateway that is not there is told at once, not waited for.
+        // A gateway that goes is told at once, not waited for.
         let link = link_config().with_reconnect(ReconnectPolicy::off());
-        let (client, _, connection) = connect_with(dialer, config, link);
+        let (client, _, connection) = connect_with(Patient(dialer), config, link);
         let connection = tokio::spawn(connection.run());
         client.ready().await.map_err(|reason| {
             let hint = match reason {

@@ -57,6 +57,10 @@ impl Reply for ChatReply {
     async fn event(&mut self, event: StreamEvent) -> Result<(), Gone> {
         Self::event(self, &event).await
     }
+
+    async fn done(&mut self) -> Result<(), Gone> {
+        Self::event(self, &StreamEvent::Done).await
+    }
 }
 
 impl Backend for GatewayBackend {

@@ -1,7 +1,5 @@
 //! [`Frames`]: descriptions of Acolyte's frames.
 
-use std::collections::HashMap;
-
 use acolyte_proto::event::{DiffMarker, Event, FileHeader, Part, RunKind, ToolHeader};
 use acolyte_proto::frame::{Answer, ClientFrame, Request, ServerFrame};
 use acolyte_proto::id::RpcId;
@@ -9,13 +7,14 @@ use rpc_core::Limits;
 use rpc_core::net::Direction;
 
 use super::Describe;
+use super::recent::Recent;
 use crate::daemon::checklist::mark;
 
 /// A describer of a client's frames. Requests get numbers that are easier to follow than their ids.
 #[derive(Debug, Default)]
 pub struct Frames {
     /// The numbers of open requests.
-    requests: HashMap<String, u64>,
+    requests: Recent<u64>,
     last: u64,
 }
 
@@ -31,7 +30,7 @@ impl Describe for Frames {
 
 impl Frames {
     pub(crate) fn asked(&mut self, frame: &ClientFrame) -> String {
-        let which = |id: &RpcId, known: &HashMap<String, u64>| match known.get(id.as_str()) {
+        let which = |id: &RpcId, known: &Recent<u64>| match known.get(id.as_str()) {
             Some(number) => format!("#{number}"),
             None => id.to_string(),
         };

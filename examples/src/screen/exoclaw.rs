@@ -1,18 +1,17 @@
 //! [`Frames`]: descriptions of Exoclaw's frames.
 
-use std::collections::HashMap;
-
 use exoclaw_proto::frame::{Call, ClientFrame, Request, ServerFrame, StreamEvent};
 use rpc_core::net::Direction;
 use rpc_core::{Json, Limits};
 
 use super::Describe;
+use super::recent::Recent;
 
 /// A describer of a client's frames. Requests get numbers that are easier to follow than their ids.
 #[derive(Debug, Default)]
 pub struct Frames {
     /// Number and method of open requests, by id.
-    requests: HashMap<String, (u64, String)>,
+    requests: Recent<(u64, String)>,
     last: u64,
 }
 
@@ -53,7 +52,7 @@ impl Frames {
                 format!("refused: {error}{}", code.unwrap_or_default())
             }
             ServerFrame::Result { id, result } => {
-                let (number, method) = self.requests.remove(&**id)?;
+                let (number, method) = self.requests.remove(id)?;
                 format!("  #{number} {method}: {}", result.get())
             }
             ServerFrame::Error { id, error } => {
@@ -61,9 +60,9 @@ impl Frames {
                 format!("  #{number} {method} failed: {error}")
             }
             ServerFrame::Stream { id, event } => {
-                let number = self.requests.get(&**id)?.0;
+                let number = self.requests.get(id)?.0;
                 if matches!(event, StreamEvent::Done) {
-                    self.requests.remove(&**id);
+                    self.requests.remove(id);
                 }
                 format!("  #{number} {}", step(event))
             }

@@ -1,18 +1,17 @@
 //! [`Frames`]: descriptions of Snek's frames.
 
-use std::collections::HashMap;
-
 use rpc_core::net::Direction;
 use rpc_core::{Limits, Str};
 use snek_proto::frame::{ClientFrame, Event, ServerFrame};
 
 use super::Describe;
+use super::recent::Recent;
 
 /// A describer of a client's frames. An answer is shown with its method.
 #[derive(Debug, Default)]
 pub struct Frames {
     /// The methods of calls in flight, because an answer does not name its method.
-    methods: HashMap<String, Str>,
+    methods: Recent<Str>,
 }
 
 impl Describe for Frames {

@@ -38,5 +38,6 @@ mod uniform;
 #[allow(dead_code, reason = "the other tests that use it need all of it")]
 #[path = "../../../exoclaw-proto/tests/it/wire.rs"]
 mod wire;
+mod wire_check;
 mod wire_load;
 mod wire_view;

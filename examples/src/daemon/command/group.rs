@@ -13,7 +13,7 @@ use tokio::{io::AsyncReadExt as _, net::UnixStream};
 const MAX_REASON: u64 = 4096;
 
 #[derive(Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     child: Child,
     /// The id of the group, which is that of its first process, if this process kills it.
     id: Option<u32>,
@@ -25,7 +25,7 @@ pub(super) struct Group {
 
 impl Group {
     /// Starts a program in its own process group. Processes that leave the group are not tracked.
-    pub(super) fn spawn(mut command: Command) -> io::Result<Self> {
+    pub(crate) fn spawn(mut command: Command) -> io::Result<Self> {
         #[cfg(unix)]
         command.process_group(0);
         let child = command.kill_on_drop(true).spawn()?;
@@ -53,13 +53,13 @@ impl Group {
         })
     }
 
-    pub(super) fn take_pipes(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+    pub(crate) fn take_pipes(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
     /// Waits for the end of the program. If the supervisor could not start it, the error is
     /// [`io::ErrorKind::Unsupported`].
-    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
         #[cfg(target_os = "linux")]
         if let Some(line) = &mut self.line {
@@ -74,7 +74,7 @@ impl Group {
     }
 
     /// Kills the remaining processes.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         #[cfg(target_os = "linux")]
         drop(self.line.take());
         // Once: nobody else is called like this before the first process was waited for, and right after

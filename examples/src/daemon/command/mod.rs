@@ -4,7 +4,7 @@
 mod confine;
 #[cfg(target_os = "linux")]
 mod filter;
-mod group;
+pub(crate) mod group;
 #[cfg(target_os = "linux")]
 mod isolate;
 mod lines;

@@ -166,22 +166,25 @@ impl<'e> Charge<'e> {
         usage
     }
 
-    /// Ends the run and stores its results in one transaction. The session's turn ends after that,
-    /// even if the future is dropped, because the next message needs the results. Returns whether
-    /// they were stored.
+    /// Ends the run and stores its results in one transaction. The session's turn does not end before
+    /// that, even if the future is dropped, because the next message needs the results. Returns whether
+    /// they were stored, and the turn.
     pub(super) async fn close(
         mut self,
         turn: Option<Turn>,
         facts: Vec<Fact>,
         ending: Ending,
         guard: TurnGuard,
-    ) -> bool {
+    ) -> (bool, Option<TurnGuard>) {
         let Some(commit) = self.settle(ending) else {
-            return true;
+            return (true, Some(guard));
         };
         let commit = commit.with_turn(turn).with_facts(facts);
-        let written = self.engine.write(commit, Some(guard)).await;
-        matches!(written, Ok(Ok(())))
+        match self.engine.write(commit, guard).await {
+            Ok((written, guard)) => (written.is_ok(), Some(guard)),
+            // The runtime ends.
+            Err(_) => (false, None),
+        }
     }
 
     /// Settles the run with the budgets. Returns `None` if that was done before.
@@ -224,7 +227,7 @@ impl Drop for Charge<'_> {
             Ending::Cancelled
         };
         if let Some(commit) = self.settle(ending) {
-            self.engine.write(commit, None);
+            self.engine.write(commit, ());
         }
     }
 }

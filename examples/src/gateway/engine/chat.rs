@@ -48,11 +48,11 @@ impl From<ModelError> for Broken {
 }
 
 impl Engine {
-    /// Answers a chat. On `Ok` the reply is complete except for its `done`, and is stored; if it
+    /// Answers a chat. On `Ok` the reply is complete, except for a `done` that [`Reply::done`] does not send, and is stored; if it
     /// could not be stored, the error is [`NOT_STORED`].
     ///
-    /// Holds the session's turn from reading the context to storing the reply, so the second of two
-    /// messages always knows the first.
+    /// Holds the session's turn from reading the context until the reply is stored and `done` is sent, so
+    /// the second of two messages always knows the first, and nothing of its reply comes before that.
     ///
     /// # Errors
     /// [`ChatError`], the error for the client.
@@ -80,13 +80,15 @@ impl Engine {
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
         match Charge::begin(self, &key, estimate) {
             Ok(charge) => {
-                let run = self.run(&key, content, model, messages, charge, reply);
+                let run = self.run(&key, content, model, messages, charge, &mut *reply);
                 let ended = run.await;
                 let charge = ended.charge;
                 let closing = charge.close(ended.turn, ended.facts, ended.ending, turn);
-                let is_stored = closing.await;
+                // The next message waits until the end of this reply has been sent.
+                let (is_stored, _turn) = closing.await;
                 match ended.outcome {
                     Ok(()) if !is_stored => Err(ChatError::Failed(RpcError::new(NOT_STORED))),
+                    Ok(()) => Ok(reply.done().await?),
                     outcome => outcome,
                 }
             }
@@ -111,7 +113,7 @@ impl Engine {
     /// Refuses a chat. Its session still counts, from its first message on.
     async fn refuse(&self, key: &SessionKey, why: RpcError) -> ChatError {
         let seen = Commit::new(key.as_str(), key.agent(), self.now());
-        let _ = self.write(seen, None).await;
+        let _ = self.write(seen, ()).await;
         ChatError::Refused(why)
     }
 

@@ -16,7 +16,7 @@ use exoclaw_proto::binding::{Route, Router};
 use exoclaw_proto::budget::{Budgets, Ledger};
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Method, Plugin, Status, StreamEvent};
-use exoclaw_proto::net::{ChatError, Gone, SessionTurns, TurnGuard};
+use exoclaw_proto::net::{ChatError, Gone, SessionTurns};
 use exoclaw_proto::session::{SessionKey, TurnError};
 use tokio::sync::oneshot;
 
@@ -51,7 +51,7 @@ pub trait Reply: Send {
     /// Dropping the future may lose the piece.
     async fn text(&mut self, text: &str) -> Result<(), Gone>;
 
-    /// Sends any other step, except `done` and `error`, which the caller sends.
+    /// Sends any other step, except `error`, which the caller sends, and `done`.
     ///
     /// # Errors
     /// [`Gone`] if the client has left.
@@ -59,6 +59,17 @@ pub trait Reply: Send {
     /// # Cancel safety
     /// Dropping the future may lose the step.
     async fn event(&mut self, event: StreamEvent) -> Result<(), Gone>;
+
+    /// Sends `done`, if it has to precede the next reply of the session. By default, nothing.
+    ///
+    /// # Errors
+    /// [`Gone`] if the client has left.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may lose it.
+    async fn done(&mut self) -> Result<(), Gone> {
+        Ok(())
+    }
 }
 
 /// The parts of an [`Engine`].
@@ -212,20 +223,19 @@ impl Engine {
         self.store.close().await;
     }
 
-    /// Stores a commit even if the caller is dropped, and then ends the turn.
-    fn write(
+    /// Stores a commit even if the caller is dropped, and then gives the turn back, or ends it.
+    fn write<T: Send + 'static>(
         &self,
         commit: Commit,
-        turn: Option<TurnGuard>,
-    ) -> oneshot::Receiver<Result<(), StoreError>> {
+        turn: T,
+    ) -> oneshot::Receiver<(Result<(), StoreError>, T)> {
         let store = Arc::clone(&self.store);
         self.writing.start(async move {
             let outcome = store.commit(commit).await;
             if let Err(error) = &outcome {
                 tracing::error!(%error, "a chat was not written down");
             }
-            drop(turn);
-            outcome
+            (outcome, turn)
         })
     }
 

@@ -3,12 +3,19 @@
 //! A rule is `DIRECTION [on N] [first] WHAT ACTION`. The direction is `c2s` or `s2c`. What it applies to is a
 //! [pattern](super::pattern), `/REGEX/` for a text of any kind, `binary`, `ping`, `pong`, `close [CODE]`, `start` (of
 //! a connection, before anything has come), `path PATH`, `header NAME`, `status CODE[PATH]`, `exit CODE`, `output`, or
-//! `connection N`; with `on`, a rule applies
+//! `connection N`; in place of a code or N may stand how the script has ended a connection: `cut`, or the code of
+//! its Close. With `on`, a rule applies
 //! to one connection only, and with `first`, a pattern applies to the first frame of the connection only.
 //!
 //! Actions: `drop`, `duplicate`, `swap` (with the next one), `set POINTER JSON`, `remove POINTER`,
 //! `replace TEXT`, `before TEXT`, `after TEXT`, `reply TEXT` (in its place, to the sender), `close CODE`
 //! (in its place), `then-close CODE`, `as VALUE`.
+//!
+//! A rule behind `watch` changes nothing, and is only noticed where it applies: a row in which a rule does not
+//! apply takes the same course with it as without it.
+
+use std::cell::LazyCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use regex::Regex;
 use serde_json::Value;
@@ -77,6 +84,9 @@ struct Rule {
     first: bool,
     what: What,
     action: Action,
+    /// The rule as it was written, if it is only watched.
+    watched: Option<String>,
+    applies: AtomicBool,
 }
 
 /// The rules for one run of a row. Without rules, everything passes.
@@ -124,8 +134,24 @@ impl Rules {
     /// The line that is no rule, and why.
     pub(super) fn read(text: &str, variables: &Variables) -> Result<Self, String> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let rules = lines.map(|line| rule(line, variables).map_err(|why| format!("{line}: {why}")));
-        rules.collect::<Result<_, _>>().map(Self)
+        let rules = lines.map(|line| match line.strip_prefix("watch ") {
+            // What names a variable that is not set can apply to nothing.
+            Some(line) => rule(line, variables).ok().map(|rule| {
+                let watched = Some(line.to_owned());
+                Ok(Rule { watched, ..rule })
+            }),
+            None => Some(rule(line, variables).map_err(|why| format!("{line}: {why}"))),
+        });
+        rules.flatten().collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the watched rules that have applied to something.
+    pub(super) fn noticed(&self) -> Vec<String> {
+        let applied = self
+            .0
+            .iter()
+            .filter(|rule| rule.applies.load(Ordering::Relaxed));
+        applied.filter_map(|rule| rule.watched.clone()).collect()
     }
 
     /// Passes a frame of this direction.
@@ -142,11 +168,16 @@ impl Rules {
             *seen += 1;
         }
         let held = state.held.get_mut(slot).and_then(Option::take);
+        let value = LazyCell::new(|| match &frame {
+            Frame::Text(text) => serde_json::from_str(text).ok(),
+            _ => None,
+        });
         let rule = self.0.iter().find(|rule| {
             rule.direction == direction
                 && rule.on.is_none_or(|number| number == state.number)
                 && (nth == 0 || !rule.first)
-                && rule.what.is(&frame)
+                && rule.what.is(&frame, || value.as_ref())
+                && rule.is_active()
         });
         let mut out = Vec::new();
         match rule.map(|rule| &rule.action) {
@@ -183,12 +214,13 @@ impl Rules {
             .any(|rule| matches!(rule.action, Action::Drop))
     }
 
-    /// Returns what stands in the place of a header, if anything does.
-    pub(super) fn header<'a>(&'a self, name: &str) -> Option<&'a str> {
-        self.word(Direction::ToServer, "header", name)
-    }
-
-    fn word<'a>(&'a self, direction: Direction, word: &str, of: &str) -> Option<&'a str> {
+    /// Returns what stands in the place of something that has a name, if anything does.
+    pub(super) fn word<'a>(
+        &'a self,
+        direction: Direction,
+        word: &str,
+        of: &str,
+    ) -> Option<&'a str> {
         self.rules(direction, word, of)
             .find_map(|rule| match &rule.action {
                 Action::As(text) => Some(text.as_str()),
@@ -205,16 +237,25 @@ impl Rules {
         self.0.iter().filter(move |rule| {
             let named = matches!(&rule.what, What::Word(known, name)
                 if *known == word && (name.is_empty() || name.eq_ignore_ascii_case(of)));
-            rule.direction == direction && named
+            rule.direction == direction && named && rule.is_active()
         })
     }
 }
 
+impl Rule {
+    /// Returns whether a rule that applies changes something, or notices that it would.
+    fn is_active(&self) -> bool {
+        self.applies.store(true, Ordering::Relaxed);
+        self.watched.is_none()
+    }
+}
+
 impl What {
-    fn is(&self, frame: &Frame) -> bool {
+    fn is<'a>(&self, frame: &Frame, value: impl FnOnce() -> Option<&'a Value>) -> bool {
         match (self, frame) {
-            (Self::Pattern(pattern), Frame::Text(text)) => serde_json::from_str(text)
-                .is_ok_and(|found: Value| pattern::matches(pattern, &found).is_ok()),
+            (Self::Pattern(pattern), Frame::Text(_)) => {
+                value().is_some_and(|found| pattern::matches(pattern, found).is_ok())
+            }
             (Self::Regex(regex), Frame::Text(text)) => regex.is_match(text),
             (Self::Word("binary", _), Frame::Binary(_))
             | (Self::Word("ping", _), Frame::Ping(_))
@@ -341,6 +382,8 @@ fn rule(line: &str, variables: &Variables) -> Result<Rule, String> {
         first,
         what,
         action,
+        watched: None,
+        applies: AtomicBool::new(false),
     })
 }
 
@@ -416,6 +459,21 @@ mod tests {
         ] {
             assert_eq!(passed(rule, &[a, b]), result, "{rule}");
         }
+    }
+
+    #[test]
+    fn a_watched_rule_changes_nothing_and_is_noticed_where_it_applies() {
+        let lines = r#"watch s2c {"a":1} drop
+            watch s2c {"b":1} drop
+            watch c2s path /x as /
+            watch s2c {"a":"${unset}"} drop"#;
+        let rules = Rules::read(lines, &Variables::default()).unwrap();
+        let frame = Frame::Text(r#"{"a":1}"#.to_owned());
+        let passed = rules.pass(&mut Passing::new(1), Direction::ToClient, frame);
+        assert_eq!(passed, [on(r#"{"a":1}"#)]);
+        assert_eq!(rules.noticed(), [r#"s2c {"a":1} drop"#]);
+        assert_eq!(rules.instead(Direction::ToServer, "path", "/x"), "/x");
+        assert_eq!(rules.noticed().len(), 2);
     }
 
     #[test]

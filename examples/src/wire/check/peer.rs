@@ -10,10 +10,12 @@ use rpc_core::net::DialError;
 use rpc_core::net::ws::WsDialer;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 
 use super::conn::Line;
 use super::pattern::Variables;
+use crate::daemon::command::group::Group;
 
 /// How checks reach a server.
 #[async_trait]
@@ -90,7 +92,8 @@ const MAX_OUTPUT: u64 = 1024 * 1024;
 /// Connections that wait for the script.
 const BACKLOG: usize = 16;
 
-/// A program that is started for each row, with the address of a server for it alone.
+/// A program that is started for each row, with the address of a server for it alone. It ends with its row,
+/// with everything that it has started.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// The program and its arguments, in which `{url}` is replaced by the address, and `{NAME}` by
@@ -111,14 +114,14 @@ impl Client for Command {
         command
             .args(arguments)
             .env("SWITCHBOARD_URL", &url)
-            .kill_on_drop(true);
-        command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut child = command.spawn()?;
+        let mut group = Group::spawn(command)?;
+        let (stdout, _) = group.take_pipes();
         let (sender, connections) = mpsc::channel(BACKLOG);
-        let accepting = async move {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
             while let Ok((tcp, _)) = listener.accept().await {
                 let _ = tcp.set_nodelay(true);
                 if sender.send(Box::new(tcp) as Line).await.is_err() {
@@ -126,34 +129,30 @@ impl Client for Command {
                 }
             }
             std::future::pending::<()>().await;
-        };
-        let ended = async move {
-            let mut output = Vec::new();
-            let stdout = child.stdout.take();
-            let reading = async {
-                if let Some(stdout) = stdout {
-                    let mut stdout = stdout.take(MAX_OUTPUT);
-                    let _ = stdout.read_to_end(&mut output).await;
-                }
-                child.wait().await
-            };
-            let status = reading.await;
-            let code = status.ok().and_then(|status| status.code());
-            Ended {
-                code,
-                output: String::from_utf8_lossy(&output).into_owned(),
-            }
-        };
-        let mut tasks = tokio::task::JoinSet::new();
-        let (told, telling) = tokio::sync::oneshot::channel();
-        tasks.spawn(accepting);
-        tasks.spawn(async move {
-            let _ = told.send(ended.await);
         });
+        let (told, output) = oneshot::channel();
+        tasks.spawn(async move {
+            let mut output = Vec::new();
+            if let Some(mut stdout) = stdout {
+                let _ = (&mut stdout)
+                    .take(MAX_OUTPUT)
+                    .read_to_end(&mut output)
+                    .await;
+                // A program that has more to say must not wait for ever.
+                let _ = tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await;
+            }
+            let _ = told.send(output);
+        });
+        // Holds the tasks and the program: they end with this future.
         let ended = Box::pin(async move {
-            // Holds the tasks: they end with this future.
             let _tasks = tasks;
-            telling.await.unwrap_or_default()
+            let status = group.wait().await;
+            // What the program has started might keep its output open.
+            group.kill();
+            Ended {
+                code: status.ok().and_then(|status| status.code()),
+                output: String::from_utf8_lossy(&output.await.unwrap_or_default()).into_owned(),
+            }
         });
         Ok(Started { connections, ended })
     }

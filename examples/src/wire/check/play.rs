@@ -38,6 +38,8 @@ pub(super) struct Script<'a> {
     pub(super) opened: u32,
     pub(super) started: Instant,
     pub(super) evidence: Vec<Entry>,
+    /// How the script has ended a connection: `cut`, or the code of its Close.
+    pub(super) ended_by: String,
     /// Whether something came that must not.
     pub(super) violated: bool,
 }
@@ -66,6 +68,7 @@ impl<'a> Script<'a> {
             opened: 0,
             started: Instant::now(),
             evidence: Vec::new(),
+            ended_by: String::new(),
             violated: false,
         }
     }
@@ -171,10 +174,14 @@ impl<'a> Script<'a> {
                 self.send(number, Frame::Ping(text.clone().into_bytes()))
                     .await
             }
-            Action::SendClose(code) => self.send(number, Frame::Close(*code)).await,
+            Action::SendClose(code) => {
+                self.ended_by = code.to_string();
+                self.send(number, Frame::Close(*code)).await
+            }
             Action::Cut => {
                 self.log(number, true, "(cut)");
                 self.conn(number)?.cut();
+                "cut".clone_into(&mut self.ended_by);
                 Ok(())
             }
             Action::Expect {
@@ -234,7 +241,10 @@ impl<'a> Script<'a> {
                     .await?
                     .code
                     .map_or("none".to_owned(), |code| code.to_string());
-                let code = self.rules.instead(Direction::ToServer, "exit", &code);
+                let told = |by| self.rules.word(Direction::ToServer, "exit", by);
+                let code = told(&code)
+                    .or_else(|| told(&self.ended_by))
+                    .unwrap_or(&code);
                 let holds = wanted
                     .strip_prefix('!')
                     .map_or(code == wanted, |other| code != other);
@@ -321,12 +331,11 @@ impl<'a> Script<'a> {
                 .map_err(|_| none())?;
             let line = line.ok_or_else(|| "the client has ended".to_owned())?;
             self.opened += 1;
-            let is_dropped = |number: u32| {
-                let number = number.to_string();
-                self.rules.drops(Direction::ToServer, "connection", &number)
-            };
+            let is_dropped = |by: &str| self.rules.drops(Direction::ToServer, "connection", by);
             // A client that does not come back comes back never.
-            if (1..=self.opened).any(is_dropped) {
+            if (1..=self.opened).any(|number| is_dropped(&number.to_string()))
+                || is_dropped(&self.ended_by)
+            {
                 continue;
             }
             let request = timeout_at(deadline, Request::read(line))
@@ -428,7 +437,10 @@ impl<'a> Script<'a> {
             .iter()
             .filter(|(name, _)| !self.rules.drops(Direction::ToServer, "header", name));
         kept.map(|(name, value)| {
-            let value = self.rules.header(name).unwrap_or(value);
+            let value = self
+                .rules
+                .word(Direction::ToServer, "header", name)
+                .unwrap_or(value);
             Ok((name.clone(), self.variables.expand(value)?))
         })
         .collect()

@@ -279,6 +279,7 @@ mod tests {
                 verdict: verdict.clone(),
                 evidence: vec![entry.clone()],
                 elapsed: Duration::from_millis(7),
+                noticed: Vec::new(),
             })
             .collect()
     }

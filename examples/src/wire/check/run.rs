@@ -89,6 +89,8 @@ pub struct Outcome {
     pub evidence: Vec<Entry>,
     /// How long it took.
     pub elapsed: Duration,
+    /// The rules of [`Settings::broken`] behind `watch` that would have changed something.
+    pub noticed: Vec<String>,
 }
 
 /// Runs the rows of a suite, and tells of each as soon as all before it have ended.
@@ -116,7 +118,7 @@ pub async fn run(
     all
 }
 
-async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Settings) -> Outcome {
+pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Settings) -> Outcome {
     let started = Instant::now();
     let mut variables = settings.variables.clone();
     let nonce = nonce();
@@ -142,12 +144,14 @@ async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Settings) -> O
             verdict: Verdict::NotApplicable { reason },
             evidence: Vec::new(),
             elapsed: Duration::ZERO,
+            noticed: Vec::new(),
         };
     }
     let mut script = Script::new(suite, peer, settings, variables);
     let verdict = script.run(row).await;
     Outcome {
         verdict,
+        noticed: script.rules.noticed(),
         evidence: script.evidence,
         elapsed: started.elapsed(),
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +11,7 @@ use rpc_core::testing::Side;
 use rpc_core::testing::transcript::Kind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::sync::watch;
-use tokio::time::sleep_until;
+use tokio::time::{sleep_until, timeout};
 
 use super::scan::{Message, Scanner};
 use super::{BUFFER, LINGER, Recorder};
@@ -121,10 +122,7 @@ impl Way<'_> {
             while let Some(action) = self.lane.poll(now) {
                 self.note();
                 match action {
-                    Action::Send(bytes) => {
-                        self.writes.write_all(&bytes).await?;
-                        self.writes.flush().await?;
-                    }
+                    Action::Send(bytes) => self.send(&bytes, &mut ending).await?,
                     Action::End => return self.shut().await,
                     Action::Close(code) => {
                         self.ending.send_replace(Ending::Close(code));
@@ -138,7 +136,11 @@ impl Way<'_> {
             let how = *ending.borrow_and_update();
             match how {
                 Ending::Not => {}
-                Ending::Close(code) => return self.close(code).await,
+                Ending::Close(code) => {
+                    // A peer that reads nothing would hold the connection for ever.
+                    let closing = timeout(LINGER, self.close(code)).await;
+                    return closing.unwrap_or_else(|late| Err(late.into()));
+                }
                 Ending::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
             }
             let next = self.lane.next();
@@ -222,12 +224,25 @@ impl Way<'_> {
         self.shut().await?;
         // What is unread would reset the connection, and the Close be lost.
         let mut buffer = vec![0; BUFFER];
-        let rest = async {
-            while self.reads.read(&mut buffer).await? > 0 {}
-            io::Result::Ok(())
-        };
-        let _ = tokio::time::timeout(LINGER, rest).await;
+        while self.reads.read(&mut buffer).await? > 0 {}
         Ok(())
+    }
+
+    /// Sends bytes: once the connection ends on purpose, not for long.
+    async fn send(&mut self, bytes: &[u8], ending: &mut watch::Receiver<Ending>) -> io::Result<()> {
+        let mut sending = pin!(async {
+            self.writes.write_all(bytes).await?;
+            self.writes.flush().await
+        });
+        tokio::select! {
+            sent = &mut sending => return sent,
+            _ = ending.changed() => {}
+        }
+        let how = *ending.borrow();
+        match how {
+            Ending::Reset => Err(io::ErrorKind::ConnectionReset.into()),
+            _ => timeout(LINGER, sending).await?,
+        }
     }
 
     async fn shut(&mut self) -> io::Result<()> {

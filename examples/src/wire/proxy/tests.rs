@@ -259,31 +259,66 @@ async fn web_pages_foreign_names_and_odd_bodies_are_refused() {
     assert_eq!(notes.count(), 5);
 }
 
+/// Opens a connection through a proxy with raw sockets. Returns both ends.
+async fn raw(proxy: &Running, listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let mut client = TcpStream::connect(proxy.address).await.unwrap();
+    let host = proxy.address;
+    let head = format!("GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\n\r\n");
+    client.write_all(head.as_bytes()).await.unwrap();
+    let (mut server, _) = listener.accept().await.unwrap();
+    read_head(&mut server).await.unwrap().unwrap();
+    let agreed = b"HTTP/1.1 101 Switching Protocols\r\n\r\n";
+    server.write_all(agreed).await.unwrap();
+    read_head(&mut client).await.unwrap().unwrap();
+    (client, server)
+}
+
+/// Sends pongs until nothing takes them any more. The clock is paused then, and stands wherever
+/// something could go on.
+async fn flood(socket: &mut TcpStream, mask: bool) {
+    let pong: &[u8] = if mask {
+        &[0x8a, 0x80, 0, 0, 0, 0]
+    } else {
+        &[0x8a, 0]
+    };
+    let pongs = pong.repeat(1024);
+    let mut sent = 0;
+    tokio::time::pause();
+    while let Ok(written) = timeout(Duration::from_secs(1), socket.write_all(&pongs)).await {
+        written.unwrap();
+        sent += pongs.len();
+        assert!(sent < 256 * 1024 * 1024, "nothing slows the sender down");
+    }
+}
+
 #[tokio::test]
 async fn a_slow_reader_slows_the_sender_down() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let server = listener.local_addr().unwrap();
-    let proxy = start(&format!("ws://{server}")).await;
-    let mut client = TcpStream::connect(proxy.address).await.unwrap();
-    let head = format!("GET / HTTP/1.1\r\nHost: {server}\r\nUpgrade: websocket\r\n\r\n");
-    client.write_all(head.as_bytes()).await.unwrap();
-    let (mut tcp, _) = listener.accept().await.unwrap();
-    read_head(&mut tcp).await.unwrap().unwrap();
-    tcp.write_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
-        .await
-        .unwrap();
-    read_head(&mut client).await.unwrap().unwrap();
+    let proxy = start(&format!("ws://{}", listener.local_addr().unwrap())).await;
+    let (mut client, server) = raw(&proxy, &listener).await;
     // The server takes nothing: what fits into the buffers of the system and of the proxy is all.
-    let ping = [0x8a, 0x80, 0, 0, 0, 0].repeat(1024);
-    let mut sent = 0;
-    while let Ok(written) = timeout(Duration::from_secs(1), client.write_all(&ping)).await {
-        written.unwrap();
-        sent += ping.len();
-        assert!(sent < 256 * 1024 * 1024, "nothing slows the client down");
-    }
-    drop((client, tcp));
+    flood(&mut client, true).await;
+    tokio::time::resume();
+    drop((client, server));
     let (report, _) = proxy.end().await;
     assert_eq!(report.connections, 1);
+}
+
+#[tokio::test]
+async fn a_close_on_purpose_does_not_wait_for_a_client_that_reads_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("ws://{}", listener.local_addr().unwrap());
+    let proxy = start_with(&server, "c2s text close 1001").await;
+    let (mut client, mut server) = raw(&proxy, &listener).await;
+    flood(&mut server, false).await;
+    client
+        .write_all(&[0x81, 0x81, 0, 0, 0, 0, b'x'])
+        .await
+        .unwrap();
+    // The client is there until the proxy has given it up, and it is not cut off by the drain.
+    let (report, _) = proxy.end().await;
+    assert_eq!((report.connections, report.cut), (1, 0));
+    drop((client, server));
 }
 
 /// Runs a client that sends these texts to an echo through a proxy with faults. Returns what it gets, and

@@ -1,9 +1,14 @@
 //! Clients that leave.
 
+use async_trait::async_trait;
+use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{ChatError, Gone};
 use futures_util::{FutureExt as _, poll};
+use tokio::sync::oneshot;
 
 use super::harness::*;
+use crate::gateway::engine::Reply;
+use crate::gateway::store::Store as _;
 use crate::gateway::usage::{Ending, UsageEntry};
 use crate::model::Delta;
 
@@ -161,6 +166,53 @@ async fn a_turn_that_is_being_written_is_written_and_the_next_message_waits_for_
     let expected = ["user: first", "assistant: one", "user: second"];
     assert_eq!(harness.model.asked()[1].messages, expected);
     assert_eq!(harness.log().await.len(), 2);
+}
+
+/// A client that is slow to take `done`.
+struct Slow(Option<oneshot::Receiver<()>>);
+
+#[async_trait]
+impl Reply for Slow {
+    async fn text(&mut self, _: &str) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    async fn event(&mut self, _: StreamEvent) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    async fn done(&mut self) -> Result<(), Gone> {
+        self.0.take().unwrap().await.map_err(|_| Gone)
+    }
+}
+
+#[tokio::test]
+async fn nothing_of_the_next_reply_comes_before_the_end_of_this_one() {
+    let harness = Harness::new([answer("one"), answer("two")]).await;
+    let (take, taken) = oneshot::channel();
+    let (chats, mut slow) = (
+        [from("ann", "first"), from("ann", "second")],
+        Slow(Some(taken)),
+    );
+    let mut heard = Heard::default();
+    {
+        let mut first = std::pin::pin!(harness.engine.chat(&chats[0], &mut slow));
+        let mut second = std::pin::pin!(harness.engine.chat(&chats[1], &mut heard));
+        assert!(poll!(&mut first).is_pending());
+        while harness.store.usage(1).unwrap().is_empty() {
+            assert!(poll!(&mut first).is_pending());
+            tokio::task::yield_now().await;
+        }
+        harness.engine.writing.finished().await;
+        // The first is stored. Its client alone keeps the second waiting.
+        assert!(poll!(&mut first).is_pending());
+        assert!(poll!(&mut second).is_pending());
+        assert_eq!(harness.engine.turns.waiting(), 1);
+        take.send(()).unwrap();
+        assert_eq!(first.await, Ok(()));
+        assert_eq!(second.await, Ok(()));
+    }
+    assert_eq!(heard.steps, ["text two", "usage 10 5"]);
 }
 
 #[tokio::test]

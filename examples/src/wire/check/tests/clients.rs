@@ -260,7 +260,7 @@ mod connectonion {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_is_broken_in_one_way_fails_one_row() {
         let suite = Suite::load(Protocol::ConnectOnion, Role::Client).unwrap();
-        let setup = client("ws://localhost/ws", Vec::new(), ask);
+        let setup = client("ws://localhost/ws", vec![("prompt", "hello")], ask);
         conforms(&suite, &[setup]).await;
     }
 }

@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::map_request;
+use futures_util::{StreamExt as _, stream};
 use rpc_core::net::DialError;
 use rpc_core::net::server::{PeerAddr, Service};
 use tokio::io::DuplexStream;
@@ -85,32 +86,34 @@ impl Setup {
         Settings {
             timeout: Duration::from_secs(20),
             quiet: Duration::from_secs(1),
-            jobs: 16,
+            jobs: JOBS,
             variables,
             broken: broken.to_owned(),
         }
     }
-
-    async fn verdicts(&self, suite: &Suite, broken: &str) -> Vec<Outcome> {
-        run(suite, &self.peer, &self.settings(broken), |_, _| ()).await
-    }
 }
+
+/// How many rows run at once.
+const JOBS: usize = 16;
 
 /// Checks that without faults every row passes in one of the setups and fails in none, and that
 /// each variant fails its own row and no other.
+///
+/// A row without anything that a rule applies to cannot notice the rule: a variant runs against all others.
 async fn conforms(suite: &Suite, setups: &[Setup]) {
-    let mut problems = Vec::new();
+    let lines = suite.rows.iter().flat_map(|row| row.broken.lines());
+    let watched: String = lines.map(|line| format!("watch {line}\n")).collect();
     let mut healthy = Vec::new();
     for setup in setups {
-        healthy.push(setup.verdicts(suite, "").await);
+        let settings = setup.settings(&watched);
+        healthy.push(run(suite, &setup.peer, &settings, |_, _| ()).await);
     }
     let is_failure = |outcome: &Outcome| matches!(outcome.verdict, Verdict::Fail { .. });
     let failure = |at: usize| {
-        healthy
-            .iter()
-            .map(|outcomes| &outcomes[at])
-            .find(|it| is_failure(it))
+        let mut outcomes = healthy.iter().map(|outcomes| &outcomes[at]);
+        outcomes.find(|it| is_failure(it))
     };
+    let (mut problems, mut variants) = (Vec::new(), Vec::new());
     for (at, row) in suite.rows.iter().enumerate() {
         if let Some(failure) = failure(at) {
             let evidence = report::evidence(&failure.evidence);
@@ -121,20 +124,33 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
             ));
             continue;
         }
-        let verdicts: Vec<_> = healthy
-            .iter()
-            .map(|outcomes| &outcomes[at].verdict)
-            .collect();
-        let Some(setup) = verdicts.iter().position(|it| **it == Verdict::Pass) else {
+        let passes = |outcomes: &Vec<Outcome>| outcomes[at].verdict == Verdict::Pass;
+        let Some(setup) = healthy.iter().position(passes) else {
+            let verdicts: Vec<_> = healthy.iter().map(|it| &it[at].verdict).collect();
             problems.push(format!("{} passes nowhere: {verdicts:?}", row.id));
             continue;
         };
-        let outcomes = setups[setup].verdicts(suite, &row.broken).await;
-        for (other, outcome) in outcomes.iter().enumerate() {
-            if is_failure(outcome) != (other == at) && failure(other).is_none() {
-                let (id, verdict) = (&suite.rows[other].id, &outcome.verdict);
-                problems.push(format!("{} broken, {id}: {verdict:?}", row.id));
-            }
+        let notices = |outcome: &Outcome| {
+            (outcome.noticed.iter()).any(|rule| row.broken.lines().any(|it| it == rule))
+        };
+        let others = (0..suite.rows.len()).filter(|other| notices(&healthy[setup][*other]));
+        let settings = Arc::new(setups[setup].settings(&row.broken));
+        let all: std::collections::BTreeSet<usize> = others.chain([at]).collect();
+        variants.extend(
+            all.into_iter()
+                .map(|other| (at, other, setup, Arc::clone(&settings))),
+        );
+    }
+    let running = variants.iter().map(async |(at, other, setup, settings)| {
+        let row = &suite.rows[*other];
+        let outcome = run::row_of(suite, row, &setups[*setup].peer, settings).await;
+        (*at, *other, outcome)
+    });
+    let mut outcomes = stream::iter(running).buffered(JOBS);
+    while let Some((at, other, outcome)) = outcomes.next().await {
+        if is_failure(&outcome) != (other == at) && failure(other).is_none() {
+            let [id, other] = [at, other].map(|at| &suite.rows[at].id);
+            problems.push(format!("{id} broken, {other}: {:?}", outcome.verdict));
         }
     }
     assert!(
