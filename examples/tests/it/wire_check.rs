@@ -33,7 +33,6 @@ async fn a_server_is_checked_and_every_report_says_the_same() {
     let (url, folder) = (gateway().await, Folder::new("wire-check"));
     let (junit, html) = (folder.0.join("report.xml"), folder.0.join("report.html"));
     let mut command = check(&["server", &url, "--protocol", "exoclaw", "--json"]);
-    // A backend that does not serialize the turns of a session cannot hold that row.
     command.args(["--only", "status.", "--only", "hello.", "--only", "auth."]);
     command.arg("--junit").arg(&junit).arg("--html").arg(&html);
     let output = output(command).await;
@@ -67,26 +66,20 @@ async fn a_server_is_checked_and_every_report_says_the_same() {
 
 #[tokio::test]
 async fn a_server_that_breaks_a_rule_fails_with_the_frames() {
-    let url = gateway().await;
-    let mut command = check(&["server", &url, "--protocol", "exoclaw"]);
-    // Two chats of one session at once, which this backend mixes.
-    command.args([
-        "--only",
-        "chat.serialized",
-        "--set",
-        "prompt=a b c d e f g h",
-    ]);
+    let program = ["serve", "--open", "--listen", "127.0.0.1:0"];
+    let (_running, url) = serve("bot", &program);
+    let mut command = check(&["server", &url, "--only", "login.unknown"]);
+    // Everybody may log in there.
+    command.args(["--set", "username=ann", "--set", "password=secret"]);
     let output = output(command).await;
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(
-        text.contains("FAIL MUST   exoclaw.server.chat.serialized"),
-        "{text}"
-    );
-    assert!(
-        text.contains(r#"-> {"id":"c1","method":"chat.send""#),
-        "{text}"
-    );
+    for part in [
+        "FAIL MUST   snek.server.login.unknown",
+        r#"-> {"method":"login""#,
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
 }
 
 #[tokio::test]
