@@ -40,4 +40,5 @@ mod uniform;
 mod wire;
 mod wire_check;
 mod wire_load;
+mod wire_replay;
 mod wire_view;
