@@ -22,6 +22,7 @@ mod order;
 mod pair;
 mod queue;
 mod recordings;
+mod replayed;
 mod serve;
 mod serve_crowd;
 mod serve_http;
