@@ -234,7 +234,7 @@ async fn play(playback: &Playback, peer: impl Peer, json: bool) -> Result<(), Fa
     let about = json!({ "connections": connections, "differences": count });
     match count {
         0 => {
-            let words = format_args!("{connections} connections: all as recorded");
+            let words = format!("{connections} connections: all as recorded");
             cli::tell(json, "ended", about, words);
             Ok(())
         }

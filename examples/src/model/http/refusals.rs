@@ -6,7 +6,7 @@ use rpc_core::Secret;
 use snek_proto::llm::chat::ChatMessage;
 
 use super::testing::{Does, OK, Provider, ask, policy};
-use super::{HttpClient, HttpModel};
+use super::{HttpClient, HttpModel, RequestPolicy};
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider as Kind;
 use crate::model::{ChatModel as _, ChatRequest, Delta, Finish, ModelError, Notice};
@@ -75,7 +75,11 @@ async fn an_answer_comes_in_any_chunks_with_its_usage() {
         for size in [1, 7, 10_000] {
             let provider =
                 Provider::start(Vec::leak(vec![Does::Answers(OK, whole(kind), size)])).await;
-            let (answer, outcome) = ask(&model(kind, &provider.url)).await;
+            // Its usage may come late on a busy machine.
+            let patient = policy().with_tail_timeout(RequestPolicy::default().tail_timeout);
+            let config = config(kind, &provider.url).with_policy(patient);
+            let model = HttpModel::new(config, &HttpClient::default()).unwrap();
+            let (answer, outcome) = ask(&model).await;
             assert_eq!((answer.text(), outcome), ("grüß dich", Ok(())), "{kind}");
             assert_eq!(answer.finish(), Some(&Finish::Stop), "{kind}");
             let usage = answer.usage().unwrap();
