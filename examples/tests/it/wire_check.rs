@@ -118,6 +118,43 @@ async fn our_own_program_is_checked_as_a_client() {
     );
 }
 
+#[tokio::test]
+async fn a_client_that_asks_over_http_first_is_answered() {
+    let folder = Folder::new("wire-check-http");
+    let home = folder.0.to_str().unwrap();
+    let daemon = ["daemon", "run", "--yes", "--api-key", "k", "--url"];
+    let clients: [(&str, &[&str], &str, &[&str]); 2] = [
+        (
+            "acolyte",
+            &daemon,
+            "/v1/status",
+            &["auth.", "request.model", "reply.", "lost."],
+        ),
+        (
+            "connectonion",
+            &["agent", "chat", "--home", home],
+            "/info",
+            &["connect.", "output.", "resume.o"],
+        ),
+    ];
+    for (protocol, program, path, rows) in clients {
+        let mut command = check(&["client", "--protocol", protocol, "--json"]);
+        command.args(["--timeout", "30", "--set", "token=k"]);
+        command.args(rows.iter().flat_map(|row| ["--only", row]));
+        command.arg("--").arg(SWITCHBOARD).args(program);
+        command.args(["{url}", "hello"]);
+        let output = output(command).await;
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{report:#}");
+        let checked = report["rows"].as_array().unwrap();
+        assert_eq!(report["counts"]["pass"], checked.len(), "{report:#}");
+        for row in checked {
+            let asked = &row["evidence"][0]["text"];
+            assert_eq!(*asked, format!("GET {path}"), "{row:#}");
+        }
+    }
+}
+
 /// Starts a server of ours, and returns it with the URL that it tells.
 fn serve(command: &str, words: &[&str]) -> (Running, String) {
     let mut program = switchboard(command);

@@ -171,7 +171,7 @@ fn from_message(message: Option<Result<Message, rpc_core::net::TransportError>>)
     }
 }
 
-/// The request of a client for a WebSocket.
+/// The request of a client, which mostly is for a WebSocket.
 #[derive(Debug)]
 pub(in crate::wire) struct Request {
     pub(in crate::wire) method: String,
@@ -258,9 +258,18 @@ impl Request {
     }
 
     /// Answers with a status, and closes.
-    pub(in crate::wire) async fn refuse(mut self, status: &str) -> io::Result<()> {
-        let answer =
-            format!("HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    pub(in crate::wire) async fn refuse(self, status: &str) -> io::Result<()> {
+        self.end(status, "").await
+    }
+
+    /// Answers with a status and JSON, which may be empty, and closes.
+    pub(super) async fn end(mut self, status: &str, body: &str) -> io::Result<()> {
+        let reason = if status == "200" { "OK" } else { "Refused" };
+        let len = body.len();
+        let answer = format!(
+            "HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {len}\r\n\
+             Connection: close\r\n\r\n{body}"
+        );
         self.line.line.write_all(answer.as_bytes()).await?;
         self.line.line.shutdown().await
     }

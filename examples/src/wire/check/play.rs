@@ -324,12 +324,20 @@ impl<'a> Script<'a> {
     /// The next request of the client.
     async fn request(&mut self, number: u8, deadline: Instant) -> Result<Request, String> {
         let none = || "the client does not connect".to_owned();
-        let client = self.client.as_mut().ok_or_else(none)?;
         loop {
+            let client = self.client.as_mut().ok_or_else(none)?;
             let line = timeout_at(deadline, client.connections.recv())
                 .await
                 .map_err(|_| none())?;
             let line = line.ok_or_else(|| "the client has ended".to_owned())?;
+            let request = timeout_at(deadline, Request::read(line))
+                .await
+                .map_err(|_| "no upgrade comes")?;
+            let request = request.map_err(|error| error.to_string())?;
+            if request.method == "GET" && request.header("upgrade").is_none() {
+                self.get(number, request, deadline).await?;
+                continue;
+            }
             self.opened += 1;
             let is_dropped = |by: &str| self.rules.drops(Direction::ToServer, "connection", by);
             // A client that does not come back comes back never.
@@ -338,10 +346,6 @@ impl<'a> Script<'a> {
             {
                 continue;
             }
-            let request = timeout_at(deadline, Request::read(line))
-                .await
-                .map_err(|_| "no upgrade comes")?;
-            let request = request.map_err(|error| error.to_string())?;
             self.path = self
                 .rules
                 .instead(Direction::ToServer, "path", &request.path)
@@ -353,6 +357,24 @@ impl<'a> Script<'a> {
             self.log(number, false, &format!("(connects to {path})"));
             return Ok(request);
         }
+    }
+
+    /// Answers what a client asks over HTTP before it opens a WebSocket.
+    async fn get(&mut self, number: u8, request: Request, deadline: Instant) -> Result<(), String> {
+        let mut gets = self.suite.gets.iter();
+        let (status, body) = match gets.find(|(path, _)| *path == request.path) {
+            Some((_, body)) => {
+                let authority = request.header("host").unwrap_or_default();
+                self.variables.set("authority", authority);
+                ("200", self.variables.expand(body)?)
+            }
+            None => ("404", String::new()),
+        };
+        self.log(number, false, &format!("GET {}", request.path));
+        self.log(number, true, format!("({status}) {body}").trim_end());
+        // A client that does not wait for the answer may still open a WebSocket.
+        let _ = timeout_at(deadline, request.end(status, &body)).await;
+        Ok(())
     }
 
     async fn refuse(

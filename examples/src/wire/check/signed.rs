@@ -13,6 +13,7 @@ const TOO_FAR: f64 = 600.0;
 
 /// Sets the parts of frames that carry signatures, with keys that are new. `${signed}` and
 /// `${signed2}` are good ones of one key. They name the host if its address is known: some demand it.
+/// `${host}` is the address of the host, and of a played one if it is not known.
 pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let [own, other] = [Signer::generate(), Signer::generate()];
@@ -25,6 +26,8 @@ pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
     let host = variables
         .text("address")
         .and_then(|address| address.parse::<Address>().ok());
+    let played = host.as_ref().unwrap_or_else(|| other.address()).to_string();
+    variables.set_part("host", &played)?;
     let draft = |at: f64| match &host {
         Some(host) => Draft::new(at).with_to(host),
         None => Draft::new(at),

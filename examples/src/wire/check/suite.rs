@@ -5,6 +5,7 @@
 //! | Line | Meaning |
 //! |---|---|
 //! | `path /ws` | the path of WebSockets, if the URL has none |
+//! | `get /info TEXT` | what a played server answers to this request over HTTP |
 //! | `let NAME = TEXT` | what `${NAME}` stands for, unless the user sets it |
 //! | `script NAME` | begins a script with a name; the one named `ready` is in front of every row |
 //! | `## SECTION` | the section of the specification for the rows from here on |
@@ -62,6 +63,8 @@ pub struct Suite {
     pub(super) path: String,
     /// Whether frames are signed.
     pub(super) signs: bool,
+    /// The paths and bodies of what a played server answers over HTTP.
+    pub(super) gets: Vec<(String, String)>,
     pub(super) lets: Vec<(String, String)>,
     scripts: BTreeMap<String, Vec<Step>>,
 }
@@ -170,6 +173,7 @@ impl Reader {
             rows: Vec::new(),
             path: String::new(),
             signs: prefix.starts_with(Protocol::ConnectOnion.name()),
+            gets: Vec::new(),
             lets: Vec::new(),
             scripts: BTreeMap::new(),
         };
@@ -189,6 +193,11 @@ impl Reader {
         match word {
             "path" if self.suite.rows.is_empty() && self.script.is_none() => {
                 rest.clone_into(&mut self.suite.path);
+            }
+            "get" => {
+                let (path, body) = rest.split_once(' ').ok_or("a body is missing")?;
+                script::parse(body, &self.variables)?;
+                self.suite.gets.push((path.to_owned(), body.to_owned()));
             }
             "let" => {
                 let (name, value) = rest.split_once(" = ").ok_or("a value is missing")?;
@@ -281,6 +290,7 @@ mod tests {
                 "p.a: it has no steps, no rule, or no such",
             ),
             ("MUST a", "p, line 1: a row has an id"),
+            ("get /info", "p, line 1: a body is missing"),
         ] {
             let error = Suite::read(text, "p").unwrap_err();
             assert!(error.starts_with(why), "{error}");
