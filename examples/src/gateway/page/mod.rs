@@ -34,13 +34,12 @@ enum Resource<'a> {
     Health,
     WebSocket,
     Webhook(&'a str),
-    Nothing,
 }
 
 impl<'a> Resource<'a> {
+    /// Returns the resource of a path. An unknown path belongs to the page.
     fn at(path: &'a str) -> Self {
         match path {
-            "/" => Self::Page,
             "/app.js" => Self::Asset(SCRIPT),
             "/line.js" => Self::Asset(LINE),
             "/icon.svg" => Self::Asset(ICON),
@@ -51,7 +50,7 @@ impl<'a> Resource<'a> {
                 Some(channel) if !channel.is_empty() && !channel.contains('/') => {
                     Self::Webhook(channel)
                 }
-                _ => file(path).map_or(Self::Nothing, Self::Asset),
+                _ => file(path).map_or(Self::Page, Self::Asset),
             },
         }
     }
@@ -67,10 +66,10 @@ impl<'a> Resource<'a> {
 /// Returns the answer to a request. `path` is the path alone, without a query.
 ///
 /// - `GET` and `HEAD` of `/health`: `ok`. Of `/ws` without an upgrade: 400, as with the known
-///   gateway. Of `/` and the paths of its files: the page.
+///   gateway. Of anything else: the page or one of its files.
 /// - `POST /webhook/{channel}`: 404. Those with a channel adapter are handled before, see
 ///   [`Site`](super::site::Site).
-/// - Any other path: 404. Any other method: 405, with an empty body.
+/// - Any other method: 405, with an empty body.
 ///
 /// The answer to `HEAD` is the one to `GET`; an HTTP server leaves its body out.
 #[must_use]
@@ -88,10 +87,6 @@ pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
             StatusCode::NOT_FOUND,
             format!("no channel adapter for '{channel}'"),
         ),
-        (Resource::Nothing, _) => {
-            let why = "Nothing is at this address. The chat page is at /.";
-            text(StatusCode::NOT_FOUND, why)
-        }
         _ => not_allowed(resource.allowed()),
     }
 }

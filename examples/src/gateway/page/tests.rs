@@ -44,7 +44,8 @@ fn health_is_ok() {
 }
 
 #[test]
-fn nothing_is_at_any_other_path() {
+fn any_other_path_gets_the_page() {
+    let page = respond(&Method::GET, "/");
     for path in [
         "",
         "*",
@@ -60,11 +61,10 @@ fn nothing_is_at_any_other_path() {
         "/%2e%2e/secret",
         "/é",
     ] {
-        for method in [Method::GET, Method::POST] {
-            let response = respond(&method, path);
-            assert_eq!(response.status(), StatusCode::NOT_FOUND, "{path}");
-            assert_eq!(header(&response, "content-type"), TEXT, "{path}");
-        }
+        let response = respond(&Method::GET, path);
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        assert_eq!(response.body(), page.body(), "{path}");
+        assert_eq!(response.headers(), page.headers(), "{path}");
     }
 }
 
@@ -77,14 +77,21 @@ fn an_upgrade_path_without_an_upgrade_says_what_it_speaks() {
 
 #[test]
 fn other_methods_are_refused_with_an_empty_body() {
-    for path in ["/", "/app.js", "/health", "/ws", "/webhook/x"] {
+    for path in ["/", "/app.js", "/health", "/ws", "/nowhere", "/webhook/x"] {
         for method in &OTHERS {
             let response = respond(method, path);
             assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
             assert!(response.body().is_empty(), "{method} {path}");
         }
     }
-    for path in ["/", "/page/app.css", "/health", "/ws"] {
+    for path in [
+        "/",
+        "/page/app.css",
+        "/health",
+        "/ws",
+        "/nowhere",
+        "/webhook/",
+    ] {
         let response = respond(&Method::POST, path);
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
         assert_eq!(header(&response, "allow"), "GET, HEAD", "{path}");

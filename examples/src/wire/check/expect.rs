@@ -243,15 +243,19 @@ impl Script<'_> {
 
 pub(super) fn is_status(wanted: &str, status: u16) -> Result<(), String> {
     let status = status.to_string();
-    let same = wanted.len() == status.len()
-        && wanted
+    let (negated, digits) = match wanted.strip_prefix('!') {
+        Some(digits) => (true, digits),
+        None => (false, wanted),
+    };
+    let same = digits.len() == status.len()
+        && digits
             .chars()
             .zip(status.chars())
             .all(|(w, s)| w == 'x' || w == s);
-    if same {
-        Ok(())
-    } else {
+    if same == negated {
         Err(format!("the status is {status}, expected {wanted}"))
+    } else {
+        Ok(())
     }
 }
 

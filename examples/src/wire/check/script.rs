@@ -3,7 +3,7 @@
 //! | Step | Meaning |
 //! |---|---|
 //! | `open [PATH] [NAME: VALUE; ...]` | opens a connection; without this step, the first one opens itself. In a check of a client: waits for its connection |
-//! | `refuse STATUS PATH [NAME: VALUE; ...]` | the upgrade is answered with this status, such as `404` or `4xx` |
+//! | `refuse STATUS PATH [NAME: VALUE; ...]` | the upgrade is answered with this status, such as `404`, `4xx`, or `!101` for any other |
 //! | `http METHOD PATH [NAME: VALUE; ...] [\| BODY]` | makes an HTTP request; the answer's events, or its body, are frames |
 //! | `status STATUS`, `header NAME REGEX` | what the last answer has (in a check of a client: the last request) |
 //! | `path REGEX` | the path of the last request of a client |
