@@ -43,11 +43,11 @@ def listed(name):
     return {row.removeprefix("? "): (row.startswith("? "), why) for row, why in rows}
 
 
-async def check(name, protocol, *args, jobs="12", **values):
+async def check(name, protocol, *args, jobs="12", timeout="5", **values):
     values = [f"--set={key}={value}" for key, value in values.items()]
     role, *args = args
     target, command = (args, []) if role == "server" else ([], ["--", *args])
-    options = ["--protocol", protocol, "--json", "--timeout", "5", "--jobs", jobs, *values]
+    options = ["--protocol", protocol, "--json", "--timeout", timeout, "--jobs", jobs, *values]
     async with spoken(Spoken, SWITCHBOARD, "wire", "check", role, *target, *options, *command) as judge:
         report = await judge.hear(lambda it: "rows" in it, "report")
     rows = {row["id"].removeprefix(f"{protocol}.{role}."): row for row in report["rows"]}
@@ -130,7 +130,7 @@ async def a_client(name, *command):
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             asker = (sys.executable, AGENTS / "asker.py", port, "{url}", "{prompt}")
-            await check(name, "connectonion", "client", *asker, jobs="4", prompt="What is 6 * 7?")
+            await check(name, "connectonion", "client", *asker, jobs="4", timeout="12", prompt="What is 6 * 7?")
 
 
 async def a_server(name):
