@@ -3,7 +3,7 @@
 pub mod acolyte;
 pub mod connectonion;
 pub mod exoclaw;
-mod recent;
+pub(crate) mod recent;
 pub mod smarthole;
 pub mod snek;
 

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use examples::cli::{Failure, complain, wants_colour};
 use examples::screen::{Colour, printable};
-use examples::wire::Protocol;
 use examples::wire::explain::{Explained, Explainer};
 use examples::wire::place::place;
+use examples::wire::{Protocol, direction};
 use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{BadLine, Entry, Item, Reader};
 use serde::Serialize;
@@ -181,10 +181,7 @@ fn json(
         line,
         at: entry.at.as_secs_f64(),
         conn: entry.conn,
-        dir: entry.from.map(|from| match from {
-            Side::Client => "c2s",
-            Side::Server => "s2c",
-        }),
+        dir: entry.from.map(direction),
         entry: entry.kind.name(),
         explained,
     };

@@ -14,7 +14,7 @@ use crate::daemon::checklist::mark;
 #[derive(Debug, Default)]
 pub struct Frames {
     /// The numbers of open requests.
-    requests: Recent<u64>,
+    requests: Recent<String, u64>,
     last: u64,
 }
 
@@ -30,7 +30,7 @@ impl Describe for Frames {
 
 impl Frames {
     pub(crate) fn asked(&mut self, frame: &ClientFrame) -> String {
-        let which = |id: &RpcId, known: &Recent<u64>| match known.get(id.as_str()) {
+        let which = |id: &RpcId, known: &Recent<String, u64>| match known.get(id.as_str()) {
             Some(number) => format!("#{number}"),
             None => id.to_string(),
         };

@@ -11,7 +11,7 @@ use super::recent::Recent;
 #[derive(Debug, Default)]
 pub struct Frames {
     /// Number and method of open requests, by id.
-    requests: Recent<(u64, String)>,
+    requests: Recent<String, (u64, String)>,
     last: u64,
 }
 
@@ -52,7 +52,7 @@ impl Frames {
                 format!("refused: {error}{}", code.unwrap_or_default())
             }
             ServerFrame::Result { id, result } => {
-                let (number, method) = self.requests.remove(id)?;
+                let (number, method) = self.requests.remove(id.as_str())?;
                 format!("  #{number} {method}: {}", result.get())
             }
             ServerFrame::Error { id, error } => {
@@ -60,9 +60,9 @@ impl Frames {
                 format!("  #{number} {method} failed: {error}")
             }
             ServerFrame::Stream { id, event } => {
-                let number = self.requests.get(id)?.0;
+                let number = self.requests.get(id.as_str())?.0;
                 if matches!(event, StreamEvent::Done) {
-                    self.requests.remove(id);
+                    self.requests.remove(id.as_str());
                 }
                 format!("  #{number} {}", step(event))
             }

@@ -1,18 +1,18 @@
 //! [`Recent`]: what is known of the requests that wait for an answer.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 
-/// Most requests in a half. An answer that comes later than that many others were asked is nobody's.
-const HALF: usize = 1024;
-
-/// What is known of open requests, by id. Bounded: a peer that never answers has the oldest forgotten.
+/// What is known of open requests, by id. Bounded: a peer that never answers has the oldest forgotten, and
+/// an answer that comes later than `HALF` others were asked may be nobody's.
 #[derive(Debug)]
-pub(super) struct Recent<V> {
-    newer: HashMap<String, V>,
-    older: HashMap<String, V>,
+pub(crate) struct Recent<K, V, const HALF: usize = 1024> {
+    newer: HashMap<K, V>,
+    older: HashMap<K, V>,
 }
 
-impl<V> Default for Recent<V> {
+impl<K, V, const HALF: usize> Default for Recent<K, V, HALF> {
     fn default() -> Self {
         Self {
             newer: HashMap::new(),
@@ -21,19 +21,25 @@ impl<V> Default for Recent<V> {
     }
 }
 
-impl<V> Recent<V> {
-    pub(super) fn insert(&mut self, id: String, value: V) {
+impl<K: Eq + Hash, V, const HALF: usize> Recent<K, V, HALF> {
+    pub(crate) fn insert(&mut self, id: K, value: V) {
         if self.newer.len() >= HALF {
             self.older = std::mem::take(&mut self.newer);
         }
         self.newer.insert(id, value);
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<&V> {
+    pub(crate) fn get<Q: Eq + Hash + ?Sized>(&self, id: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
         self.newer.get(id).or_else(|| self.older.get(id))
     }
 
-    pub(super) fn remove(&mut self, id: &str) -> Option<V> {
+    pub(super) fn remove<Q: Eq + Hash + ?Sized>(&mut self, id: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
         let newer = self.newer.remove(id);
         let older = self.older.remove(id);
         newer.or(older)
@@ -49,23 +55,28 @@ impl<V> Recent<V> {
 mod tests {
     use super::*;
 
+    const HALF: usize = 1024;
+
     #[test]
     fn the_oldest_are_forgotten_when_nobody_answers() {
-        let mut recent = Recent::default();
+        let mut recent = Recent::<String, usize, HALF>::default();
         for id in 0..100 * HALF {
             recent.insert(id.to_string(), id);
         }
         assert!(recent.newer.len() + recent.older.len() <= 2 * HALF);
         assert_eq!(recent.get("0"), None);
         let last = 100 * HALF - 1;
-        assert_eq!(recent.get(&(last - HALF).to_string()), Some(&(last - HALF)));
-        assert_eq!(recent.remove(&last.to_string()), Some(last));
-        assert_eq!(recent.get(&last.to_string()), None);
+        assert_eq!(
+            recent.get((last - HALF).to_string().as_str()),
+            Some(&(last - HALF))
+        );
+        assert_eq!(recent.remove(last.to_string().as_str()), Some(last));
+        assert_eq!(recent.get(last.to_string().as_str()), None);
     }
 
     #[test]
     fn an_id_that_is_asked_again_has_its_new_value() {
-        let mut recent = Recent::default();
+        let mut recent = Recent::<String, usize, HALF>::default();
         recent.insert("a".to_owned(), 1);
         for id in 0..HALF {
             recent.insert(id.to_string(), 0);

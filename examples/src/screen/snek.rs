@@ -11,7 +11,7 @@ use super::recent::Recent;
 #[derive(Debug, Default)]
 pub struct Frames {
     /// The methods of calls in flight, because an answer does not name its method.
-    methods: Recent<Str>,
+    methods: Recent<String, Str>,
 }
 
 impl Describe for Frames {

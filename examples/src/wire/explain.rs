@@ -15,10 +15,11 @@ use super::members::Known;
 use super::shape::Shape;
 use super::stage::{Stage, stage};
 use super::{Protocol, heads};
+use crate::screen::recent::Recent;
 
 /// Most connections that are followed at once.
 const MAX_CONNECTIONS: usize = 4096;
-/// Most open requests of a connection that are remembered, twice: those before are forgotten.
+/// Most open requests of a connection that are remembered, in each half of [`Recent`].
 const MAX_ASKED: usize = 4096;
 
 /// The explanation of a line.
@@ -116,9 +117,8 @@ pub struct Explainer {
 /// The state of one connection.
 struct Connection {
     dialect: Dialect,
-    /// Who asked what, by the asker and the id; those of before are in `older`.
-    asked: HashMap<(Side, Cow<'static, str>), Asked>,
-    older: HashMap<(Side, Cow<'static, str>), Asked>,
+    /// Who asked what, by the asker and the id.
+    asked: Recent<(Side, Cow<'static, str>), Asked, MAX_ASKED>,
 }
 
 #[derive(Clone)]
@@ -288,8 +288,7 @@ impl Explainer {
             .entry(entry.conn)
             .or_insert_with(|| Connection {
                 dialect: protocol.into(),
-                asked: HashMap::new(),
-                older: HashMap::new(),
+                asked: Recent::default(),
             });
         let is_sse = entry.kind == Kind::Sse;
         let other = match &shown {
@@ -354,9 +353,6 @@ impl Connection {
         match link {
             Link::None => None,
             Link::Asks(id) => {
-                if self.asked.len() >= MAX_ASKED {
-                    self.older = std::mem::take(&mut self.asked);
-                }
                 let kind = kind.to_owned();
                 self.asked.insert((from, id), Asked { line, kind, at });
                 None
@@ -366,8 +362,7 @@ impl Connection {
                     Side::Client => Side::Server,
                     Side::Server => Side::Client,
                 };
-                let key = (asker, id);
-                let asked = self.asked.get(&key).or_else(|| self.older.get(&key))?;
+                let asked = self.asked.get(&(asker, id))?;
                 Some(Answers {
                     line: asked.line,
                     kind: asked.kind.clone(),

@@ -21,6 +21,16 @@ pub mod view;
 use std::borrow::Cow;
 
 use rpc_core::json::each_member;
+use rpc_core::testing::Side;
+
+/// Returns the direction of what this side sends, as in transcripts.
+#[must_use]
+pub const fn direction(from: Side) -> &'static str {
+    match from {
+        Side::Client => "c2s",
+        Side::Server => "s2c",
+    }
+}
 
 /// A protocol of this workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]

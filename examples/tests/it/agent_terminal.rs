@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::programs::{Running, switchboard};
-use crate::pty::{Screen, check_sample};
+use crate::pty::{Screen, check_answering, check_sample};
 
 /// A host, and a home for it and for who talks to it.
 pub(crate) struct Place {
@@ -120,11 +120,7 @@ fn an_answer_is_rendered_while_it_grows_and_stays_once_on_screens_of_several_wid
         screen.types("!slow 1000 20\r");
         screen.shows(" 40 ");
         screen.ends_in(">");
-        let rows = screen.rows();
-        assert!(rows[2].starts_with("1 2 3"), "{rows:#?}");
-        let status = &rows[rows.len() - 2];
-        assert!(status.starts_with("answering "), "{rows:#?}");
-        assert!(status.ends_with(" · Esc stops"), "{rows:#?}");
+        check_answering(&screen.rows());
         screen.types("\x1b");
         screen.shows("What would you like me to do?");
         screen.ends_in(">");

@@ -3,7 +3,7 @@
 #![cfg(unix)]
 
 use crate::daemon_cli::{Place, Server};
-use crate::pty::Screen;
+use crate::pty::{Screen, check_answering};
 
 fn chat(server: &Server) -> Screen {
     let mut screen = Screen::start(server.client(&["chat", "--yes"]));
@@ -39,11 +39,7 @@ fn an_answer_grows_above_its_status_and_stays_once_on_screens_of_several_widths(
         screen.types("!slow 1000 20\r");
         screen.shows(" 40 ");
         screen.ends_in(">");
-        let rows = screen.rows();
-        assert!(rows[2].starts_with("1 2 3"), "{rows:#?}");
-        let status = &rows[rows.len() - 2];
-        assert!(status.starts_with("answering "), "{rows:#?}");
-        assert!(status.ends_with(" · Esc stops"), "{rows:#?}");
+        check_answering(&screen.rows());
         screen.types("\x1b");
         screen.shows("aborted");
         screen.ends_in(">");

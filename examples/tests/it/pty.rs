@@ -171,6 +171,14 @@ impl Screen {
     }
 }
 
+/// Checks that numbers are being counted in answer to the first message, above a status line.
+pub(crate) fn check_answering(rows: &[String]) {
+    assert!(rows[2].starts_with("1 2 3"), "{rows:#?}");
+    let status = &rows[rows.len() - 2];
+    assert!(status.starts_with("answering "), "{rows:#?}");
+    assert!(status.ends_with(" · Esc stops"), "{rows:#?}");
+}
+
 /// Checks that these are a dialogue about `show markdown`, rendered once and to the end, at whatever width.
 pub(crate) fn check_sample(rows: &[String]) {
     let count = |part: &str| rows.iter().filter(|row| row.contains(part)).count();

@@ -6,6 +6,7 @@ use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{Entry, Kind};
 use serde::Serialize;
 
+use crate::wire::direction;
 use crate::wire::explain::Explained;
 use crate::wire::place::place;
 
@@ -89,10 +90,7 @@ impl Rows {
             n,
             at: entry.at.as_secs_f64(),
             conn: entry.conn,
-            dir: entry.from.map(|from| match from {
-                Side::Client => "c2s",
-                Side::Server => "s2c",
-            }),
+            dir: entry.from.map(direction),
             entry: entry.kind.name(),
             code: entry.code,
             problem: self.problem(entry, &explained),
