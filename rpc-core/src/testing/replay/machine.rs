@@ -171,6 +171,7 @@ impl Playback {
     }
 
     /// Returns when a connection that the other side opens is too late; `None` if others are not so far.
+    #[cfg(feature = "tokio")]
     pub(super) fn late_at(&self, index: usize) -> Option<Instant> {
         let script = self.recording.connections.get(index)?;
         self.deadline(script.line, script.at)
