@@ -52,6 +52,7 @@ struct Shared {
     start: Option<(Instant, Duration)>,
     stopped: bool,
     /// What was found, for who runs all connections.
+    #[cfg(feature = "tokio")]
     found: Vec<Difference>,
 }
 
