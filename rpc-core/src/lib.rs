@@ -9,6 +9,7 @@ extern crate self as rpc_core;
 pub mod backlog;
 pub mod backoff;
 pub mod breaker;
+pub mod cluster;
 mod config;
 pub mod encode;
 mod error;

@@ -1,0 +1,153 @@
+//! What several nodes of one service decide about each other, without IO.
+//!
+//! A cluster's nodes share a store that compares and sets (NATS JetStream, by way of the feature `nats`).
+//! These machines decide; whoever runs them reads, writes and keeps time:
+//!
+//! | | decides |
+//! |---|---|
+//! | [`Lease`] | whether this node counts as alive, and until when |
+//! | [`Claim`] | which node owns a name (a session, a conversation) |
+//! | [`Fence`] | whether an owner may still write what belongs to its name |
+//! | [`Publish`] | when a record with an unknown outcome is sent again, and when its sender learns what |
+//! | [`Sequencer`] | the order of records out of a feed that loses some |
+//! | [`token`] | how a user's text becomes part of a subject or key |
+//!
+//! The store guarantees, the lease only avoids: **a write of an owner names the record before it**, and
+//! the store refuses it if there is another one. A node that was paused and wakes up as a past owner is
+//! refused, whatever its clock says. The lease keeps two nodes from trying, and tells a node when to stop.
+//!
+//! # Verbs
+//!
+//! As with any [`Machine`](crate::Machine), after each input take what [`poll_request`](Lease::poll_request)
+//! and then what [`poll_event`](Lease::poll_event) return until they return `None`, then read
+//! [`poll_timeout`](Lease::poll_timeout). Requests have a number that their reply repeats. A reply that never
+//! comes needs no call: the machine stops waiting by itself. `now` never goes back.
+
+mod claim;
+mod fence;
+mod lease;
+mod name;
+mod publish;
+mod sequencer;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+pub use claim::{Claim, ClaimConfig, ClaimEvent};
+pub use fence::{Fence, Fenced};
+pub use lease::{Lease, LeaseConfig, LeaseEvent, LeaseLost};
+pub use name::{MAX_TOKEN, NameTooLong, name_of, token, try_token};
+pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
+pub use sequencer::{Fill, Ordered, Sequencer, SequencerConfig};
+
+use crate::Str;
+use crate::timers::later;
+
+/// An operation that a [`Lease`] or a [`Claim`] asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What the [`Reply`] has to repeat.
+    pub number: u64,
+    /// What to do.
+    pub operation: Operation,
+}
+
+/// What to do with the key of a [`Lease`] or a [`Claim`]. Whatever is written names this node.
+///
+/// Exhaustive on purpose: whoever runs a machine has to do all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Read the key: [`Reply::Found`] or [`Reply::Missing`].
+    Read,
+    /// Write the key if it is missing.
+    Create,
+    /// Write the key if it has this revision.
+    Update {
+        /// The expected revision.
+        revision: u64,
+    },
+    /// Remove the key if it has this revision.
+    Delete {
+        /// The expected revision.
+        revision: u64,
+    },
+    /// Read the key of another node's [`Lease`]. Only a [`Claim`] asks.
+    ReadNode {
+        /// The id of that node.
+        node: Str,
+    },
+}
+
+/// What the store says to an [`Operation`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Written or removed; the key's revision now.
+    Stored {
+        /// The new revision.
+        revision: u64,
+    },
+    /// The key is there.
+    Found {
+        /// The node that the key names.
+        node: Str,
+        /// The key's revision.
+        revision: u64,
+    },
+    /// The key is not there.
+    Missing,
+    /// Not written: the key has another revision, or exists already.
+    Conflict,
+    /// Not done for another reason: the store is full or refuses.
+    Refused,
+    /// No answer: perhaps done, perhaps not, perhaps later.
+    Unknown,
+}
+
+/// The request in flight of a machine that has one at a time.
+#[derive(Debug)]
+struct Flight {
+    number: u64,
+    operation: Option<Operation>,
+    sent: Instant,
+    unsent: VecDeque<Request>,
+}
+
+impl Flight {
+    const fn new(now: Instant) -> Self {
+        Self {
+            number: 0,
+            operation: None,
+            sent: now,
+            unsent: VecDeque::new(),
+        }
+    }
+
+    /// Asks for this; a request before it is no longer waited for.
+    fn send(&mut self, operation: Operation, now: Instant) {
+        self.number += 1;
+        self.sent = now;
+        self.operation = Some(operation.clone());
+        self.unsent.clear();
+        self.unsent.push_back(Request {
+            number: self.number,
+            operation,
+        });
+    }
+
+    /// The operation that this number answers and when it was sent, if it is waited for.
+    fn answered(&mut self, number: u64) -> Option<(Operation, Instant)> {
+        (number == self.number)
+            .then(|| self.operation.take())
+            .flatten()
+            .map(|operation| (operation, self.sent))
+    }
+
+    /// When waiting ends, if something is in flight.
+    fn deadline(&self, timeout: Duration) -> Option<Instant> {
+        self.operation
+            .is_some()
+            .then(|| later(self.sent, timeout.max(Duration::from_millis(1))))
+    }
+}

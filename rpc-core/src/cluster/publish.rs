@@ -1,0 +1,292 @@
+//! [`Publish`]: a record that is stored once, whatever gets lost.
+
+use std::time::{Duration, Instant};
+
+use crate::backoff::{Backoff, BackoffPolicy, Jitter};
+use crate::id::unique::{STEP, finish};
+use crate::timers::later;
+
+crate::config! {
+    /// How often and how long a [`Publish`] tries.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct PublishConfig {
+        /// How long to wait for the answer to an attempt. Default 2 s.
+        pub answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
+        /// The delays between attempts. Default 100 ms to 2 s, with jitter.
+        pub backoff: BackoffPolicy = BackoffPolicy::new(Duration::from_millis(100), 2.0)
+            .with_max(Some(Duration::from_secs(2)))
+            .with_jitter(Jitter::Equal) => with_backoff,
+        /// After how long the sender is told that the outcome is unknown. Default 30 s. Keep it well below
+        /// the time for which the store remembers ids (2 minutes by default in JetStream): a later attempt
+        /// would be stored again.
+        pub deadline: Duration = Duration::from_secs(30) => with_deadline,
+    }
+}
+
+/// What the store says to an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PublishReply {
+    /// Stored, by this attempt or an earlier one with the same id.
+    Stored {
+        /// Its sequence number.
+        sequence: u64,
+    },
+    /// Not stored: the record before it is not the expected one.
+    Conflict,
+    /// Not stored for another reason that an attempt would meet again: full, too large, not allowed.
+    Refused,
+    /// No answer, or one after which a later attempt may succeed: perhaps stored, perhaps not, perhaps later.
+    Unknown,
+}
+
+/// Why a record is not known to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishError {
+    /// The record before it is not the expected one: another owner has taken over.
+    #[error("another record came before")]
+    Conflict {
+        /// Whether an attempt had no answer: it may be the record that came before.
+        maybe_stored: bool,
+    },
+    /// The store refused it.
+    #[error("the store refused the record")]
+    Refused {
+        /// Whether an attempt had no answer: it may be stored.
+        maybe_stored: bool,
+    },
+    /// No attempt was answered in time. The record may be stored.
+    #[error("the store did not say whether it has the record")]
+    Unknown,
+}
+
+impl PublishError {
+    /// Returns whether the record may be stored all the same, now or later. If not, it never will be. A retry
+    /// with the same id is safe as long as the store remembers ids.
+    #[must_use]
+    pub const fn maybe_stored(&self) -> bool {
+        match self {
+            Self::Conflict { maybe_stored } | Self::Refused { maybe_stored } => *maybe_stored,
+            Self::Unknown => true,
+        }
+    }
+}
+
+/// Publishes one record until its outcome is known: the same record with the same id again, after growing
+/// delays. The store drops what it already has by the id and answers as if it had stored it now.
+///
+/// The first answer decides, whichever attempt it belongs to. It ends exactly once.
+#[derive(Debug)]
+pub struct Publish {
+    config: PublishConfig,
+    backoff: Backoff,
+    entropy: u64,
+    attempts: u64,
+    unsent: bool,
+    /// When the attempt in flight counts as lost.
+    answer_by: Option<Instant>,
+    /// When to try again.
+    next_at: Option<Instant>,
+    give_up_at: Instant,
+    outcome: Option<Result<u64, PublishError>>,
+    ended: bool,
+}
+
+impl Publish {
+    /// Starts with the first attempt. `entropy` is a random number, for the jitter.
+    #[must_use]
+    pub fn new(config: PublishConfig, entropy: u64, now: Instant) -> Self {
+        let mut publish = Self {
+            config,
+            backoff: Backoff::new(config.backoff),
+            entropy,
+            attempts: 0,
+            unsent: false,
+            answer_by: None,
+            next_at: None,
+            give_up_at: later(now, config.deadline),
+            outcome: None,
+            ended: false,
+        };
+        publish.attempt(now);
+        publish
+    }
+
+    /// Returns the number of the attempt that has to be sent now, with the same record and id each time.
+    #[must_use]
+    pub fn poll_request(&mut self) -> Option<u64> {
+        std::mem::take(&mut self.unsent).then_some(self.attempts)
+    }
+
+    /// Takes the store's answer to this attempt.
+    pub fn handle_reply(&mut self, attempt: u64, reply: PublishReply, now: Instant) {
+        if self.ended || attempt > self.attempts {
+            return;
+        }
+        let current = attempt == self.attempts && self.answer_by.is_some();
+        // Another attempt without an answer may be stored, or arrive later.
+        let maybe_stored = self.attempts > 1;
+        match reply {
+            PublishReply::Stored { sequence } => self.end(Ok(sequence)),
+            PublishReply::Conflict => self.end(Err(PublishError::Conflict { maybe_stored })),
+            PublishReply::Refused => self.end(Err(PublishError::Refused { maybe_stored })),
+            PublishReply::Unknown if current => self.lost(now),
+            PublishReply::Unknown => {}
+        }
+    }
+
+    /// Lets it act on deadlines at or before `now`. An early call is a no-op.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.ended {
+            return;
+        }
+        if self.give_up_at <= now {
+            self.end(Err(PublishError::Unknown));
+            return;
+        }
+        if self.answer_by.is_some_and(|at| at <= now) {
+            self.lost(now);
+        }
+        if self.next_at.is_some_and(|at| at <= now) {
+            self.attempt(now);
+        }
+    }
+
+    /// Returns the outcome, once: the sequence number of the stored record, or why it is not known to be
+    /// stored.
+    #[must_use]
+    pub const fn poll_event(&mut self) -> Option<Result<u64, PublishError>> {
+        self.outcome.take()
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) has to be called next; `None` once it has ended.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let next = self.answer_by.or(self.next_at).unwrap_or(self.give_up_at);
+        (!self.ended).then(|| next.min(self.give_up_at))
+    }
+
+    fn attempt(&mut self, now: Instant) {
+        self.attempts += 1;
+        self.unsent = true;
+        self.next_at = None;
+        let timeout = self.config.answer_timeout.max(Duration::from_millis(1));
+        self.answer_by = Some(later(now, timeout));
+    }
+
+    /// The attempt in flight has no answer.
+    fn lost(&mut self, now: Instant) {
+        self.answer_by = None;
+        let entropy = finish(self.entropy.wrapping_add(STEP.wrapping_mul(self.attempts)));
+        // Without another attempt the deadline decides: a late answer may still come.
+        self.next_at = self
+            .backoff
+            .next_delay(entropy)
+            .map(|delay| later(now, delay));
+    }
+
+    fn end(&mut self, outcome: Result<u64, PublishError>) {
+        self.ended = true;
+        self.unsent = false;
+        self.outcome = Some(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn start() -> (Publish, Instant) {
+        let now = Instant::now();
+        let mut publish = Publish::new(PublishConfig::default(), 7, now);
+        assert_eq!(publish.poll_request(), Some(1));
+        assert_eq!(publish.poll_request(), None);
+        (publish, now)
+    }
+
+    /// Lets the attempt in flight go unanswered until the next one is sent.
+    fn lose(publish: &mut Publish) -> Instant {
+        loop {
+            let now = publish.poll_timeout().unwrap();
+            publish.handle_timeout(now);
+            if publish.poll_request().is_some() {
+                return now;
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_ends_it_once() {
+        let (mut publish, now) = start();
+        publish.handle_reply(1, PublishReply::Stored { sequence: 5 }, now);
+        publish.handle_reply(1, PublishReply::Stored { sequence: 6 }, now);
+        assert_eq!(publish.poll_event(), Some(Ok(5)));
+        assert_eq!((publish.poll_event(), publish.poll_timeout()), (None, None));
+    }
+
+    #[test]
+    fn without_an_answer_it_is_sent_again_and_the_answer_to_any_attempt_counts() {
+        let (mut publish, _) = start();
+        let now = lose(&mut publish);
+        publish.handle_reply(1, PublishReply::Stored { sequence: 5 }, now);
+        assert_eq!(publish.poll_event(), Some(Ok(5)));
+    }
+
+    #[test]
+    fn a_refusal_of_the_only_attempt_says_that_nothing_is_stored() {
+        for (reply, error) in [
+            (
+                PublishReply::Conflict,
+                PublishError::Conflict {
+                    maybe_stored: false,
+                },
+            ),
+            (
+                PublishReply::Refused,
+                PublishError::Refused {
+                    maybe_stored: false,
+                },
+            ),
+        ] {
+            let (mut publish, now) = start();
+            publish.handle_reply(1, reply, now);
+            assert_eq!(publish.poll_event(), Some(Err(error)));
+        }
+    }
+
+    #[test]
+    fn a_refusal_after_an_attempt_without_an_answer_says_that_it_may_be_stored() {
+        let (mut publish, _) = start();
+        let now = lose(&mut publish);
+        publish.handle_reply(2, PublishReply::Refused, now);
+        let error = publish.poll_event().unwrap().unwrap_err();
+        assert!(error.maybe_stored());
+    }
+
+    #[test]
+    fn a_sender_learns_at_the_deadline_that_the_outcome_is_unknown() {
+        let (mut publish, start) = start();
+        let mut attempts = 1;
+        while let Some(now) = publish.poll_timeout() {
+            assert!(now <= start + 30 * SECOND);
+            publish.handle_timeout(now);
+            attempts += u32::from(publish.poll_request().is_some());
+        }
+        assert_eq!(publish.poll_event(), Some(Err(PublishError::Unknown)));
+        assert!(attempts > 5, "{attempts}");
+    }
+
+    #[test]
+    fn an_error_of_the_line_is_retried_sooner_than_silence() {
+        let (mut publish, now) = start();
+        publish.handle_reply(1, PublishReply::Unknown, now);
+        let next = publish.poll_timeout().unwrap();
+        assert!(next <= now + SECOND / 10);
+        publish.handle_timeout(next);
+        assert_eq!(publish.poll_request(), Some(2));
+        publish.handle_reply(1, PublishReply::Unknown, next);
+        assert_eq!(publish.poll_timeout(), Some(next + 2 * SECOND));
+    }
+}
