@@ -6,6 +6,7 @@
 //! - [`vectors`]: running test vectors from files;
 //! - [`play`]: machines that a test plays by hand;
 //! - [`json`]: comparing frames as JSON values;
+//! - [`nats`]: a NATS server of a test's own;
 //! - [`examples`]: running the example programs of a crate;
 //! - [`mounted`]: servers that are mounted into axum.
 //!
@@ -17,6 +18,7 @@ pub mod faults;
 pub mod json;
 pub mod losses;
 pub mod mounted;
+pub mod nats;
 pub mod play;
 pub mod sim;
 pub mod vectors;

@@ -34,6 +34,9 @@ mod driver;
 mod hub;
 mod link;
 pub mod mem;
+#[cfg(feature = "nats")]
+#[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
+pub mod nats;
 mod observe;
 mod queue;
 mod running;

@@ -12,6 +12,8 @@ mod link_orders;
 mod link_reconnect;
 mod memory;
 mod mounted;
+#[cfg(feature = "nats")]
+mod nats;
 mod secrets;
 mod server;
 mod server_crowd;

@@ -1,0 +1,295 @@
+//! State that several machines share, on NATS with JetStream: [`Nats`], [`Bucket`].
+//!
+//! A node connects once, with [`Nats::connect`], and keeps everything under one prefix. Values that
+//! change are in a [`Bucket`], where a write names the revision that it replaces; logs are in a
+//! stream, where a [publish](Nats::publish) names its id or the message that it follows. Both make
+//! the server the judge of who was first, so no node has to trust the clock of another.
+//!
+//! Names from users become subjects and keys through [`token`](crate::cluster::token) only.
+
+mod bucket;
+mod config;
+mod error;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::context::{Context, ContextBuilder};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{self, Stream};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use bytes::Bytes;
+
+use super::entropy;
+use crate::Str;
+
+pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
+use config::Credentials;
+pub use config::NatsConfig;
+pub use error::NatsError;
+
+/// A connection to NATS, as one node of a cluster. Cheap to clone.
+///
+/// It reconnects by itself. Meanwhile requests wait, up to the
+/// [timeout](NatsConfig::with_timeout).
+#[derive(Clone)]
+pub struct Nats {
+    shared: Arc<Shared>,
+    node: Str,
+}
+
+struct Shared {
+    client: Client,
+    jetstream: Context,
+    prefix: String,
+    replicas: usize,
+    timeout: Duration,
+}
+
+/// What must hold for a message to be stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expect<'a> {
+    /// The id of the message. A second one with the same id within the stream's window is not
+    /// stored again.
+    pub id: Option<&'a str>,
+    /// The sequence of the last message with this subject; 0 for none. With another one there, the
+    /// publish fails with [`NatsError::Conflict`].
+    pub last_subject_sequence: Option<u64>,
+}
+
+/// A message that is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its sequence in the stream; of the first one, if it is a duplicate.
+    pub sequence: u64,
+    /// Whether a message with the same id was there already.
+    pub is_duplicate: bool,
+}
+
+impl Nats {
+    /// Connects to the first server that answers, under a new node id.
+    ///
+    /// # Errors
+    /// [`NatsError::Config`], [`NatsError::Denied`], and [`NatsError::Unavailable`] if no server
+    /// answers in time; retrying that is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn connect(config: NatsConfig) -> Result<Self, NatsError> {
+        config.check()?;
+        let servers: Vec<async_nats::ServerAddr> = config
+            .servers
+            .iter()
+            .map(|it| it.parse().map_err(|error| bad_address(it, &error)))
+            .collect::<Result<_, _>>()?;
+        let node = new_node();
+        let mut options = match &config.credentials {
+            Credentials::None => ConnectOptions::new(),
+            Credentials::User(user, password) => {
+                ConnectOptions::with_user_and_password(user.clone(), password.expose().clone())
+            }
+            Credentials::Token(token) => ConnectOptions::with_token(token.expose().clone()),
+            Credentials::Nkey(seed) => {
+                // It would be looked at too late, and its error would name no cause.
+                if nkeys_seed(seed.expose()).is_none() {
+                    return Err(NatsError::config("the nkey is not the seed of a user"));
+                }
+                ConnectOptions::with_nkey(seed.expose().clone())
+            }
+        };
+        if let Some(tls) = &config.tls {
+            options = options.tls_client_config((**tls.as_rustls()).clone());
+            options = options.require_tls(true);
+        }
+        let options = options
+            .name(format!("{} {node}", config.prefix))
+            .custom_inbox_prefix(format!("{}._inbox", config.prefix))
+            .connection_timeout(config.timeout)
+            .request_timeout(Some(config.timeout))
+            .ping_interval(Duration::from_secs(5))
+            .reconnect_delay_callback(reconnect_delay)
+            .event_callback(|event| async move { log(&event) });
+        let connect = options.connect(servers);
+        let client = tokio::time::timeout(config.timeout, connect)
+            .await
+            .map_err(NatsError::unavailable)?
+            .map_err(|error| match error.kind() {
+                ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                    NatsError::Denied {
+                        message: "the credentials are wrong".to_owned(),
+                    }
+                }
+                ConnectErrorKind::ServerParse => NatsError::config(error),
+                _ => NatsError::unavailable(error),
+            })?;
+        let jetstream = ContextBuilder::new()
+            .timeout(config.timeout)
+            .build(client.clone());
+        Ok(Self {
+            shared: Arc::new(Shared {
+                client,
+                jetstream,
+                prefix: config.prefix,
+                replicas: config.replicas,
+                timeout: config.timeout,
+            }),
+            node,
+        })
+    }
+
+    /// Returns the same connection under a new node id, for a node that has lost its lease.
+    #[must_use]
+    pub fn with_new_node(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            node: new_node(),
+        }
+    }
+
+    /// Returns this node's id: 16 hex digits, new for each [connect](Self::connect).
+    #[must_use]
+    pub const fn node(&self) -> &Str {
+        &self.node
+    }
+
+    /// Returns the prefix of all subjects and names.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.shared.prefix
+    }
+
+    /// Returns how long a request may take.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.shared.timeout
+    }
+
+    /// Returns a subject under the prefix. Encode names from users with
+    /// [`token`](crate::cluster::token).
+    #[must_use]
+    pub fn subject(&self, parts: &[&str]) -> String {
+        let parts = [&[self.prefix()], parts].concat();
+        parts.join(".")
+    }
+
+    /// Returns the client, for messages that need no storage.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    /// Returns the JetStream context.
+    #[must_use]
+    pub fn jetstream(&self) -> &Context {
+        &self.shared.jetstream
+    }
+
+    /// Opens the stream with this name under the prefix. Creates it if it does not exist: the
+    /// name and the number of replicas in `config` are set here.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn stream(&self, name: &str, config: stream::Config) -> Result<Stream, NatsError> {
+        let config = stream::Config {
+            name: self.name(name),
+            num_replicas: self.shared.replicas,
+            ..config
+        };
+        let opened = self.jetstream().get_or_create_stream(config).await;
+        opened.map_err(|error| NatsError::of(&error))
+    }
+
+    /// Opens the bucket with this name under the prefix. Creates it if it does not exist.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn bucket(&self, name: &str, config: BucketConfig) -> Result<Bucket, NatsError> {
+        Bucket::open(self, &self.name(name), config, self.shared.replicas).await
+    }
+
+    /// Stores a message in the stream of its subject, and waits until it is stored.
+    ///
+    /// # Errors
+    /// [`NatsError`]. After [`Unavailable`](NatsError::Unavailable) the message may be stored or
+    /// not: publish it again with the same [`Expect::id`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the message may be stored or not.
+    pub async fn publish(
+        &self,
+        subject: String,
+        payload: Bytes,
+        expect: Expect<'_>,
+    ) -> Result<Stored, NatsError> {
+        let mut message = PublishMessage::build().payload(payload);
+        if let Some(id) = expect.id {
+            message = message.message_id(id);
+        }
+        if let Some(last) = expect.last_subject_sequence {
+            message = message.expected_last_subject_sequence(last);
+        }
+        let sending = self.jetstream().send_publish(subject, message);
+        // While there is no connection, the queue of the client may be full.
+        let sent = tokio::time::timeout(self.timeout(), sending);
+        let answer = sent.await.map_err(NatsError::unavailable)??;
+        let stored = answer.await?;
+        Ok(Stored {
+            sequence: stored.sequence,
+            is_duplicate: stored.duplicate,
+        })
+    }
+
+    fn name(&self, name: &str) -> String {
+        format!("{}_{name}", self.shared.prefix)
+    }
+}
+
+impl fmt::Debug for Nats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nats")
+            .field("prefix", &self.shared.prefix)
+            .field("node", &self.node)
+            .finish_non_exhaustive()
+    }
+}
+
+fn new_node() -> Str {
+    format!("{:016x}", entropy()).into()
+}
+
+/// The seed of a user's nkey in its text form: `SU` and 56 characters of base 32.
+fn nkeys_seed(seed: &str) -> Option<&str> {
+    let is_base32 = |byte: u8| byte.is_ascii_uppercase() || matches!(byte, b'2'..=b'7');
+    let fits = seed.len() == 58 && seed.starts_with("SU") && seed.bytes().all(is_base32);
+    fits.then_some(seed)
+}
+
+/// Names the address without its credentials.
+fn bad_address(address: &str, error: &std::io::Error) -> NatsError {
+    let host = address.rsplit('@').next().unwrap_or_default();
+    NatsError::config(format!("bad address of NATS {host:?}: {}", error.kind()))
+}
+
+/// At once, then 50 ms, doubled up to 2 s: a restarted server is soon found again, and a dead one is
+/// not hammered.
+fn reconnect_delay(attempts: usize) -> Duration {
+    match attempts {
+        0 | 1 => Duration::ZERO,
+        _ => Duration::from_millis(50 << attempts.min(7)).min(Duration::from_secs(2)),
+    }
+}
+
+fn log(event: &Event) {
+    match event {
+        Event::Connected => tracing::info!("connected to NATS"),
+        Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
+        event => tracing::debug!(%event, "NATS"),
+    }
+}
