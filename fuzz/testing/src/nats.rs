@@ -11,6 +11,7 @@ const LISTENING: &str = "Listening for client connections on ";
 const READY: &str = "Server is ready";
 
 /// A running `nats-server -js` on a port of its own. It ends with this value, and its files with it.
+#[derive(Debug)]
 pub struct NatsServer {
     process: Option<Child>,
     folder: PathBuf,
