@@ -7,44 +7,12 @@ use std::fmt;
 use crate::session::SessionKey;
 
 use super::date::{Date, SECONDS_PER_DAY, day_of};
+use super::pools::{Pool, Pools};
 use super::snapshot::{SessionTokens, Snapshot};
-use super::{BudgetError, Budgets, Exceeded, Scope};
+use super::{BudgetError, Budgets, Scope};
 
 /// The default of [`Ledger::with_max_sessions`].
 const MAX_SESSIONS: usize = 100_000;
-
-/// Tokens used, and tokens reserved for open runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Pool {
-    used: u64,
-    reserved: u64,
-}
-
-impl Pool {
-    fn check(self, scope: Scope, limit: Option<u64>, estimate: u64) -> Result<(), Exceeded> {
-        let wanted = self
-            .used
-            .saturating_add(self.reserved)
-            .saturating_add(estimate);
-        match limit {
-            Some(limit) if wanted > limit => Err(Exceeded {
-                scope,
-                used: self.used,
-                limit,
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    const fn reserve(&mut self, tokens: u64) {
-        self.reserved = self.reserved.saturating_add(tokens);
-    }
-
-    const fn take(&mut self, used: u64, released: u64) {
-        self.used = self.used.saturating_add(used);
-        self.reserved = self.reserved.saturating_sub(released);
-    }
-}
 
 #[derive(Debug, Default)]
 struct Account {
@@ -54,20 +22,38 @@ struct Account {
     last_used: u64,
 }
 
-/// Tokens of the budgets reserved for one run, until [`Ledger::settle`] releases them.
+/// Tokens of the budgets reserved for one run, until [`Ledger::settle`] or
+/// [`SharedLedger::settle`](super::SharedLedger::settle) releases them.
 ///
 /// A run counts for the day and the month in which it was admitted, even if it ends later.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "what is not settled stays reserved"]
 pub struct Reservation {
     session: SessionKey,
-    day: u64,
+    pub(super) day: u64,
     held: u64,
     /// Whether the session is counted.
     counted: bool,
 }
 
 impl Reservation {
+    /// Creates the reservation of a run whose session is not counted in the ledger.
+    pub(super) const fn uncounted(session: SessionKey, day: u64, held: u64) -> Self {
+        Self {
+            session,
+            day,
+            held,
+            counted: false,
+        }
+    }
+
+    /// Replaces what is reserved by what was used, as far as it goes. Returns what is released.
+    pub(super) fn use_up(&mut self, tokens: u64) -> u64 {
+        let released = tokens.min(self.held);
+        self.held -= released;
+        released
+    }
+
     /// Returns the session that the run belongs to.
     #[must_use]
     pub const fn session(&self) -> &SessionKey {
@@ -124,10 +110,7 @@ pub struct SessionUse<'a> {
 pub struct Ledger {
     budgets: Budgets,
     max_sessions: usize,
-    /// The latest day seen, in days since 1970.
-    day: u64,
-    daily: Pool,
-    monthly: Pool,
+    pools: Pools,
     sessions: HashMap<SessionKey, Account>,
 }
 
@@ -142,7 +125,6 @@ impl Ledger {
     /// limit are kept; duplicates are added up.
     #[must_use]
     pub fn restore(budgets: Budgets, snapshot: Snapshot) -> Self {
-        let pool = |used| Pool { used, reserved: 0 };
         let mut sessions: HashMap<SessionKey, Account> = HashMap::new();
         for tokens in snapshot.sessions.into_iter().filter(|it| it.used > 0) {
             let account = sessions.entry(tokens.session).or_default();
@@ -152,9 +134,11 @@ impl Ledger {
         Self {
             budgets,
             max_sessions: MAX_SESSIONS,
-            day: day_of(snapshot.day.saturating_mul(SECONDS_PER_DAY)),
-            daily: pool(snapshot.daily_used),
-            monthly: pool(snapshot.monthly_used),
+            pools: Pools {
+                day: day_of(snapshot.day.saturating_mul(SECONDS_PER_DAY)),
+                daily: Pool::of(snapshot.daily_used),
+                monthly: Pool::of(snapshot.monthly_used),
+            },
             sessions,
         }
     }
@@ -187,16 +171,11 @@ impl Ledger {
         unix_seconds: u64,
     ) -> Result<Reservation, BudgetError> {
         self.advance(unix_seconds);
-        let Budgets {
-            session: in_session,
-            daily,
-            monthly,
-        } = self.budgets;
+        let in_session = self.budgets.session;
         let known = self.sessions.get(session).map(|account| account.pool);
         let pool = known.unwrap_or_default();
         pool.check(Scope::Session, in_session, estimate)?;
-        self.daily.check(Scope::Daily, daily, estimate)?;
-        self.monthly.check(Scope::Monthly, monthly, estimate)?;
+        self.pools.check(self.budgets, estimate)?;
         let counted = known.is_some() || self.sessions.len() < self.max_sessions;
         if !counted && in_session.is_some() {
             let max = self.max_sessions;
@@ -208,11 +187,10 @@ impl Ledger {
             account.open += 1;
             account.last_used = account.last_used.max(unix_seconds);
         }
-        self.daily.reserve(estimate);
-        self.monthly.reserve(estimate);
+        self.pools.reserve(estimate);
         Ok(Reservation {
             session: session.clone(),
-            day: self.day,
+            day: self.pools.day,
             held: estimate,
             counted,
         })
@@ -221,8 +199,7 @@ impl Ledger {
     /// Records tokens that a run has used, from time to time or all at its end. They reduce its
     /// reservation.
     pub fn record(&mut self, reservation: &mut Reservation, tokens: u64) {
-        let released = tokens.min(reservation.held);
-        reservation.held -= released;
+        let released = reservation.use_up(tokens);
         self.take(reservation, tokens, released);
     }
 
@@ -245,43 +222,30 @@ impl Ledger {
         if let Some(account) = account.filter(|_| reservation.counted) {
             account.pool.take(used, released);
         }
-        if reservation.day == self.day {
-            self.daily.take(used, released);
-        }
-        if Date::from_day(reservation.day).same_month(Date::from_day(self.day)) {
-            self.monthly.take(used, released);
-        }
+        self.pools.take(reservation.day, used, released);
     }
 
     /// Begins a new day or month if the time is in one. [`reserve`](Self::reserve) does this too.
     pub fn advance(&mut self, unix_seconds: u64) {
-        let day = day_of(unix_seconds);
-        if day <= self.day {
-            return;
-        }
-        if !Date::from_day(day).same_month(Date::from_day(self.day)) {
-            self.monthly = Pool::default();
-        }
-        self.daily = Pool::default();
-        self.day = day;
+        self.pools.advance(day_of(unix_seconds));
     }
 
     /// Returns the latest day seen; 1970-01-01 if there was none.
     #[must_use]
     pub fn date(&self) -> Date {
-        Date::from_day(self.day)
+        Date::from_day(self.pools.day)
     }
 
     /// Returns the tokens used on [`date`](Self::date).
     #[must_use]
     pub const fn daily_used(&self) -> u64 {
-        self.daily.used
+        self.pools.daily.used
     }
 
     /// Returns the tokens used in the month of [`date`](Self::date).
     #[must_use]
     pub const fn monthly_used(&self) -> u64 {
-        self.monthly.used
+        self.pools.monthly.used
     }
 
     /// Returns the tokens that a session used; 0 if it is not counted.
@@ -330,9 +294,9 @@ impl Ledger {
             .collect();
         sessions.sort_unstable_by(|a, b| a.session.cmp(&b.session));
         Snapshot {
-            day: self.day,
-            daily_used: self.daily.used,
-            monthly_used: self.monthly.used,
+            day: self.pools.day,
+            daily_used: self.pools.daily.used,
+            monthly_used: self.pools.monthly.used,
             sessions,
         }
     }
@@ -343,8 +307,8 @@ impl fmt::Debug for Ledger {
         f.debug_struct("Ledger")
             .field("budgets", &self.budgets)
             .field("date", &self.date())
-            .field("daily", &self.daily)
-            .field("monthly", &self.monthly)
+            .field("daily", &self.pools.daily)
+            .field("monthly", &self.pools.monthly)
             .field("sessions", &self.sessions.len())
             .finish_non_exhaustive()
     }

@@ -1,5 +1,5 @@
-//! Token budgets: [`Budgets`] and [`Exceeded`], the [`Ledger`] that keeps them, and the [`Meter`]
-//! that counts one run.
+//! Token budgets: [`Budgets`] and [`Exceeded`], the [`Ledger`] that keeps them, the [`SharedLedger`]
+//! that keeps them for many nodes, and the [`Meter`] that counts one run.
 //!
 //! ```
 //! use exoclaw_proto::budget::{Budgets, Ledger, Meter, estimate};
@@ -26,6 +26,8 @@
 mod date;
 mod ledger;
 mod meter;
+mod pools;
+mod shared;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -35,6 +37,7 @@ use std::fmt;
 pub use date::Date;
 pub use ledger::{Ledger, Reservation, SessionUse};
 pub use meter::Meter;
+pub use shared::{DamagedLedger, LedgerEvent, LedgerRequest, SharedLedger, Ticket};
 pub use snapshot::{SessionTokens, Snapshot};
 
 use crate::error::BUDGET_EXCEEDED;
