@@ -4,6 +4,7 @@
 
 pub mod bot;
 pub mod client;
+pub mod cluster;
 pub mod codec;
 pub mod color;
 pub mod error;

@@ -178,6 +178,40 @@ impl Hub {
         Ok(())
     }
 
+    /// Removes a user with all memberships and connections, and tells nobody. Returns `false` if the
+    /// user is not known.
+    pub fn remove_user(&mut self, username: &str) -> bool {
+        let Some(member) = self.users.remove(username) else {
+            return false;
+        };
+        for uid in &member.channels {
+            if let Some(room) = self.rooms.get_mut(uid) {
+                room.members.remove(username);
+            }
+        }
+        for conn in &member.conns {
+            self.conns.remove(conn);
+        }
+        self.directs
+            .retain(|(one, other), _| &**one != username && &**other != username);
+        true
+    }
+
+    /// Removes a channel with its memberships, and tells nobody. Returns `false` if the channel is
+    /// not known.
+    pub fn remove_channel(&mut self, channel: &str) -> bool {
+        let Some(room) = self.rooms.remove(channel) else {
+            return false;
+        };
+        for username in &room.members {
+            if let Some(member) = self.users.get_mut(username) {
+                member.channels.retain(|uid| uid.as_str() != channel);
+            }
+        }
+        self.directs.retain(|_, uid| uid.as_str() != channel);
+        true
+    }
+
     /// Puts a user into a channel and tells the user's connections with a `join` event. Returns
     /// `false` if the user is in it already.
     ///
@@ -315,6 +349,13 @@ impl Hub {
         rooms.map(|room| self.seen_by(room, username)).collect()
     }
 
+    /// Returns whether a user is in a channel.
+    #[must_use]
+    pub fn is_member(&self, username: &str, channel: &str) -> bool {
+        let room = self.rooms.get(channel);
+        room.is_some_and(|room| room.members.contains(username))
+    }
+
     /// Returns the members of a channel, sorted by login name.
     pub fn members(&self, channel: &str) -> impl Iterator<Item = &str> {
         self.rooms
@@ -336,10 +377,39 @@ impl Hub {
         text: impl Into<Str>,
         is_final: Final,
     ) -> Result<usize, HubError> {
-        let (sender, receivers) = self.sender(username, channel)?;
+        let event = self.encode_message(username, channel, text, is_final)?;
+        self.send_encoded(channel, &event)
+    }
+
+    /// Returns the encoded event of a message that a user sends, partial or final, and sends
+    /// nothing.
+    ///
+    /// # Errors
+    /// As for [`send_message`](Self::send_message), without [`HubError::Busy`].
+    pub fn encode_message(
+        &self,
+        username: &str,
+        channel: &str,
+        text: impl Into<Str>,
+        is_final: Final,
+    ) -> Result<Text, HubError> {
+        let sender = self.sender(username, channel)?;
         let mut message = Message::new(channel, &sender.username, &sender.nick, text);
         message.is_final = is_final.as_bool();
-        self.broadcast(channel, &Event::Message(message));
+        Ok(encoded(&Event::Message(message)))
+    }
+
+    /// Sends an encoded event to every connection of every member of a channel. Returns how many
+    /// connections get it; none if the channel is not known.
+    ///
+    /// # Errors
+    /// [`HubError::Busy`].
+    pub fn send_encoded(&mut self, channel: &str, event: &Text) -> Result<usize, HubError> {
+        let conns: Vec<ConnId> = self.conns_in(channel).collect();
+        self.check_room(conns.len())?;
+        let receivers = conns.len();
+        self.out
+            .extend(conns.into_iter().map(|conn| (conn, event.clone())));
         Ok(receivers)
     }
 
@@ -354,7 +424,21 @@ impl Hub {
         channel: &str,
         color: &str,
     ) -> Result<usize, HubError> {
-        let (sender, receivers) = self.sender(username, channel)?;
+        let event = self.encode_typing(username, channel, color)?;
+        self.send_encoded(channel, &event)
+    }
+
+    /// Returns the encoded event of a user's typing indicator, and sends nothing.
+    ///
+    /// # Errors
+    /// As for [`encode_message`](Self::encode_message).
+    pub fn encode_typing(
+        &self,
+        username: &str,
+        channel: &str,
+        color: &str,
+    ) -> Result<Text, HubError> {
+        let sender = self.sender(username, channel)?;
         let data = Typing {
             channel_uid: Some(channel.into()),
             username: Some(sender.username.clone()),
@@ -362,8 +446,7 @@ impl Hub {
             color: Some(color.into()),
             data: Json::NULL,
         };
-        self.broadcast(channel, &Event::SetTyping { data });
-        Ok(receivers)
+        Ok(encoded(&Event::SetTyping { data }))
     }
 
     /// Returns the next frame and the connection that it goes to. The frames of one connection are
@@ -373,17 +456,22 @@ impl Hub {
         self.out.pop_front()
     }
 
-    /// Returns the sender, and how many connections get a frame to the channel.
-    fn sender(&self, username: &str, channel: &str) -> Result<(&User, usize), HubError> {
+    /// Returns the user, who is in the channel.
+    fn sender(&self, username: &str, channel: &str) -> Result<&User, HubError> {
         let member = self.users.get(username).ok_or(HubError::NoSuchUser)?;
         let room = self.rooms.get(channel).ok_or(HubError::NoSuchChannel)?;
         if !room.members.contains(username) {
             return Err(HubError::NotAMember);
         }
-        let members = room.members.iter().filter_map(|name| self.users.get(name));
-        let receivers = members.map(|member| member.conns.len()).sum();
-        self.check_room(receivers)?;
-        Ok((&member.user, receivers))
+        Ok(&member.user)
+    }
+
+    /// Returns the connections of a channel's members.
+    fn conns_in(&self, channel: &str) -> impl Iterator<Item = ConnId> {
+        let members = self.rooms.get(channel).map(|room| &room.members);
+        let members = members.into_iter().flatten();
+        let members = members.filter_map(|name| self.users.get(name));
+        members.flat_map(|member| member.conns.iter().copied())
     }
 
     fn check_room(&self, frames: usize) -> Result<(), HubError> {
@@ -392,17 +480,6 @@ impl Hub {
         } else {
             Ok(())
         }
-    }
-
-    /// Sends an event to every connection of every member.
-    fn broadcast(&mut self, channel: &str, event: &Event) {
-        let Some(room) = self.rooms.get(channel) else {
-            return;
-        };
-        let text = encoded(event);
-        let members = room.members.iter().filter_map(|name| self.users.get(name));
-        let conns = members.flat_map(|member| &member.conns);
-        self.out.extend(conns.map(|conn| (*conn, text.clone())));
     }
 
     /// Sends an event to every connection of one user.

@@ -1,0 +1,128 @@
+//! What goes into a [`Node`](super::Node) and comes out of it.
+
+use std::collections::VecDeque;
+
+use rpc_core::cluster::Fill;
+use rpc_core::{Str, Text};
+
+use super::{SendError, SendId};
+use crate::frame::{Channel, User};
+use crate::hub::{ConnId, HubAnswer};
+use crate::id::ChannelUid;
+
+#[cfg(doc)]
+use super::Node;
+
+/// What a user's record says of memberships. Public channels are not among them: everybody is in
+/// those.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// The user.
+    pub user: User,
+    /// The channels as the user sees them, in the order of joining.
+    pub channels: Vec<Channel>,
+    /// The number of the record's last change.
+    pub revision: u64,
+}
+
+/// What a node asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Subscribe to the live feed of a channel, if that is not done, then read the sequence number
+    /// of its last message: [`Node::handle_open`]. If it fails do nothing; it is asked for again.
+    Open {
+        /// The channel.
+        channel: ChannelUid,
+        /// What the answer has to repeat.
+        ticket: u64,
+    },
+    /// Unsubscribe from the feed of a channel.
+    Close {
+        /// The channel.
+        channel: ChannelUid,
+    },
+    /// Subscribe to changes of a user's record, then read it: [`Node::handle_member`].
+    Watch {
+        /// The user.
+        username: Str,
+    },
+    /// Unsubscribe from changes of a user's record.
+    Unwatch {
+        /// The user.
+        username: Str,
+    },
+    /// Read messages of a channel: [`Node::handle_fill`]. If it fails do nothing; they are asked for
+    /// again.
+    Fill {
+        /// The channel.
+        channel: ChannelUid,
+        /// Which ones.
+        fill: Fill,
+    },
+    /// Store a message: [`Node::handle_stored`].
+    Publish {
+        /// Its number, which the answer has to repeat.
+        id: SendId,
+        /// The number of the attempt, which the answer has to repeat.
+        attempt: u64,
+        /// The channel.
+        channel: ChannelUid,
+        /// Its key, the same for each attempt and unique among all nodes. The stream stores a key
+        /// once.
+        key: Str,
+        /// The encoded event.
+        event: Text,
+    },
+    /// Publish to the live feed of a channel, and store nothing. If it fails do nothing.
+    Cast {
+        /// The channel.
+        channel: ChannelUid,
+        /// The encoded event.
+        event: Text,
+    },
+}
+
+/// What a node reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeEvent {
+    /// A connection gets all messages of its user's channels from now on.
+    Ready {
+        /// The connection.
+        conn: ConnId,
+    },
+    /// The outcome of a message.
+    Sent {
+        /// Its number.
+        id: SendId,
+        /// Whether it is stored.
+        result: Result<(), SendError>,
+    },
+}
+
+/// What a node does with a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Handled {
+    /// The answer.
+    Answer(HubAnswer),
+    /// The answer is the outcome of this message: [`NodeEvent::Sent`].
+    Sending(SendId),
+    /// The answer is the record of this user, which the node does not know.
+    Lookup(Str),
+}
+
+/// The requests and events that wait to be taken.
+#[derive(Default)]
+pub(super) struct Output {
+    pub(super) requests: VecDeque<Request>,
+    pub(super) events: VecDeque<NodeEvent>,
+}
+
+impl Output {
+    pub(super) fn request(&mut self, request: Request) {
+        self.requests.push_back(request);
+    }
+
+    pub(super) fn event(&mut self, event: NodeEvent) {
+        self.events.push_back(event);
+    }
+}

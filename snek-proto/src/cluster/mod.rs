@@ -1,0 +1,510 @@
+//! [`Node`]: one of several servers that are one chat platform.
+//!
+//! All nodes share a store: a stream that keeps the final messages of each channel in one order and
+//! publishes each of them, once stored, to whoever has subscribed to the channel; and the records
+//! of users and channels. A node knows the users who are connected to it and the channels that they
+//! are in, no others.
+//!
+//! A node does no IO and reads no clock. After each input, take what
+//! [`poll_request`](Node::poll_request), [`poll_event`](Node::poll_event) and
+//! [`poll_transmit`](Node::poll_transmit) return until they return `None`, then read
+//! [`poll_timeout`](Node::poll_timeout). With the feature `nats`, `NatsBackend` runs it on NATS
+//! JetStream.
+//!
+//! - **One order per channel**, the stream's, for all members on all nodes, the sender included.
+//!   What a feed loses is read from the stream, before what comes after it.
+//! - **A sender is answered when the message is stored.** An attempt without an answer is repeated
+//!   with the same key, which the stream stores once.
+//! - Partial messages and typing indicators are not stored. They keep their place among the final
+//!   messages of their sender, and are dropped while the channel has a gap.
+
+mod deadlines;
+mod feed;
+mod io;
+mod sends;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::time::Instant;
+
+use rpc_core::cluster::{Fill, PublishConfig, SequencerConfig};
+use rpc_core::{Str, Text};
+
+use crate::frame::{Call, Channel, Final};
+use crate::hub::{ConnId, Hub, HubAnswer, HubConfig, HubError};
+use crate::id::ChannelUid;
+
+use deadlines::Deadlines;
+use feed::Feed;
+use sends::{Fleeting, Sends};
+
+use io::Output;
+
+pub use feed::Live;
+pub use io::{Handled, Membership, NodeEvent, Request};
+pub use sends::{SendError, SendId, SendReply};
+
+rpc_core::config! {
+    /// The limits of a node.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct NodeConfig {
+        /// The limits of its users, channels and frames.
+        pub hub: HubConfig = HubConfig::default() => with_hub,
+        /// How often and how long a message is tried to be stored.
+        pub publish: PublishConfig = PublishConfig::default() => with_publish,
+        /// How much of a channel is held back while something before it is missing.
+        pub sequencer: SequencerConfig = SequencerConfig::default() => with_sequencer,
+        /// Most messages whose outcome is open. Others are refused as [`HubError::Busy`]. Default
+        /// 10,000.
+        pub max_sends: usize = 10_000 => with_max_sends,
+        /// Most bytes of them. Default 64 MiB.
+        pub max_send_bytes: usize = 64 << 20 => with_max_send_bytes,
+    }
+}
+
+/// A user with connections to this node.
+struct Member {
+    channels: Vec<Channel>,
+    revision: u64,
+    /// All connections, with those that wait for feeds.
+    conns: Vec<ConnId>,
+    waiting: Vec<ConnId>,
+}
+
+/// One of several servers that are one chat platform.
+pub struct Node {
+    config: NodeConfig,
+    hub: Hub,
+    members: HashMap<Str, Member>,
+    conns: HashMap<ConnId, Str>,
+    /// The public channels, in the order of their creation.
+    public: BTreeMap<u64, Channel>,
+    feeds: HashMap<ChannelUid, Feed>,
+    deadlines: Deadlines<ChannelUid>,
+    tickets: u64,
+    sends: Sends,
+    out: Output,
+}
+
+impl Node {
+    /// Creates a node without users. `id` is unique among all nodes of all times, `entropy` a random
+    /// number.
+    #[must_use]
+    pub fn new(id: &str, config: NodeConfig, entropy: u64) -> Self {
+        let limits = (config.max_sends, config.max_send_bytes);
+        Self {
+            config,
+            hub: Hub::new(config.hub),
+            members: HashMap::new(),
+            conns: HashMap::new(),
+            public: BTreeMap::new(),
+            feeds: HashMap::new(),
+            deadlines: Deadlines::new(),
+            tickets: 0,
+            sends: Sends::new(id.into(), config.publish, limits, entropy),
+            out: Output::default(),
+        }
+    }
+
+    /// Adds a connection of a user. It gets events after [`NodeEvent::Ready`].
+    ///
+    /// # Errors
+    /// [`HubError::Exists`], [`HubError::Full`].
+    pub fn connect(
+        &mut self,
+        conn: ConnId,
+        record: Membership,
+        now: Instant,
+    ) -> Result<(), HubError> {
+        if self.conns.contains_key(&conn) {
+            return Err(HubError::Exists { what: "connection" });
+        }
+        let username = record.user.username.clone();
+        if self.members.contains_key(&username) {
+            self.handle_member(record, now);
+        } else {
+            self.hub.add_user(record.user)?;
+            let member = Member {
+                channels: record.channels,
+                revision: record.revision,
+                conns: Vec::new(),
+                waiting: Vec::new(),
+            };
+            let own = member.channels.iter();
+            let wanted: Vec<_> = self.public.values().chain(own).cloned().collect();
+            self.members.insert(username.clone(), member);
+            self.out.request(Request::Watch {
+                username: username.clone(),
+            });
+            for channel in &wanted {
+                self.want(channel, &username, now);
+            }
+        }
+        self.conns.insert(conn, username.clone());
+        if let Some(member) = self.members.get_mut(&username) {
+            member.conns.push(conn);
+            member.waiting.push(conn);
+        }
+        self.settle(&username);
+        Ok(())
+    }
+
+    /// Removes a connection. Returns `false` if it is not known.
+    pub fn disconnect(&mut self, conn: ConnId) -> bool {
+        let Some(username) = self.conns.remove(&conn) else {
+            return false;
+        };
+        self.hub.disconnect(conn);
+        let Some(member) = self.members.get_mut(&username) else {
+            return true;
+        };
+        member.conns.retain(|other| *other != conn);
+        member.waiting.retain(|other| *other != conn);
+        if member.conns.is_empty() {
+            let own = self.members.remove(&username);
+            let own = own.into_iter().flat_map(|member| member.channels);
+            let all: Vec<_> = self.public.values().cloned().chain(own).collect();
+            self.hub.remove_user(&username);
+            self.out.request(Request::Unwatch {
+                username: username.clone(),
+            });
+            for channel in all {
+                self.unwant(&channel.uid, &username);
+            }
+        }
+        true
+    }
+
+    /// Carries out a call of a connection.
+    ///
+    /// # Errors
+    /// [`HubError`]; use its text as the error text of the answer.
+    pub fn handle_call(
+        &mut self,
+        conn: ConnId,
+        call: &Call,
+        now: Instant,
+    ) -> Result<Handled, HubError> {
+        let user = self.hub.user_of(conn).ok_or(HubError::NotConnected)?;
+        let own = user.username.clone();
+        match call {
+            Call::GetUser { username: Some(it) } if self.hub.user(it).is_none() => {
+                Ok(Handled::Lookup(it.clone()))
+            }
+            Call::GetChannels => {
+                let channels = self.channels_of(&own);
+                Ok(Handled::Answer(HubAnswer::Channels(channels)))
+            }
+            Call::SendMessage {
+                channel_uid,
+                message,
+                is_final,
+            } => self.send(&own, channel_uid, message, *is_final, now),
+            Call::SetTyping { channel_uid, color } => {
+                let event = self.hub.encode_typing(&own, channel_uid, color)?;
+                let line = (ChannelUid::new(channel_uid), own);
+                Ok(self.cast(line, Fleeting::Typing, event))
+            }
+            call => self.hub.handle(conn, call).map(Handled::Answer),
+        }
+    }
+
+    fn send(
+        &mut self,
+        own: &Str,
+        channel: &Str,
+        text: &Str,
+        is_final: Final,
+        now: Instant,
+    ) -> Result<Handled, HubError> {
+        let event = self
+            .hub
+            .encode_message(own, channel, text.clone(), is_final)?;
+        let line = (ChannelUid::new(channel), own.clone());
+        match is_final {
+            Final::Yes => {
+                let id = self.sends.send(&line, event, now, &mut self.out)?;
+                Ok(Handled::Sending(id))
+            }
+            Final::No => Ok(self.cast(line, Fleeting::Partial, event)),
+        }
+    }
+
+    fn cast(&mut self, line: sends::Line, what: Fleeting, event: Text) -> Handled {
+        let channel_uid = line.0.clone();
+        self.sends.cast(line, what, event, &mut self.out);
+        Handled::Answer(HubAnswer::Sent { channel_uid })
+    }
+
+    /// Returns the user of a connection.
+    #[must_use]
+    pub fn user_of(&self, conn: ConnId) -> Option<&Str> {
+        self.conns.get(&conn)
+    }
+
+    /// Returns whether a user has a connection to this node.
+    #[must_use]
+    pub fn is_online(&self, username: &str) -> bool {
+        self.members.contains_key(username)
+    }
+
+    /// Returns the channels that a user with connections is in: the public ones first.
+    #[must_use]
+    pub fn channels_of(&self, username: &str) -> Vec<Channel> {
+        let Some(member) = self.members.get(username) else {
+            return Vec::new();
+        };
+        let all = self.public.values().chain(&member.channels);
+        all.cloned().collect()
+    }
+
+    /// Takes note of a public channel. Channels are in the order of `revision`, the number of the
+    /// record's last change.
+    pub fn handle_public(&mut self, channel: &Channel, revision: u64, now: Instant) {
+        let known = self.public.values();
+        if known.into_iter().any(|other| other.uid == channel.uid) {
+            return;
+        }
+        self.public.insert(revision, channel.clone());
+        let usernames: Vec<Str> = self.members.keys().cloned().collect();
+        for username in usernames {
+            self.want(channel, &username, now);
+            self.settle(&username);
+        }
+    }
+
+    /// Takes the record of a user. One that is not newer than what is known, or of a user without
+    /// connections, is ignored.
+    pub fn handle_member(&mut self, record: Membership, now: Instant) {
+        let username = record.user.username;
+        let Some(member) = self.members.get_mut(&username) else {
+            return;
+        };
+        if record.revision <= member.revision {
+            return;
+        }
+        member.revision = record.revision;
+        let before = std::mem::replace(&mut member.channels, record.channels.clone());
+        let is_in =
+            |all: &[Channel], uid: &ChannelUid| all.iter().any(|channel| channel.uid == *uid);
+        for channel in &record.channels {
+            if !is_in(&before, &channel.uid) {
+                self.want(channel, &username, now);
+            }
+        }
+        for channel in before {
+            if !is_in(&record.channels, &channel.uid) {
+                // With a full queue nothing is told; the user is out of it all the same.
+                let _ = self.hub.leave(&username, channel.uid.as_str());
+                self.unwant(&channel.uid, &username);
+            }
+        }
+        self.settle(&username);
+    }
+
+    /// Takes the answer to [`Request::Open`]: the sequence number of the channel's last message, 0
+    /// if there is none.
+    pub fn handle_open(&mut self, channel: &ChannelUid, ticket: u64, last: u64, now: Instant) {
+        let config = self.config.sequencer;
+        let Some(feed) = self.feeds.get_mut(channel) else {
+            return;
+        };
+        if !feed.opened(ticket, last, config, now) {
+            return;
+        }
+        let usernames: Vec<Str> = feed.users.iter().cloned().collect();
+        for username in usernames {
+            self.settle(&username);
+        }
+        self.drive(channel);
+    }
+
+    /// Takes what the live feed of a channel brings.
+    pub fn handle_live(&mut self, channel: &ChannelUid, live: Live, now: Instant) {
+        let Some(feed) = self.feeds.get_mut(channel) else {
+            return;
+        };
+        if let Some(event) = feed.handle_live(live, now) {
+            // With a full queue it is dropped.
+            let _ = self.hub.send_encoded(channel.as_str(), &event);
+        }
+        self.drive(channel);
+    }
+
+    /// Takes the answer to [`Request::Fill`]: see
+    /// [`Sequencer::handle_fill`](rpc_core::cluster::Sequencer::handle_fill).
+    pub fn handle_fill(
+        &mut self,
+        channel: &ChannelUid,
+        fill: Fill,
+        events: Vec<(u64, Text)>,
+        through: u64,
+        now: Instant,
+    ) {
+        if let Some(feed) = self.feeds.get_mut(channel) {
+            feed.handle_fill(fill, events, through, now);
+            self.drive(channel);
+        }
+    }
+
+    /// Takes the answer to [`Request::Publish`].
+    pub fn handle_stored(&mut self, id: SendId, attempt: u64, reply: SendReply, now: Instant) {
+        let out = &mut self.out;
+        self.sends.handle_reply(id, attempt, reply, now, out);
+    }
+
+    /// Reads again what the feeds may have lost: call it after each loss of the line to the stream.
+    /// `last` is the stream's last sequence number.
+    pub fn check(&mut self, last: u64, now: Instant) {
+        let channels: Vec<ChannelUid> = self.feeds.keys().cloned().collect();
+        for channel in channels {
+            if let Some(feed) = self.feeds.get_mut(&channel) {
+                feed.check(last, self.config.sequencer, now);
+            }
+            self.drive(&channel);
+        }
+        for username in self.members.keys() {
+            let username = username.clone();
+            self.out.request(Request::Watch { username });
+        }
+    }
+
+    /// Ends the node: nothing is sent again, and no connection gets anything. Returns the
+    /// connections, which have to be closed.
+    pub fn end(&mut self) -> Vec<ConnId> {
+        self.out.requests.clear();
+        self.sends.end(&mut self.out);
+        for username in self.members.keys() {
+            self.hub.remove_user(username);
+        }
+        self.members.clear();
+        self.feeds.clear();
+        self.deadlines.clear();
+        self.conns.drain().map(|(conn, _)| conn).collect()
+    }
+
+    /// Lets the node act on deadlines at or before `now`. An early call is a no-op.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.sends.handle_timeout(now, &mut self.out);
+        while let Some(channel) = self.deadlines.pop(now) {
+            let ticket = self.tickets + 1;
+            let feed = self.feeds.get_mut(&channel);
+            if feed.is_some_and(|feed| feed.handle_timeout(ticket, now)) {
+                self.tickets = ticket;
+                let channel = channel.clone();
+                self.out.request(Request::Open { channel, ticket });
+            }
+            self.drive(&channel);
+        }
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) has to be called next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let both = [self.sends.poll_timeout(), self.deadlines.first()];
+        both.into_iter().flatten().min()
+    }
+
+    /// Returns what has to be done next.
+    #[must_use]
+    pub fn poll_request(&mut self) -> Option<Request> {
+        self.out.requests.pop_front()
+    }
+
+    /// Returns what has happened.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<NodeEvent> {
+        self.out.events.pop_front()
+    }
+
+    /// Returns the next frame and the connection that it goes to.
+    #[must_use]
+    pub fn poll_transmit(&mut self) -> Option<(ConnId, Text)> {
+        self.hub.poll_transmit()
+    }
+
+    /// Takes note that a user of this node is in a channel.
+    fn want(&mut self, channel: &Channel, username: &Str, now: Instant) {
+        let uid = &channel.uid;
+        let feed = self.feeds.entry(uid.clone()).or_insert_with(|| {
+            self.tickets += 1;
+            let ticket = self.tickets;
+            // An invalid uid has no messages, and a full hub no room for it.
+            let _ = self.hub.add_channel(channel.clone());
+            self.out.request(Request::Open {
+                channel: uid.clone(),
+                ticket,
+            });
+            Feed::new(ticket, now)
+        });
+        feed.users.insert(username.clone());
+        self.deadlines.set(uid, feed.poll_timeout());
+    }
+
+    /// Takes note that a user of this node is no longer in a channel.
+    fn unwant(&mut self, channel: &ChannelUid, username: &Str) {
+        let Some(feed) = self.feeds.get_mut(channel) else {
+            return;
+        };
+        feed.users.remove(username);
+        if feed.users.is_empty() {
+            self.feeds.remove(channel);
+            self.deadlines.set(channel, None);
+            self.hub.remove_channel(channel.as_str());
+            let channel = channel.clone();
+            self.out.request(Request::Close { channel });
+        }
+    }
+
+    /// Joins a user to the channels whose feeds are open, and connects those that wait if all are.
+    fn settle(&mut self, username: &Str) {
+        let mut all_open = true;
+        for channel in self.channels_of(username) {
+            let uid = channel.uid.as_str();
+            if !self.feeds.get(uid).is_some_and(Feed::is_open) {
+                all_open = false;
+            } else if !self.hub.is_member(username, uid) {
+                // Fails if the queue is full or the hub has no room for the channel.
+                let _ = self.hub.join(username, uid);
+            }
+        }
+        let Some(member) = self.members.get_mut(username).filter(|_| all_open) else {
+            return;
+        };
+        for conn in std::mem::take(&mut member.waiting) {
+            if self.hub.connect(conn, username).is_ok() {
+                self.out.event(NodeEvent::Ready { conn });
+            }
+        }
+    }
+
+    /// Delivers what a feed has in order, and passes on what it asks for.
+    fn drive(&mut self, channel: &ChannelUid) {
+        let Some(feed) = self.feeds.get_mut(channel) else {
+            return;
+        };
+        while let Some(event) = feed.poll_event() {
+            // The queue is emptied after each input, so that it is not full here.
+            let _ = self.hub.send_encoded(channel.as_str(), &event);
+        }
+        if let Some(fill) = feed.poll_request() {
+            let channel = channel.clone();
+            self.out.request(Request::Fill { channel, fill });
+        }
+        self.deadlines.set(channel, feed.poll_timeout());
+    }
+}
+
+/// Prints only counts.
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("users", &self.members.len())
+            .field("connections", &self.conns.len())
+            .field("channels", &self.feeds.len())
+            .field("sends", &self.sends.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,345 @@
+//! Tests of [`Node`]: several of them on one store, under virtual time, with losses.
+
+mod world;
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use world::{Lost, World, record, world};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Ann on the first node, Bob on the second, Ann once more on the third.
+fn three() -> World {
+    let mut world = world(3);
+    world.connect(0, 1, "ann");
+    world.connect(1, 2, "bob");
+    world.connect(2, 3, "ann");
+    world
+}
+
+#[test]
+fn a_message_reaches_all_members_on_all_nodes_once_the_sender_included() {
+    let mut world = three();
+    let id = world.send(0, 1, "hi");
+    assert_eq!(world.sent[&(0, id)], Ok(()));
+    for (at, conn) in [(0, 1), (1, 2), (2, 3)] {
+        assert_eq!(world.texts(at, conn), ["hi"]);
+    }
+    assert_eq!(
+        world.heard[&(1, ConnId(2))],
+        [
+            r#"{"event":"message","message":"hi","username":"ann","user_nick":"","channel_uid":"general","is_final":true}"#
+        ]
+    );
+}
+
+#[test]
+fn what_a_feed_loses_comes_from_the_stream_before_what_follows() {
+    let mut world = three();
+    world.lose = Box::new(|what| what == Lost::Live(1));
+    world.send(0, 1, "one");
+    world.send(0, 1, "two");
+    assert_eq!(world.texts(1, 2), [""; 0]);
+    world.lose = Box::new(|_| false);
+    world.send(0, 1, "three");
+    assert_eq!(world.texts(1, 2), ["one", "two", "three"]);
+}
+
+#[test]
+fn the_last_loss_is_found_when_the_line_is_there_again() {
+    let mut world = three();
+    world.lose = Box::new(|what| matches!(what, Lost::Live(_)));
+    world.send(0, 1, "one");
+    world.lose = Box::new(|_| false);
+    world.check();
+    for (at, conn) in [(0, 1), (1, 2), (2, 3)] {
+        assert_eq!(world.texts(at, conn), ["one"]);
+    }
+}
+
+#[test]
+fn a_message_whose_answer_is_lost_is_repeated_and_stored_once() {
+    let mut world = three();
+    let mut answers = 0;
+    world.lose = Box::new(move |what| {
+        answers += u32::from(what == Lost::Answer);
+        what == Lost::Answer && answers < 3
+    });
+    let id = world.send(0, 1, "hi");
+    assert_eq!(world.sent.get(&(0, id)), None);
+    world.pass(10 * SECOND);
+    assert_eq!(world.sent[&(0, id)], Ok(()));
+    assert_eq!(world.store.stream.len(), 1);
+    assert_eq!(world.texts(1, 2), ["hi"]);
+}
+
+#[test]
+fn a_sender_whose_message_is_repeated_keeps_its_order() {
+    let mut world = three();
+    let mut attempts = 0;
+    world.lose = Box::new(move |what| {
+        attempts += u32::from(what == Lost::Attempt);
+        what == Lost::Attempt && attempts == 1
+    });
+    world.send(0, 1, "one");
+    world.send(0, 1, "two");
+    world.pass(10 * SECOND);
+    assert_eq!(world.texts(1, 2), ["one", "two"]);
+}
+
+#[test]
+fn every_sender_learns_the_outcome_while_the_store_is_gone() {
+    let mut world = three();
+    world.is_down = true;
+    let (first, second) = (world.send(0, 1, "one"), world.send(0, 1, "two"));
+    world.pass(60 * SECOND);
+    let unknown = Err(SendError::Unknown);
+    assert_eq!(world.sent[&(0, first)], unknown);
+    assert_eq!(world.sent[&(0, second)], Err(SendError::NotSent));
+    // The next one gets through when it is back.
+    let third = world.send(0, 1, "three");
+    world.is_down = false;
+    world.pass(10 * SECOND);
+    assert_eq!(world.sent[&(0, third)], Ok(()));
+}
+
+#[test]
+fn an_answer_that_refuses_reaches_the_sender_and_nobody_else() {
+    for (reply, error) in [
+        (SendReply::Full, SendError::Full),
+        (SendReply::TooLarge, SendError::TooLarge),
+        (SendReply::Refused, SendError::Refused),
+    ] {
+        let mut world = three();
+        world.is_down = true;
+        let id = world.send(0, 1, "one");
+        world.nodes[0].handle_stored(id, 1, reply, world.now);
+        world.run();
+        assert_eq!(world.sent[&(0, id)], Err(error));
+        assert_eq!(world.texts(1, 2), [""; 0]);
+    }
+}
+
+#[test]
+fn too_many_open_messages_are_refused() {
+    let mut world = three();
+    world.nodes[0] = Node::new("x", NodeConfig::default().with_max_sends(1), 1);
+    world.nodes[0].handle_public(&Channel::new("general", "", None), 1, world.now);
+    world.connect(0, 9, "ann");
+    world.is_down = true;
+    world.send(0, 9, "one");
+    let call = Call::SendMessage {
+        channel_uid: "general".into(),
+        message: "two".into(),
+        is_final: Final::Yes,
+    };
+    assert_eq!(world.call(0, 9, &call), Err(HubError::Busy));
+}
+
+#[test]
+fn partial_messages_keep_their_place_among_the_final_ones_of_their_sender() {
+    let mut world = three();
+    world.post(0, 1, "general", "a", false);
+    let mut attempts = 0;
+    world.lose = Box::new(move |what| {
+        attempts += u32::from(what == Lost::Attempt);
+        what == Lost::Attempt && attempts == 1
+    });
+    world.send(0, 1, "ab");
+    // Behind a final message that is repeated, the last partial one waits.
+    world.post(0, 1, "general", "x", false);
+    world.post(0, 1, "general", "xy", false);
+    world.pass(10 * SECOND);
+    for (at, conn) in [(0, 1), (1, 2), (2, 3)] {
+        assert_eq!(world.texts(at, conn), ["a", "ab", "xy"]);
+    }
+}
+
+#[test]
+fn a_typing_indicator_reaches_all_nodes() {
+    let mut world = three();
+    let call = Call::SetTyping {
+        channel_uid: "general".into(),
+        color: "#FF0000".into(),
+    };
+    world.call(0, 1, &call).unwrap();
+    let heard = &world.heard[&(1, ConnId(2))];
+    assert!(heard[0].contains(r#""event":"set_typing""#), "{heard:?}");
+}
+
+#[test]
+fn a_connection_is_ready_when_all_its_channels_are_open() {
+    let mut world = three();
+    world.lose = Box::new(|what| what == Lost::Open);
+    let old = record("cid", &["c1"], 1);
+    world.store.records.insert("cid".into(), old);
+    world.connect(0, 7, "cid");
+    assert!(!world.is_ready(0, 7));
+    let refused = world.call(0, 7, &Call::GetChannels);
+    assert_eq!(refused, Err(HubError::NotConnected));
+    world.lose = Box::new(|_| false);
+    world.pass(10 * SECOND);
+    assert!(world.is_ready(0, 7));
+}
+
+#[test]
+fn what_comes_while_a_channel_opens_is_delivered() {
+    let mut world = three();
+    world.lose = Box::new(|what| what == Lost::Open);
+    let cid = record("cid", &["c1"], 1);
+    world.store.records.insert("cid".into(), cid.clone());
+    world.connect(0, 7, "cid");
+    // The answer was read before this message was stored.
+    let channel = ChannelUid::new("c1");
+    let (sequence, _) = world.store.publish(&channel, &"k".into(), &"{}".into());
+    world.deliver(sequence);
+    world.nodes[0].handle_open(&channel, 2, 0, world.now);
+    world.run();
+    assert!(world.is_ready(0, 7));
+    assert_eq!(world.heard[&(0, ConnId(7))], ["{}"]);
+}
+
+#[test]
+fn a_node_subscribes_to_the_channels_of_its_users_only() {
+    let mut world = three();
+    let cid = record("cid", &["c1", "c2"], 1);
+    world.store.records.insert("cid".into(), cid);
+    world.connect(0, 7, "cid");
+    assert_eq!(world.subscribed[0].len(), 3);
+    assert_eq!(world.subscribed[1].len(), 1);
+    assert!(world.nodes[0].disconnect(ConnId(7)));
+    world.run();
+    assert_eq!(world.subscribed[0].len(), 1);
+    assert!(world.nodes[0].disconnect(ConnId(1)));
+    world.run();
+    assert!(world.subscribed[0].is_empty());
+    assert!(!world.nodes[0].disconnect(ConnId(1)));
+}
+
+#[test]
+fn a_changed_record_joins_and_leaves_with_the_events_of_a_single_server() {
+    let mut world = three();
+    world.nodes[0].handle_member(record("ann", &["c1"], 2), world.now);
+    world.run();
+    world.nodes[0].handle_member(record("ann", &["c2"], 3), world.now);
+    world.run();
+    // An older one comes late.
+    world.nodes[0].handle_member(record("ann", &["c1"], 2), world.now);
+    world.run();
+    let event = |name, uid| format!(r#"{{"event":"{name}","data":{{"channel_uid":"{uid}"}}}}"#);
+    assert_eq!(
+        world.heard[&(0, ConnId(1))],
+        [
+            event("join", "c1"),
+            event("leave", "c1"),
+            event("join", "c2")
+        ]
+    );
+    let channels = world.nodes[0].channels_of("ann");
+    let uids: Vec<_> = channels.iter().map(|it| it.uid.as_str()).collect();
+    assert_eq!(uids, ["general", "c2"]);
+}
+
+#[test]
+fn a_new_public_channel_has_all_users_in_it() {
+    let mut world = three();
+    world.public("news");
+    let id = world.post(1, 2, "news", "hi", true);
+    assert!(matches!(id, Handled::Sending(_)));
+    for (at, conn) in [(0, 1), (1, 2), (2, 3)] {
+        assert_eq!(world.texts(at, conn), ["hi"]);
+        assert!(world.heard[&(at, ConnId(conn))][0].contains("join"));
+    }
+}
+
+#[test]
+fn nobody_speaks_where_they_are_not_a_member() {
+    let mut world = three();
+    world.connect(0, 7, "cid");
+    let call = |uid: &str| Call::SendMessage {
+        channel_uid: uid.into(),
+        message: "x".into(),
+        is_final: Final::Yes,
+    };
+    let nowhere = world.call(0, 7, &call("c1"));
+    assert_eq!(nowhere, Err(HubError::NoSuchChannel));
+    world.nodes[0].handle_member(record("ann", &["c1"], 2), world.now);
+    world.run();
+    assert_eq!(world.call(0, 7, &call("c1")), Err(HubError::NotAMember));
+}
+
+#[test]
+fn a_stream_that_has_begun_anew_is_delivered_from_its_beginning() {
+    let mut world = three();
+    world.send(0, 1, "old");
+    world.send(0, 1, "older");
+    world.store.stream.clear();
+    world.check();
+    world.send(0, 1, "new");
+    assert_eq!(world.texts(1, 2), ["old", "older", "new"]);
+}
+
+#[test]
+fn the_end_of_a_node_tells_every_sender_and_returns_the_connections() {
+    let mut world = three();
+    world.is_down = true;
+    let (first, second) = (world.send(0, 1, "one"), world.send(0, 1, "two"));
+    assert_eq!(world.nodes[0].end(), [ConnId(1)]);
+    world.run();
+    assert_eq!(world.sent[&(0, first)], Err(SendError::Unknown));
+    assert_eq!(world.sent[&(0, second)], Err(SendError::NotSent));
+    assert_eq!(world.nodes[0].poll_timeout(), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever gets lost: everybody hears the same in the same order, nothing that was
+    /// acknowledged is missing, and nothing comes twice.
+    #[test]
+    fn all_hear_the_stream_whatever_gets_lost(
+        steps in prop::collection::vec((0_usize..3, 0_u64..1_000), 1..60),
+        seed in any::<u64>(),
+    ) {
+        let mut world = three();
+        let mut state = seed | 1;
+        world.lose = Box::new(move |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 62 == 0
+        });
+        let mut ids = Vec::new();
+        for (number, (at, millis)) in steps.into_iter().enumerate() {
+            let text = format!("{at} {number}");
+            ids.push((at, world.send(at, at as u64 + 1, &text), text));
+            world.pass(Duration::from_millis(millis));
+        }
+        world.pass(60 * SECOND);
+        world.lose = Box::new(|_| false);
+        world.check();
+        world.pass(60 * SECOND);
+
+        let heard = world.texts(0, 1);
+        prop_assert_eq!(&world.texts(1, 2), &heard);
+        prop_assert_eq!(&world.texts(2, 3), &heard);
+        let all: HashSet<&String> = heard.iter().collect();
+        prop_assert_eq!(all.len(), heard.len());
+        prop_assert_eq!(world.store.stream.len(), heard.len());
+        for (at, id, text) in &ids {
+            match world.sent[&(*at, *id)] {
+                Ok(()) => prop_assert!(all.contains(text)),
+                Err(SendError::NotSent) => prop_assert!(!all.contains(text)),
+                Err(_) => {}
+            }
+        }
+        // Each sender's messages are in the order of sending.
+        for at in 0..3 {
+            let own = |it: &&String| it.starts_with(&at.to_string());
+            let numbers = heard.iter().filter(own).map(|it| it[2..].parse::<u32>().unwrap());
+            prop_assert!(numbers.is_sorted());
+        }
+    }
+}
