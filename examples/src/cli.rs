@@ -18,6 +18,8 @@ use crate::terminal;
 
 mod failure;
 mod health;
+#[cfg(feature = "nats")]
+mod nats;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod serving;
@@ -26,6 +28,8 @@ mod variable;
 
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use health::health;
+#[cfg(feature = "nats")]
+pub use nats::NatsArgs;
 pub use serving::{Reach, TlsArgs, guards, web_pages};
 pub use signals::Signals;
 pub use variable::variable;
