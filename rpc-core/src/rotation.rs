@@ -1,0 +1,199 @@
+//! [`Rotation`]: which of several addresses a client dials next.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+
+/// The order in which a client goes round its addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Order {
+    /// An order of the client's own: the URLs shuffled, and the answers of each name shuffled
+    /// within their family (IPv4, IPv6). Clients spread over all nodes, and those of a dead node
+    /// over the remaining ones.
+    #[default]
+    Shuffled,
+    /// The URLs as listed, the answers of a name as the resolver gives them. For a first choice
+    /// and its substitutes.
+    Listed,
+}
+
+/// A round of addresses: the URLs of a list, and of each URL the answers of its name. It resolves
+/// nothing, dials nothing, and draws no random numbers.
+///
+/// One attempt is a [`Pass`]: it visits each address at most once. The next attempt goes on behind
+/// the address where this one ended, unless [`keep`](Self::keep) says that it was good.
+///
+/// ```
+/// use rpc_core::rotation::{Order, Rotation, Step};
+///
+/// let mut rotation = Rotation::new(2, Order::Listed, 0);
+/// let node: std::net::SocketAddr = "10.0.0.1:80".parse()?;
+/// let mut pass = rotation.pass();
+/// assert_eq!(pass.step(), Step::Resolve { url: 0 });
+/// pass.resolved(&[node]);
+/// assert_eq!(pass.step(), Step::Dial { url: 0, address: node });
+/// rotation.dialled(0, node);
+/// // This attempt ends here, whatever came of it. The next one begins with the other URL.
+/// assert_eq!(rotation.pass().step(), Step::Resolve { url: 1 });
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    urls: usize,
+    /// `None` for [`Order::Listed`].
+    seed: Option<u64>,
+    /// The address that was dialled last, and its URL.
+    last: Option<(usize, SocketAddr)>,
+    is_kept: bool,
+}
+
+impl Rotation {
+    /// Creates the round of this many URLs. `entropy` is a random number, which decides on the
+    /// order of [`Order::Shuffled`]; the same number gives the same order.
+    #[must_use]
+    pub const fn new(urls: usize, order: Order, entropy: u64) -> Self {
+        let seed = match order {
+            Order::Shuffled => Some(entropy),
+            Order::Listed => None,
+        };
+        Self {
+            urls,
+            seed,
+            last: None,
+            is_kept: false,
+        }
+    }
+
+    /// Begins an attempt: with the address that is [kept](Self::keep), else behind the one that was
+    /// dialled last, else at the beginning of the order.
+    pub fn pass(&self) -> Pass {
+        let mut urls: VecDeque<usize> = (0..self.urls).collect();
+        if let Some(seed) = self.seed {
+            urls.make_contiguous().sort_by_key(|url| mix(seed, url));
+        }
+        if let Some((last, _)) = self.last {
+            let at = urls.iter().position(|url| *url == last).unwrap_or(0);
+            urls.rotate_left(at);
+        }
+        Pass {
+            urls,
+            seed: self.seed,
+            first: self.last,
+            is_kept: self.is_kept,
+            url: 0,
+            ahead: VecDeque::new(),
+            behind: VecDeque::new(),
+        }
+    }
+
+    /// Notes that an address is being dialled. The next attempt goes on behind it.
+    pub const fn dialled(&mut self, url: usize, address: SocketAddr) {
+        self.last = Some((url, address));
+        self.is_kept = false;
+    }
+
+    /// Notes that the address that was dialled last is good: the next attempt begins with it.
+    pub const fn keep(&mut self) {
+        self.is_kept = self.last.is_some();
+    }
+
+    /// Notes that the address that was dialled last is no longer good: the next attempt goes on
+    /// behind it.
+    pub const fn leave(&mut self) {
+        self.is_kept = false;
+    }
+}
+
+/// What to do next in a [`Pass`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// Resolve the name of this URL and pass the answers to [`Pass::resolved`]. Without answers,
+    /// take the next step.
+    Resolve {
+        /// The index of the URL in the list.
+        url: usize,
+    },
+    /// Dial this address. If it fails in a way that another address may not, take the next step.
+    Dial {
+        /// The index of the URL in the list.
+        url: usize,
+        /// One of the answers for its name.
+        address: SocketAddr,
+    },
+    /// All addresses were visited.
+    Done,
+}
+
+/// One attempt of a [`Rotation`]. It ends where its user ends it, or after all addresses.
+#[derive(Debug)]
+#[must_use]
+pub struct Pass {
+    /// Not yet resolved.
+    urls: VecDeque<usize>,
+    seed: Option<u64>,
+    /// Where the round stands, until that URL is resolved.
+    first: Option<(usize, SocketAddr)>,
+    is_kept: bool,
+    /// Whose answers `ahead` holds.
+    url: usize,
+    ahead: VecDeque<SocketAddr>,
+    /// The answers of the first URL whose turn comes after all other URLs.
+    behind: VecDeque<(usize, SocketAddr)>,
+}
+
+impl Pass {
+    /// Returns the next step.
+    pub fn step(&mut self) -> Step {
+        if let Some(address) = self.ahead.pop_front() {
+            let url = self.url;
+            return Step::Dial { url, address };
+        }
+        if let Some(url) = self.urls.pop_front() {
+            self.url = url;
+            return Step::Resolve { url };
+        }
+        match self.behind.pop_front() {
+            Some((url, address)) => Step::Dial { url, address },
+            None => Step::Done,
+        }
+    }
+
+    /// Takes the answers for the URL of the last [`Step::Resolve`].
+    pub fn resolved(&mut self, answers: &[SocketAddr]) {
+        let mut ordered: VecDeque<SocketAddr> = VecDeque::with_capacity(answers.len());
+        for answer in answers {
+            if !ordered.contains(answer) {
+                ordered.push_back(*answer);
+            }
+        }
+        if let (Some(seed), Some(first)) = (self.seed, answers.first()) {
+            let order = |it: &SocketAddr| (it.is_ipv4() != first.is_ipv4(), mix(seed, it));
+            ordered.make_contiguous().sort_by_key(order);
+        }
+        if let Some((url, last)) = self.first.take_if(|(url, _)| *url == self.url)
+            && let Some(at) = ordered.iter().position(|answer| *answer == last)
+        {
+            let later = ordered.split_off(at + usize::from(!self.is_kept));
+            let earlier = std::mem::replace(&mut ordered, later);
+            self.behind = earlier.into_iter().map(|answer| (url, answer)).collect();
+        }
+        self.ahead = ordered;
+    }
+
+    /// Returns how many steps are left, a URL that is not yet resolved counted as one: to share
+    /// out the time of the attempt.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.ahead.len() + self.urls.len() + self.behind.len()
+    }
+}
+
+/// Returns a number that orders `item` among others by chance.
+fn mix(seed: u64, item: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    seed.hash(&mut hasher);
+    item.hash(&mut hasher);
+    hasher.finish()
+}
