@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rpc_core::net::{DrainReport, Link, LinkState};
+use rpc_core::net::{DrainReport, Link, LinkState, Node};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::chat::Chat;
@@ -198,6 +198,13 @@ impl Client {
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.link.state()
+    }
+
+    /// Returns the node of the connection, or of the last one: which of the URLs, and which address
+    /// of its name. `None` before the first connection.
+    #[must_use]
+    pub fn node(&self) -> Option<Node> {
+        self.link.node()
     }
 
     /// Closes with code 1000; requests in flight fail, and servers stop the chats.

@@ -1,7 +1,7 @@
 //! Connecting over WebSockets: [`connect`] and [`dialer`], and their errors.
 
 use rpc_core::net::DialError;
-use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer};
+use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer, urls};
 
 use super::{Client, Connection, Events, connect_with, link_config};
 use crate::auth::Offer;
@@ -34,7 +34,8 @@ impl From<BadHeader> for ConnectError {
 }
 
 /// Connects to a server, and reconnects whenever the connection is lost. The URL is the server's,
-/// by the rule of [`rpc_url`].
+/// by the rule of [`rpc_url`]; several, separated by commas, are the nodes of one service, which a
+/// [`WsDialer`] goes round.
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///
@@ -78,10 +79,15 @@ pub fn connect(
 /// is not this machine.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
     let offer = Offer::for_websocket(config.api_key.as_ref());
-    dialer_with(&rpc_url(url), config, offer)
+    dialer_with(&each(url, rpc_url), config, offer)
 }
 
-/// Creates a dialer for exactly this URL, with these credentials.
+/// Returns the list of the endpoints for a list of servers.
+pub(super) fn each(list: &str, endpoint: fn(&str) -> String) -> String {
+    urls(list).map(endpoint).collect::<Vec<_>>().join(",")
+}
+
+/// Creates a dialer for exactly these URLs, with these credentials.
 pub(super) fn dialer_with(
     url: &str,
     config: &ClientConfig,
@@ -153,6 +159,20 @@ mod tests {
             bad,
             Err(ConnectError::Dial(DialError::BadUrl { .. }))
         ));
+    }
+
+    #[test]
+    fn each_server_of_a_list_gets_the_path_and_is_checked() {
+        let listed = "http://127.0.0.1:1, https://b.example/base/";
+        let dialer = dialer(listed, &keyed("k")).unwrap();
+        let shown = format!("{dialer:?}");
+        let expected = "\"ws://127.0.0.1:1/v1/rpc,wss://b.example/base/v1/rpc\"";
+        assert!(shown.contains(expected), "{shown}");
+        let exposed = super::dialer("https://a.example,http://b.example", &keyed("k")).map(drop);
+        assert!(
+            matches!(&exposed, Err(ConnectError::InsecureKey { host }) if host == "b.example"),
+            "{exposed:?}"
+        );
     }
 
     #[test]

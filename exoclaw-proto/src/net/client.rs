@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rpc_core::net::telemetry::OTHER;
-use rpc_core::net::{DrainReport, Link, LinkState};
+use rpc_core::net::{DrainReport, Link, LinkState, Node};
 use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused, Str, json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -333,6 +333,13 @@ impl Client {
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.link.state()
+    }
+
+    /// Returns the node of the connection, or of the last one: which of the URLs, and which address
+    /// of its name. `None` before the first connection.
+    #[must_use]
+    pub fn node(&self) -> Option<Node> {
+        self.link.node()
     }
 
     /// Closes with code 1000; everything in flight fails.

@@ -1,6 +1,9 @@
-//! [`Dialer`]: how a [`Link`](super::Link) gets its next transport.
+//! [`Dialer`]: how a [`Link`](super::Link) gets its next transport, and from which [`Node`].
 
 use std::error::Error;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,6 +47,76 @@ pub trait Dialer: Send + Sync + 'static {
     /// # Cancel safety
     /// Dropping the future cancels the attempt and leaves nothing behind.
     async fn dial(&self) -> Result<Self::Transport, DialError>;
+
+    /// Returns the node that the last successful dial reached, for
+    /// [`Link::node`](super::Link::node). A dialer around another one passes its answer on.
+    /// Default: `None`.
+    fn node(&self) -> Option<Node> {
+        None
+    }
+}
+
+/// The server that a connection goes to: one URL of the dialer's list, and one answer of its name.
+/// Cheap to clone. `Display` prints the URL, and the address if the URL has a name:
+/// `wss://chat.example/rpc.ws (10.0.0.7:443)`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Node(Arc<Place>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Place {
+    index: usize,
+    url: Box<str>,
+    address: SocketAddr,
+}
+
+impl Node {
+    /// Creates a node from its URL, the index of the URL in the list, and the address. The URL is
+    /// printed: leave its secrets out.
+    #[must_use]
+    pub fn new(url: impl Into<Box<str>>, index: usize, address: SocketAddr) -> Self {
+        let url = url.into();
+        Self(Arc::new(Place {
+            index,
+            url,
+            address,
+        }))
+    }
+
+    /// Returns the URL without credentials and query.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.0.url
+    }
+
+    /// Returns the index of the URL in the list, from 0.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.0.index
+    }
+
+    /// Returns the address, one of the answers for the URL's name.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.0.address
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { url, address, .. } = &*self.0;
+        f.write_str(url)?;
+        let is_named = !url.contains(&address.ip().to_string());
+        if is_named {
+            write!(f, " ({address})")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({self})")
+    }
 }
 
 /// Why a connection could not be established.
@@ -127,6 +200,18 @@ impl From<&DialError> for CloseReason {
 mod tests {
     use super::*;
     use crate::error::Retry;
+
+    #[test]
+    fn a_node_prints_its_address_beside_a_name_only() {
+        for (url, address, printed) in [
+            ("ws://h/x", "10.0.0.7:80", "ws://h/x (10.0.0.7:80)"),
+            ("ws://10.0.0.7/x", "10.0.0.7:80", "ws://10.0.0.7/x"),
+            ("ws://[::1]:9/", "[::1]:9", "ws://[::1]:9/"),
+        ] {
+            let node = Node::new(url, 0, address.parse().unwrap());
+            assert_eq!(node.to_string(), printed);
+        }
+    }
 
     #[test]
     fn a_401_is_a_refusal_of_the_credentials_and_other_statuses_are_not() {

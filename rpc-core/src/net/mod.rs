@@ -54,7 +54,7 @@ mod transport;
 pub mod ws;
 
 pub use cancel::{Cancellation, Canceller};
-pub use dial::{DialError, Dialer};
+pub use dial::{DialError, Dialer, Node};
 pub use dispatch::{Dispatch, EventDispatcher};
 pub use driver::{Driver, DriverConfig, clock};
 pub use hub::{Connections, HubState, RunningHub, SharedHub};

@@ -14,6 +14,7 @@ mod memory;
 mod mounted;
 #[cfg(feature = "nats")]
 mod nats;
+mod nodes;
 mod rotation;
 mod secrets;
 mod server;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use rpc_core::net::{DrainReport, Link, LinkState};
+use rpc_core::net::{DrainReport, Link, LinkState, Node};
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use super::protocol::ClientProtocol;
@@ -108,6 +108,13 @@ impl Client {
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.link.state()
+    }
+
+    /// Returns the node of the connection, or of the last one: which of the URLs, and which address
+    /// of its name. `None` before the first connection.
+    #[must_use]
+    pub fn node(&self) -> Option<Node> {
+        self.link.node()
     }
 
     /// Closes with code 1000, "Client disconnect". Messages without a response time out at the

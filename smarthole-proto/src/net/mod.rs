@@ -52,7 +52,9 @@ pub fn link_config() -> LinkConfig {
     LinkConfig::default().with_reconnect(reconnect_policy())
 }
 
-/// Connects to a router, and reconnects whenever the connection is lost.
+/// Connects to a router, and reconnects whenever the connection is lost. Several URLs, separated by
+/// commas, are the nodes of one service, which a [`WsDialer`](rpc_core::net::ws::WsDialer) goes
+/// round.
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::time::Duration;
 
-use rpc_core::net::{DrainReport, Link, LinkState};
+use rpc_core::net::{DrainReport, Link, LinkState, Node};
 use rpc_core::{CallError, CallId, CloseReason, DecodeError, Refused};
 use serde::Serialize;
 
@@ -260,6 +260,13 @@ impl Client {
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.link.state()
+    }
+
+    /// Returns the node of the connection, or of the last one: which of the URLs, and which address
+    /// of its name. `None` before the first connection.
+    #[must_use]
+    pub fn node(&self) -> Option<Node> {
+        self.link.node()
     }
 
     /// Closes with code 1000; calls in flight fail.

@@ -22,7 +22,8 @@ pub enum ConnectError {
     },
 }
 
-/// Connects to a server, and reconnects whenever the connection is lost.
+/// Connects to a server, and reconnects whenever the connection is lost. Several URLs, separated by
+/// commas, are the nodes of one service, which a [`WsDialer`] goes round.
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///

@@ -12,7 +12,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rpc_core::CloseReason;
 use rpc_core::net::DialError;
-use rpc_core::net::ws::{Socket, WsDialer};
+use rpc_core::net::ws::Socket;
 
 type Running = Pin<Box<http1::Connection<TokioIo<Socket>, Once>>>;
 
@@ -24,8 +24,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) async fn open(dialer: &WsDialer) -> Result<Self, DialError> {
-        let socket = dialer.open().await?;
+    pub(super) async fn over(socket: Socket) -> Result<Self, DialError> {
         let opened = http1::handshake(TokioIo::new(socket)).await;
         let (sender, connection) =
             opened.map_err(|error| DialError::Handshake(error.to_string()))?;

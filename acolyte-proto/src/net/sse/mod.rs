@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
-use http::{HeaderMap, Method, Request, Uri};
-use rpc_core::net::DialError;
-use rpc_core::net::ws::WsDialer;
+use http::{Method, Request, Uri};
+use rpc_core::net::ws::{WsDialer, urls};
+use rpc_core::net::{DialError, Dialer as _, Node};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use tokio::time::timeout;
 
 use super::chat::Chat;
 use super::handshake::HandshakeError;
-use super::url::{ConnectError, dialer_with};
+use super::url::{ConnectError, dialer_with, each};
 use crate::auth::Offer;
 use crate::client::{ClientConfig, RpcError, check_request};
 use crate::codec::encode;
@@ -56,28 +56,87 @@ const MAX_REFUSAL: usize = 4 * 1024;
 /// ```
 #[derive(Clone)]
 pub struct SseClient {
-    dialer: Arc<WsDialer>,
-    stream_path: Arc<str>,
-    status_path: Arc<str>,
+    service: Arc<Service>,
     config: Arc<ClientConfig>,
 }
 
+/// The servers of a client.
+#[derive(Clone)]
+struct Service {
+    dialer: WsDialer,
+    /// The paths of each URL.
+    paths: Vec<Paths>,
+}
+
+#[derive(Clone)]
+struct Paths {
+    stream: Uri,
+    status: Uri,
+}
+
+/// Whether a request is for the stream or for the status.
+#[derive(Clone, Copy)]
+enum Endpoint {
+    Stream,
+    Status,
+}
+
+impl Service {
+    /// Opens a connection for a request, and addresses the request to the node that was reached.
+    async fn open(
+        &self,
+        endpoint: Endpoint,
+        request: &mut Request<Once>,
+    ) -> Result<(Line, Node), DialError> {
+        let (socket, node) = self.dialer.open_node().await?;
+        if let Some(paths) = self.paths.get(node.index()) {
+            *request.uri_mut() = match endpoint {
+                Endpoint::Stream => paths.stream.clone(),
+                Endpoint::Status => paths.status.clone(),
+            };
+        }
+        request
+            .headers_mut()
+            .extend(self.dialer.node_headers(&node)?);
+        Ok((Line::over(socket).await?, node))
+    }
+
+    /// Notes how a node answered: one that is out of order is left for the next one.
+    fn answered(&self, node: &Node, status: Option<u16>) {
+        if status.is_none_or(|status| status >= 500) {
+            self.dialer.leave(node);
+        }
+    }
+}
+
 impl SseClient {
-    /// Creates a client for the server at this URL, by the rule of [`stream_url`]. Nothing is sent
-    /// yet.
+    /// Creates a client for the server at this URL, by the rule of [`stream_url`]; several URLs,
+    /// separated by commas, are the nodes of one service. Nothing is sent yet.
+    ///
+    /// Requests stay with one node. Once it is not reached, loses a connection or answers with a
+    /// status of 500 or more, the *next* request goes to another one; none is sent twice.
     ///
     /// # Errors
     /// As for [`dialer`](super::dialer).
     pub fn new(url: &str, config: impl Into<Arc<ClientConfig>>) -> Result<Self, ConnectError> {
         let config = config.into();
         let offer = Offer::for_http(config.api_key.as_ref());
-        let dialer = dialer_with(&stream_url(url), &config, offer)?;
+        let dialer = dialer_with(&each(url, stream_url), &config, offer)?;
+        let paths = urls(url).map(|url| Paths {
+            stream: path_of(&stream_url(url)),
+            status: path_of(&status_url(url)),
+        });
+        let paths = paths.collect();
         Ok(Self {
-            dialer: Arc::new(dialer),
-            stream_path: path_of(&stream_url(url)),
-            status_path: path_of(&status_url(url)),
+            service: Arc::new(Service { dialer, paths }),
             config,
         })
+    }
+
+    /// Returns the node of the last connection; `None` before the first one.
+    #[must_use]
+    pub fn node(&self) -> Option<Node> {
+        self.service.dialer.node()
     }
 
     /// Sets the trusted certificates. The default is the platform's roots.
@@ -85,7 +144,9 @@ impl SseClient {
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     #[must_use]
     pub fn with_tls(mut self, tls: rpc_core::net::tls::TlsConfig) -> Self {
-        self.dialer = Arc::new(WsDialer::clone(&self.dialer).with_tls(tls));
+        let Service { dialer, paths } = Service::clone(&self.service);
+        let dialer = dialer.with_tls(tls);
+        self.service = Arc::new(Service { dialer, paths });
         self
     }
 
@@ -111,7 +172,7 @@ impl SseClient {
 
     async fn start(&self, request: ChatRequest, config: Arc<ClientConfig>) -> Chat {
         let mut stream = match self.chat_request(&request) {
-            Ok(request) => SseStream::new(self.dialer.clone(), request, config),
+            Ok(request) => SseStream::new(self.service.clone(), request, config),
             Err(refused) => SseStream::refused(refused),
         };
         stream.begin().await;
@@ -146,16 +207,20 @@ impl SseClient {
     }
 
     async fn ask_status(&self) -> Result<Box<Status>, CallError<RpcError>> {
-        let request = self.request(Method::GET, &self.status_path, Bytes::new());
-        let request = request.map_err(CallError::Refused)?;
-        let line = Line::open(&self.dialer).await;
-        let mut line = line.map_err(|error| unreachable(&error))?;
-        let lost = |reason| CallError::Closed {
-            reason,
-            delivery: Delivery::Unknown,
+        let request = self.request(Method::GET, Bytes::new());
+        let mut request = request.map_err(CallError::Refused)?;
+        let opened = self.service.open(Endpoint::Status, &mut request).await;
+        let (mut line, node) = opened.map_err(|error| unreachable(&error))?;
+        let lost = |reason| {
+            self.service.answered(&node, None);
+            CallError::Closed {
+                reason,
+                delivery: Delivery::Unknown,
+            }
         };
         let response = line.send(request).await.map_err(lost)?;
         let status = response.status().as_u16();
+        self.service.answered(&node, Some(status));
         let max = match status {
             200 => self.config.limits.max_message_bytes,
             _ => MAX_REFUSAL,
@@ -179,7 +244,7 @@ impl SseClient {
         if size > max {
             return Err(Refused::TooLarge { size, max });
         }
-        let mut request = self.request(Method::POST, &self.stream_path, body)?;
+        let mut request = self.request(Method::POST, body)?;
         let json = HeaderValue::from_static("application/json");
         request.headers_mut().insert(CONTENT_TYPE, json);
         let stream = HeaderValue::from_static(EVENT_STREAM);
@@ -187,23 +252,21 @@ impl SseClient {
         Ok(request)
     }
 
-    fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Once>, Refused> {
+    /// Returns a request to a node that is not yet known.
+    fn request(&self, method: Method, body: Bytes) -> Result<Request<Once>, Refused> {
         let invalid = |why: String| Refused::Invalid { what: "URL", why };
-        let headers = self.dialer.headers();
-        let headers: HeaderMap = headers.map_err(|error| invalid(error.to_string()))?;
-        let request = Request::builder().method(method).uri(path);
-        let mut request = request
-            .body(Once::new(body))
-            .map_err(|error| invalid(error.to_string()))?;
-        *request.headers_mut() = headers;
-        Ok(request)
+        let headers = self.service.dialer.headers();
+        headers.map_err(|error| invalid(error.to_string()))?;
+        let request = Request::builder().method(method).body(Once::new(body));
+        request.map_err(|error| invalid(error.to_string()))
     }
 }
 
 /// Returns the path of a URL that was already checked.
-fn path_of(url: &str) -> Arc<str> {
+fn path_of(url: &str) -> Uri {
     let uri = url.parse::<Uri>();
-    uri.map_or("/".into(), |uri| uri.path().into())
+    let path = uri.ok().and_then(|uri| uri.path().parse().ok());
+    path.unwrap_or_else(|| Uri::from_static("/"))
 }
 
 fn unreachable(error: &DialError) -> CallError<RpcError> {
@@ -215,6 +278,8 @@ fn unreachable(error: &DialError) -> CallError<RpcError> {
 
 impl fmt::Debug for SseClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SseClient").field(&self.dialer).finish()
+        f.debug_tuple("SseClient")
+            .field(&self.service.dialer)
+            .finish()
     }
 }

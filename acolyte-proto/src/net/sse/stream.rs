@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request};
-use rpc_core::net::ws::WsDialer;
 use rpc_core::{CloseReason, Delivery, Refused};
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
-use super::line::{Line, Once};
+use super::line::Once;
+use super::{Endpoint, Service};
 use crate::client::{ChatUpdate, ClientConfig, Outcome, StreamChat};
 use crate::http::EVENT_STREAM;
 
@@ -31,14 +31,14 @@ pub(in crate::net) struct SseStream {
 
 impl SseStream {
     pub(super) fn new(
-        dialer: Arc<WsDialer>,
+        service: Arc<Service>,
         request: Request<Once>,
         config: Arc<ClientConfig>,
     ) -> Self {
         let (sender, updates) = mpsc::channel(WAITING);
         Self {
             work: Some(Box::pin(async move {
-                work(&dialer, request, &config, &sender).await;
+                work(&service, request, &config, &sender).await;
             })),
             updates,
             first: None,
@@ -84,13 +84,13 @@ impl SseStream {
 }
 
 async fn work(
-    dialer: &WsDialer,
-    request: Request<Once>,
+    service: &Service,
+    mut request: Request<Once>,
     config: &ClientConfig,
     updates: &mpsc::Sender<ChatUpdate>,
 ) {
-    let mut line = match Line::open(dialer).await {
-        Ok(line) => line,
+    let (mut line, node) = match service.open(Endpoint::Stream, &mut request).await {
+        Ok(opened) => opened,
         Err(error) => {
             let outcome = Outcome::Closed {
                 reason: CloseReason::from(&error),
@@ -106,11 +106,18 @@ async fn work(
     match before(chat.poll_timeout(), line.send(request)).await {
         Some(Ok(answer)) => {
             let is_stream = is_stream(answer.headers());
+            service.answered(&node, Some(answer.status().as_u16()));
             chat.handle_head(answer.status().as_u16(), is_stream, now());
             body = Some(answer.into_body());
         }
-        Some(Err(reason)) => chat.handle_end(Some(reason)),
-        None => chat.handle_timeout(now()),
+        Some(Err(reason)) => {
+            service.answered(&node, None);
+            chat.handle_end(Some(reason));
+        }
+        None => {
+            service.answered(&node, None);
+            chat.handle_timeout(now());
+        }
     }
     loop {
         while let Some(update) = chat.poll_update() {
@@ -123,7 +130,10 @@ async fn work(
         };
         match before(chat.poll_timeout(), line.next(body)).await {
             Some(Some(Ok(bytes))) => chat.handle_bytes(&bytes, now()),
-            Some(Some(Err(reason))) => chat.handle_end(Some(reason)),
+            Some(Some(Err(reason))) => {
+                service.answered(&node, None);
+                chat.handle_end(Some(reason));
+            }
             Some(None) => chat.handle_end(None),
             None => chat.handle_timeout(now()),
         }

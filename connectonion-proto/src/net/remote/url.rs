@@ -23,7 +23,9 @@ pub enum ConnectError {
     },
 }
 
-/// Connects to an agent, and reconnects whenever the connection is lost.
+/// Connects to an agent, and reconnects whenever the connection is lost. Several URLs, separated by
+/// commas, are the nodes of one host, which a [`WsDialer`] goes round; requests are signed for the
+/// agent, whichever node they go to.
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///

@@ -14,6 +14,7 @@ use super::state_watch::StateWatch;
 use super::{LinkConfig, LinkState, Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::message::CloseFrame;
+use crate::net::dial::Node;
 use crate::net::queue;
 use crate::net::telemetry::OTHER;
 
@@ -242,6 +243,15 @@ impl<P: Protocol> Link<P> {
     #[must_use]
     pub fn state(&self) -> LinkState {
         self.shared.state.get()
+    }
+
+    /// Returns the node of the connection; while there is none, that of the last one. `None` before
+    /// the first connection, and if the [`Dialer`](crate::net::Dialer) does not say.
+    ///
+    /// It changes before the state does, so that whoever sees [`LinkState::Ready`] finds its node.
+    #[must_use]
+    pub fn node(&self) -> Option<Node> {
+        self.shared.state.node()
     }
 
     /// Returns a receiver of the state as it changes.

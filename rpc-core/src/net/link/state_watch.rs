@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use super::LinkState;
+use crate::net::dial::Node;
 
 /// The state of a link.
 ///
@@ -18,6 +19,8 @@ pub(super) struct StateWatch {
 #[derive(Debug)]
 struct Now {
     state: LinkState,
+    /// Where the last connection went.
+    node: Option<Node>,
     watched: Option<watch::Sender<LinkState>>,
     /// Whether the state is final.
     is_final: bool,
@@ -28,6 +31,7 @@ impl StateWatch {
         Self {
             now: Mutex::new(Now {
                 state,
+                node: None,
                 watched: None,
                 is_final: false,
             }),
@@ -40,6 +44,14 @@ impl StateWatch {
 
     pub(super) fn get(&self) -> LinkState {
         self.lock().state.clone()
+    }
+
+    pub(super) fn node(&self) -> Option<Node> {
+        self.lock().node.clone()
+    }
+
+    pub(super) fn set_node(&self, node: Option<Node>) {
+        self.lock().node = node;
     }
 
     pub(super) fn is_ended(&self) -> bool {

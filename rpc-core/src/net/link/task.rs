@@ -172,6 +172,14 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
                 Offline::Done(dialled) => break dialled,
             }
         };
+        drop(dial);
+        if dialled.is_ok() {
+            let node = self.dialer.node();
+            if let Some(node) = &node {
+                tracing::debug!(%node, "connected");
+            }
+            self.front.shared.state.set_node(node);
+        }
         let config = &self.front.shared.config;
         Offline::Done(dialled.map(|transport| {
             let machine = self.protocol.open(clock(), (config.entropy)());
@@ -239,7 +247,10 @@ impl<P: Protocol> Drop for Front<P> {
 
 impl<P: Protocol> Front<P> {
     pub(super) fn set_state(&self, state: LinkState) {
-        tracing::debug!(?state, "link");
+        match self.shared.state.node() {
+            Some(node) => tracing::debug!(?state, %node, "link"),
+            None => tracing::debug!(?state, "link"),
+        }
         self.events.notice(LinkEvent::State(state.clone()));
         self.shared.state.set(state);
     }

@@ -1,8 +1,10 @@
-//! [`WsDialer`]: opens client connections, with one deadline for the whole attempt.
+//! [`WsDialer`]: opens client connections to one of several servers, with one deadline for the whole
+//! attempt.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 #[cfg(feature = "tls")]
 use std::sync::OnceLock;
 
@@ -11,33 +13,49 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::Role;
 use super::config::{BadHeader, WsConfig};
 use super::handshake::{UpgradeError, get, upgrade};
 use super::socket::Socket;
 use super::stream::WsStream;
-use super::url::Target;
-use crate::net::dial::{DialError, Dialer};
+use super::url::{Target, urls};
+use super::visit::{Position, Reached, Resolver, Visit};
+use crate::net::dial::{DialError, Dialer, Node};
+use crate::net::link::entropy;
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsConfig;
+use crate::rotation::{Order, Rotation};
 use crate::secret::Secret;
 
-/// Dials one URL, any number of times.
+/// Dials one URL of a list, any number of times.
 ///
-/// All addresses of the host are tried in turn. Name resolution, TCP, TLS and the upgrade share
-/// one deadline, [`WsConfig::connect_timeout`].
+/// An attempt visits the addresses of the list, the answers for each name among them, in turn. It
+/// passes over those where nobody answers (no such name, nothing listens, no route, a bad
+/// certificate, a 4xx other than 401, 408, 425 and 429), and ends with the first that accepts the
+/// connection or refuses it for now (a 503, say). Each address is visited at most once. The next
+/// attempt goes on behind the address where this one ended, so that a
+/// [`Link`](crate::net::Link) which has lost its node, or was refused by it, comes to the next one,
+/// with the delays of one server. [`Order`] says where the round begins.
+///
+/// Name resolution, TCP, TLS and the upgrade of all visited addresses share one deadline,
+/// [`WsConfig::connect_timeout`]. TLS checks the name of each URL; headers and subprotocols go to
+/// the servers of the list only, since redirects are not followed.
 ///
 /// ```
 /// use rpc_core::net::ws::WsDialer;
 /// let dialer = WsDialer::new("ws://127.0.0.1:9100/rpc.ws")?.with_subprotocol("acolyte.v1")?;
+/// assert!(WsDialer::new("ws://a.example:9100, ws://b.example:9100").is_ok());
 /// assert!(WsDialer::new("ftp://example.com").is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct WsDialer {
-    target: Target,
+    first: Target,
+    others: Vec<Target>,
+    position: Position,
+    resolver: Option<Arc<dyn Resolver>>,
     config: WsConfig,
     /// Set by the caller, or the platform's roots after the first use.
     #[cfg(feature = "tls")]
@@ -45,22 +63,48 @@ pub struct WsDialer {
 }
 
 impl WsDialer {
-    /// Creates a dialer for a `ws` or `wss` URL (`http` and `https` mean the same).
+    /// Creates a dialer for a `ws` or `wss` URL (`http` and `https` mean the same), or for several,
+    /// separated by commas as [`urls`](super::urls) reads them.
     ///
     /// # Errors
-    /// [`DialError::BadUrl`] if the URL cannot be dialled: another scheme, credentials, a fragment,
-    /// or `wss` without feature `tls`.
+    /// [`DialError::BadUrl`] if one of the URLs cannot be dialled: another scheme, credentials, a
+    /// fragment, or `wss` without feature `tls`.
     pub fn new(url: &str) -> Result<Self, DialError> {
-        let target = Target::parse(url)?;
-        if target.is_tls && !cfg!(feature = "tls") {
-            return Err(target.bad("TLS needs the crate feature `tls`"));
-        }
+        let mut targets = urls(url).map(|url| {
+            let target = Target::parse(url)?;
+            if target.is_tls && !cfg!(feature = "tls") {
+                return Err(target.bad("TLS needs the crate feature `tls`"));
+            }
+            Ok(target)
+        });
+        let first = targets.next().unwrap_or_else(|| Target::parse(""))?;
+        let others = targets.collect::<Result<Vec<_>, _>>()?;
+        let rotation = Rotation::new(1 + others.len(), Order::default(), entropy());
         Ok(Self {
-            target,
+            first,
+            others,
+            position: Position::new(rotation),
+            resolver: None,
             config: WsConfig::default(),
             #[cfg(feature = "tls")]
             tls: OnceLock::new(),
         })
+    }
+
+    /// Sets the order of the addresses; `entropy` is a random number for [`Order::Shuffled`], the
+    /// default. Starts the round anew.
+    #[must_use]
+    pub fn with_order(mut self, order: Order, entropy: u64) -> Self {
+        let rotation = Rotation::new(1 + self.others.len(), order, entropy);
+        self.position = Position::new(rotation);
+        self
+    }
+
+    /// Sets the source of addresses. Default: the system's resolver.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: Arc<dyn Resolver>) -> Self {
+        self.resolver = Some(resolver);
+        self
     }
 
     /// Replaces the whole configuration.
@@ -70,18 +114,20 @@ impl WsDialer {
         self
     }
 
-    /// Sets the path for a URL without one: `ws://host` and `ws://host/` get it, `ws://host/other`
+    /// Sets the path for URLs without one: `ws://host` and `ws://host/` get it, `ws://host/other`
     /// and `ws://host?query` stay as they are.
     ///
     /// # Errors
     /// [`DialError::BadUrl`] if `path` is not a path.
     pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
-        self.target = self.target.or_path(path)?;
+        self.first = self.first.or_path(path)?;
+        let others = self.others.into_iter().map(|other| other.or_path(path));
+        self.others = others.collect::<Result<_, _>>()?;
         Ok(self)
     }
 
-    /// Returns the host if traffic to it could be read on the way: there is no TLS, and it is not
-    /// this machine. Nothing is resolved: of names, only `localhost` is this machine.
+    /// Returns the first host of the list to which traffic could be read on the way: there is no TLS,
+    /// and it is not this machine. Nothing is resolved: of names, only `localhost` is this machine.
     ///
     /// ```
     /// use rpc_core::net::ws::WsDialer;
@@ -91,8 +137,9 @@ impl WsDialer {
     /// ```
     #[must_use]
     pub fn exposed_host(&self) -> Option<&str> {
-        let is_exposed = !self.target.is_tls && !self.target.is_this_machine();
-        is_exposed.then_some(self.target.host.as_str())
+        let mut targets = std::iter::once(&self.first).chain(&self.others);
+        let exposed = targets.find(|target| !target.is_tls && !target.is_this_machine())?;
+        Some(&exposed.host)
     }
 
     /// Adds a header; see [`WsConfig::with_header`].
@@ -142,7 +189,7 @@ impl WsDialer {
     }
 
     /// Requests the upgrade over an existing byte stream (an in-memory pipe, a Unix socket, a
-    /// tunnel). The URL gives path and `Host`.
+    /// tunnel). The URL, of several the first, gives path and `Host`.
     ///
     /// # Errors
     /// [`DialError`] as for [`dial`](Dialer::dial).
@@ -153,12 +200,13 @@ impl WsDialer {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.in_time(self.upgrade_now(stream)).await
+        self.in_time(self.upgrade_now(&self.first, stream)).await
     }
 
-    /// Fetches a document from the same host by a plain HTTP GET, over a connection of its own:
+    /// Fetches a document from one of the servers by a plain HTTP GET, over a connection of its own:
     /// many servers identify themselves there. `path` begins with a slash. Returns the status and
-    /// at most `max` bytes; redirects are not followed.
+    /// at most `max` bytes; redirects are not followed. Chooses the server as
+    /// [`open`](Self::open) does.
     ///
     /// # Errors
     /// [`DialError`]: [`BadUrl`](DialError::BadUrl) for an invalid path,
@@ -169,19 +217,30 @@ impl WsDialer {
     pub async fn get(&self, path: &str, max: usize) -> Result<(u16, Vec<u8>), DialError> {
         let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
         if !is_path {
-            return Err(self.target.bad("the path is none"));
+            return Err(self.first.bad("the path is none"));
         }
-        let headers = self.headers()?;
         let work = async {
-            let mut socket = self.connect_socket().await?;
+            let Reached {
+                target,
+                mut socket,
+                node,
+            } = self.reach().await?;
+            let headers = self.headers_for(target)?;
             let got = get(&mut socket, path, &headers, max).await;
-            got.map_err(|error| self.refused(error))
+            got.map_err(|error| {
+                self.leave(&node);
+                refused(target, error)
+            })
         };
         self.in_time(work).await
     }
 
-    /// Opens a connection to the same host, TCP and TLS, without the upgrade: for plain HTTP that
-    /// should take the same route and trust the same servers. Within [`WsConfig::connect_timeout`].
+    /// Opens a connection to one of the servers, TCP and TLS, without the upgrade: for plain HTTP
+    /// that should take the same route and trust the same servers. Within
+    /// [`WsConfig::connect_timeout`].
+    ///
+    /// Stays with the server of the last successful connection, until it is not reached any more or
+    /// was [left](Self::leave).
     ///
     /// # Errors
     /// [`DialError`] as for [`dial`](Dialer::dial), except for the upgrade.
@@ -189,21 +248,66 @@ impl WsDialer {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn open(&self) -> Result<Socket, DialError> {
-        self.in_time(self.connect_socket()).await
+        Ok(self.open_node().await?.0)
     }
 
-    /// Returns the headers of a request to this host: [`WsConfig::headers`], and `Host`.
+    /// Like [`open`](Self::open), and returns the node that was reached.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// As for [`open`](Self::open).
+    pub async fn open_node(&self) -> Result<(Socket, Node), DialError> {
+        let reached = self.in_time(self.reach()).await?;
+        Ok((reached.socket, reached.node))
+    }
+
+    /// Lets the next attempt go on behind this node, if the last connection went there: it answers
+    /// that it is busy, or its connection was lost. [`dial`](Dialer::dial) always does.
+    pub fn leave(&self, node: &Node) {
+        self.position.leave_node(node);
+    }
+
+    /// Returns the headers of a request to the server of the URL, of several the first:
+    /// [`WsConfig::headers`], and `Host`.
     ///
     /// # Errors
     /// [`DialError::BadUrl`] if the host cannot be a header.
     pub fn headers(&self) -> Result<HeaderMap, DialError> {
+        self.headers_for(&self.first)
+    }
+
+    /// Returns the headers of a request to a node of this dialer.
+    ///
+    /// # Errors
+    /// As for [`headers`](Self::headers).
+    pub fn node_headers(&self, node: &Node) -> Result<HeaderMap, DialError> {
+        self.headers_for(self.target(node.index()))
+    }
+
+    fn headers_for(&self, target: &Target) -> Result<HeaderMap, DialError> {
         let mut headers = self.config.headers().clone();
         if !headers.contains_key(header::HOST) {
-            let host = HeaderValue::from_str(&self.target.authority);
-            let host = host.map_err(|_| self.target.bad("the host cannot be a header"))?;
+            let host = HeaderValue::from_str(&target.authority);
+            let host = host.map_err(|_| target.bad("the host cannot be a header"))?;
             headers.insert(header::HOST, host);
         }
         Ok(headers)
+    }
+
+    /// Returns the URL with this index; the first one for an index that is none.
+    pub(super) fn target(&self, url: usize) -> &Target {
+        let other = url.checked_sub(1).and_then(|at| self.others.get(at));
+        other.unwrap_or(&self.first)
+    }
+
+    pub(super) async fn resolve(&self, target: &Target) -> io::Result<Vec<SocketAddr>> {
+        let (host, port) = (target.host.as_str(), target.port);
+        match &self.resolver {
+            Some(resolver) => resolver.resolve(host, port).await,
+            None => Ok(tokio::net::lookup_host((host, port)).await?.collect()),
+        }
     }
 
     async fn in_time<T>(
@@ -216,110 +320,101 @@ impl WsDialer {
             .unwrap_or(Err(DialError::TimedOut { after }))
     }
 
-    fn refused(&self, error: UpgradeError) -> DialError {
-        match error {
-            UpgradeError::Io(source) => self.unreachable(source),
-            UpgradeError::Status(status) => DialError::Status {
-                status: status.as_u16(),
-            },
-            UpgradeError::Answer(why) => DialError::Handshake(why.to_owned()),
-        }
-    }
-
-    async fn upgrade_now<S>(&self, mut stream: S) -> Result<WsStream<S>, DialError>
+    async fn upgrade_now<S>(&self, target: &Target, mut stream: S) -> Result<WsStream<S>, DialError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let headers = self.headers()?;
-        let path = self.target.uri.path_and_query();
+        let headers = self.headers_for(target)?;
+        let path = target.uri.path_and_query();
         let path = path.map_or("/", |path| path.as_str());
         let offered = self.config.subprotocols();
         let (handshake, read_already) = upgrade(&mut stream, path, &headers, offered)
             .await
-            .map_err(|error| self.refused(error))?;
+            .map_err(|error| refused(target, error))?;
         let opened =
             WsStream::from_upgraded(stream, read_already.into(), Role::Client, &self.config);
         Ok(opened.await.with_handshake(handshake))
     }
 
-    fn unreachable(&self, source: io::Error) -> DialError {
-        DialError::Unreachable {
-            host: self.target.peer(),
-            source,
-        }
-    }
-
+    /// Connects to the first address of the round that accepts the upgrade.
     async fn connect(&self) -> Result<WsStream, DialError> {
-        let socket = self.connect_socket().await?;
-        self.upgrade_now(socket).await
-    }
-
-    async fn connect_socket(&self) -> Result<Socket, DialError> {
-        let tcp = self.connect_tcp().await;
-        let tcp = tcp.map_err(|error| self.unreachable(error))?;
-        // A failure here costs latency only.
-        let _ = tcp.set_nodelay(true);
-        self.secure(tcp).await
-    }
-
-    /// Tries every address. Each but the last gets an equal share of the remaining time, so that
-    /// one dead address does not use up the deadline of the others.
-    async fn connect_tcp(&self) -> io::Result<TcpStream> {
-        let started = Instant::now();
-        let host = (self.target.host.as_str(), self.target.port);
-        let addresses: Vec<SocketAddr> = tokio::net::lookup_host(host).await?.collect();
-        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        let mut left = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
-        for address in addresses {
-            let share = self
-                .config
-                .connect_timeout
-                .saturating_sub(started.elapsed())
-                / left.max(1);
-            left = left.saturating_sub(1);
-            match timeout(share, TcpStream::connect(address)).await {
-                Ok(Ok(tcp)) => return Ok(tcp),
-                Ok(Err(error)) => failure = error,
-                Err(_) => failure = io::ErrorKind::TimedOut.into(),
+        self.position.leave();
+        let mut visit = Visit::new(self, &self.position);
+        loop {
+            let Reached {
+                target,
+                socket,
+                node,
+            } = visit.next().await?;
+            match self.upgrade_now(target, socket).await {
+                Ok(stream) => {
+                    visit.succeeded(&node);
+                    return Ok(stream);
+                }
+                Err(error) => visit.failed(error)?,
             }
         }
-        Err(failure)
+    }
+
+    /// Connects to the first address of the round that accepts TCP and TLS.
+    async fn reach(&self) -> Result<Reached<'_>, DialError> {
+        let mut visit = Visit::new(self, &self.position);
+        let reached = visit.next().await?;
+        visit.succeeded(&reached.node);
+        Ok(reached)
     }
 
     #[cfg(feature = "tls")]
-    async fn secure(&self, tcp: TcpStream) -> Result<Socket, DialError> {
-        if !self.target.is_tls {
+    pub(super) async fn secure(
+        &self,
+        target: &Target,
+        tcp: TcpStream,
+    ) -> Result<Socket, DialError> {
+        if !target.is_tls {
             return Ok(tcp.into());
         }
         let tls = match self.tls.get() {
             Some(tls) => tls,
             None => {
-                let platform = TlsConfig::platform().map_err(|error| self.tls_failed(error))?;
+                let platform = TlsConfig::platform().map_err(|error| tls_failed(target, error))?;
                 self.tls.get_or_init(|| platform)
             }
         };
-        tls.connect(&self.target.host, tcp).await.map_err(|error| {
+        tls.connect(&target.host, tcp).await.map_err(|error| {
             let is_tls = matches!(error.get_ref(), Some(inner) if inner.is::<rustls::Error>());
             if is_tls {
-                self.tls_failed(error)
+                tls_failed(target, error)
             } else {
-                self.unreachable(error)
+                target.unreachable(error)
             }
         })
     }
 
-    #[cfg(feature = "tls")]
-    fn tls_failed(&self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DialError {
-        DialError::Tls {
-            host: self.target.peer(),
-            source: source.into(),
-        }
-    }
-
     #[cfg(not(feature = "tls"))]
     #[allow(clippy::unused_async, reason = "the same call as with feature `tls`")]
-    async fn secure(&self, tcp: TcpStream) -> Result<Socket, DialError> {
+    pub(super) async fn secure(&self, _: &Target, tcp: TcpStream) -> Result<Socket, DialError> {
         Ok(tcp.into())
+    }
+}
+
+#[cfg(feature = "tls")]
+fn tls_failed(
+    target: &Target,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> DialError {
+    DialError::Tls {
+        host: target.peer(),
+        source: source.into(),
+    }
+}
+
+fn refused(target: &Target, error: UpgradeError) -> DialError {
+    match error {
+        UpgradeError::Io(source) => target.unreachable(source),
+        UpgradeError::Status(status) => DialError::Status {
+            status: status.as_u16(),
+        },
+        UpgradeError::Answer(why) => DialError::Handshake(why.to_owned()),
     }
 }
 
@@ -330,13 +425,22 @@ impl Dialer for WsDialer {
     async fn dial(&self) -> Result<WsStream, DialError> {
         self.in_time(self.connect()).await
     }
+
+    fn node(&self) -> Option<Node> {
+        self.position.node()
+    }
 }
 
-/// Prints the URL without its query, and no secrets.
+/// Prints the URLs without their queries, and no secrets.
 impl fmt::Debug for WsDialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let others = self
+            .others
+            .iter()
+            .map(|other| format!(",{}", other.printable()));
+        let url = self.first.printable() + &others.collect::<String>();
         f.debug_struct("WsDialer")
-            .field("url", &self.target.printable())
+            .field("url", &url)
             .field("config", &self.config)
             .finish_non_exhaustive()
     }

@@ -45,6 +45,7 @@ mod linger;
 mod socket;
 mod stream;
 mod url;
+mod visit;
 
 pub use config::{BadHeader, WsConfig};
 pub use dialer::WsDialer;
@@ -54,3 +55,5 @@ pub(crate) use handshake::{accept_key, is_upgrade, offers, select_subprotocol};
 pub use socket::Socket;
 pub use stream::WsStream;
 pub use tokio_tungstenite::tungstenite::protocol::Role;
+pub use url::urls;
+pub use visit::Resolver;

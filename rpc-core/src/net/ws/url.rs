@@ -1,5 +1,6 @@
 //! The target of a dialer: a `ws` or `wss` URL, checked once.
 
+use std::io;
 use std::net::IpAddr;
 
 use http::Uri;
@@ -56,6 +57,9 @@ impl Target {
         let host = bracketed.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() {
             return Err(bad("the host is missing"));
+        }
+        if host.contains(',') {
+            return Err(bad("each URL of a list needs its scheme"));
         }
         let port = match (authority.port_u16(), spelled.len() == bracketed.len()) {
             (Some(0), _) | (None, false) => return Err(bad("the port is not a port")),
@@ -125,10 +129,43 @@ impl Target {
         }
     }
 
+    pub(super) fn unreachable(&self, source: io::Error) -> DialError {
+        DialError::Unreachable {
+            host: self.peer(),
+            source,
+        }
+    }
+
     /// Returns the URL in a form that may be printed.
     pub(super) fn printable(&self) -> String {
         redact(&self.uri.to_string())
     }
+}
+
+/// Splits a list of URLs at the commas that a scheme follows: `ws://a:81,ws://b:82/rpc?x=1,2` holds
+/// two. Spaces around a URL do not count. A text without such a comma is one URL.
+pub fn urls(list: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(list);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let commas = text.match_indices(',').map(|(at, _)| at);
+        let cut = commas.into_iter().find_map(|at| {
+            let (url, later) = text.split_at(at);
+            let later = later.get(1..)?;
+            has_scheme(later.trim_start()).then_some((url, later))
+        });
+        let Some((url, later)) = cut else {
+            return Some(text.trim());
+        };
+        rest = Some(later);
+        Some(url.trim())
+    })
+}
+
+/// Returns whether the text begins with a scheme and `://`.
+fn has_scheme(text: &str) -> bool {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
+    end.is_some_and(|end| end > 0 && text.get(end..).is_some_and(|it| it.starts_with("://")))
 }
 
 /// Returns the URL without credentials, query and fragment; also works on text that is not a URL.
@@ -173,6 +210,21 @@ mod tests {
         ] {
             let target = parse(url);
             assert_eq!((target.is_tls, target.port), (is_tls, port), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_split_where_a_comma_and_a_scheme_are() {
+        for (list, expected) in [
+            ("ws://a", &["ws://a"][..]),
+            ("ws://a,wss://b:1/x", &["ws://a", "wss://b:1/x"]),
+            (" ws://a , http://b ", &["ws://a", "http://b"]),
+            ("ws://a/?x=1,2,ws://b", &["ws://a/?x=1,2", "ws://b"]),
+            ("ws://a,b", &["ws://a,b"]),
+            ("ws://a,://b", &["ws://a,://b"]),
+            ("", &[""]),
+        ] {
+            assert_eq!(urls(list).collect::<Vec<_>>(), expected, "{list}");
         }
     }
 
@@ -248,6 +300,7 @@ mod tests {
             "ws://example.com/#top",
             "ws://exa mple.com/",
             "mailto:a@b",
+            "ws://a.example,b.example",
         ] {
             refuse(url);
         }
