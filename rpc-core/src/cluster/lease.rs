@@ -17,7 +17,8 @@ crate::config! {
         /// How much earlier than the store this node gives up, in case that clocks run at different
         /// speeds. Default 1 s. A lease is never valid if this is not shorter than it.
         pub margin: Duration = Duration::from_secs(1) => with_margin,
-        /// How long to wait for the store's answer before asking again. Default 2 s.
+        /// How long to wait for the store's answer before asking again, at most a fifth of the lease.
+        /// Default 2 s.
         pub answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
     }
 }
@@ -187,7 +188,7 @@ impl Lease {
     /// Lets the lease act on deadlines at or before `now`. An early call is a no-op.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.check(now);
-        let deadline = self.flight.deadline(self.config.answer_timeout);
+        let deadline = self.flight.deadline(self.answer_timeout());
         if deadline.is_some_and(|at| at <= now) {
             self.handle_reply(self.flight.number, Reply::Unknown, now);
         }
@@ -214,7 +215,7 @@ impl Lease {
         if self.lost.is_some() {
             return None;
         }
-        let next = self.flight.deadline(self.config.answer_timeout);
+        let next = self.flight.deadline(self.answer_timeout());
         let next = next.or(self.next_at);
         match (next, self.valid_until) {
             (Some(next), Some(until)) => Some(next.min(until)),
@@ -248,6 +249,10 @@ impl Lease {
             Known::Doubtful => Operation::Read,
         };
         self.flight.send(operation, now);
+    }
+
+    fn answer_timeout(&self) -> Duration {
+        self.config.answer_timeout.min(self.config.lease / 5)
     }
 
     /// How long to wait after a failure: there are several attempts in what a missed renewal leaves.

@@ -14,6 +14,8 @@ mod memory;
 mod mounted;
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(feature = "nats")]
+mod nats_nodes;
 mod nodes;
 mod rotation;
 mod secrets;

@@ -1,4 +1,5 @@
-//! State that several machines share, on NATS with JetStream: [`Nats`], [`Bucket`].
+//! State that several machines share, on NATS with JetStream: [`Nats`], [`Bucket`], [`NodeLease`],
+//! [`Claims`].
 //!
 //! A node connects once, with [`Nats::connect`], and keeps everything under one prefix. Values that
 //! change are in a [`Bucket`], where a write names the revision that it replaces; logs are in a
@@ -8,8 +9,10 @@
 //! Names from users become subjects and keys through [`token`](crate::cluster::token) only.
 
 mod bucket;
+mod claims;
 mod config;
 mod error;
+mod lease;
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,11 +26,14 @@ use bytes::Bytes;
 
 use super::entropy;
 use crate::Str;
+use crate::cluster::{ClaimConfig, LeaseConfig};
 
 pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
+pub use claims::{ClaimError, Claimed, Claims, Ownership};
 use config::Credentials;
 pub use config::NatsConfig;
 pub use error::NatsError;
+pub use lease::{NodeLease, Renewal};
 
 /// A connection to NATS, as one node of a cluster. Cheap to clone.
 ///
@@ -212,6 +218,34 @@ impl Nats {
     /// Cancel-safe.
     pub async fn bucket(&self, name: &str, config: BucketConfig) -> Result<Bucket, NatsError> {
         Bucket::open(self, &self.name(name), config, self.shared.replicas).await
+    }
+
+    /// Starts to keep this node's lease; spawn [`Renewal::run`]. All nodes of a cluster have the same
+    /// `config`: the first one decides when keys expire.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn lease(&self, config: LeaseConfig) -> Result<(NodeLease, Renewal), NatsError> {
+        NodeLease::open(self, config).await
+    }
+
+    /// Opens the bucket with this name in which nodes say what they own, for the node with this lease.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn claims(
+        &self,
+        name: &str,
+        lease: &NodeLease,
+        config: ClaimConfig,
+    ) -> Result<Claims, NatsError> {
+        Claims::open(self, name, lease, config).await
     }
 
     /// Stores a message in the stream of its subject, and waits until it is stored.

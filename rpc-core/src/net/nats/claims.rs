@@ -1,0 +1,207 @@
+//! [`Claims`]: which node owns which name, on a bucket.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::time::{sleep_until, timeout_at};
+
+use super::lease::{perform, read};
+use super::{Bucket, BucketConfig, Nats, NatsError, NodeLease};
+use crate::Str;
+use crate::cluster::{Claim, ClaimConfig, ClaimEvent, NameTooLong, Operation, token, try_token};
+use crate::net::driver::clock;
+
+/// The owners of names, in a bucket of their own. Cheap to clone.
+///
+/// The rules are those of [`Claim`]: a name belongs to one node as long as that node's [`NodeLease`] is valid,
+/// and whoever owns it writes behind a [`Fence`](crate::cluster::Fence).
+#[derive(Clone)]
+pub struct Claims {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    names: Bucket,
+    lease: NodeLease,
+    config: ClaimConfig,
+}
+
+/// The outcome of [`Claims::claim`].
+#[derive(Debug)]
+pub enum Claimed {
+    /// This node owns the name.
+    Owned(Ownership),
+    /// Another node owns it, and is alive.
+    Held {
+        /// The id of that node.
+        node: Str,
+    },
+}
+
+/// Why a name is not claimed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// This node's lease is not valid: it owns nothing. Retrying helps only with a new node id.
+    #[error("this node does not count as alive")]
+    NotAlive,
+    /// NATS did not answer in time. The name may be this node's: claim it again to know.
+    #[error("NATS did not say in time who owns the name")]
+    Unavailable,
+    /// The name is too long. Retrying never helps.
+    #[error(transparent)]
+    Name(#[from] NameTooLong),
+}
+
+impl Claims {
+    pub(super) async fn open(
+        nats: &Nats,
+        bucket: &str,
+        lease: &NodeLease,
+        config: ClaimConfig,
+    ) -> Result<Self, NatsError> {
+        let shared = Shared {
+            names: nats.bucket(bucket, BucketConfig::default()).await?,
+            lease: lease.clone(),
+            config,
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Claims a name for this node, or finds who owns it. Do not claim one name twice at a time: the later
+    /// claim makes the earlier ownership invalid.
+    ///
+    /// # Errors
+    /// [`ClaimError`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the name may be this node's: claim it again to know.
+    pub async fn claim(&self, name: &str) -> Result<Claimed, ClaimError> {
+        let key = try_token(name)?;
+        if !self.shared.lease.is_valid() {
+            return Err(ClaimError::NotAlive);
+        }
+        let mut claim = Claim::new(
+            self.shared.lease.node().clone(),
+            self.shared.config,
+            clock(),
+        );
+        match self.run(&mut claim, &key).await {
+            ClaimEvent::Owned { fence, taken_from } if self.shared.lease.is_valid() => {
+                Ok(Claimed::Owned(Ownership {
+                    claims: self.clone(),
+                    key,
+                    claim: Box::new(claim),
+                    fence,
+                    taken_from,
+                }))
+            }
+            ClaimEvent::Owned { .. } => Err(ClaimError::NotAlive),
+            ClaimEvent::Held { node } => Ok(Claimed::Held { node }),
+            ClaimEvent::Unavailable | ClaimEvent::Released => Err(ClaimError::Unavailable),
+        }
+    }
+
+    /// Returns the node that owns a name and counts as alive, this one included; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe. A name that is too long belongs to nobody.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn holder(&self, name: &str) -> Result<Option<Str>, NatsError> {
+        let Ok(key) = try_token(name) else {
+            return Ok(None);
+        };
+        let Some((node, _)) = read(&self.shared.names, &key).await? else {
+            return Ok(None);
+        };
+        let alive = if node == *self.shared.lease.node() {
+            self.shared.lease.is_valid()
+        } else {
+            self.shared.lease.is_alive(&node).await?
+        };
+        Ok(Some(node).filter(|_| alive))
+    }
+
+    /// Runs a claim until it says something.
+    async fn run(&self, claim: &mut Claim, key: &str) -> ClaimEvent {
+        loop {
+            if let Some(event) = claim.poll_event() {
+                return event;
+            }
+            let timeout = claim.poll_timeout().unwrap_or_else(clock);
+            let Some(request) = claim.poll_request() else {
+                sleep_until(timeout.into()).await;
+                claim.handle_timeout(clock());
+                continue;
+            };
+            let node = self.shared.lease.node();
+            let reply = async {
+                match &request.operation {
+                    Operation::ReadNode { node: other } => {
+                        let key = token(other);
+                        perform(self.shared.lease.bucket(), &key, node, Operation::Read).await
+                    }
+                    operation => perform(&self.shared.names, key, node, operation.clone()).await,
+                }
+            };
+            match timeout_at(timeout.into(), reply).await {
+                Ok(reply) => claim.handle_reply(request.number, reply, clock()),
+                Err(_) => claim.handle_timeout(clock()),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Claims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claims")
+            .field("names", &self.shared.names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A name that this node owns while its lease is valid. Dropping it changes nothing: the name stays this
+/// node's.
+#[derive(Debug)]
+pub struct Ownership {
+    claims: Claims,
+    key: String,
+    claim: Box<Claim>,
+    fence: u64,
+    taken_from: Option<Str>,
+}
+
+impl Ownership {
+    /// Returns the number of this ownership, for a [`Fence`](crate::cluster::Fence). Later owners have greater
+    /// ones.
+    #[must_use]
+    pub const fn fence(&self) -> u64 {
+        self.fence
+    }
+
+    /// Returns the owner before this one, if that one died and it is known.
+    #[must_use]
+    pub const fn taken_from(&self) -> Option<&Str> {
+        self.taken_from.as_ref()
+    }
+
+    /// Returns whether the node's lease is valid. Whether another one has taken over anyway, only the store
+    /// knows: see [`Fence`](crate::cluster::Fence).
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.claims.shared.lease.is_valid()
+    }
+
+    /// Gives the name back. Stop writing for it first. If NATS does not answer, it stays this node's.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the name may be given back or not.
+    pub async fn release(mut self) {
+        self.claim.release(clock());
+        self.claims.run(&mut self.claim, &self.key).await;
+    }
+}

@@ -1,0 +1,289 @@
+//! [`NodeLease`]: this node's [`Lease`], kept on a bucket.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::time::sleep_until;
+
+use super::{Bucket, BucketConfig, Nats, NatsError};
+use crate::Str;
+use crate::cluster::{Lease, LeaseConfig, LeaseEvent, LeaseLost, Operation, Reply, name_of, token};
+use crate::net::driver::clock;
+
+/// The bucket with a key for each node that is alive.
+const NODES: &str = "nodes";
+
+/// What a key of a node or of a name says.
+#[derive(Serialize, Deserialize)]
+struct Named {
+    node: Str,
+}
+
+/// Whether this node counts as alive in its cluster. Cheap to clone; all clones are the same lease.
+///
+/// [`Nats::lease`] starts it, with a [`Renewal`] that you spawn. The rules are those of [`Lease`]: a node that
+/// loses its lease ends its work, and comes back [with a new id](Nats::with_new_node).
+#[derive(Clone)]
+pub struct NodeLease {
+    shared: Arc<Shared>,
+    changed: watch::Receiver<()>,
+}
+
+struct Shared {
+    lease: Mutex<Lease>,
+    nodes: Bucket,
+    node: Str,
+    /// Wakes the renewal.
+    released: tokio::sync::Notify,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Lease> {
+        // The machine never panics.
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NodeLease {
+    pub(super) async fn open(
+        nats: &Nats,
+        config: LeaseConfig,
+    ) -> Result<(Self, Renewal), NatsError> {
+        let age = BucketConfig::default().with_max_age(config.lease);
+        let shared = Arc::new(Shared {
+            nodes: nats.bucket(NODES, age).await?,
+            node: nats.node().clone(),
+            lease: Mutex::new(Lease::new(nats.node().clone(), config, clock())),
+            released: tokio::sync::Notify::new(),
+        });
+        let (changes, changed) = watch::channel(());
+        let lease = Self {
+            shared: Arc::clone(&shared),
+            changed,
+        };
+        Ok((lease, Renewal { shared, changes }))
+    }
+
+    /// Returns the node's id.
+    #[must_use]
+    pub fn node(&self) -> &Str {
+        &self.shared.node
+    }
+
+    /// Returns whether the node counts as alive now. Look again after every await, right before what needs
+    /// it.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.shared.lock().is_valid(clock())
+    }
+
+    /// Waits until the node counts as alive.
+    ///
+    /// # Errors
+    /// [`LeaseLost`]: it does no longer.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn acquired(&self) -> Result<(), LeaseLost> {
+        let mut changed = self.changed.clone();
+        loop {
+            changed.mark_unchanged();
+            if self.is_valid() {
+                return Ok(());
+            }
+            if let Some(lost) = self.shared.lock().lost() {
+                return Err(lost);
+            }
+            if changed.changed().await.is_err() {
+                return Err(self.lost().await);
+            }
+        }
+    }
+
+    /// Waits until the node no longer counts as alive. Returns in time even if nobody runs the [`Renewal`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn lost(&self) -> LeaseLost {
+        let mut changed = self.changed.clone();
+        let mut kept = true;
+        loop {
+            changed.mark_unchanged();
+            let until = {
+                let mut lease = self.shared.lock();
+                if lease.valid_until().is_some_and(|until| until <= clock()) {
+                    lease.handle_timeout(clock());
+                }
+                if let Some(lost) = lease.lost() {
+                    return lost;
+                }
+                lease.valid_until()
+            };
+            match until {
+                Some(until) => {
+                    tokio::select! {
+                        () = sleep_until(until.into()) => {}
+                        alive = changed.changed(), if kept => kept = alive.is_ok(),
+                    }
+                }
+                None if kept => kept = changed.changed().await.is_ok(),
+                // It was never acquired, and will not be.
+                None => return LeaseLost::Expired,
+            }
+        }
+    }
+
+    /// Gives the lease back: it is invalid at once, and other nodes need not wait for its end. The
+    /// [`Renewal`] returns when the key is removed.
+    pub fn release(&self) {
+        self.shared.lock().release(clock());
+        self.shared.released.notify_one();
+    }
+
+    /// Returns whether another node counts as alive. `true` may be late by the lease.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn is_alive(&self, node: &str) -> Result<bool, NatsError> {
+        Ok(self.shared.nodes.get(&token(node)).await?.is_some())
+    }
+
+    /// Returns the ids of all nodes that count as alive.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn nodes(&self) -> Result<Vec<Str>, NatsError> {
+        let entries = self.shared.nodes.entries("*").await?;
+        let nodes = entries.iter().filter_map(|entry| name_of(&entry.key));
+        Ok(nodes.map(Str::from).collect())
+    }
+
+    pub(super) fn bucket(&self) -> &Bucket {
+        &self.shared.nodes
+    }
+}
+
+impl fmt::Debug for NodeLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeLease")
+            .field("node", &self.shared.node)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Keeps a [`NodeLease`] until it is lost: [`run`](Self::run) it in a task.
+#[must_use = "without `run` the lease is never acquired"]
+pub struct Renewal {
+    shared: Arc<Shared>,
+    changes: watch::Sender<()>,
+}
+
+impl Renewal {
+    /// Acquires the lease and renews it, until it is lost. Returns why.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the lease ends when its time is over.
+    pub async fn run(self) -> LeaseLost {
+        let shared = &*self.shared;
+        let key = token(&shared.node);
+        // The one that is in flight, and its number.
+        let mut asking: Option<(u64, BoxFuture<'_, Reply>)> = None;
+        loop {
+            let (timeout, lost) = {
+                let mut lease = shared.lock();
+                while let Some(request) = lease.poll_request() {
+                    let reply = perform(&shared.nodes, &key, &shared.node, request.operation);
+                    asking = Some((request.number, Box::pin(reply)));
+                }
+                while let Some(event) = lease.poll_event() {
+                    if let LeaseEvent::Lost(why) = event {
+                        tracing::warn!(node = %shared.node, %why, "the node's lease is over");
+                    }
+                    self.changes.send_replace(());
+                }
+                (lease.poll_timeout(), lease.lost())
+            };
+            let Some(timeout) = timeout else {
+                if let Some((_, removal)) = asking.filter(|_| lost == Some(LeaseLost::Released)) {
+                    removal.await;
+                }
+                return lost.unwrap_or(LeaseLost::Expired);
+            };
+            let answer = async {
+                match &mut asking {
+                    Some((number, reply)) => (*number, reply.await),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                (number, reply) = answer => {
+                    asking = None;
+                    shared.lock().handle_reply(number, reply, clock());
+                }
+                () = sleep_until(timeout.into()) => shared.lock().handle_timeout(clock()),
+                () = shared.released.notified() => {}
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Renewal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Renewal")
+            .field("node", &self.shared.node)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Does what a lease or a claim asks for, with a key of this bucket.
+pub(super) async fn perform(bucket: &Bucket, key: &str, node: &Str, operation: Operation) -> Reply {
+    let value = || {
+        serde_json::to_vec(&Named { node: node.clone() })
+            .map(Bytes::from)
+            .unwrap_or_default()
+    };
+    let written = match operation {
+        Operation::Read | Operation::ReadNode { .. } => {
+            return match read(bucket, key).await {
+                Ok(Some((node, revision))) => Reply::Found { node, revision },
+                Ok(None) => Reply::Missing,
+                Err(_) => Reply::Unknown,
+            };
+        }
+        Operation::Create => bucket.create(key, value()).await,
+        Operation::Update { revision } => bucket.update(key, value(), revision).await,
+        Operation::Delete { revision } => {
+            bucket.delete(key, Some(revision)).await.map(|()| revision)
+        }
+    };
+    match written {
+        Ok(revision) => Reply::Stored { revision },
+        Err(NatsError::Conflict) => Reply::Conflict,
+        Err(NatsError::Unavailable { .. } | NatsError::JetStream { .. }) => Reply::Unknown,
+        Err(error) => {
+            tracing::warn!(%node, %error, "NATS refuses a lease or a claim");
+            Reply::Refused
+        }
+    }
+}
+
+/// The node that a key names, and the key's revision.
+pub(super) async fn read(bucket: &Bucket, key: &str) -> Result<Option<(Str, u64)>, NatsError> {
+    let entry = bucket.get(key).await?;
+    Ok(entry.map(|entry| {
+        // A value that is none of ours names nobody who could be alive.
+        let named = serde_json::from_slice(&entry.value);
+        let node = named.map_or(Str::EMPTY, |Named { node }| node);
+        (node, entry.revision)
+    }))
+}

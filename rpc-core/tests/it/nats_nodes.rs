@@ -1,0 +1,239 @@
+//! [`NodeLease`] and [`Claims`] against a server of the test's own.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use rpc_core::cluster::{ClaimConfig, LeaseConfig, LeaseLost};
+use rpc_core::net::nats::{
+    BucketConfig, ClaimError, Claimed, Claims, Expect, Nats, NatsConfig, NatsError, NodeLease,
+    Ownership, Renewal,
+};
+use switchboard_testing::nats::NatsServer;
+
+/// Short enough to wait for its end, long enough for a busy machine.
+const LEASE: Duration = Duration::from_secs(2);
+
+struct Node {
+    nats: Nats,
+    lease: NodeLease,
+    claims: Claims,
+}
+
+/// A node whose lease is acquired as soon as somebody polls the renewal.
+async fn node(server: &NatsServer) -> (Node, Renewal) {
+    let nats = Nats::connect(NatsConfig::new(&server.url())).await.unwrap();
+    let config = LeaseConfig::default()
+        .with_lease(LEASE)
+        .with_margin(LEASE / 10);
+    let (lease, renewal) = nats.lease(config).await.unwrap();
+    let claims = nats.claims("names", &lease, ClaimConfig::default()).await;
+    let node = Node {
+        claims: claims.unwrap(),
+        lease,
+        nats,
+    };
+    (node, renewal)
+}
+
+/// A node that lives on in a task.
+async fn living(server: &NatsServer) -> Node {
+    let (node, renewal) = node(server).await;
+    tokio::spawn(renewal.run());
+    node.lease.acquired().await.unwrap();
+    node
+}
+
+async fn owned(node: &Node, name: &str) -> Ownership {
+    match node.claims.claim(name).await.unwrap() {
+        Claimed::Owned(ownership) => ownership,
+        Claimed::Held { node } => panic!("{name} is held by {node}"),
+    }
+}
+
+/// Claims a name until it is this node's.
+async fn taken_over(node: &Node, name: &str) -> Ownership {
+    loop {
+        if let Claimed::Owned(ownership) = node.claims.claim(name).await.unwrap() {
+            return ownership;
+        }
+    }
+}
+
+/// Waits for the next renewal of a node's lease.
+async fn renewed(node: &Node) {
+    // A server that restarts does not answer at once.
+    let nodes = loop {
+        if let Ok(nodes) = node.nats.bucket("nodes", BucketConfig::default()).await {
+            break nodes;
+        }
+    };
+    let revision = async || {
+        nodes
+            .get(node.lease.node())
+            .await
+            .ok()
+            .flatten()
+            .map(|it| it.revision)
+    };
+    let before = revision().await;
+    while revision().await.is_none_or(|now| Some(now) == before) {
+        assert!(node.lease.is_valid());
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Writes to the log of a name behind its last record.
+async fn write(node: &Node, text: &'static str, last: u64) -> Result<u64, NatsError> {
+    let expect = Expect {
+        id: None,
+        last_subject_sequence: Some(last),
+    };
+    let (subject, text) = (node.nats.subject(&["log", "name"]), Bytes::from(text));
+    Ok(node.nats.publish(subject, text, expect).await?.sequence)
+}
+
+#[tokio::test]
+async fn a_name_belongs_to_the_node_that_claimed_it_as_long_as_it_lives() {
+    let server = NatsServer::start();
+    let (one, other) = (living(&server).await, living(&server).await);
+    let ownership = owned(&one, "a.b *>").await;
+    assert_eq!(ownership.taken_from(), None);
+    for _ in 0..4 {
+        renewed(&one).await;
+        match other.claims.claim("a.b *>").await.unwrap() {
+            Claimed::Held { node } => assert_eq!(&node, one.lease.node()),
+            owned @ Claimed::Owned(_) => panic!("{owned:?}"),
+        }
+    }
+    assert!(ownership.is_valid());
+    let holder = other.claims.holder("a.b *>").await.unwrap();
+    assert_eq!(holder.as_ref(), Some(one.lease.node()));
+    assert_eq!(other.lease.nodes().await.unwrap().len(), 2);
+
+    ownership.release().await;
+    assert_eq!(other.claims.holder("a.b *>").await.unwrap(), None);
+    owned(&other, "a.b *>").await;
+}
+
+#[tokio::test]
+async fn a_paused_owner_is_replaced_and_its_writes_are_refused() {
+    let server = NatsServer::start();
+    let (one, renewal) = node(&server).await;
+    let stream = async_nats::jetstream::stream::Config {
+        subjects: vec![one.nats.subject(&["log", ">"])],
+        ..Default::default()
+    };
+    one.nats.stream("log", stream).await.unwrap();
+    // The renewal runs until the name is claimed; then the process stands still.
+    let mut renewal = Box::pin(renewal.run());
+    let first = tokio::select! {
+        _ = &mut renewal => panic!("lost"),
+        first = async {
+            one.lease.acquired().await.unwrap();
+            owned(&one, "name").await
+        } => first,
+    };
+    let last = write(&one, "one", 0).await.unwrap();
+
+    let other = living(&server).await;
+    let second = taken_over(&other, "name").await;
+    assert_eq!(second.taken_from(), Some(one.lease.node()));
+    assert!(second.fence() > first.fence());
+    let last_of_second = write(&other, "takeover", last).await.unwrap();
+
+    // It wakes up: it is told when it looks, and what it writes without looking is refused.
+    assert!(!first.is_valid());
+    assert_eq!(one.lease.lost().await, LeaseLost::Expired);
+    assert_eq!(renewal.await, LeaseLost::Expired);
+    assert_eq!(write(&one, "late", last).await, Err(NatsError::Conflict));
+    let refused = one.claims.claim("name").await.unwrap_err();
+    assert_eq!(refused, ClaimError::NotAlive);
+    write(&other, "more", last_of_second).await.unwrap();
+}
+
+#[tokio::test]
+async fn of_many_nodes_one_takes_over() {
+    let server = NatsServer::start();
+    let (dead, renewal) = node(&server).await;
+    let renewal = tokio::spawn(renewal.run());
+    dead.lease.acquired().await.unwrap();
+    owned(&dead, "name").await;
+    renewal.abort();
+    let nodes = [
+        living(&server).await,
+        living(&server).await,
+        living(&server).await,
+    ];
+    let claims = nodes.iter().map(async |node| {
+        loop {
+            match node.claims.claim("name").await.unwrap() {
+                Claimed::Owned(ownership) => return (true, ownership.fence()),
+                Claimed::Held { node } if node != *dead.lease.node() => return (false, 0),
+                Claimed::Held { .. } => {}
+            }
+        }
+    });
+    let outcomes = futures_util::future::join_all(claims).await;
+    assert_eq!(
+        outcomes.iter().filter(|(owned, _)| *owned).count(),
+        1,
+        "{outcomes:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_released_lease_frees_its_names_at_once() {
+    let server = NatsServer::start();
+    let nats = Nats::connect(NatsConfig::new(&server.url())).await.unwrap();
+    // Nobody waits for this to expire.
+    let (lease, renewal) = nats.lease(LeaseConfig::default()).await.unwrap();
+    let renewal = tokio::spawn(renewal.run());
+    lease.acquired().await.unwrap();
+    let claims = nats
+        .claims("names", &lease, ClaimConfig::default())
+        .await
+        .unwrap();
+    assert!(matches!(claims.claim("name").await, Ok(Claimed::Owned(_))));
+    lease.release();
+    assert!(!lease.is_valid());
+    assert_eq!(renewal.await.unwrap(), LeaseLost::Released);
+
+    let again = nats.with_new_node();
+    let (lease, renewal) = again.lease(LeaseConfig::default()).await.unwrap();
+    tokio::spawn(renewal.run());
+    lease.acquired().await.unwrap();
+    let claims = again
+        .claims("names", &lease, ClaimConfig::default())
+        .await
+        .unwrap();
+    let claimed = claims.claim("name").await.unwrap();
+    assert!(matches!(claimed, Claimed::Owned(owned) if owned.taken_from() == Some(nats.node())));
+}
+
+#[tokio::test]
+async fn a_node_without_nats_loses_its_lease_in_time() {
+    let mut server = NatsServer::start();
+    let node = living(&server).await;
+    server.kill();
+    assert_eq!(node.lease.lost().await, LeaseLost::Expired);
+    assert!(!node.lease.is_valid());
+}
+
+#[tokio::test]
+async fn a_lease_survives_a_restart_of_nats_that_is_shorter() {
+    let mut server = NatsServer::start();
+    let node = living(&server).await;
+    server.restart();
+    renewed(&node).await;
+    assert!(node.lease.is_valid());
+}
+
+#[tokio::test]
+async fn a_name_that_is_too_long_is_refused() {
+    let server = NatsServer::start();
+    let node = living(&server).await;
+    let name = ".".repeat(400);
+    let refused = node.claims.claim(&name).await.unwrap_err();
+    assert!(matches!(refused, ClaimError::Name(_)));
+    assert_eq!(node.claims.holder(&name).await, Ok(None));
+}
