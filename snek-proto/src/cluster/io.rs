@@ -73,6 +73,8 @@ pub enum Request {
         /// The encoded event.
         event: Text,
     },
+    /// Ask the stream for anything: [`Node::handle_probe`]. If it fails do nothing.
+    Probe,
     /// Publish to the live feed of a channel, and store nothing. If it fails do nothing.
     Cast {
         /// The channel.
@@ -90,6 +92,9 @@ pub enum NodeEvent {
         /// The connection.
         conn: ConnId,
     },
+    /// The stream has been silent for too long: [end](Node::end) the node and close its connections.
+    /// Comes once.
+    Lost,
     /// The outcome of a message.
     Sent {
         /// Its number.

@@ -27,9 +27,10 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rpc_core::cluster::{Fill, PublishConfig, SequencerConfig};
+use rpc_core::timers::later;
 use rpc_core::{Str, Text};
 
 use crate::frame::{Call, Channel, Final};
@@ -46,14 +47,18 @@ pub use feed::Live;
 pub use io::{Handled, Membership, NodeEvent, Request};
 pub use sends::{SendError, SendId, SendReply};
 
+/// How often the stream is asked whether it is there, in the time after which the node gives up.
+const PROBES: u32 = 6;
+
 rpc_core::config! {
     /// The limits of a node.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct NodeConfig {
         /// The limits of its users, channels and frames.
         pub hub: HubConfig = HubConfig::default() => with_hub,
-        /// How often and how long a message is tried to be stored.
-        pub publish: PublishConfig = PublishConfig::default() => with_publish,
+        /// How often and how long a message is tried to be stored. Default 20 s.
+        pub publish: PublishConfig = PublishConfig::default().with_deadline(Duration::from_secs(20))
+            => with_publish,
         /// How much of a channel is held back while something before it is missing.
         pub sequencer: SequencerConfig = SequencerConfig::default() => with_sequencer,
         /// Most messages whose outcome is open. Others are refused as [`HubError::Busy`]. Default
@@ -61,6 +66,9 @@ rpc_core::config! {
         pub max_sends: usize = 10_000 => with_max_sends,
         /// Most bytes of them. Default 64 MiB.
         pub max_send_bytes: usize = 64 << 20 => with_max_send_bytes,
+        /// How long the stream may be silent before the node gives up, so that its clients go to
+        /// another one. Default 30 s.
+        pub max_outage: Duration = Duration::from_secs(30) => with_max_outage,
     }
 }
 
@@ -85,6 +93,10 @@ pub struct Node {
     deadlines: Deadlines<ChannelUid>,
     tickets: u64,
     sends: Sends,
+    /// The last time at which something was asked that the stream has answered.
+    heard_at: Instant,
+    probe_at: Instant,
+    is_lost: bool,
     out: Output,
 }
 
@@ -92,7 +104,7 @@ impl Node {
     /// Creates a node without users. `id` is unique among all nodes of all times, `entropy` a random
     /// number.
     #[must_use]
-    pub fn new(id: &str, config: NodeConfig, entropy: u64) -> Self {
+    pub fn new(id: &str, config: NodeConfig, entropy: u64, now: Instant) -> Self {
         let limits = (config.max_sends, config.max_send_bytes);
         Self {
             config,
@@ -104,6 +116,9 @@ impl Node {
             deadlines: Deadlines::new(),
             tickets: 0,
             sends: Sends::new(id.into(), config.publish, limits, entropy),
+            heard_at: now,
+            probe_at: later(now, config.max_outage / PROBES),
+            is_lost: false,
             out: Output::default(),
         }
     }
@@ -371,9 +386,15 @@ impl Node {
         }
     }
 
+    /// Takes the answer to [`Request::Probe`], which was asked at this time.
+    pub fn handle_probe(&mut self, asked: Instant) {
+        self.heard_at = self.heard_at.max(asked);
+    }
+
     /// Ends the node: nothing is sent again, and no connection gets anything. Returns the
     /// connections, which have to be closed.
     pub fn end(&mut self) -> Vec<ConnId> {
+        self.is_lost = true;
         self.out.requests.clear();
         self.sends.end(&mut self.out);
         for username in self.members.keys() {
@@ -387,6 +408,14 @@ impl Node {
 
     /// Lets the node act on deadlines at or before `now`. An early call is a no-op.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if !self.is_lost && later(self.heard_at, self.config.max_outage) <= now {
+            self.is_lost = true;
+            self.out.event(NodeEvent::Lost);
+        }
+        if self.probe_at <= now {
+            self.probe_at = later(now, self.config.max_outage / PROBES);
+            self.out.request(Request::Probe);
+        }
         self.sends.handle_timeout(now, &mut self.out);
         while let Some(channel) = self.deadlines.pop(now) {
             let ticket = self.tickets + 1;
@@ -400,11 +429,17 @@ impl Node {
         }
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) has to be called next.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) has to be called next; `None` once the
+    /// node has ended.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let both = [self.sends.poll_timeout(), self.deadlines.first()];
-        both.into_iter().flatten().min()
+        if self.is_lost {
+            return None;
+        }
+        let lost_at = later(self.heard_at, self.config.max_outage);
+        let own = Some(self.probe_at.min(lost_at));
+        let all = [own, self.sends.poll_timeout(), self.deadlines.first()];
+        all.into_iter().flatten().min()
     }
 
     /// Returns what has to be done next.

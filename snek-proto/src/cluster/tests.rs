@@ -96,7 +96,9 @@ fn every_sender_learns_the_outcome_while_the_store_is_gone() {
     let mut world = three();
     world.is_down = true;
     let (first, second) = (world.send(0, 1, "one"), world.send(0, 1, "two"));
-    world.pass(60 * SECOND);
+    world.pass(19 * SECOND);
+    assert!(world.sent.is_empty());
+    world.pass(SECOND);
     let unknown = Err(SendError::Unknown);
     assert_eq!(world.sent[&(0, first)], unknown);
     assert_eq!(world.sent[&(0, second)], Err(SendError::NotSent));
@@ -127,7 +129,7 @@ fn an_answer_that_refuses_reaches_the_sender_and_nobody_else() {
 #[test]
 fn too_many_open_messages_are_refused() {
     let mut world = three();
-    world.nodes[0] = Node::new("x", NodeConfig::default().with_max_sends(1), 1);
+    world.nodes[0] = Node::new("x", NodeConfig::default().with_max_sends(1), 1, world.now);
     world.nodes[0].handle_public(&Channel::new("general", "", None), 1, world.now);
     world.connect(0, 9, "ann");
     world.is_down = true;
@@ -281,6 +283,21 @@ fn a_stream_that_has_begun_anew_is_delivered_from_its_beginning() {
     world.check();
     world.send(0, 1, "new");
     assert_eq!(world.texts(1, 2), ["old", "older", "new"]);
+}
+
+#[test]
+fn a_node_gives_up_when_the_stream_is_silent_for_too_long() {
+    let mut world = three();
+    world.pass(100 * SECOND);
+    world.is_down = true;
+    world.pass(20 * SECOND);
+    world.is_down = false;
+    world.pass(20 * SECOND);
+    assert_eq!(world.gone, HashSet::new());
+    world.is_down = true;
+    world.pass(31 * SECOND);
+    assert_eq!(world.gone, HashSet::from([0, 1, 2]));
+    assert_eq!(world.nodes[0].poll_timeout(), None);
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), and the server
-//! (`server`).
+//! (`server`), alone or with others (`nats`).
 //!
 //! [`connect_with`], or `connect` over WebSockets, returns a [`Client`] for calls, the [`Events`],
 //! and the [`Connection`], whose [`run`](Connection::run) *you* spawn. The client never repeats a
 //! call; [`Bot`](crate::bot::Bot) repeats messages as the specification requires.
 
 mod client;
+#[cfg(feature = "nats")]
+mod nats;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
@@ -17,6 +19,9 @@ use std::sync::Arc;
 use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
+#[cfg(feature = "nats")]
+#[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
+pub use nats::{ClusterError, NatsBackend, NatsOptions, NatsRunner};
 pub use protocol::ClientProtocol;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]

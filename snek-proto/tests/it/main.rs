@@ -6,6 +6,8 @@ mod acting;
 mod allocations;
 mod behaviour;
 mod bot;
+#[cfg(feature = "nats")]
+mod cluster;
 mod conformance;
 mod decode_props;
 mod examples;

@@ -23,6 +23,7 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{self, Stream};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use bytes::Bytes;
+use tokio::sync::watch;
 
 use super::entropy;
 use crate::Str;
@@ -51,6 +52,7 @@ struct Shared {
     prefix: String,
     replicas: usize,
     timeout: Duration,
+    gap_count: watch::Receiver<u64>,
 }
 
 /// What must hold for a message to be stored.
@@ -90,6 +92,7 @@ impl Nats {
             .map(|it| it.parse().map_err(|error| bad_address(it, &error)))
             .collect::<Result<_, _>>()?;
         let node = new_node();
+        let (gaps, gap_count) = watch::channel(0);
         let mut options = match &config.credentials {
             Credentials::None => ConnectOptions::new(),
             Credentials::User(user, password) => {
@@ -115,7 +118,13 @@ impl Nats {
             .request_timeout(Some(config.timeout))
             .ping_interval(Duration::from_secs(5))
             .reconnect_delay_callback(reconnect_delay)
-            .event_callback(|event| async move { log(&event) });
+            .event_callback(move |event| {
+                log(&event);
+                if matches!(event, Event::Connected | Event::SlowConsumer(_)) {
+                    gaps.send_modify(|count| *count += 1);
+                }
+                async {}
+            });
         let connect = options.connect(servers);
         let client = tokio::time::timeout(config.timeout, connect)
             .await
@@ -139,6 +148,7 @@ impl Nats {
                 prefix: config.prefix,
                 replicas: config.replicas,
                 timeout: config.timeout,
+                gap_count,
             }),
             node,
         })
@@ -169,6 +179,13 @@ impl Nats {
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.shared.timeout
+    }
+
+    /// Returns a number that changes whenever subscriptions may have missed messages: after each new
+    /// connection, and when one was read too slowly.
+    #[must_use]
+    pub fn gaps(&self) -> watch::Receiver<u64> {
+        self.shared.gap_count.clone()
     }
 
     /// Returns a subject under the prefix. Encode names from users with

@@ -58,6 +58,7 @@ pub(super) struct World {
     pub(super) nodes: Vec<Node>,
     pub(super) subscribed: Vec<HashSet<ChannelUid>>,
     pub(super) ready: Vec<HashSet<ConnId>>,
+    pub(super) gone: HashSet<usize>,
     pub(super) sent: HashMap<(usize, SendId), Result<(), SendError>>,
     pub(super) heard: HashMap<(usize, ConnId), Vec<String>>,
     /// Whether the store is out of reach.
@@ -81,13 +82,15 @@ pub(super) enum Lost {
 }
 
 pub(super) fn world(nodes: usize) -> World {
-    let node = |at: usize| Node::new(&format!("n{at}"), NodeConfig::default(), at as u64);
+    let now = Instant::now();
+    let node = |at: usize| Node::new(&format!("n{at}"), NodeConfig::default(), at as u64, now);
     let mut world = World {
-        now: Instant::now(),
+        now,
         store: Store::default(),
         nodes: (0..nodes).map(node).collect(),
         subscribed: vec![HashSet::new(); nodes],
         ready: vec![HashSet::new(); nodes],
+        gone: HashSet::new(),
         sent: HashMap::new(),
         heard: HashMap::new(),
         is_down: false,
@@ -171,6 +174,7 @@ impl World {
                 while let Some(event) = self.nodes[at].poll_event() {
                     match event {
                         NodeEvent::Ready { conn } => assert!(self.ready[at].insert(conn)),
+                        NodeEvent::Lost => assert!(self.gone.insert(at)),
                         NodeEvent::Sent { id, result } => {
                             assert_eq!(self.sent.insert((at, id), result), None, "told twice");
                         }
@@ -204,6 +208,8 @@ impl World {
                 self.nodes[at].handle_member(record, now);
             }
             Request::Unwatch { .. } => {}
+            Request::Probe if self.is_down => {}
+            Request::Probe => self.nodes[at].handle_probe(now),
             Request::Fill { channel, fill } => {
                 if self.lost(Lost::Fill) {
                     return;

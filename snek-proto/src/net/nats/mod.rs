@@ -1,0 +1,365 @@
+//! [`NatsBackend`]: one chat platform on several servers, with NATS JetStream.
+
+mod password;
+mod runner;
+mod state;
+mod store;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rpc_core::net::clock;
+use rpc_core::net::nats::{Nats, NatsError};
+use rpc_core::{CloseFrame, Secret, Str};
+use tokio::sync::oneshot;
+
+use super::{Backend, Peer, Replied, Reply};
+use crate::cluster::{Handled, NodeConfig};
+use crate::error::RpcError;
+use crate::frame::{Call, Channel, User};
+use crate::hub::{HubAnswer, HubError};
+use crate::id::ChannelUid;
+
+use state::Shared;
+use store::{Known, Store};
+
+pub use runner::NatsRunner;
+pub use store::ClusterError;
+
+rpc_core::config! {
+    /// The configuration of a [`NatsBackend`]. All nodes have the same.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct NatsOptions {
+        /// The limits of this node.
+        pub node: NodeConfig = NodeConfig::default() => with_node,
+        /// Accepts everyone: a login with an unknown name creates a user with that password. Default
+        /// no.
+        pub open: bool = false => with_open,
+        /// How long a login or a look-up waits for NATS. Default 10 s.
+        pub timeout: Duration = Duration::from_secs(10) => with_timeout,
+        /// How long messages are kept to fill the gaps of nodes, from the first start of the
+        /// cluster on. No client reads them. Default one day.
+        pub max_age: Duration = Duration::from_secs(86_400) => with_max_age,
+    }
+}
+
+/// One of several servers that are one chat platform, as [`MemoryBackend`](super::MemoryBackend) is
+/// one alone.
+///
+/// Users, channels and memberships are kept in NATS, passwords as salted hashes. Every user is a
+/// member of every channel that was [added](Self::add_channel). What the nodes promise each other
+/// is in [`cluster`](crate::cluster); in addition:
+///
+/// - While NATS is gone, messages wait up to
+///   [20 s](crate::cluster::NodeConfig::with_publish), then fail with an answer that says whether
+///   they may have been delivered. Clients that stay connected miss nothing. A login is refused by
+///   closing the connection with 1013, so that a client tries again, perhaps at another node.
+/// - A node that has not reached NATS for
+///   [30 s](crate::cluster::NodeConfig::with_max_outage) closes its connections with 1012. It comes
+///   back, under a new id, when NATS does.
+/// - Messages are as safe as NATS keeps them: see
+///   [`with_replicas`](rpc_core::net::nats::NatsConfig::with_replicas).
+///
+/// ```no_run
+/// use rpc_core::net::nats::{Nats, NatsConfig};
+/// use snek_proto::net::{NatsBackend, NatsOptions, Server, ServerOptions};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let nats = Nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?;
+/// let (backend, runner) = NatsBackend::open(nats, NatsOptions::default().with_open(true)).await?;
+/// tokio::spawn(runner.run());
+/// backend.put_channel("general", "General").await?;
+/// let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
+/// server.run().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct NatsBackend {
+    shared: Arc<Shared>,
+    options: NatsOptions,
+}
+
+impl NatsBackend {
+    /// Opens the cluster, and creates what it keeps in NATS at the first time. [Run](NatsRunner::run)
+    /// the runner: without it, no call ends.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn open(nats: Nats, options: NatsOptions) -> Result<(Self, NatsRunner), NatsError> {
+        let store = Store::open(nats, options.max_age).await?;
+        let shared = Arc::new(Shared::new(store, options.node));
+        let runner = NatsRunner::new(Arc::clone(&shared), options.node);
+        Ok((Self { shared, options }, runner))
+    }
+
+    /// Returns the NATS connection.
+    #[must_use]
+    pub fn nats(&self) -> &Nats {
+        &self.shared.store.nats
+    }
+
+    /// Adds a public channel with all users in it, on all nodes.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the channel may be added or not.
+    pub async fn add_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
+        self.shared.store.add_channel(uid, name).await
+    }
+
+    /// Adds a public channel unless it exists: what every node may do at its start. The name of one
+    /// that exists stays.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the channel may be added or not.
+    pub async fn put_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
+        match self.add_channel(uid, name).await {
+            Err(ClusterError::Hub(HubError::Exists { .. })) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// Adds a user.
+    ///
+    /// # Errors
+    /// [`ClusterError`]. If a retry says that the user exists, the first attempt may have added it.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the user may be added or not.
+    pub async fn add_user(&self, user: User, password: &str) -> Result<(), ClusterError> {
+        let password = Secret::new(password.into());
+        self.shared.store.add_user(&user, &password).await.map(drop)
+    }
+
+    /// Adds a user, or gives one that exists this nick and password: what every node may do at its
+    /// start.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the user may be changed or not.
+    pub async fn put_user(&self, user: User, password: &str) -> Result<(), ClusterError> {
+        let password = Secret::new(password.into());
+        self.shared.store.put_user(&user, &password).await
+    }
+
+    /// Puts a user into a channel, which need not exist. Returns `false` if the user is in it
+    /// already. The user's connections on all nodes get a `join` event.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the user may be in the channel or not.
+    pub async fn join(&self, username: &str, channel: &Channel) -> Result<bool, ClusterError> {
+        self.shared.store.join(username, channel).await
+    }
+
+    /// Takes a user out of a channel that is not public. Returns `false` if the user is not in it.
+    /// The user's connections on all nodes get a `leave` event.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the user may be in the channel or not.
+    pub async fn leave(&self, username: &str, channel: &str) -> Result<bool, ClusterError> {
+        self.shared.store.leave(username, channel).await
+    }
+
+    /// Returns the channel for direct messages between two users, and creates it if necessary.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; retrying is safe, and completes what an attempt has begun.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, one user may be in the channel and the other not.
+    pub async fn direct(&self, one: &str, other: &str) -> Result<ChannelUid, ClusterError> {
+        self.shared.store.direct(one, other).await
+    }
+
+    /// Returns whether a user has a connection to any node. A node that is dead or does not answer
+    /// within a second has no users.
+    ///
+    /// # Errors
+    /// [`NatsError::Unavailable`]: this node has no connection to NATS. Retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn is_online(&self, username: &str) -> Result<bool, ClusterError> {
+        self.shared.is_online(username).await
+    }
+
+    /// Reads a user's record, in time.
+    async fn look_up(&self, username: &str) -> Result<Option<Known>, ClusterError> {
+        self.in_time(self.shared.store.user(username)).await
+    }
+
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, ClusterError>>,
+    ) -> Result<T, ClusterError> {
+        let done = tokio::time::timeout(self.options.timeout, work).await;
+        done.unwrap_or_else(|_| {
+            Err(ClusterError::Nats(NatsError::Unavailable {
+                message: "no answer in time".to_owned(),
+            }))
+        })
+    }
+
+    async fn check(
+        &self,
+        username: &str,
+        password: &Secret<Str>,
+    ) -> Result<Option<Known>, ClusterError> {
+        let mut known = match self.look_up(username).await {
+            // A name that is too long belongs to nobody.
+            Err(ClusterError::Name(_)) => return Ok(None),
+            known => known?,
+        };
+        if known.is_none() && self.options.open && !username.is_empty() {
+            let user = User::new(username, username);
+            let added = self.in_time(self.shared.store.add_user(&user, password));
+            match added.await {
+                Ok(added) => return Ok(Some(added)),
+                // On another node somebody was faster.
+                Err(ClusterError::Hub(HubError::Exists { .. })) => {
+                    known = self.look_up(username).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(known) = known else {
+            return Ok(None);
+        };
+        let password = password.clone();
+        // It takes too long for a task that others wait for.
+        let checked = tokio::task::spawn_blocking(move || known.fits(&password).then_some(known));
+        Ok(checked.await.unwrap_or_default())
+    }
+}
+
+/// Sends a client away that may come back, or go to another node.
+fn unavailable(peer: &Peer, error: &dyn fmt::Display) -> RpcError {
+    tracing::warn!(peer = ?peer.id(), %error, "a login is not possible");
+    peer.close(CloseFrame::new(
+        CloseFrame::TRY_AGAIN,
+        "the cluster does not answer",
+    ));
+    RpcError::new("the cluster does not answer")
+}
+
+impl Backend for NatsBackend {
+    async fn login(
+        &self,
+        peer: &Arc<Peer>,
+        username: &str,
+        password: &Secret<Str>,
+    ) -> Result<User, RpcError> {
+        let serving = tokio::time::timeout(self.options.timeout, self.shared.is_serving());
+        if serving.await != Ok(true) {
+            return Err(unavailable(peer, &"this node is not in the cluster"));
+        }
+        match self.check(username, password).await {
+            Ok(Some(known)) => {
+                let user = known.user();
+                let record = known.membership();
+                self.shared.lock().logins.insert(peer.id(), record);
+                Ok(user)
+            }
+            Ok(None) => Err(RpcError::new("invalid credentials")),
+            Err(error) => Err(unavailable(peer, &error)),
+        }
+    }
+
+    async fn logged_in(&self, peer: &Arc<Peer>, _: &User) {
+        let (ready, is_ready) = oneshot::channel();
+        let connected = self.shared.with(|state| {
+            let Some(record) = state.logins.remove(&peer.id()) else {
+                return Err(HubError::NotConnected);
+            };
+            // A second login on one connection replaces the first.
+            state.node.disconnect(peer.id());
+            state.peers.insert(peer.id(), Arc::clone(peer));
+            state.ready.insert(peer.id(), ready);
+            state.node.connect(peer.id(), record, clock())
+        });
+        if let Err(error) = connected {
+            unavailable(peer, &error);
+        } else if !matches!(
+            tokio::time::timeout(self.options.timeout, is_ready).await,
+            Ok(Ok(()))
+        ) {
+            unavailable(peer, &"its channels are not open in time");
+        }
+    }
+
+    async fn call(
+        &self,
+        peer: &Arc<Peer>,
+        call: &Call,
+        reply: Reply<'_>,
+    ) -> Result<Replied, RpcError> {
+        let failed = |error: &dyn fmt::Display| RpcError::new(error.to_string());
+        let (sent, outcome) = oneshot::channel();
+        let handled = self.shared.with(|state| {
+            let handled = state.node.handle_call(peer.id(), call, clock())?;
+            if let Handled::Sending(id) = handled {
+                state.sends.insert(id, sent);
+            }
+            Ok::<_, HubError>(handled)
+        });
+        match handled.map_err(|error| failed(&error))? {
+            Handled::Answer(answer) => reply.send(&answer),
+            Handled::Sending(_) => match outcome.await {
+                Ok(Ok(())) => {
+                    let Call::SendMessage { channel_uid, .. } = call else {
+                        return Err(RpcError::new("internal error"));
+                    };
+                    let channel_uid = ChannelUid::new(channel_uid);
+                    reply.send(&HubAnswer::Sent { channel_uid })
+                }
+                Ok(Err(error)) => Err(failed(&error)),
+                Err(_) => Err(failed(&crate::cluster::SendError::Unknown)),
+            },
+            Handled::Lookup(username) => match self.look_up(&username).await {
+                Ok(Some(known)) => reply.send(&HubAnswer::User(known.user())),
+                Ok(None) | Err(ClusterError::Name(_)) => Err(failed(&HubError::NoSuchUser)),
+                Err(error) => {
+                    tracing::warn!(%error, "a user cannot be looked up");
+                    Err(RpcError::new("the cluster does not answer"))
+                }
+            },
+        }
+    }
+
+    async fn disconnected(&self, peer: &Arc<Peer>) {
+        self.shared.with(|state| {
+            state.node.disconnect(peer.id());
+            state.peers.remove(&peer.id());
+            state.ready.remove(&peer.id());
+            state.logins.remove(&peer.id());
+        });
+    }
+}
+
+impl fmt::Debug for NatsBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NatsBackend")
+            .field("node", &self.shared.lock().node)
+            .finish_non_exhaustive()
+    }
+}

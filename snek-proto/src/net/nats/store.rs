@@ -1,0 +1,399 @@
+//! [`Store`]: the records and messages of a cluster on NATS.
+
+use std::time::Duration;
+
+use async_nats::jetstream::stream::{self, RawMessageErrorKind, Republish, StorageType};
+use async_nats::{Message, Subscriber};
+use bytes::Bytes;
+use ring::digest::{SHA256, digest};
+use rpc_core::cluster::{Fill, NameTooLong, token, try_token};
+use rpc_core::net::nats::{Bucket, BucketConfig, Expect, Nats, NatsError};
+use rpc_core::{Secret, Str, Text};
+use serde::{Deserialize, Serialize};
+
+use super::password;
+use crate::cluster::{Live, Membership, SendReply};
+use crate::frame::{Channel, User};
+use crate::hub::HubError;
+use crate::id::{ChannelUid, is_channel_uid};
+use crate::limits::DM_TAG;
+
+/// Why a cluster's records cannot be read or changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The change is not possible. Retrying fails again.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// NATS. See there whether retrying may help.
+    #[error(transparent)]
+    Nats(#[from] NatsError),
+    /// The name is too long for a key. Retrying fails again.
+    #[error(transparent)]
+    Name(#[from] NameTooLong),
+    /// What is stored there was not written by this crate.
+    #[error("the record of {name} cannot be read")]
+    Record {
+        /// Whose record it is.
+        name: String,
+    },
+    /// The system has no randomness.
+    #[error("the system has no randomness")]
+    Entropy,
+}
+
+/// How many messages one page of a fill has.
+const PAGE: usize = 64;
+/// How often a record is tried to be changed while others change it.
+const ATTEMPTS: usize = 10;
+
+/// The record of a user.
+#[derive(Clone, Serialize, Deserialize)]
+struct Record {
+    nick: Str,
+    password: String,
+    channels: Vec<Channel>,
+}
+
+/// A user's record and its revision.
+pub(super) struct Known {
+    username: Str,
+    record: Record,
+    revision: u64,
+}
+
+impl Known {
+    pub(super) fn user(&self) -> User {
+        User::new(self.username.clone(), self.record.nick.clone())
+    }
+
+    pub(super) fn fits(&self, password: &Secret<Str>) -> bool {
+        password::verify(&self.record.password, password)
+    }
+
+    pub(super) fn membership(self) -> Membership {
+        Membership {
+            user: self.user(),
+            channels: self.record.channels,
+            revision: self.revision,
+        }
+    }
+}
+
+/// A public channel as it is stored under its uid.
+#[derive(Serialize, Deserialize)]
+struct Public {
+    name: Str,
+    tag: Option<Str>,
+}
+
+/// The records and messages of a cluster. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Store {
+    pub(super) nats: Nats,
+    records: Bucket,
+    messages: stream::Stream,
+}
+
+impl Store {
+    pub(super) async fn open(nats: Nats, max_age: Duration) -> Result<Self, NatsError> {
+        let records = nats.bucket("snek", BucketConfig::default()).await?;
+        let config = stream::Config {
+            subjects: vec![nats.subject(&["snek", "m", "*"])],
+            republish: Some(Republish {
+                source: nats.subject(&["snek", "m", "*"]),
+                destination: nats.subject(&["snek", "d", "{{wildcard(1)}}"]),
+                headers_only: false,
+            }),
+            max_age,
+            storage: StorageType::File,
+            ..stream::Config::default()
+        };
+        let messages = nats.stream("snek", config).await?;
+        Ok(Self {
+            nats,
+            records,
+            messages,
+        })
+    }
+
+    /// Returns the last sequence number of the stream. Creates the stream if it is gone.
+    pub(super) async fn last(&self) -> Option<u64> {
+        let info = self.messages.get_info().await;
+        if let Ok(info) = info {
+            return Some(info.state.last_sequence);
+        }
+        let config = self.messages.cached_info().config.clone();
+        let opened = self.nats.jetstream().get_or_create_stream(config).await;
+        Some(opened.ok()?.cached_info().state.last_sequence)
+    }
+
+    /// Returns the last sequence number of a channel.
+    pub(super) async fn last_of(&self, channel: &ChannelUid) -> Option<u64> {
+        let subject = self.stored(channel);
+        let last = self.messages.get_last_raw_message_by_subject(&subject);
+        match last.await {
+            Ok(message) => Some(message.sequence),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Some(0),
+            Err(_) => None,
+        }
+    }
+
+    /// Reads a page of a channel's messages. Returns them and up to where they go.
+    pub(super) async fn fill(
+        &self,
+        channel: &ChannelUid,
+        fill: Fill,
+    ) -> Option<(Vec<(u64, Text)>, u64)> {
+        let subject = self.stored(channel);
+        let (mut found, mut through) = (Vec::new(), fill.after);
+        while found.len() < PAGE && fill.until.is_none_or(|until| through < until) {
+            let next = self.messages.raw_message_builder().sequence(through + 1);
+            match next.next_by_subject(subject.clone()).send().await {
+                Ok(message) if fill.until.is_none_or(|until| message.sequence <= until) => {
+                    through = message.sequence;
+                    // What is no text was not written by this crate.
+                    let text = Text::new(message.payload).ok();
+                    found.extend(text.map(|text| (through, text)));
+                }
+                Ok(_) => return Some((found, fill.until.unwrap_or(through))),
+                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
+                    return Some((found, fill.until.unwrap_or(through)));
+                }
+                Err(_) => return None,
+            }
+        }
+        Some((found, through))
+    }
+
+    pub(super) async fn publish(&self, channel: &ChannelUid, key: &str, event: Bytes) -> SendReply {
+        let expect = Expect {
+            id: Some(key),
+            last_subject_sequence: None,
+        };
+        match self.nats.publish(self.stored(channel), event, expect).await {
+            Ok(stored) => SendReply::Stored {
+                sequence: stored.sequence,
+            },
+            Err(NatsError::Full { .. }) => SendReply::Full,
+            Err(NatsError::TooLarge) => SendReply::TooLarge,
+            Err(error) if error.is_retryable() => SendReply::Unknown,
+            Err(_) => SendReply::Refused,
+        }
+    }
+
+    /// The subject of what is stored.
+    fn stored(&self, channel: &ChannelUid) -> String {
+        self.nats.subject(&["snek", "m", &token(channel.as_str())])
+    }
+
+    /// The subject of what is live.
+    pub(super) fn live(&self, channel: &ChannelUid) -> String {
+        self.nats.subject(&["snek", "d", &token(channel.as_str())])
+    }
+
+    /// The subject of what concerns one user.
+    pub(super) fn of_user(&self, username: &str) -> String {
+        self.nats.subject(&["snek", "u", &token(username)])
+    }
+
+    pub(super) async fn subscribe(&self, subject: String) -> Option<Subscriber> {
+        self.nats.client().subscribe(subject).await.ok()
+    }
+
+    pub(super) async fn watch_public(&self) -> Result<rpc_core::net::nats::Watch, NatsError> {
+        self.records.watch("p.*").await
+    }
+
+    /// Returns a user's record.
+    pub(super) async fn user(&self, username: &str) -> Result<Option<Known>, ClusterError> {
+        let key = format!("u.{}", try_token(username)?);
+        let Some(entry) = self.records.get(&key).await? else {
+            return Ok(None);
+        };
+        let record = serde_json::from_slice(&entry.value).map_err(|_| ClusterError::Record {
+            name: username.to_owned(),
+        })?;
+        Ok(Some(Known {
+            username: username.into(),
+            record,
+            revision: entry.revision,
+        }))
+    }
+
+    /// Adds a user.
+    pub(super) async fn add_user(
+        &self,
+        user: &User,
+        password: &Secret<Str>,
+    ) -> Result<Known, ClusterError> {
+        let key = format!("u.{}", try_token(&user.username)?);
+        let record = Record {
+            nick: user.nick.clone(),
+            password: password::hash(password).ok_or(ClusterError::Entropy)?,
+            channels: Vec::new(),
+        };
+        match self.records.create(&key, json(&record)).await {
+            Ok(revision) => Ok(Known {
+                username: user.username.clone(),
+                record,
+                revision,
+            }),
+            Err(NatsError::Conflict) => Err(HubError::Exists { what: "user" }.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Changes a user's record, unless `change` returns `false`, and tells the nodes.
+    async fn change(
+        &self,
+        username: &str,
+        change: impl Fn(&mut Record) -> bool,
+    ) -> Result<bool, ClusterError> {
+        for _ in 0..ATTEMPTS {
+            let known = self.user(username).await?.ok_or(HubError::NoSuchUser)?;
+            let (mut record, revision) = (known.record, known.revision);
+            if !change(&mut record) {
+                return Ok(false);
+            }
+            let key = format!("u.{}", token(username));
+            match self.records.update(&key, json(&record), revision).await {
+                Err(NatsError::Conflict) => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) => {
+                    let subject = self.of_user(username);
+                    // A node that misses it reads the record at the next login or loss of the line.
+                    let _ = self.nats.client().publish(subject, Bytes::new()).await;
+                    return Ok(true);
+                }
+            }
+        }
+        Err(NatsError::Conflict.into())
+    }
+
+    /// Adds a user, or gives one that exists this nick and password.
+    pub(super) async fn put_user(
+        &self,
+        user: &User,
+        password: &Secret<Str>,
+    ) -> Result<(), ClusterError> {
+        match self.add_user(user, password).await {
+            Err(ClusterError::Hub(HubError::Exists { .. })) => {}
+            outcome => return outcome.map(drop),
+        }
+        let known = self.user(&user.username).await?;
+        if known.is_some_and(|it| it.record.nick == user.nick && it.fits(password)) {
+            return Ok(());
+        }
+        let hashed = password::hash(password).ok_or(ClusterError::Entropy)?;
+        let change = |record: &mut Record| {
+            record.nick = user.nick.clone();
+            record.password.clone_from(&hashed);
+            true
+        };
+        self.change(&user.username, change).await.map(drop)
+    }
+
+    /// Adds a channel with all users in it.
+    pub(super) async fn add_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
+        if !is_channel_uid(uid) {
+            return Err(HubError::InvalidUid.into());
+        }
+        let public = Public {
+            name: name.into(),
+            tag: Some("public".into()),
+        };
+        let key = format!("p.{}", try_token(uid)?);
+        match self.records.create(&key, json(&public)).await {
+            Ok(_) => Ok(()),
+            Err(NatsError::Conflict) => Err(HubError::Exists { what: "channel" }.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) async fn join(
+        &self,
+        username: &str,
+        channel: &Channel,
+    ) -> Result<bool, ClusterError> {
+        if !is_channel_uid(channel.uid.as_str()) {
+            return Err(HubError::InvalidUid.into());
+        }
+        try_token(channel.uid.as_str())?;
+        let change = |record: &mut Record| {
+            let is_new = record.channels.iter().all(|own| own.uid != channel.uid);
+            if is_new {
+                record.channels.push(channel.clone());
+            }
+            is_new
+        };
+        self.change(username, change).await
+    }
+
+    pub(super) async fn leave(&self, username: &str, channel: &str) -> Result<bool, ClusterError> {
+        let change = |record: &mut Record| {
+            let before = record.channels.len();
+            record.channels.retain(|own| own.uid.as_str() != channel);
+            record.channels.len() < before
+        };
+        self.change(username, change).await
+    }
+
+    pub(super) async fn direct(&self, one: &str, other: &str) -> Result<ChannelUid, ClusterError> {
+        let (mut pair, mut names) = ([one, other], Vec::new());
+        pair.sort_unstable();
+        for username in pair {
+            let known = self.user(username).await?.ok_or(HubError::NoSuchUser)?;
+            let user = known.user();
+            names.push(if user.nick.is_empty() {
+                user.username
+            } else {
+                user.nick
+            });
+        }
+        // Two tokens hold no dot, so that no other pair has this text.
+        let text = format!("{}.{}", token(pair[0]), token(pair[1]));
+        let hash = digest(&SHA256, text.as_bytes());
+        let hex: String = hash
+            .as_ref()
+            .iter()
+            .take(16)
+            .map(|it| format!("{it:02x}"))
+            .collect();
+        let uid = ChannelUid::from(format!("dm-{hex}"));
+        names.reverse();
+        for (username, name) in pair.into_iter().zip(names) {
+            let channel = Channel::new(uid.clone(), name, Some(DM_TAG));
+            self.join(username, &channel).await?;
+        }
+        Ok(uid)
+    }
+}
+
+/// Reads a public channel's record.
+pub(super) fn public(key: &str, value: &[u8]) -> Option<Channel> {
+    let uid = rpc_core::cluster::name_of(key.strip_prefix("p.")?)?;
+    let Public { name, tag } = serde_json::from_slice(value).ok()?;
+    Some(Channel::new(uid, name, tag.as_deref()))
+}
+
+/// Reads what a channel's feed brings.
+pub(super) fn live(message: Message) -> Option<Live> {
+    let event = Text::new(message.payload).ok()?;
+    let header = |name| message.headers.as_ref()?.get(name)?.as_str().parse().ok();
+    Some(
+        match (header("Nats-Sequence"), header("Nats-Last-Sequence")) {
+            (Some(sequence), Some(previous)) => Live::Stored {
+                sequence,
+                previous,
+                event,
+            },
+            _ => Live::Fleeting { event },
+        },
+    )
+}
+
+/// Our own records are always JSON, so the fallback is never taken.
+fn json(record: &impl Serialize) -> Bytes {
+    serde_json::to_vec(record).unwrap_or_default().into()
+}
