@@ -15,6 +15,12 @@ pub const KEY_FILE: &str = ".co/keys/agent.key";
 /// The file with the results, in the agent's project.
 pub const RESULTS_FILE: &str = ".co/session_results.jsonl";
 
+// Codes
+
+/// The code of the Close of a host that shuts down, or that may serve a session no longer: its
+/// client should connect again (RFC 6455's registry of codes).
+pub const SERVICE_RESTART: u16 = 1012;
+
 // Sizes
 
 /// The largest message that a server accepts, in bytes: 16 MiB. A default; a larger one closes with

@@ -3,16 +3,16 @@
 use rpc_core::Json;
 
 use super::chat::chat_items;
-use super::entry::{Origin, SessionEntry};
-use super::event::{ConnectRequest, HubEvent, Now, Reply};
-use super::run_state::{count_messages, with_inputs};
+use super::entry::{Intake, Origin, SessionEntry};
+use super::event::{ConnectRequest, HubEvent, NewInput, Now, Reply};
+use super::run_state::{count_messages, images_of_last_prompt, with_inputs};
 use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{Connected, ErrorFrame, SessionState};
-use crate::id::SessionId;
+use crate::id::{SessionId, runtime_input_id};
 use crate::merge::merge;
 use crate::session::{self, ConnId};
-use crate::storage::Record;
+use crate::storage::{Record, RecordStatus};
 
 impl Hub {
     /// Connects a client whose CONNECT was accepted. The answer may have to wait for the storage.
@@ -64,22 +64,32 @@ impl Hub {
         self.handle_timeout(now);
         let session_id = entered.session_id;
         let got_it = connect.session_id.as_deref() == Some(session_id.as_str());
-        let stored = stored
-            .filter(|_| got_it)
-            .and_then(|record| revive(record, now.unix));
+        let stored = stored.filter(|_| got_it);
+        let is_new = !self.entries.contains_key(&session_id);
+        let again = stored.as_ref().filter(|_| is_new);
+        let again = again.and_then(|record| self.interrupted(record));
+        let stored = match &again {
+            Some(_) => stored.and_then(|record| record.session),
+            None => stored.and_then(|record| revive(record, now.unix)),
+        };
         let entry = self.entries.entry(session_id.clone());
         let entry = entry.or_insert_with(|| {
             let mut entry = SessionEntry::new(connecting.owner);
             entry.copy = stored;
+            entry.intake.extend(again.into_iter().flatten());
             entry
         });
+        let is_rerunning = entry.is_rerunning();
         let handed = connect.session.as_ref();
         let text = |copy: Option<&Json>| copy.map(|it| it.get().to_owned());
         let ours = text(entry.settled());
         let merged = merge(ours.as_deref(), handed.map(Json::get));
         let mut newer = merged.server_newer;
         let is_running = entry.run().is_some();
-        if !newer
+        if is_rerunning {
+            // What the client has of the interrupted run is over.
+            newer = true;
+        } else if !newer
             && !is_running
             && let Some(session) = handed.filter(|_| merged.session.is_some())
         {
@@ -96,8 +106,12 @@ impl Hub {
             copy = Some(work.render(session_id.as_str(), None, now.unix));
             newer = true;
         }
-        let is_resumed = entered.status == SessionState::Running;
-        let mut connected = Connected::new(session_id.as_str(), entered.status);
+        let status = match is_rerunning {
+            true => SessionState::Running,
+            false => entered.status,
+        };
+        let is_resumed = status == SessionState::Running;
+        let mut connected = Connected::new(session_id.as_str(), status);
         connected.bound_answers = is_resumed;
         connected.signature_recommended = connecting.recommend_signature;
         if let Some(copy) = copy {
@@ -107,7 +121,7 @@ impl Hub {
         self.line(Line::Connected {
             owner: connecting.owner,
             session: session_id.as_str().to_owned(),
-            status: entered.status,
+            status,
         });
         if let Some(session) = handed {
             let messages = count_messages(session.get());
@@ -123,6 +137,27 @@ impl Hub {
         if let Some(failure) = entered.failure {
             self.reply(conn, Reply::Frame(failure));
         }
+        if is_rerunning {
+            self.next_intake(&session_id, now);
+        }
+    }
+
+    /// Returns the prompts to run again, if the record is of an interrupted run: the one that began
+    /// it, which is the last message of its conversation, and those acknowledged during it.
+    fn interrupted(&mut self, record: &Record) -> Option<Vec<Intake>> {
+        let may_again = record.reruns < self.config.max_reruns;
+        if record.status != RecordStatus::Interrupted || !may_again {
+            return None;
+        }
+        let images = images_of_last_prompt(record.session.as_ref()?)?;
+        let first = Intake {
+            conn: None,
+            id: runtime_input_id(self.ids.next_bits()),
+            input: NewInput::new(record.prompt.clone()).with_images(images),
+            rerun: Some(record.reruns + 1),
+        };
+        let rest = record.inputs.iter().map(Intake::acknowledged);
+        Some(std::iter::once(first).chain(rest).collect())
     }
 }
 

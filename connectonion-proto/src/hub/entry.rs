@@ -25,6 +25,9 @@ pub(super) struct Intake {
     /// The id of the prompt, if an agent is already running.
     pub(super) id: EventId,
     pub(super) input: NewInput,
+    /// If the prompt is the last message of the conversation already, because a host ended during
+    /// its run: how many times it is run again, this one included.
+    pub(super) rerun: Option<u32>,
 }
 
 pub(super) struct SessionEntry {
@@ -45,6 +48,16 @@ pub(super) struct SessionEntry {
 }
 
 impl Intake {
+    /// Returns the intake of a prompt that was acknowledged before.
+    pub(super) fn acknowledged(input: &RuntimeInput) -> Self {
+        Self {
+            conn: None,
+            id: input.id.clone(),
+            input: NewInput::new(input.prompt.clone()).with_images(input.images.clone()),
+            rerun: None,
+        }
+    }
+
     /// Returns the prompt as an input for a running agent.
     pub(super) fn runtime_input(&self) -> RuntimeInput {
         let input = RuntimeInput::new(self.id.clone(), self.input.prompt.clone());
@@ -74,6 +87,12 @@ impl SessionEntry {
     /// Returns whether the result of the run is being stored.
     pub(super) fn is_ending(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.is_ending)
+    }
+
+    /// Returns whether an interrupted run begins again.
+    pub(super) fn is_rerunning(&self) -> bool {
+        let waiting = self.storing.iter().chain(&self.intake);
+        waiting.into_iter().any(|it| it.rerun.is_some())
     }
 
     /// Returns the session as it was before the run, for a client without its events.

@@ -2,8 +2,7 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use rpc_core::Text;
-use rpc_core::{Json, Str};
+use rpc_core::{CloseFrame, Json, Str, Text};
 
 use crate::console::Line;
 use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck};
@@ -147,6 +146,8 @@ pub enum Reply {
     Acknowledge(RuntimeInputAck),
     /// Any other frame.
     Frame(Text),
+    /// Closes the connection: another host serves the session, and the client should connect again.
+    Close(CloseFrame),
 }
 
 /// The number of a storage job: return its outcome with this number.
@@ -171,6 +172,12 @@ pub enum HubEvent {
         job: JobId,
         /// The record. Boxed, because it is much larger than the rest.
         record: Box<Record>,
+    },
+    /// This host has forgotten a session: see [`Storage::release`](crate::storage::Storage::release).
+    /// Keep the order with the jobs of the session.
+    Release {
+        /// The session.
+        session_id: SessionId,
     },
     /// Start the agent. It ends with [`finish`](super::Hub::finish) or [`fail`](super::Hub::fail).
     Start {

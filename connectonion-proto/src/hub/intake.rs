@@ -35,6 +35,7 @@ impl Hub {
             conn: Some(conn),
             id,
             input,
+            rerun: None,
         });
         self.next_intake(&session_id, now);
     }
@@ -63,6 +64,7 @@ impl Hub {
                     let (owner, prompt, began) =
                         (entry.owner, work.input.prompt.clone(), work.began);
                     let base = work.base().filter(|_| work.is_base_unstored).cloned();
+                    let reruns = work.reruns;
                     let next = entry.intake.pop_front();
                     inputs.extend(entry.waiting());
                     entry.storing = next;
@@ -73,7 +75,8 @@ impl Hub {
                         id,
                         run,
                     };
-                    self.store(job, record.with_session(base).with_inputs(inputs));
+                    let record = record.with_session(base).with_inputs(inputs);
+                    self.store(job, record.with_reruns(reruns));
                     return;
                 }
                 None if self.registry.running() + self.beginning
@@ -92,7 +95,11 @@ impl Hub {
                         entry.copy.clone_from(&input.session);
                     }
                     let copy = entry.copy.clone();
-                    let work = RunState::new(copy, input, now.unix, now.instant);
+                    let work = match intake.rerun {
+                        None => RunState::new(copy, input, now.unix, now.instant),
+                        Some(reruns) => RunState::again(copy, input, reruns, now.unix, now.instant),
+                    };
+                    let reruns = work.reruns;
                     let session = work.render(session_id.as_str(), None, now.unix);
                     let (owner, prompt) = (entry.owner, work.input.prompt.clone());
                     entry.work = Some(Box::new(work));
@@ -102,6 +109,7 @@ impl Hub {
                     self.beginning += 1;
                     let record = self.record(session_id, owner, &prompt, now.unix);
                     let record = record.with_session(Some(session)).with_inputs(waiting);
+                    let record = record.with_reruns(reruns);
                     let session_id = session_id.clone();
                     self.store(Job::Begin { session_id, id }, record);
                     return;

@@ -18,7 +18,10 @@
 //! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
 //!   the client keeps the conversation; until it is stored, the hub holds it in memory.
 //! - A host that is killed during a run finds the prompts of that run in its storage. The client
-//!   gets them back with the conversation, unanswered, when it connects.
+//!   gets them back with the conversation, unanswered, when it connects; or they are
+//!   [run again](HubConfig::max_reruns).
+//! - A host that may no longer write to a session ([`StorageError::Fenced`]) acknowledges nothing
+//!   more of it: its run is stopped, and its connections are closed.
 
 mod chat;
 mod config;
@@ -27,6 +30,7 @@ mod enter;
 mod entry;
 mod event;
 mod intake;
+mod moved;
 mod run_state;
 mod runs;
 #[cfg(test)]
@@ -81,6 +85,18 @@ enum Job {
     Save { session_id: SessionId },
     /// A record that nothing waits for.
     Note,
+}
+
+impl Job {
+    const fn session_id(&self) -> Option<&SessionId> {
+        match self {
+            Self::Begin { session_id, .. }
+            | Self::Interject { session_id, .. }
+            | Self::End { session_id, .. }
+            | Self::Save { session_id } => Some(session_id),
+            Self::Load { .. } | Self::Note => None,
+        }
+    }
 }
 
 /// The sessions, runs and connections of a host.
@@ -156,7 +172,14 @@ impl Hub {
 
     /// Handles the outcome of a storage job.
     pub fn stored(&mut self, job: JobId, outcome: Result<(), StorageError>, now: Now) {
-        match self.jobs.remove(&job) {
+        let of = self.jobs.remove(&job);
+        if outcome == Err(StorageError::Fenced) {
+            if let Some(session_id) = of.as_ref().and_then(Job::session_id) {
+                self.give_up(&session_id.clone(), now);
+            }
+            return;
+        }
+        match of {
             Some(Job::Begin { session_id, id }) => {
                 self.begin_stored(&session_id, &id, outcome, now);
             }
@@ -181,16 +204,22 @@ impl Hub {
         let Some(Job::Load { conn, connecting }) = self.jobs.remove(&job) else {
             return;
         };
+        let asked = connecting.connect.session_id.clone().unwrap_or_default();
         if self.entering.get(&conn) != Some(&job) {
             // It is gone.
-            return;
+            return self.release_unused(&asked);
         }
         self.entering.remove(&conn);
         match found {
-            Ok(record) => self.enter(conn, &connecting, record, now),
+            Ok(record) => {
+                self.enter(conn, &connecting, record, now);
+                self.release_unused(&asked);
+            }
+            Err(StorageError::Fenced) => self.reply(conn, Reply::Close(moved::elsewhere())),
             Err(error) => {
                 let error = ErrorFrame::new(format!("the session is not available: {error}"));
                 self.refuse_connect(conn, error.with_retryable(true));
+                self.release_unused(&asked);
             }
         }
     }
@@ -339,6 +368,18 @@ impl Hub {
     }
 
     fn removed(
+        &mut self,
+        session_id: &SessionId,
+        why: Removed,
+        sockets: &[ConnId],
+        run: Option<(RunId, Vec<RuntimeInput>)>,
+        now: Now,
+    ) {
+        self.end_entry(session_id, why, sockets, run, now);
+        self.release(session_id);
+    }
+
+    fn end_entry(
         &mut self,
         session_id: &SessionId,
         why: Removed,

@@ -36,6 +36,8 @@ pub(super) struct RunState {
     trace_bytes: usize,
     /// Members set by the agent or a change of mode.
     members: Vec<(Str, Json)>,
+    /// How many times the run was begun again.
+    pub(super) reruns: u32,
     /// The acknowledged inputs, read or not, for the storage.
     pub(super) acknowledged: Vec<RuntimeInput>,
     /// Storing the start of this run has failed, and possibly the end of the one before: the next
@@ -47,16 +49,32 @@ pub(super) struct RunState {
 
 impl RunState {
     pub(super) fn new(base: Option<Json>, input: NewInput, began: f64, now: Instant) -> Self {
+        let mut work = Self::again(base, input, 0, began, now);
+        work.turn = work.turn.saturating_add(1);
+        let message = user_message(&work.input.prompt, &work.input.images);
+        work.push_message(message);
+        work
+    }
+
+    /// Begins a run again whose prompt is the last message of `base`.
+    pub(super) fn again(
+        base: Option<Json>,
+        input: NewInput,
+        reruns: u32,
+        began: f64,
+        now: Instant,
+    ) -> Self {
         let turn = base.as_ref().and_then(|base| {
             let turn = find_member(base.get(), "turn")?;
             turn.get().parse::<u64>().ok()
         });
-        let mut work = Self {
+        Self {
             run: None,
             began,
             started: now,
             base,
-            turn: turn.unwrap_or_default().saturating_add(1),
+            turn: turn.unwrap_or_default(),
+            reruns,
             iteration: 0,
             messages: Vec::new(),
             last_said: None,
@@ -67,10 +85,7 @@ impl RunState {
             is_base_unstored: false,
             is_ending: false,
             input,
-        };
-        let message = user_message(&work.input.prompt, &work.input.images);
-        work.push_message(message);
-        work
+        }
     }
 
     /// Returns the session before this run.
@@ -230,6 +245,25 @@ pub(super) fn count_messages(session: &str) -> usize {
     let messages =
         messages.and_then(|list| parse::<Vec<IgnoredAny>>(list.get(), &no_limits()).ok());
     messages.map_or(0, |list| list.len())
+}
+
+/// Returns the images of the last message of a session; `None` if it is not the user's.
+pub(super) fn images_of_last_prompt(session: &Json) -> Option<Vec<Str>> {
+    let messages = find_member(session.get(), "messages")?;
+    let messages = parse::<Vec<&RawValue>>(messages.get(), &no_limits()).ok()?;
+    let last = messages.last()?.get();
+    if find_member(last, "role")?.as_str()? != "user" {
+        return None;
+    }
+    let parts = find_member(last, "content")?;
+    let Ok(parts) = parse::<Vec<&RawValue>>(parts.get(), &no_limits()) else {
+        return Some(Vec::new());
+    };
+    let image = |part: &&RawValue| {
+        let url = find_member(find_member(part.get(), "image_url")?.get(), "url")?;
+        Some(Str::from(&*url.as_str()?))
+    };
+    Some(parts.iter().filter_map(image).collect())
 }
 
 /// Returns the text of an agent's message that is only text.

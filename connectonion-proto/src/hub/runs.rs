@@ -6,7 +6,7 @@ use rpc_core::encode::encode;
 
 use super::chat::chat_items;
 use super::entry::{Intake, Origin};
-use super::event::{Finished, NewInput, Now};
+use super::event::{Finished, Now};
 use super::run_state::{RunState, without};
 use super::{Hub, Job};
 use crate::console::Line;
@@ -139,11 +139,7 @@ impl Hub {
         entry.copy = Some(session.clone());
         entry.is_unsaved = false;
         for input in unread.iter().rev() {
-            entry.intake.push_front(Intake {
-                conn: None,
-                id: input.id.clone(),
-                input: NewInput::new(input.prompt.clone()).with_images(input.images.clone()),
-            });
+            entry.intake.push_front(Intake::acknowledged(input));
         }
         let waiting = entry.waiting();
         let record = self

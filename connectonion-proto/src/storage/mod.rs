@@ -62,6 +62,18 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// [`StorageError`]; nothing is lost, and retrying is safe.
     fn compact(&self, now: f64) -> Result<(), StorageError>;
+
+    /// Notes that this host has forgotten a session: another host may serve it. Called after its
+    /// last record. Default: nothing, for storages of one host.
+    fn release(&self, session_id: &str) {
+        let _ = session_id;
+    }
+
+    /// Returns how many sessions are stored at the same time; the records of one session are always
+    /// stored in order. Default 1, for storages that answer at once.
+    fn lanes(&self) -> usize {
+        1
+    }
 }
 
 /// Why a record was not stored or not found. Nothing that was stored is lost.
@@ -86,6 +98,11 @@ pub enum StorageError {
         /// The limit in bytes.
         max: usize,
     },
+    /// Another host serves the session now, and this one may not write to it. The host stops its run
+    /// and closes its connections, so that their clients connect to the other one. Retrying fails
+    /// again.
+    #[error("another host serves the session")]
+    Fenced,
     /// A line is no longer where it was: another program has changed the file. Retrying fails
     /// again.
     #[error("another program has changed the file")]
@@ -98,7 +115,7 @@ impl StorageError {
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Io { .. } => true,
-            Self::TooLarge { .. } | Self::Changed => false,
+            Self::TooLarge { .. } | Self::Changed | Self::Fenced => false,
         }
     }
 
@@ -111,8 +128,8 @@ impl StorageError {
     }
 }
 
-/// Returns the record of an interrupted run, for [`Storage::recover`].
-fn interrupted(mut record: Record, now: f64) -> Record {
+/// Returns the record of an interrupted run.
+pub(crate) fn interrupted(mut record: Record, now: f64) -> Record {
     let lifetime = record.expires.map(|expires| expires - record.created);
     record.status = RecordStatus::Interrupted;
     record.expires = lifetime.map(|lifetime| now + lifetime.max(0.0));

@@ -34,7 +34,7 @@ words! {
 /// The stored state of a session: one line of JSON.
 ///
 /// The first eight members are those of ConnectOnion's own hosts, in their order, so that each can
-/// read the other's files. Two more belong to this crate, and are left out when empty. Times are in
+/// read the other's files. Three more belong to this crate, and are left out when empty. Times are in
 /// seconds since 1970.
 ///
 /// ```
@@ -81,6 +81,9 @@ pub struct Record {
     /// Inputs that were acknowledged during the run, and may not have been read.
     #[serde(default, deserialize_with = "or_default")]
     pub inputs: Vec<RuntimeInput>,
+    /// How many times the run was begun again because its host had ended.
+    #[serde(default, deserialize_with = "or_default")]
+    pub reruns: u32,
 }
 
 impl Record {
@@ -102,6 +105,7 @@ impl Record {
             duration_ms: None,
             owner: None,
             inputs: Vec::new(),
+            reruns: 0,
         }
     }
 
@@ -156,6 +160,13 @@ impl Record {
         self
     }
 
+    /// Sets how many times the run was begun again.
+    #[must_use]
+    pub const fn with_reruns(mut self, reruns: u32) -> Self {
+        self.reruns = reruns;
+        self
+    }
+
     /// Returns whether the record has expired at this time. Never during its run.
     #[must_use]
     pub fn is_expired(&self, now: f64) -> bool {
@@ -164,7 +175,7 @@ impl Record {
 
     /// Adds what this record lacks from the one before it of the same session: the session object
     /// and the owner. Nothing is inherited from a session of another owner, or from an expired one.
-    pub(super) fn inherit(&mut self, before: Self) {
+    pub(crate) fn inherit(&mut self, before: Self) {
         if may_inherit(self.owner, before.owner) && !before.is_expired(self.created) {
             self.session = self.session.take().or(before.session);
             self.owner = self.owner.or(before.owner);
@@ -209,6 +220,10 @@ impl Record {
         if !self.inputs.is_empty() {
             name(&mut line, "inputs");
             write_inputs(&mut line, &self.inputs);
+        }
+        if self.reruns > 0 {
+            name(&mut line, "reruns");
+            line.push_str(&self.reruns.to_string());
         }
         line.push('}');
         line

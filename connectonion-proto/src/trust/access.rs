@@ -133,6 +133,12 @@ impl AccessControl {
         self
     }
 
+    /// Returns whether each signature opens only one connection.
+    #[must_use]
+    pub const fn uses_signatures_once(&self) -> bool {
+        self.used.is_some()
+    }
+
     /// Returns the host's address.
     #[must_use]
     pub const fn host(&self) -> &Address {

@@ -35,6 +35,8 @@ pub struct Socket {
     pub answer: Option<bool>,
     pub acknowledged: Vec<String>,
     pub frames: Vec<Value>,
+    /// The code that its connection was closed with.
+    pub closed: Option<u16>,
 }
 
 pub struct Play {
@@ -157,6 +159,22 @@ impl Play {
         }
         self.settle();
         true
+    }
+
+    /// The storage says of its next job that another host serves the session.
+    pub fn store_fenced(&mut self) {
+        match self.jobs.pop_front().unwrap() {
+            Job::Load(job, _) => self.hub.loaded(job, Err(StorageError::Fenced), self.now),
+            Job::Store(job, _) => self.hub.stored(job, Err(StorageError::Fenced), self.now),
+        }
+        self.settle();
+    }
+
+    pub fn storage_record(&self, session_id: &str) -> Record {
+        self.storage
+            .load(session_id, self.now.unix)
+            .unwrap()
+            .unwrap()
     }
 
     /// Whether the prompt that was acknowledged with this id has begun a run.
@@ -294,6 +312,10 @@ impl Socket {
             Reply::Frame(text) => {
                 self.frames
                     .push(serde_json::from_str(text.as_str()).unwrap());
+                return;
+            }
+            Reply::Close(frame) => {
+                self.closed = Some(frame.code);
                 return;
             }
             Reply::Accept(connected) => {

@@ -14,7 +14,8 @@ use crate::console::{self, Line};
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
 use crate::hub::{ConnectRequest, NewInput};
 use crate::limits::{
-    ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, server_limits,
+    ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
+    server_limits,
 };
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
@@ -66,6 +67,16 @@ impl Handler {
             ServerEvent::Interrupt => self.alive(|hub, conn, _| hub.interrupt(conn)),
             ServerEvent::SessionQuery { query } => {
                 let asker = self.owner.or_else(|| self.runtime.access().nobody());
+                if let (Some(_), Some(session_id)) = (&self.runtime.shared.peers, &query.session_id)
+                {
+                    self.alive(|_, _, _| {});
+                    self.runtime.start_job(Job::Status {
+                        conn: self.conn,
+                        asker,
+                        session_id: session_id.clone(),
+                    });
+                    return None;
+                }
                 self.alive(|hub, conn, _| {
                     let status = hub.status(asker, query.session_id.as_ref());
                     hub.tell(conn, &status);
@@ -152,6 +163,12 @@ impl Handler {
         self.owner = Some(owner);
         let request = ConnectRequest::new(owner, connect, super::random())
             .with_recommend_signature(recommend_signature);
+        let counts_once =
+            self.runtime.shared.peers.is_some() && self.runtime.access().uses_signatures_once();
+        if counts_once && matches!(owner, Owner::Key(_)) {
+            let (conn, request) = (self.conn, Box::new(request));
+            return self.runtime.start_job(Job::Spend { conn, request });
+        }
         self.alive(|hub, conn, now| hub.connect(conn, request, now));
     }
 
@@ -241,9 +258,6 @@ impl Handler {
         self.runtime.write(self.conn, write);
     }
 }
-
-/// 1012: a host that shuts down usually comes back (RFC 6455's registry of codes).
-const SERVICE_RESTART: u16 = 1012;
 
 /// The line for a CONNECT or an INPUT that the machine has refused by itself.
 fn refused(warning: &Warning) -> Option<Line> {

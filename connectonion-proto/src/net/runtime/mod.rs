@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rpc_core::net::{DriverConfig, Handle, SharedHub, Transport, clock, entropy};
-use rpc_core::{CloseReason, Refused};
+use rpc_core::{CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::console::{self, Line};
-use crate::frame::{AdminRequest, AdminResult, ErrorFrame, Signed};
+use crate::frame::{AdminRequest, AdminResult, ErrorFrame, SessionStatus, Signed, Standing};
 use crate::hub::{Hub, Now};
 use crate::server::{ServerConfig, ServerConn};
 use crate::session::{ConnId, Owner};
@@ -32,7 +32,7 @@ use turn::Head;
 
 pub use agent::{Agent, AgentError, Prompt, Reply};
 use options::OnTrust;
-pub use options::{Payments, RuntimeOptions};
+pub use options::{Payments, Peers, RuntimeOptions};
 pub use turn::Turn;
 
 /// A [`Hub`] that many tasks share, with access control, storage and agent. Cheap to clone; all
@@ -83,6 +83,7 @@ struct Shared {
     uploads: std::path::PathBuf,
     upload_limits: crate::upload::UploadLimits,
     payments: Option<Arc<dyn Payments>>,
+    peers: Option<Arc<dyn Peers>>,
     on_trust: Option<Arc<OnTrust>>,
 }
 
@@ -103,6 +104,7 @@ impl HostRuntime {
                 uploads,
                 upload_limits: options.upload_limits,
                 payments: options.payments,
+                peers: options.peers,
                 on_trust: options.on_trust,
             }),
         }
@@ -193,6 +195,23 @@ impl HostRuntime {
             drain_timeout: Duration::ZERO,
         };
         (handle, handler)
+    }
+
+    /// Gives up all sessions: their runs are stopped, and their connections closed with 1012, so that
+    /// their clients connect to a host that may serve them. Nothing is stored.
+    pub fn give_up_all(&self) {
+        self.with(|state, now| state.hub.give_up_all(now));
+    }
+
+    /// Returns the status of a session, also of one that another host serves.
+    pub(super) async fn status(&self, asker: Option<Owner>, session_id: Str) -> SessionStatus {
+        let status = self.read(|hub| hub.status(asker, Some(&session_id)));
+        if let (Standing::NotFound, Some(peers)) = (&status.status, &self.shared.peers)
+            && let Some(standing) = peers.status(asker, &session_id).await
+        {
+            return SessionStatus::new(Some(session_id), standing);
+        }
+        status
     }
 
     /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`.

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::results::ResultsFile;
-use crate::auth::{Address, Signer};
+use crate::auth::{Address, AuthError, Signature, Signer};
+use crate::frame::Standing;
 use crate::hub::HubConfig;
+use crate::session::Owner;
 use crate::storage::Storage;
 use crate::trust::{AccessControl, TrustBook, TrustLevel, TrustPolicy};
 use crate::upload::UploadLimits;
@@ -21,6 +23,26 @@ pub trait Payments: Send + Sync + 'static {
     /// # Cancel safety
     /// The future is dropped if the host ends.
     async fn is_paid(&self, payer: &Address, amount: f64) -> bool;
+}
+
+/// The other hosts with the same address, which share the storage: a cluster.
+#[async_trait]
+pub trait Peers: Send + Sync + 'static {
+    /// Returns the status of a session that another host serves. `asker` is the identity that the
+    /// caller has proved; `None` if it has proved none but must.
+    ///
+    /// # Cancel safety
+    /// The future is dropped if the host ends.
+    async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<Standing>;
+
+    /// Counts a signature as used at all hosts.
+    ///
+    /// # Errors
+    /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, it may be used or not.
+    async fn spend(&self, signature: &Signature) -> Result<(), AuthError>;
 }
 
 pub(super) type OnTrust = dyn Fn(&TrustBook) + Send + Sync;
@@ -45,6 +67,8 @@ rpc_core::config! {
         pub upload_limits: UploadLimits = UploadLimits::default(),
         /// Checks whether strangers have paid. Default `None`: payment is not possible.
         pub payments: Option<Arc<dyn Payments>> = None => with_payments(Arc<dyn Payments>),
+        /// The other hosts of a cluster. Default `None`: this is the only one.
+        pub peers: Option<Arc<dyn Peers>> = None => with_peers(Arc<dyn Peers>),
         pub(super) on_trust: Option<Arc<OnTrust>> = None,
     }
     /// Creates options with this access control.
@@ -83,6 +107,7 @@ impl fmt::Debug for RuntimeOptions {
             .field("uploads", &self.uploads)
             .field("upload_limits", &self.upload_limits)
             .field("payments", &self.payments.is_some())
+            .field("peers", &self.peers.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -13,7 +13,7 @@ use super::agent::Prompt;
 use super::turn::{Head, Signals};
 use crate::console;
 use crate::frame::{Answer, Input};
-use crate::hub::{Hub, HubEvent, JobId, Now, Reply};
+use crate::hub::{ConnectRequest, Hub, HubEvent, JobId, Now, Reply};
 use crate::id::SessionId;
 use crate::server::ServerConn;
 use crate::session::{ConnId, Owner, RunId};
@@ -23,6 +23,17 @@ use crate::storage::Record;
 pub(super) enum StorageJob {
     Load(JobId, SessionId),
     Store(JobId, Box<Record>),
+    Release(SessionId),
+}
+
+impl StorageJob {
+    /// Returns the session, whose jobs are done in order.
+    pub(super) fn session_id(&self) -> &str {
+        match self {
+            Self::Load(_, id) | Self::Release(id) => id.as_str(),
+            Self::Store(_, record) => &record.session_id,
+        }
+    }
 }
 
 /// A job for the runtime's task.
@@ -43,6 +54,17 @@ pub(super) enum Job {
         conn: ConnId,
         prompt: Str,
         input: Box<Input>,
+    },
+    /// Ask the other hosts for the status of a session.
+    Status {
+        conn: ConnId,
+        asker: Option<Owner>,
+        session_id: Str,
+    },
+    /// Count the signature of a CONNECT as used at all hosts, then connect.
+    Spend {
+        conn: ConnId,
+        request: Box<ConnectRequest>,
     },
     /// Check whether a stranger has paid.
     Payment {
@@ -119,6 +141,9 @@ impl State {
             HubEvent::Store { job, record } => {
                 self.storage.push_back(StorageJob::Store(job, record));
             }
+            HubEvent::Release { session_id } => {
+                self.storage.push_back(StorageJob::Release(session_id));
+            }
             HubEvent::Start {
                 run,
                 session_id,
@@ -193,6 +218,12 @@ impl HubState for State {
             self.carry_out(event);
         }
         while let Some((conn, reply)) = self.hub.poll_reply() {
+            if let Reply::Close(frame) = reply {
+                if let Some(handle) = self.connections.get(conn.0) {
+                    handle.close_with(frame);
+                }
+                continue;
+            }
             self.connections
                 .write(conn.0, |machine| tell(machine, reply));
         }
@@ -232,5 +263,6 @@ fn tell(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
         Reply::Begun => machine.begun(),
         Reply::Acknowledge(ack) => machine.acknowledge(&ack),
         Reply::Frame(text) => machine.tell_text(text),
+        Reply::Close(_) => Ok(()),
     }
 }

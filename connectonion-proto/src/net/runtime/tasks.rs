@@ -1,7 +1,8 @@
 //! The task of a [`HostRuntime`]: runs agents, stores sessions, saves files, and handles deadlines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use super::handler::{images_of, rejected};
 use super::state::{Job, StorageJob};
 use super::turn::Turn;
 use super::{HostRuntime, random};
-use crate::auth::AuthError;
+use crate::auth::{AuthError, Signature};
 use crate::frame::{ErrorFrame, Input};
-use crate::hub::{Finished, JobId, NewInput, SavedFile};
+use crate::hub::{ConnectRequest, Finished, JobId, NewInput, SavedFile};
 use crate::net::SYSTEM;
-use crate::session::{ConnId, RunId};
+use crate::session::{ConnId, Owner, RunId};
 use crate::storage::{Record, StorageError};
 use crate::trust::Onboarding;
 use crate::upload;
@@ -44,7 +45,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     // when this future goes.
     let mut running = JoinSet::new();
     let mut agents: HashMap<RunId, AbortHandle> = HashMap::new();
-    let mut storing = JoinSet::new();
+    let mut storing = Lanes::new(runtime.shared.storage.lanes());
     loop {
         while let Some(job) = runtime.next_job() {
             match job {
@@ -79,6 +80,16 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                 } => {
                     running.spawn(save(runtime.clone(), conn, prompt, *input));
                 }
+                Job::Status {
+                    conn,
+                    asker,
+                    session_id,
+                } => {
+                    running.spawn(tell_status(runtime.clone(), conn, asker, session_id));
+                }
+                Job::Spend { conn, request } => {
+                    running.spawn(spend(runtime.clone(), conn, *request));
+                }
                 Job::Payment {
                     conn,
                     identity,
@@ -88,23 +99,73 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                 }
             }
         }
-        // One batch at a time, so that records are stored in their order.
-        if storing.is_empty() {
-            let jobs = runtime.next_storage_jobs();
-            if !jobs.is_empty() {
-                let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
-                storing.spawn_blocking(move || carry_out(&*storage, jobs, now));
-            }
-        }
+        storing.start(runtime);
         tokio::select! {
             () = runtime.shared.hub.changed() => {}
-            Some(outcomes) = storing.join_next() => runtime.take_outcomes(outcomes.unwrap_or_default()),
+            Some(outcomes) = storing.next() => runtime.take_outcomes(outcomes),
             Some(ended) = running.join_next() => {
                 if let Ok(Some(run)) = ended {
                     agents.remove(&run);
                 }
             }
         }
+    }
+}
+
+/// The jobs of the storage. Those of one session are in one lane, and each lane does one batch at a
+/// time, so that records are stored in their order.
+struct Lanes {
+    waiting: Vec<VecDeque<StorageJob>>,
+    is_busy: Vec<bool>,
+    running: JoinSet<(usize, Vec<Outcome>)>,
+}
+
+impl Lanes {
+    fn new(lanes: usize) -> Self {
+        let lanes = lanes.max(1);
+        Self {
+            waiting: (0..lanes).map(|_| VecDeque::new()).collect(),
+            is_busy: vec![false; lanes],
+            running: JoinSet::new(),
+        }
+    }
+
+    fn start(&mut self, runtime: &HostRuntime) {
+        for job in runtime.take_storage_jobs() {
+            let mut hasher = DefaultHasher::new();
+            job.session_id().hash(&mut hasher);
+            let lanes = self.waiting.len() as u64;
+            let lane = usize::try_from(hasher.finish() % lanes).unwrap_or_default();
+            if let Some(waiting) = self.waiting.get_mut(lane) {
+                waiting.push_back(job);
+            }
+        }
+        let lanes = self.waiting.iter_mut().zip(&mut self.is_busy).enumerate();
+        for (lane, (waiting, is_busy)) in lanes {
+            if *is_busy || waiting.is_empty() {
+                continue;
+            }
+            *is_busy = true;
+            let batch = waiting.len().min(BATCH);
+            let jobs = waiting.drain(..batch).collect();
+            let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
+            self.running
+                .spawn_blocking(move || (lane, carry_out(&*storage, jobs, now)));
+        }
+    }
+
+    /// Waits for a batch. `None` if there is none; then it is not to be polled again before
+    /// [`start`](Self::start).
+    async fn next(&mut self) -> Option<Vec<Outcome>> {
+        let Ok((lane, outcomes)) = self.running.join_next().await? else {
+            // The storage panicked: which lane it was is not known, so all go on.
+            self.is_busy.fill(false);
+            return Some(Vec::new());
+        };
+        if let Some(is_busy) = self.is_busy.get_mut(lane) {
+            *is_busy = false;
+        }
+        Some(outcomes)
     }
 }
 
@@ -129,9 +190,16 @@ fn carry_out(
     now: f64,
 ) -> Vec<Outcome> {
     let jobs = jobs.into_iter();
-    jobs.map(|job| match job {
-        StorageJob::Load(job, id) => Outcome::Loaded(job, Box::new(storage.load(id.as_str(), now))),
-        StorageJob::Store(job, record) => Outcome::Stored(job, storage.append(&record)),
+    jobs.filter_map(|job| match job {
+        StorageJob::Load(job, id) => {
+            let found = storage.load(id.as_str(), now);
+            Some(Outcome::Loaded(job, Box::new(found)))
+        }
+        StorageJob::Store(job, record) => Some(Outcome::Stored(job, storage.append(&record))),
+        StorageJob::Release(id) => {
+            storage.release(id.as_str());
+            None
+        }
     })
     .collect()
 }
@@ -225,6 +293,35 @@ async fn save(runtime: HostRuntime, conn: ConnId, prompt: Str, input: Input) -> 
     None
 }
 
+async fn tell_status(
+    runtime: HostRuntime,
+    conn: ConnId,
+    asker: Option<Owner>,
+    session_id: Str,
+) -> Option<RunId> {
+    let status = runtime.status(asker, session_id).await;
+    runtime.with(|state, _| state.hub.tell(conn, &status));
+    None
+}
+
+/// Connects a client, unless its signature was used at another host.
+async fn spend(runtime: HostRuntime, conn: ConnId, request: ConnectRequest) -> Option<RunId> {
+    let signature = request.connect.signed.signature.as_deref();
+    let signature = signature.and_then(|text| Signature::parse(text).ok());
+    let spent = match (&runtime.shared.peers, signature) {
+        (Some(peers), Some(signature)) => peers.spend(&signature).await,
+        _ => Ok(()),
+    };
+    runtime.with(|state, now| match spent {
+        Ok(()) => state.hub.connect(conn, request, now),
+        Err(error) => {
+            let error = ErrorFrame::new(error.to_string());
+            state.hub.refuse_connect(conn, error);
+        }
+    });
+    None
+}
+
 /// Checks whether a stranger has paid.
 async fn check_payment(
     runtime: HostRuntime,
@@ -259,11 +356,10 @@ impl HostRuntime {
         self.shared.hub.peek(|state| state.jobs.pop_front())
     }
 
-    fn next_storage_jobs(&self) -> Vec<StorageJob> {
-        self.shared.hub.peek(|state| {
-            let batch = state.storage.len().min(BATCH);
-            state.storage.drain(..batch).collect()
-        })
+    fn take_storage_jobs(&self) -> VecDeque<StorageJob> {
+        self.shared
+            .hub
+            .peek(|state| std::mem::take(&mut state.storage))
     }
 
     fn take_outcomes(&self, outcomes: Vec<Outcome>) {

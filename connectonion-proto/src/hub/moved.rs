@@ -1,0 +1,79 @@
+//! Sessions that another host serves now.
+
+use rpc_core::CloseFrame;
+
+use super::event::{HubEvent, Now, Reply};
+use super::{Hub, SessionEntry};
+use crate::console::Line;
+use crate::id::SessionId;
+use crate::limits::SERVICE_RESTART;
+use crate::session::{ConnId, RegistryEvent, RunId};
+
+impl Hub {
+    /// Gives up a session that this host may no longer write to: stops its run and closes its
+    /// connections, whose clients then find the host that serves it. Nothing is stored and nothing
+    /// more is acknowledged.
+    pub fn give_up(&mut self, session_id: &SessionId, now: Now) {
+        self.registry.remove(session_id.as_str());
+        while let Some(event) = self.registry.poll_event() {
+            let RegistryEvent::Removed {
+                session_id: removed,
+                why,
+                sockets,
+                run,
+                unread,
+                ..
+            } = event;
+            if removed == *session_id {
+                self.forget(session_id, &sockets, run);
+            } else {
+                self.removed(&removed, why, &sockets, run.zip(Some(unread)), now);
+            }
+        }
+        self.release(session_id);
+        self.feed_starved(now);
+    }
+
+    /// [Gives up](Self::give_up) all sessions: this host has lost its place among the hosts.
+    pub fn give_up_all(&mut self, now: Now) {
+        let sessions = self.registry.sessions().map(|(id, _)| id.clone());
+        for session_id in sessions.collect::<Vec<_>>() {
+            self.give_up(&session_id, now);
+        }
+    }
+
+    fn forget(&mut self, session_id: &SessionId, sockets: &[ConnId], run: Option<RunId>) {
+        for conn in sockets {
+            self.reply(*conn, Reply::Close(elsewhere()));
+        }
+        let entry = self.entries.remove(session_id);
+        let work = entry.and_then(|entry: SessionEntry| entry.work);
+        if work.is_some_and(|work| work.run.is_none()) {
+            self.beginning -= 1;
+        }
+        if let Some(run) = run {
+            self.events.push_back(HubEvent::Cancel { run });
+            self.line(Line::AgentError {
+                message: "the agent was stopped: another host serves its session".to_owned(),
+            });
+        }
+    }
+
+    /// Tells the storage that a session is forgotten.
+    pub(super) fn release(&mut self, session_id: &SessionId) {
+        let session_id = session_id.clone();
+        self.events.push_back(HubEvent::Release { session_id });
+    }
+
+    /// Tells the storage that a session is forgotten, unless it is there.
+    pub(super) fn release_unused(&mut self, session_id: &str) {
+        if self.registry.session(session_id).is_none() {
+            self.release(&session_id.into());
+        }
+    }
+}
+
+/// The Close for clients of a session that another host serves.
+pub(super) fn elsewhere() -> CloseFrame {
+    CloseFrame::new(SERVICE_RESTART, "another host serves the session")
+}
