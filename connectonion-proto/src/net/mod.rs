@@ -22,6 +22,9 @@
 //! A [`HostRuntime`] is a [`Hub`](crate::hub::Hub) that many tasks share: it serves clients on any
 //! transport, runs agents, and stores sessions. `Server` adds a socket.
 
+#[cfg(feature = "nats")]
+#[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
+pub mod cluster;
 mod remote;
 #[cfg(feature = "auth")]
 mod runtime;
@@ -37,7 +40,9 @@ pub use remote::{
 pub use remote::{ConnectError, FindError, Found, connect, dialer, find, look_up};
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use runtime::{Agent, AgentError, HostRuntime, Payments, Prompt, Reply, RuntimeOptions, Turn};
+pub use runtime::{
+    Agent, AgentError, HostRuntime, Payments, Peers, Prompt, Reply, RuntimeOptions, Turn,
+};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerHandle, ServerOptions, http_config};

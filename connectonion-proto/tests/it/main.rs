@@ -22,6 +22,7 @@ mod host_killed;
 mod host_life;
 mod host_runtime;
 mod hub;
+mod hub_moved;
 #[allow(dead_code, reason = "the simulation of the hub needs more of it")]
 mod hub_play;
 mod invalid_json;
@@ -30,6 +31,8 @@ mod killed;
 mod losses;
 mod merge;
 mod mounted;
+#[cfg(feature = "nats")]
+mod nats;
 mod net_answers;
 mod net_client;
 mod net_gate;

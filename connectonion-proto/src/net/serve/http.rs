@@ -72,6 +72,7 @@ impl Pages {
             }),
             path if is_get && path.starts_with("/sessions/") => {
                 self.session(path.strip_prefix("/sessions/").unwrap_or_default())
+                    .await
             }
             _ => match &self.service {
                 Some(service) => service(request, peer).await,
@@ -82,11 +83,8 @@ impl Pages {
 
     /// Returns the status of a session. These callers have proved nothing, so only sessions of
     /// unsigned callers are visible, whose owners are known by the id alone.
-    fn session(&self, id: &str) -> Response<Bytes> {
-        let asked = id.into();
-        let answer = self
-            .runtime
-            .read(|hub| hub.status(Some(Owner::Unsigned), Some(&asked)));
+    async fn session(&self, id: &str) -> Response<Bytes> {
+        let answer = self.runtime.status(Some(Owner::Unsigned), id.into()).await;
         let session = Session {
             session_id: id,
             status: answer.status.name(),

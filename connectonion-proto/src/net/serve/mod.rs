@@ -19,6 +19,8 @@ use rpc_core::net::{Cancellation, DriverConfig, Transport};
 use tokio::net::ToSocketAddrs;
 
 use self::http::Pages;
+#[cfg(feature = "nats")]
+use super::cluster::Cluster;
 use super::runtime::{Agent, HostRuntime};
 use crate::limits::WS_PATH;
 use crate::server::ServerConfig;
@@ -67,12 +69,17 @@ pub struct Server {
 /// A handle that ends a [`Server`].
 pub type ServerHandle = ShutdownHandle;
 
+/// There is no cluster without `nats`.
+#[cfg(not(feature = "nats"))]
+type Cluster = std::convert::Infallible;
+
 /// The state shared by all connections of a host.
 struct Shared {
     runtime: HostRuntime,
     connection: Arc<ServerConfig>,
     driver: DriverConfig,
     shutdown_timeout: Duration,
+    cluster: Option<Cluster>,
 }
 
 impl Server {
@@ -149,20 +156,23 @@ impl Server {
         let runtime = shared.runtime.clone();
         let half = shared.shutdown_timeout / 2;
         let serving = async {
-            let serve = move |accepted: Accepted| {
-                let head = Some(Arc::new(accepted.parts));
-                let peer = accepted.peer.ip();
-                serve(&shared, accepted.socket, peer, head, accepted.cancellation)
-            };
+            let shared = Arc::clone(&shared);
+            let serve = move |accepted: Accepted| accept(&shared, accepted);
             let report = server.run(serve).await;
             // Agents may be at work that nobody watches.
             runtime.drain(half).await;
             report
         };
-        tokio::select! {
+        let report = tokio::select! {
             report = serving => report,
             never = runtime.run() => match never {},
+            never = join(&shared) => match never {},
+        };
+        #[cfg(feature = "nats")]
+        if let Some(cluster) = &shared.cluster {
+            cluster.leave().await;
         }
+        report
     }
 }
 
@@ -192,6 +202,7 @@ fn prepare(agent: impl Agent, options: ServerOptions) -> (Arc<Shared>, HttpConfi
         connection: Arc::new(options.connection),
         driver,
         shutdown_timeout: options.shutdown_timeout,
+        cluster: options.cluster,
     };
     (Arc::new(shared), http)
 }
@@ -202,6 +213,64 @@ impl fmt::Debug for Server {
             .field("server", &self.server)
             .field("runtime", &self.shared.runtime)
             .finish_non_exhaustive()
+    }
+}
+
+/// Serves one connection, here or at another host of the cluster.
+#[cfg(feature = "nats")]
+fn accept(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> + use<> {
+    let shared = Arc::clone(shared);
+    async move { serve_anywhere(&shared, accepted).await }
+}
+
+#[cfg(feature = "nats")]
+async fn serve_anywhere(shared: &Shared, accepted: Accepted) {
+    let head = Some(Arc::new(accepted.parts));
+    let (socket, peer) = (accepted.socket, accepted.peer.ip());
+    let cancellation = accepted.cancellation;
+    let Some(cluster) = &shared.cluster else {
+        return serve(shared, socket, peer, head, cancellation).await;
+    };
+    let here = |transport| serve(shared, transport, peer, head.clone(), cancellation.clone());
+    let known = Some(peer).filter(|peer| !peer.is_unspecified());
+    cluster
+        .serve(socket, known, head.clone(), cancellation.clone(), here)
+        .await;
+}
+
+/// Serves one connection.
+#[cfg(not(feature = "nats"))]
+fn accept(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> + use<> {
+    let head = Some(Arc::new(accepted.parts));
+    let peer = accepted.peer.ip();
+    serve(shared, accepted.socket, peer, head, accepted.cancellation)
+}
+
+/// Keeps the host in its cluster, if it has one.
+#[cfg(feature = "nats")]
+async fn join(shared: &Arc<Shared>) -> std::convert::Infallible {
+    let Some(cluster) = &shared.cluster else {
+        return std::future::pending().await;
+    };
+    let serve = |transport, peer: Option<IpAddr>, head| {
+        let peer = peer.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
+        // Its own host tells it when it shuts down.
+        let (canceller, cancellation) = Cancellation::new();
+        let serving = serve(shared, transport, peer, head, cancellation);
+        async move {
+            serving.await;
+            drop(canceller);
+        }
+    };
+    cluster.run(shared.runtime.clone(), serve).await
+}
+
+/// Waits for ever.
+#[cfg(not(feature = "nats"))]
+async fn join(shared: &Arc<Shared>) -> std::convert::Infallible {
+    match &shared.cluster {
+        Some(never) => match *never {},
+        None => std::future::pending().await,
     }
 }
 

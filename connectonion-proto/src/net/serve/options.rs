@@ -12,9 +12,13 @@ use http::{Request, Response};
 use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 
+#[cfg(not(feature = "nats"))]
+use super::Cluster;
 use crate::auth::Signer;
 use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::net::RuntimeOptions;
+#[cfg(feature = "nats")]
+use crate::net::cluster::Cluster;
 use crate::server::ServerConfig;
 use crate::session::RegistryConfig;
 use crate::storage::Storage;
@@ -70,6 +74,7 @@ rpc_core::config! {
         /// at most. Default 5 s; give the [handle](super::ServerHandle)'s drain at least as long.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
         pub(super) service: Option<Arc<Service>> = None,
+        pub(super) cluster: Option<Cluster> = None,
     }
     /// Creates options with this runtime, whose access control has this level of trust.
     pub fn with_runtime(runtime: RuntimeOptions, level: TrustLevel);
@@ -86,6 +91,17 @@ impl ServerOptions {
     #[must_use]
     pub fn with_storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.runtime = self.runtime.with_storage(storage);
+        self
+    }
+
+    /// Makes the host a part of a cluster, whose storage it uses.
+    #[cfg(feature = "nats")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
+    #[must_use]
+    pub fn with_cluster(mut self, cluster: Cluster) -> Self {
+        let runtime = self.runtime.with_storage(cluster.storage());
+        self.runtime = runtime.with_peers(Arc::new(cluster.clone()));
+        self.cluster = Some(cluster);
         self
     }
 

@@ -55,6 +55,7 @@ async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
         connection: Arc::new(ServerConfig::default().with_limits(limits)),
         driver: DriverConfig::default(),
         shutdown_timeout: Duration::from_secs(4),
+        cluster: None,
     });
     let (canceller, cancellation) = Cancellation::new();
     let (mut line, theirs) = mem::duplex(4);

@@ -1,0 +1,282 @@
+//! Several hosts of one agent as one, on NATS with JetStream: [`Cluster`].
+//!
+//! All hosts of a cluster have the agent's key, and any of them accepts any client, so that any load
+//! balancer will do. A session has one owner at a time, which runs its agent and writes its records.
+//! A client that comes to another host is served *through* it: its frames travel over NATS to the
+//! owner, which treats the connection like one of its own.
+//!
+//! # What holds
+//!
+//! - A prompt is acknowledged when the stream has it, and so is a result before its OUTPUT. What is
+//!   acknowledged survives every host.
+//! - A host shows that it is alive by a lease. When an owner dies, the next client of the session
+//!   makes another host its owner as soon as the lease is over; a client that comes earlier waits for
+//!   that. The new owner finds the session as one host finds it after a kill: the conversation up to
+//!   the last prompt, and the prompts that were acknowledged. With
+//!   [`max_reruns`](crate::hub::HubConfig::max_reruns) it runs them again, from the beginning: what
+//!   the agent did before may be done twice. Events of the interrupted run are not stored: a client
+//!   that saw some gets those of the new run as well.
+//! - An owner that was only paused is refused by the server from its first write on. It stops the
+//!   run and closes the session's connections with 1012, without acknowledging anything more.
+//! - A host that cannot reach NATS for the time of its lease gives up all its sessions, and serves
+//!   again, under a new name, when it reaches NATS.
+//!
+//! # What does not
+//!
+//! - Files of prompts are saved at the host that serves the session. An agent that needs them after
+//!   that host's death needs a shared folder.
+//! - The lists of contacts, blocked clients and administrators belong to each host: give all hosts
+//!   the same, and administrate each. An invite code counts at every host.
+//! - Signatures count once in the whole cluster where
+//!   [they do so](crate::trust::AccessControl::with_used_signatures) for CONNECT. Those of commands
+//!   count once at each host: a command is only accepted on a connection of its signer.
+//! - Upgrade requests of relayed connections have no extensions, and only headers that are text.
+//!
+//! # Trust
+//!
+//! Who may publish under the prefix of the cluster can do what a host can: open connections with any
+//! address, and write sessions. Give the hosts an account of their own. Session ids become part of
+//! subjects [encoded](rpc_core::cluster::token).
+
+mod ingress;
+mod node;
+mod packet;
+mod peers;
+mod pump;
+mod relay;
+mod relays;
+mod storage;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::stream;
+use http::request::Parts;
+use rpc_core::cluster::LeaseConfig;
+use rpc_core::net::mem::{self, MemTransport};
+use rpc_core::net::nats::{Bucket, BucketConfig, Nats, NatsError};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use self::node::{Buckets, Current, Node};
+use self::relays::Relays;
+use super::HostRuntime;
+use crate::limits::{MAX_CLIENT_MESSAGE, SIGNATURE_WINDOW};
+
+pub use relay::RelayConfig;
+pub use storage::NatsStorage;
+
+/// How long to wait before the cluster is joined again.
+const REJOIN: Duration = Duration::from_secs(1);
+
+rpc_core::config! {
+    /// The configuration of a [`Cluster`]; the same at all hosts.
+    #[derive(Clone, Debug)]
+    pub struct ClusterOptions {
+        /// How long a host counts as alive without a sign of life: as long as its sessions wait for
+        /// another one when it dies. Default 10 s.
+        pub lease: LeaseConfig = LeaseConfig::default() => with_lease,
+        /// How much longer than the lease a client waits for the owner of its session, before it is
+        /// told to try again later. Default 5 s.
+        pub patience: Duration = Duration::from_secs(5) => with_patience,
+        /// The limits and times of connections that are served through another host.
+        pub relay: RelayConfig = RelayConfig::default() => with_relay,
+        /// The largest number of such connections at one host, counted at both hosts. Default
+        /// 16,384.
+        pub max_relayed: usize = 16 * 1024 => with_max_relayed,
+        /// The longest record of a session in bytes. Default 64 MiB.
+        pub max_record_bytes: usize = MAX_CLIENT_MESSAGE => with_max_record_bytes,
+        /// When a session that is not used is forgotten by the stream, whatever its records say.
+        /// Applies to a stream that does not exist yet. Default 7 days.
+        pub max_age: Duration = Duration::from_secs(7 * 24 * 60 * 60) => with_max_age,
+        /// The largest size of the stream in bytes, beyond which prompts are refused; `None` is
+        /// what the server allows. Applies to a stream that does not exist yet. Default `None`.
+        pub max_bytes: Option<u64> = None => with_max_bytes(u64),
+    }
+}
+
+/// A host's place among the hosts of its agent. Cheap to clone. Give it to
+/// [`ServerOptions::with_cluster`](super::ServerOptions::with_cluster).
+///
+/// ```no_run
+/// use connectonion_proto::auth::Signer;
+/// use connectonion_proto::net::ServerOptions;
+/// use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
+/// use connectonion_proto::trust::TrustLevel;
+/// use rpc_core::net::nats::{Nats, NatsConfig};
+///
+/// # async fn doc(key: Signer) -> Result<(), Box<dyn std::error::Error>> {
+/// let nats = Nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?;
+/// let cluster = Cluster::open(nats, ClusterOptions::default()).await?;
+/// let options = ServerOptions::new(&key, TrustLevel::Careful).with_cluster(cluster);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Cluster {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    nats: Nats,
+    options: ClusterOptions,
+    buckets: Buckets,
+    signatures: Bucket,
+    current: Current,
+    storage: Arc<NatsStorage>,
+}
+
+impl Cluster {
+    /// Opens the stream and the buckets of the cluster, and creates those that do not exist. The
+    /// host joins the cluster when its server runs.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn open(nats: Nats, options: ClusterOptions) -> Result<Self, NatsError> {
+        let lease = BucketConfig::default().with_max_age(options.lease.lease);
+        let signatures = BucketConfig::default().with_max_age(2 * SIGNATURE_WINDOW);
+        let buckets = Buckets {
+            nodes: nats.bucket("onion_nodes", lease).await?,
+            owners: nats.bucket("onion_owners", BucketConfig::default()).await?,
+        };
+        let signatures = nats.bucket("onion_signatures", signatures).await?;
+        let max_bytes = options.max_bytes;
+        let config = stream::Config {
+            subjects: vec![nats.subject(&["onion", "s", "*"])],
+            max_age: options.max_age,
+            max_bytes: max_bytes.map_or(-1, |max| i64::try_from(max).unwrap_or(i64::MAX)),
+            // A full stream refuses prompts, rather than to forget sessions.
+            discard: stream::DiscardPolicy::New,
+            ..stream::Config::default()
+        };
+        let stream = nats.stream("onion_sessions", config).await?;
+        let current = Current::default();
+        let max = options.max_record_bytes;
+        let storage = NatsStorage::new(current.clone(), nats.clone(), stream, max);
+        Ok(Self {
+            shared: Arc::new(Shared {
+                nats,
+                options,
+                buckets,
+                signatures,
+                current,
+                storage: Arc::new(storage),
+            }),
+        })
+    }
+
+    /// Returns the storage of the sessions.
+    #[must_use]
+    pub fn storage(&self) -> Arc<NatsStorage> {
+        Arc::clone(&self.shared.storage)
+    }
+
+    /// Returns whether this host is a part of the cluster at the moment.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.shared.current.get().is_some()
+    }
+
+    /// Waits until this host is a part of the cluster.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn joined(&self) {
+        self.shared.current.joined().await;
+    }
+
+    /// Leaves the cluster, so that other hosts take over at once. Write nothing afterwards.
+    pub(super) async fn leave(&self) {
+        if let Some(node) = self.shared.current.get() {
+            node.leave().await;
+        }
+        self.shared.current.set(None);
+    }
+
+    /// Keeps this host in the cluster, and serves the connections of other hosts with `serve`.
+    pub(super) async fn run<F>(
+        &self,
+        runtime: HostRuntime,
+        serve: impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>) -> F,
+    ) -> Infallible
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let Shared {
+            options, buckets, ..
+        } = &*self.shared;
+        let mut nats = self.shared.nats.clone();
+        loop {
+            let relays = Relays::new(nats.clone(), options.relay, options.max_relayed);
+            let node = Arc::new(Node::new(&nats, buckets.clone(), options.lease, relays));
+            match node.relays.subscribe().await {
+                Ok(subscriptions) => {
+                    let joined = Arc::clone(&node);
+                    let lost = node.keep(move || self.shared.current.set(Some(joined)));
+                    tokio::select! {
+                        why = lost => tracing::warn!(%why, "this host has left the cluster"),
+                        () = self.answer(&node, &runtime, subscriptions, &serve) => {}
+                        never = node.watch_peers(options.lease.lease / 3) => match never {},
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "this host cannot join the cluster"),
+            }
+            self.shared.current.set(None);
+            self.shared.storage.forget_all();
+            runtime.give_up_all();
+            sleep(REJOIN).await;
+            nats = nats.with_new_node();
+        }
+    }
+
+    /// Serves the connections of other hosts.
+    async fn answer<F>(
+        &self,
+        node: &Node,
+        runtime: &HostRuntime,
+        mut subscriptions: relays::Subscriptions,
+        serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>) -> F,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut tasks = JoinSet::new();
+        loop {
+            let arrived = tokio::select! {
+                arrived = node.relays.next(&mut subscriptions) => arrived,
+                Some(_) = tasks.join_next() => continue,
+            };
+            match arrived {
+                Some(relays::Arrived::Opening(opening)) => {
+                    let Some(relayed) = node.relays.accept(&opening).await else {
+                        continue;
+                    };
+                    let (ours, theirs) = mem::duplex(8);
+                    tasks.spawn(serve(theirs, opening.peer, opening.head.map(Arc::new)));
+                    tasks.spawn(pump::pump(ours, relayed, std::future::pending()));
+                }
+                Some(relays::Arrived::Question(question)) => {
+                    if let Some(answer) = peers::answer(runtime, &question) {
+                        node.relays.answer(question, answer).await;
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("nats", &self.shared.nats)
+            .field("is_joined", &self.is_joined())
+            .finish_non_exhaustive()
+    }
+}

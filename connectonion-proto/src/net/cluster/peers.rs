@@ -1,0 +1,68 @@
+//! What the hosts of a cluster ask each other: [`Peers`](crate::net::Peers).
+
+use async_nats::Message;
+use async_trait::async_trait;
+use bytes::Bytes;
+use rpc_core::Str;
+use rpc_core::net::nats::NatsError;
+use serde::{Deserialize, Serialize};
+
+use super::Cluster;
+use crate::auth::{Address, AuthError, Signature};
+use crate::frame::Standing;
+use crate::net::{HostRuntime, Peers};
+use crate::session::Owner;
+
+/// The question for the status of a session.
+#[derive(Serialize, Deserialize)]
+struct Question {
+    session_id: Str,
+    /// Who asks: an address, the empty text for unsigned callers, nothing for callers that have
+    /// proved nothing.
+    asker: Option<Str>,
+}
+
+#[async_trait]
+impl Peers for Cluster {
+    async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<Standing> {
+        let node = self.shared.current.get()?;
+        let owner = node.owner(session_id).await.ok().flatten()?;
+        if owner == *node.id() {
+            return None;
+        }
+        let question = Question {
+            session_id: session_id.into(),
+            asker: asker.map(|asker| match asker {
+                Owner::Unsigned => Str::from_static(""),
+                Owner::Key(address) => address.to_string().into(),
+            }),
+        };
+        let question = serde_json::to_vec(&question).ok()?;
+        let answer = node.relays.ask(&owner, question.into()).await?;
+        Some(Str::from(std::str::from_utf8(&answer).ok()?).into())
+    }
+
+    async fn spend(&self, signature: &Signature) -> Result<(), AuthError> {
+        let spent = self
+            .shared
+            .signatures
+            .create(&signature.to_string(), Bytes::new())
+            .await;
+        spent.map(drop).map_err(|error| match error {
+            NatsError::Conflict => AuthError::AlreadyUsed,
+            _ => AuthError::ReplayProtectionUnavailable,
+        })
+    }
+}
+
+/// Answers the question of another host. `None` if it is none.
+pub(super) fn answer(runtime: &HostRuntime, question: &Message) -> Option<Bytes> {
+    let question: Question = serde_json::from_slice(&question.payload).ok()?;
+    let asker = match question.asker.as_deref() {
+        None => None,
+        Some("") => Some(Owner::Unsigned),
+        Some(address) => Some(Owner::Key(Address::parse(address).ok()?)),
+    };
+    let status = runtime.read(|hub| hub.status(asker, Some(&question.session_id)));
+    Some(Bytes::copy_from_slice(status.status.name().as_bytes()))
+}

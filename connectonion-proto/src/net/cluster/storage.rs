@@ -1,0 +1,455 @@
+//! [`NatsStorage`]: sessions in a stream of JetStream, each written by its owner alone.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
+use bytes::{Bytes, BytesMut};
+use rpc_core::cluster::token;
+use rpc_core::net::nats::{Expect, Nats, NatsError};
+use tokio::runtime::Handle;
+use tokio::time::sleep;
+
+use super::node::{Claimed, Current, Node};
+use crate::storage::{Record, RecordStatus, Storage, StorageError, interrupted};
+
+/// How many sessions are stored at the same time.
+const LANES: usize = 32;
+/// The bytes of a message beside its part of a record: its subject, headers and first line.
+const ENVELOPE: usize = 2048;
+/// How long to wait before a publish without an answer is repeated.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How often a new owner reads again because the old one still writes.
+const MAX_TAKEOVERS: u32 = 20;
+
+/// A storage of sessions that several hosts share.
+///
+/// - The records of a session are on one subject of a stream. A record longer than a message is
+///   stored in parts, and counts when its last part is there. Replaced records are purged.
+/// - A session has one owner. Every write names the last message of the session that the owner knows,
+///   so the server refuses the writes of all others; [`StorageError::Fenced`] is the end of the
+///   session at this host. An owner whose host is gone is replaced: its run becomes
+///   [interrupted](RecordStatus::Interrupted), by a record after which nothing of the old owner is
+///   accepted.
+/// - An [appended](Storage::append) record is in the stream when the call returns. Without an
+///   answer it is sent again under the same id until there is one, or until this host has lost its
+///   lease: then it is fenced, and its clients find out at the next host. So no record is both
+///   refused and stored.
+///
+/// Calls block, and need the tokio runtime on which the cluster was opened.
+pub struct NatsStorage {
+    current: Current,
+    log: Log,
+    owned: Mutex<HashMap<String, Owned>>,
+    max_record_bytes: usize,
+    handle: Handle,
+}
+
+/// The stream, and how it is written.
+#[derive(Clone)]
+struct Log {
+    nats: Nats,
+    stream: Stream,
+    max_part_bytes: usize,
+}
+
+/// What this node knows of a session that it owns.
+#[derive(Clone, Copy, Debug)]
+struct Owned {
+    /// The number of the ownership: those of later owners are greater.
+    fence: u64,
+    /// The sequence of the session's last message; 0 if there is none.
+    last: u64,
+}
+
+/// What is in the stream for a session.
+#[derive(Debug, Default)]
+struct Stored {
+    record: Option<Record>,
+    last: u64,
+}
+
+impl NatsStorage {
+    pub(super) fn new(current: Current, nats: Nats, stream: Stream, max_record: usize) -> Self {
+        let max = nats.client().server_info().max_payload;
+        let max_part_bytes = max.saturating_sub(ENVELOPE).clamp(1024, 512 * 1024);
+        Self {
+            current,
+            log: Log {
+                nats,
+                stream,
+                max_part_bytes,
+            },
+            owned: Mutex::default(),
+            max_record_bytes: max_record,
+            handle: Handle::current(),
+        }
+    }
+
+    fn owned(&self) -> MutexGuard<'_, HashMap<String, Owned>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets all ownerships, because the node they belong to is gone.
+    pub(super) fn forget_all(&self) {
+        self.owned().clear();
+    }
+
+    fn known(&self, session_id: &str) -> Option<Owned> {
+        self.owned().get(session_id).copied()
+    }
+
+    fn forget(&self, session_id: &str) -> Option<Owned> {
+        self.owned().remove(session_id)
+    }
+
+    fn keep(&self, session_id: &str, owned: Owned) {
+        self.owned().insert(session_id.to_owned(), owned);
+    }
+
+    fn node(&self) -> Result<Arc<Node>, StorageError> {
+        self.current.get().ok_or_else(|| StorageError::Io {
+            what: "store the session",
+            kind: io::ErrorKind::NotConnected,
+            message: "this host is not a part of the cluster at the moment".to_owned(),
+        })
+    }
+
+    async fn load_async(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
+        let node = self.node()?;
+        let subject = self.log.subject(session_id);
+        let stored = match self.known(session_id) {
+            Some(_) => self.log.read(&subject).await.map_err(unavailable)?,
+            None => self.take(&node, session_id, &subject, now).await?,
+        };
+        Ok(stored.record.filter(|record| !record.is_expired(now)))
+    }
+
+    /// Becomes the owner of a session, and reads what there is.
+    async fn take(
+        &self,
+        node: &Node,
+        session_id: &str,
+        subject: &str,
+        now: f64,
+    ) -> Result<Stored, StorageError> {
+        let (fence, is_taken) = match node.claim(session_id).await.map_err(unavailable)? {
+            Claimed::Held => return Err(StorageError::Fenced),
+            Claimed::Owned { fence, is_taken } => (fence, is_taken),
+        };
+        for _ in 0..MAX_TAKEOVERS {
+            let mut stored = self.log.read(subject).await.map_err(unavailable)?;
+            if is_taken {
+                let record = stored.record.take().map(|record| match record.status {
+                    RecordStatus::Running => interrupted(record, now),
+                    _ => record,
+                });
+                let line = record
+                    .clone()
+                    .map(|record| record.with_session(None).to_line());
+                let line = line.unwrap_or_default();
+                let mut owned = Owned {
+                    fence,
+                    last: stored.last,
+                };
+                match self.log.append(node, subject, &mut owned, &line).await {
+                    Ok(_) => stored.last = owned.last,
+                    // The old owner was still at work.
+                    Err(NatsError::Conflict) => continue,
+                    Err(error) => return Err(failed(&error)),
+                }
+                stored.record = record;
+            }
+            let last = stored.last;
+            self.keep(session_id, Owned { fence, last });
+            return Ok(stored);
+        }
+        Err(StorageError::Fenced)
+    }
+
+    async fn append_async(&self, record: &Record) -> Result<(), StorageError> {
+        let session_id = &*record.session_id;
+        let line = record.to_line();
+        if line.len() > self.max_record_bytes {
+            return Err(StorageError::TooLarge {
+                size: line.len(),
+                max: self.max_record_bytes,
+            });
+        }
+        let node = self.node()?;
+        let subject = self.log.subject(session_id);
+        let mut owned = match self.known(session_id) {
+            Some(owned) => owned,
+            None => {
+                // A session of this host alone, until now.
+                let stored = self
+                    .take(&node, session_id, &subject, record.created)
+                    .await?;
+                let owned = self.known(session_id).ok_or(StorageError::Fenced)?;
+                if stored.record.is_some() {
+                    // Another host had it meanwhile: what is known here is old.
+                    self.give_back(&node, session_id).await;
+                    return Err(StorageError::Fenced);
+                }
+                owned
+            }
+        };
+        let appended = self.log.append(&node, &subject, &mut owned, &line).await;
+        let first = match appended {
+            Err(NatsError::Conflict) => {
+                self.forget(session_id);
+                return Err(StorageError::Fenced);
+            }
+            appended => {
+                self.keep(session_id, owned);
+                appended.map_err(|error| failed(&error))?
+            }
+        };
+        if record.session.is_some() && record.status != RecordStatus::Running {
+            // What it replaces; if this fails, the next one does it.
+            let log = self.log.clone();
+            self.handle.spawn(async move {
+                let purge = log.stream.purge().sequence(first).filter(subject);
+                if let Err(error) = purge.await {
+                    tracing::debug!(%error, "replaced records were not purged");
+                }
+            });
+        }
+        Ok(())
+    }
+
+    async fn give_back(&self, node: &Node, session_id: &str) {
+        let Some(owned) = self.forget(session_id) else {
+            return;
+        };
+        if let Err(error) = node.release(session_id, owned.fence).await {
+            tracing::debug!(%error, "a session was not released");
+        }
+    }
+
+    /// Waits on the runtime of the cluster.
+    fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.handle.block_on(future)
+    }
+}
+
+impl Storage for NatsStorage {
+    fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
+        self.wait(self.load_async(session_id, now))
+    }
+
+    fn append(&self, record: &Record) -> Result<(), StorageError> {
+        self.wait(self.append_async(record))
+    }
+
+    /// Does nothing: a session is recovered by its next owner, when it is loaded.
+    fn recover(&self, _: f64) -> Result<Vec<Record>, StorageError> {
+        Ok(Vec::new())
+    }
+
+    /// Does nothing: the stream forgets what is old by itself.
+    fn compact(&self, _: f64) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    fn release(&self, session_id: &str) {
+        if self.known(session_id).is_none() {
+            return;
+        }
+        match self.current.get() {
+            Some(node) => self.wait(self.give_back(&node, session_id)),
+            None => drop(self.forget(session_id)),
+        }
+    }
+
+    fn lanes(&self) -> usize {
+        LANES
+    }
+}
+
+impl Log {
+    fn subject(&self, session_id: &str) -> String {
+        self.nats.subject(&["onion", "s", &token(session_id)])
+    }
+
+    /// Reads all messages of a session. What was stored in parts and not to its end does not count.
+    async fn read(&self, subject: &str) -> Result<Stored, NatsError> {
+        let mut stored = Stored::default();
+        let mut parts = Parts::default();
+        loop {
+            let next = stored.last + 1;
+            let found = self.stream.get_first_raw_message_by_subject(subject, next);
+            let message = match found.await {
+                Ok(message) => message,
+                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => break,
+                Err(error) => {
+                    return Err(NatsError::Unavailable {
+                        message: error.to_string(),
+                    });
+                }
+            };
+            stored.last = message.sequence;
+            let Some(line) = parts.take(&message.payload) else {
+                continue;
+            };
+            let record = std::str::from_utf8(&line).ok();
+            let record = record.and_then(|line| Record::parse(line).ok());
+            match record {
+                Some(mut record) => {
+                    if let Some(before) = stored.record.take() {
+                        record.inherit(before);
+                    }
+                    stored.record = Some(record);
+                }
+                None => tracing::warn!(subject, "a record was not readable"),
+            }
+        }
+        Ok(stored)
+    }
+
+    /// Appends a record in as many parts as it needs; an empty one only says who the owner is.
+    /// Returns the sequence of the first part. `owned` has the last message of the session
+    /// afterwards, also after an error.
+    async fn append(
+        &self,
+        node: &Node,
+        subject: &str,
+        owned: &mut Owned,
+        line: &str,
+    ) -> Result<u64, NatsError> {
+        let parts = line.len().div_ceil(self.max_part_bytes);
+        let mut first = None;
+        for part in 0..parts.max(1) {
+            let from = part * self.max_part_bytes;
+            let bytes = line.as_bytes();
+            let to = bytes.len().min(from + self.max_part_bytes);
+            let head = format!("1 {} {part} {parts}\n", owned.fence);
+            let mut payload = BytesMut::with_capacity(head.len() + to - from);
+            payload.extend_from_slice(head.as_bytes());
+            payload.extend_from_slice(bytes.get(from..to).unwrap_or_default());
+            let last = self
+                .publish(node, subject, owned.last, payload.freeze())
+                .await?;
+            owned.last = last;
+            first.get_or_insert(last);
+        }
+        Ok(first.unwrap_or(owned.last))
+    }
+
+    /// Stores one message after the message `last`. Repeats it until the outcome is known.
+    async fn publish(
+        &self,
+        node: &Node,
+        subject: &str,
+        last: u64,
+        payload: Bytes,
+    ) -> Result<u64, NatsError> {
+        let id = format!(
+            "{:016x}{:016x}",
+            rpc_core::net::entropy(),
+            rpc_core::net::entropy()
+        );
+        let mut is_repeated = false;
+        loop {
+            // Who has no lease may have no claim either.
+            if !node.is_valid() {
+                return Err(NatsError::Conflict);
+            }
+            let expect = Expect {
+                id: Some(&id),
+                last_subject_sequence: Some(last),
+            };
+            let sent = self
+                .nats
+                .publish(subject.to_owned(), payload.clone(), expect)
+                .await;
+            match sent {
+                Ok(stored) => return Ok(stored.sequence),
+                Err(NatsError::Conflict) if is_repeated => {
+                    return match self.is_last(subject, &id).await {
+                        Some(sequence) => Ok(sequence),
+                        None => Err(NatsError::Conflict),
+                    };
+                }
+                Err(NatsError::Unavailable { message }) => {
+                    tracing::debug!(message, "NATS does not answer");
+                    is_repeated = true;
+                    sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns the sequence of the last message of a subject, if it has this id.
+    async fn is_last(&self, subject: &str, id: &str) -> Option<u64> {
+        let last = self.stream.get_last_raw_message_by_subject(subject);
+        let last = last.await.ok()?;
+        let found = last.headers.get("Nats-Msg-Id")?;
+        (found.as_str() == id).then_some(last.sequence)
+    }
+}
+
+/// Puts records together.
+#[derive(Default)]
+struct Parts {
+    bytes: BytesMut,
+    next: usize,
+}
+
+impl Parts {
+    /// Takes a message. Returns the record that is complete with it.
+    fn take(&mut self, message: &[u8]) -> Option<Bytes> {
+        let end = message.iter().position(|byte| *byte == b'\n')?;
+        let (head, rest) = message.split_at(end);
+        let mut head = std::str::from_utf8(head).ok()?.split(' ').skip(2);
+        let mut number = || head.next()?.parse::<usize>().ok();
+        let (part, parts) = (number()?, number()?);
+        if part == 0 {
+            self.bytes.clear();
+            self.next = 0;
+        }
+        if part != self.next || parts == 0 {
+            return None;
+        }
+        self.next += 1;
+        self.bytes.extend_from_slice(rest.get(1..)?);
+        (self.next == parts).then(|| std::mem::take(&mut self.bytes).freeze())
+    }
+}
+
+/// The error of a read, which may be repeated.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "used as a function of map_err"
+)]
+fn unavailable(error: NatsError) -> StorageError {
+    failed(&error)
+}
+
+/// The error of a write that was not done.
+fn failed(error: &NatsError) -> StorageError {
+    let kind = match error {
+        NatsError::Conflict => return StorageError::Fenced,
+        NatsError::Full { .. } => io::ErrorKind::StorageFull,
+        NatsError::Unavailable { .. } => io::ErrorKind::TimedOut,
+        NatsError::Denied { .. } => io::ErrorKind::PermissionDenied,
+        _ => io::ErrorKind::Other,
+    };
+    StorageError::Io {
+        what: "store the session in NATS",
+        kind,
+        message: error.to_string(),
+    }
+}
+
+impl std::fmt::Debug for NatsStorage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NatsStorage")
+            .field("owned", &self.owned().len())
+            .finish_non_exhaustive()
+    }
+}

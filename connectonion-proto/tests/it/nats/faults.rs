@@ -1,0 +1,73 @@
+//! A NATS server that restarts, hangs, is full or is not there.
+
+use std::time::Duration;
+
+use connectonion_proto::hub::HubConfig;
+use rpc_core::net::nats::{Nats, NatsConfig, NatsError};
+use serde_json::json;
+use switchboard_testing::nats::NatsServer;
+
+use super::hosts::{Host, long, said, short};
+use crate::staff::{Client, input};
+
+#[tokio::test]
+async fn a_restart_of_nats_loses_nothing() {
+    let mut nats = NatsServer::start();
+    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let session = json!({"session_id": "s"});
+    let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
+    client.ask("one").await;
+    nats.restart();
+    assert_eq!(client.ask("two").await, "echo: two");
+    let (mut through, connected) = Client::dial_in(&b.url, session).await;
+    assert_eq!(said(&connected), ["one", "echo: one", "two", "echo: two"]);
+    assert_eq!(through.ask("count").await, "5 messages");
+}
+
+#[tokio::test]
+async fn a_host_without_nats_gives_its_sessions_up_and_comes_back() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), short(), HubConfig::default()).await;
+    let session = json!({"session_id": "s"});
+    let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
+    client.ask("one").await;
+    nats.pause();
+    client.say(&input("two")).await;
+    // It is not acknowledged, and its client learns to connect again.
+    let close = client.close_frame().await;
+    assert_eq!(close.code, 1012);
+    assert!(!a.cluster.is_joined());
+    assert_eq!(a.runtime.sessions(), 0);
+    nats.resume();
+    a.cluster.joined().await;
+    let (mut client, connected) = Client::dial_in(&a.url, session).await;
+    let said = said(&connected);
+    // What it says next was sent before NATS hung, and may be stored or not.
+    assert_eq!(said[..2], ["one", "echo: one"]);
+    client.ask("three").await;
+}
+
+#[tokio::test]
+async fn a_full_stream_refuses_prompts_and_keeps_what_it_has() {
+    let nats = NatsServer::start();
+    let options = long().with_max_bytes(100_000);
+    let a = Host::start(&nats.url(), options, HubConfig::default()).await;
+    let session = json!({"session_id": "s"});
+    let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
+    client.ask("one").await;
+    client.say(&input(&"x".repeat(200_000))).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["retryable"], true, "{error}");
+    assert!(error["code"].is_string());
+    assert_eq!(client.ask("count").await, "3 messages");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_said_so() {
+    let mut nats = NatsServer::start();
+    nats.kill();
+    let config = NatsConfig::new(&nats.url()).with_timeout(Duration::from_millis(300));
+    let error = Nats::connect(config).await.unwrap_err();
+    assert!(matches!(error, NatsError::Unavailable { .. }), "{error}");
+}

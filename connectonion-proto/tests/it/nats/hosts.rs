@@ -1,0 +1,101 @@
+//! Hosts of one cluster in this process.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use connectonion_proto::hub::HubConfig;
+use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
+use connectonion_proto::net::{HostRuntime, Server, ServerOptions};
+use connectonion_proto::trust::TrustLevel;
+use rpc_core::cluster::LeaseConfig;
+use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::server::DrainReport;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::staff::{Scripted, host_key};
+
+/// A lease that tests can wait for.
+pub fn short() -> ClusterOptions {
+    lease(Duration::from_millis(1500))
+}
+
+/// A lease that does not end during a test.
+pub fn long() -> ClusterOptions {
+    lease(Duration::from_secs(60))
+}
+
+fn lease(lease: Duration) -> ClusterOptions {
+    let config = LeaseConfig::default().with_lease(lease);
+    ClusterOptions::default().with_lease(config.with_margin(lease / 5))
+}
+
+/// A host that is a part of the cluster.
+pub struct Host {
+    pub url: String,
+    pub address: SocketAddr,
+    pub runtime: HostRuntime,
+    pub cluster: Cluster,
+    pub handle: connectonion_proto::net::ServerHandle,
+    pub run: JoinHandle<DrainReport>,
+}
+
+impl Host {
+    pub async fn start(nats: &str, options: ClusterOptions, hub: HubConfig) -> Self {
+        let server = ServerOptions::new(&host_key(), TrustLevel::Open);
+        Self::start_with(nats, options, hub, server).await
+    }
+
+    pub async fn start_with(
+        nats: &str,
+        options: ClusterOptions,
+        hub: HubConfig,
+        mut server: ServerOptions,
+    ) -> Self {
+        let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
+        let cluster = Cluster::open(nats, options).await.unwrap();
+        server.runtime = server.runtime.with_hub(hub);
+        let options = server.with_cluster(cluster.clone());
+        let host = Server::bind("127.0.0.1:0", Scripted, options);
+        let host = host.await.unwrap();
+        let (url, address) = (host.url(), host.local_addr());
+        let (runtime, handle) = (host.runtime(), host.handle());
+        let run = tokio::spawn(host.run());
+        cluster.joined().await;
+        Self {
+            url,
+            address,
+            runtime,
+            cluster,
+            handle,
+            run,
+        }
+    }
+
+    /// Ends the host as a kill does: its lease is left to run out.
+    pub async fn kill(self) {
+        self.run.abort();
+        let _ = self.run.await;
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        let mut tcp = TcpStream::connect(self.address).await.unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        tcp.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        tcp.read_to_string(&mut answer).await.unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(body).unwrap()
+    }
+}
+
+/// What was said in a session, by its CONNECTED or OUTPUT.
+pub fn said(frame: &Value) -> Vec<String> {
+    let messages = frame["session"]["messages"].as_array().unwrap();
+    let said = messages.iter();
+    said.map(|it| it["content"].as_str().unwrap().to_owned())
+        .collect()
+}

@@ -1,0 +1,6 @@
+//! Several hosts on a real NATS server.
+
+mod faults;
+mod hosts;
+mod served;
+mod takeover;

@@ -1,0 +1,125 @@
+//! Clients at any host of a cluster.
+
+use connectonion_proto::auth::UsedSignatures;
+use connectonion_proto::hub::HubConfig;
+use connectonion_proto::net::{RuntimeOptions, ServerOptions};
+use connectonion_proto::trust::{AccessControl, TrustLevel, TrustPolicy};
+use serde_json::json;
+use switchboard_testing::nats::NatsServer;
+
+use super::hosts::{Host, long, said};
+use crate::staff::{Client, client_key, connect, host_key, input, types};
+
+#[tokio::test]
+async fn a_session_is_served_through_any_host() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    // A name that would reach beyond its place in a subject.
+    let session = json!({"session_id": "x.*.> y"});
+    let (mut at_owner, connected) = Client::dial_in(&a.url, session.clone()).await;
+    assert_eq!(connected["status"], "new");
+    assert_eq!(at_owner.ask("hello").await, "echo: hello");
+    let (mut elsewhere, connected) = Client::dial_in(&b.url, session.clone()).await;
+    assert_eq!(connected["status"], "connected");
+    assert_eq!(said(&connected), ["hello", "echo: hello"]);
+    assert_eq!((a.runtime.sessions(), b.runtime.sessions()), (1, 0));
+
+    elsewhere.say(&input("think hard")).await;
+    for client in [&mut at_owner, &mut elsewhere] {
+        let frames = client.hear_until("OUTPUT").await;
+        assert_eq!(types(&frames), ["user_input", "thinking", "OUTPUT"]);
+    }
+    // A conversation that is larger than a message and than the window of a relay.
+    let long = format!("echo {}", "x".repeat(350_000));
+    assert!(elsewhere.ask(&long).await.len() > 350_000);
+    let output = at_owner.output().await;
+    let (mut again, connected) = Client::dial_in(&b.url, session).await;
+    assert_eq!(connected["session"], output["session"]);
+    assert_eq!(again.ask("count").await, "7 messages");
+}
+
+#[tokio::test]
+async fn the_status_of_a_session_is_known_at_every_host() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let mut client = Client::dial(&a.url).await;
+    client
+        .say(&json!({"type": "CONNECT", "session_id": "open"}))
+        .await;
+    client.hear_a("CONNECTED").await;
+    client.say(&input("wait for ever")).await;
+    client.hear_a("user_input").await;
+    for host in [&a, &b] {
+        assert_eq!(host.get("/sessions/open").await["status"], "running");
+        assert_eq!(host.get("/sessions/none").await["status"], "not_found");
+        let mut asking = Client::dial(&host.url).await;
+        for (session, status) in [("open", "running"), ("none", "not_found")] {
+            let query = json!({"type": "SESSION_STATUS", "session": {"session_id": session}});
+            asking.say(&query).await;
+            assert_eq!(asking.hear_a("SESSION_STATUS").await["status"], status);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_a_session_of_another_host_too_late_is_sent_to_connect_again() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let session = json!({"session_id": "s"});
+    let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
+    client.ask("hello").await;
+    // Its first frame did not say where it belongs.
+    let mut late = Client::dial(&b.url).await;
+    late.say(&input("hello?")).await;
+    late.hear_a("ERROR").await;
+    late.say(&connect(&client_key(), session.clone())).await;
+    assert_eq!(late.close_frame().await.code, 1012);
+    let (_, connected) = Client::dial_in(&b.url, session).await;
+    assert_eq!(connected["status"], "connected");
+}
+
+#[tokio::test]
+async fn a_signature_that_was_used_at_one_host_is_refused_at_another() {
+    let nats = NatsServer::start();
+    let start = async || {
+        let policy = TrustPolicy::new(TrustLevel::Open);
+        let access = AccessControl::new(*host_key().address(), policy);
+        let access = access.with_used_signatures(UsedSignatures::default());
+        let runtime = RuntimeOptions::with_access(access);
+        let server = ServerOptions::with_runtime(runtime, TrustLevel::Open);
+        Host::start_with(&nats.url(), long(), HubConfig::default(), server).await
+    };
+    let (a, b) = (start().await, start().await);
+    let connect = connect(&client_key(), json!({}));
+    let mut client = Client::dial(&a.url).await;
+    client.say(&connect).await;
+    client.hear_a("CONNECTED").await;
+    let mut thief = Client::dial(&b.url).await;
+    thief.say(&connect).await;
+    let error = thief.hear_a("ERROR").await;
+    assert_eq!(
+        error["message"],
+        "unauthorized: this CONNECT was already used"
+    );
+}
+
+#[tokio::test]
+async fn a_host_that_shuts_down_gives_its_sessions_to_others_at_once() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let session = json!({"session_id": "s"});
+    let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
+    client.ask("hello").await;
+    let (mut through, _) = Client::dial_in(&b.url, session.clone()).await;
+    a.handle.drain(crate::staff::SECOND).await;
+    a.run.await.unwrap();
+    assert_eq!(through.close_frame().await.code, 1012);
+    let (mut client, connected) = Client::dial_in(&b.url, session).await;
+    assert_eq!(said(&connected), ["hello", "echo: hello"]);
+    assert_eq!(client.ask("count").await, "3 messages");
+    assert_eq!(b.runtime.sessions(), 1);
+}

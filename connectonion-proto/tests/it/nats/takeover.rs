@@ -1,0 +1,126 @@
+//! Owners of sessions that die, or seem to.
+
+use connectonion_proto::hub::HubConfig;
+use rpc_core::net::nats::{BucketConfig, Nats, NatsConfig};
+use serde_json::json;
+use switchboard_testing::nats::NatsServer;
+
+use super::hosts::{Host, long, said, short};
+use crate::staff::{Client, input, types};
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_the_owner_of_its_session() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), short(), HubConfig::default()).await;
+    let b = Host::start(&nats.url(), short(), HubConfig::default()).await;
+    let session = json!({"session_id": "busy"});
+    let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
+    client.ask("earlier").await;
+    client.say(&input("wait for ever")).await;
+    client.hear_a("user_input").await;
+    for prompt in ["first", "second"] {
+        client.say(&input(prompt)).await;
+        client.hear_a("RUNTIME_INPUT_ACK").await;
+    }
+    let (mut through, _) = Client::dial_in(&b.url, session.clone()).await;
+    a.kill().await;
+    // The client waits for the end of the lease.
+    let (mut client, connected) = Client::dial_in(&b.url, session).await;
+    assert_eq!(connected["status"], "new");
+    assert_eq!(
+        said(&connected),
+        [
+            "earlier",
+            "echo: earlier",
+            "wait for ever",
+            "first",
+            "second"
+        ]
+    );
+    assert_eq!(client.ask("count").await, "6 messages");
+    assert_eq!(b.runtime.sessions(), 1);
+    assert_eq!(through.close_frame().await.code, 1012);
+}
+
+#[tokio::test]
+async fn an_interrupted_run_begins_again_at_another_host() {
+    let nats = NatsServer::start();
+    let hub = HubConfig::default().with_max_reruns(1);
+    let a = Host::start(&nats.url(), short(), hub.clone()).await;
+    let b = Host::start(&nats.url(), short(), hub.clone()).await;
+    let c = Host::start(&nats.url(), short(), hub).await;
+    let session = json!({"session_id": "s"});
+    let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
+    client.ask("earlier").await;
+    client.say(&input("ask who?")).await;
+    client.hear_until("ask_user").await;
+    client.say(&input("and this")).await;
+    client.hear_a("RUNTIME_INPUT_ACK").await;
+    a.kill().await;
+
+    let (mut client, connected) = Client::dial_in(&b.url, session.clone()).await;
+    assert_eq!(connected["status"], "running");
+    assert_eq!(said(&connected), ["earlier", "echo: earlier", "ask who?"]);
+    let frames = client.hear_until("ask_user").await;
+    assert_eq!(types(&frames), ["user_input", "ask_user"]);
+    b.kill().await;
+
+    // A prompt is not run for ever.
+    let (mut client, connected) = Client::dial_in(&c.url, session).await;
+    assert_eq!(connected["status"], "new");
+    let all = ["earlier", "echo: earlier", "ask who?", "and this"];
+    assert_eq!(said(&connected), all);
+    assert_eq!(client.ask("count").await, "5 messages");
+}
+
+#[tokio::test]
+async fn a_run_that_began_again_answers_every_prompt_once() {
+    let nats = NatsServer::start();
+    let hub = HubConfig::default().with_max_reruns(3);
+    let a = Host::start(&nats.url(), short(), hub.clone()).await;
+    let b = Host::start(&nats.url(), short(), hub).await;
+    let session = json!({"session_id": "s"});
+    let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
+    client.say(&input("listen")).await;
+    client.hear_a("user_input").await;
+    a.kill().await;
+    let (mut client, _) = Client::dial_in(&b.url, session).await;
+    client.hear_a("user_input").await;
+    client.say(&input("hello")).await;
+    let output = client.output().await;
+    assert_eq!(output["result"], "heard hello");
+    assert_eq!(said(&output), ["listen", "hello", "heard hello"]);
+    assert_eq!(output["session"]["turn"], 1);
+}
+
+#[tokio::test]
+async fn an_owner_that_wakes_up_after_its_time_is_refused_and_stops() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let session = json!({"session_id": "s"});
+    let (mut at_a, _) = Client::dial_in(&a.url, session.clone()).await;
+    at_a.say(&input("wait for ever")).await;
+    at_a.hear_a("user_input").await;
+    // To all others, the owner is dead. It does not know.
+    let link = Nats::connect(NatsConfig::new(&nats.url())).await.unwrap();
+    let nodes = link.bucket("onion_nodes", BucketConfig::default());
+    let nodes = nodes.await.unwrap();
+    let owners = link.bucket("onion_owners", BucketConfig::default());
+    let owner = owners.await.unwrap().get("s").await.unwrap().unwrap();
+    let node = String::from_utf8(owner.value.to_vec()).unwrap();
+    nodes.delete(&node, None).await.unwrap();
+
+    let (mut at_b, connected) = Client::dial_in(&b.url, session.clone()).await;
+    assert_eq!(said(&connected), ["wait for ever"]);
+    assert_eq!(at_b.ask("count").await, "2 messages");
+    assert!(a.cluster.is_joined());
+    assert_eq!(a.runtime.running(), 1);
+    at_a.say(&input("too late")).await;
+    assert_eq!(at_a.close_frame().await.code, 1012);
+    assert_eq!(a.runtime.running(), 0);
+    assert_eq!(a.runtime.sessions(), 0);
+    assert_eq!(at_b.ask("count").await, "4 messages");
+    let (_, connected) = Client::dial_in(&a.url, session).await;
+    assert!(!said(&connected).contains(&"too late".to_owned()));
+}
