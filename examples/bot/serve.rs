@@ -1,4 +1,4 @@
-//! `switchboard bot serve`: a Snek server that keeps everything in memory.
+//! `switchboard bot serve`: a Snek server that keeps everything in memory, or shares it with others on NATS.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use rpc_core::net::server::{Guards, HttpConfig};
 use snek_proto::frame::User;
-use snek_proto::net::{MemoryBackend, Server, ServerOptions};
+use snek_proto::net::{Backend, MemoryBackend, Server, ServerOptions};
 
 /// How long calls that are under way may take when the server ends.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -25,8 +25,21 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
       --tls-cert cert.pem --tls-key key.pem --allow-origin https://chat.example.com \\
       --passwords users.txt --user alice";
 
+#[cfg(feature = "nats")]
+const CLUSTER: &str = "\
+  One platform on several machines, with a NATS server that all reach (nats-server -js):
+    switchboard bot serve --open --nats nats://10.0.0.1:4222";
+
+/// The examples that the build can do.
+fn examples() -> String {
+    #[cfg(feature = "nats")]
+    return format!("{EXAMPLES}\n{CLUSTER}");
+    #[cfg(not(feature = "nats"))]
+    EXAMPLES.to_owned()
+}
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples())]
 pub(crate) struct Args {
     /// The address to listen on; port 0 takes a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
@@ -52,11 +65,14 @@ pub(crate) struct Args {
     origins: Vec<String>,
     #[command(flatten)]
     tls: TlsArgs,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    nats: cli::NatsArgs,
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let is_public = args.reach.check(args.listen)?;
-    let backend = backend(&args)?;
+    let platform = platform(&args)?;
     let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
     let http = args.tls.http(HttpConfig::default().with_guards(guards))?;
     if is_public {
@@ -68,6 +84,18 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
 
     let _ = cli::raise_file_limit(cli::SOME_FILES);
     let options = ServerOptions::default().with_http(http);
+    #[cfg(feature = "nats")]
+    if let Some(nats) = args.nats.connect().await? {
+        let (backend, runner) = platform.share(nats).await?;
+        let running = tokio::spawn(runner.run());
+        let served = run(&args, backend, options).await;
+        running.abort();
+        return served;
+    }
+    run(&args, platform.keep()?, options).await
+}
+
+async fn run<B: Backend>(args: &Args, backend: B, options: ServerOptions) -> Result<(), Failure> {
     let server = Server::bind(args.listen, backend, options)
         .await
         .map_err(|error| {
@@ -84,28 +112,34 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         .await
 }
 
-fn backend(args: &Args) -> Result<MemoryBackend, Failure> {
+/// The channels and users that the options name.
+struct Platform {
+    /// The option, the uid and the name.
+    channels: Vec<[String; 3]>,
+    /// The option, the user and the password.
+    users: Vec<(String, User, String)>,
+    open: bool,
+}
+
+fn platform(args: &Args) -> Result<Platform, Failure> {
     if args.users.is_empty() && !args.open {
         let message = "nobody could log in: add --user NAME, or --open to let everybody in";
         return Err(Failure::usage(message));
     }
-    let backend = MemoryBackend::new();
     let general = ["general=General".to_owned()];
     let channels = match args.channels.as_slice() {
         [] => &general,
         given => given,
     };
-    for channel in channels {
+    let channels = channels.iter().map(|channel| {
         let (uid, name) = channel.split_once('=').unwrap_or((channel, channel));
-        backend
-            .add_channel(uid, name)
-            .map_err(|error| Failure::usage(format_args!("--channel {channel}: {error}")))?;
-    }
+        [channel, uid, name].map(str::to_owned)
+    });
     let passwords = match &args.passwords {
         Some(file) => read_passwords(file)?,
         None => HashMap::new(),
     };
-    for user in &args.users {
+    let users = args.users.iter().map(|user| {
         let (name, nick) = user.split_once(':').unwrap_or((user, user));
         let variable = variable(name);
         let password = std::env::var(&variable).ok();
@@ -115,11 +149,53 @@ fn backend(args: &Args) -> Result<MemoryBackend, Failure> {
                 "no password: set the environment variable {variable}, or give --passwords FILE"
             ))
         })?;
-        backend
-            .add_user(User::new(name, nick), &password)
-            .map_err(|error| Failure::usage(format_args!("--user {user}: {error}")))?;
+        Ok((user.clone(), User::new(name, nick), password))
+    });
+    Ok(Platform {
+        channels: channels.collect(),
+        users: users.collect::<Result<_, Failure>>()?,
+        open: args.open,
+    })
+}
+
+impl Platform {
+    /// Keeps it in memory.
+    fn keep(self) -> Result<MemoryBackend, Failure> {
+        let backend = MemoryBackend::new();
+        for [option, uid, name] in &self.channels {
+            let added = backend.add_channel(uid, name);
+            added.map_err(|error| Failure::usage(format_args!("--channel {option}: {error}")))?;
+        }
+        for (option, user, password) in self.users {
+            let added = backend.add_user(user, &password);
+            added.map_err(|error| Failure::usage(format_args!("--user {option}: {error}")))?;
+        }
+        Ok(if self.open { backend.open() } else { backend })
     }
-    Ok(if args.open { backend.open() } else { backend })
+
+    /// Shares it with the other nodes on NATS. What is there already stays; users get the nick and the
+    /// password of the options.
+    #[cfg(feature = "nats")]
+    async fn share(
+        self,
+        nats: rpc_core::net::nats::Nats,
+    ) -> Result<(snek_proto::net::NatsBackend, snek_proto::net::NatsRunner), Failure> {
+        use snek_proto::net::{NatsBackend, NatsOptions};
+
+        let options = NatsOptions::default().with_open(self.open);
+        let (backend, runner) = NatsBackend::open(nats, options)
+            .await
+            .map_err(|error| Failure::refused(format_args!("--nats: {error}")))?;
+        for [option, uid, name] in &self.channels {
+            let added = backend.put_channel(uid, name).await;
+            added.map_err(|error| Failure::usage(format_args!("--channel {option}: {error}")))?;
+        }
+        for (option, user, password) in self.users {
+            let added = backend.put_user(user, &password).await;
+            added.map_err(|error| Failure::usage(format_args!("--user {option}: {error}")))?;
+        }
+        Ok((backend, runner))
+    }
 }
 
 fn read_passwords(file: &Path) -> Result<HashMap<String, String>, Failure> {
