@@ -16,6 +16,7 @@ mod losses;
 mod memory;
 mod mounted;
 mod net_client;
+mod nodes;
 // The fuzz targets use it too.
 #[path = "../../../fuzz/bodies/src/acolyte/order.rs"]
 mod order;

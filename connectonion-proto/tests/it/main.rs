@@ -38,6 +38,7 @@ mod net_client;
 mod net_gate;
 mod net_host;
 mod net_resume;
+mod nodes;
 mod reading;
 mod recorded;
 mod runtime;

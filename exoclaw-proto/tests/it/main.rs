@@ -17,6 +17,7 @@ mod losses;
 mod memory;
 mod mounted;
 mod net_client;
+mod nodes;
 mod serve;
 mod server;
 mod spec;

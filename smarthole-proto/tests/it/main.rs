@@ -24,6 +24,7 @@ mod losses;
 mod memory;
 mod mounted;
 mod net_client;
+mod nodes;
 mod pair;
 mod played;
 mod plugin;

@@ -20,6 +20,7 @@ mod losses;
 mod memory;
 mod mounted;
 mod net_server;
+mod nodes;
 mod order;
 mod pair;
 mod played;

@@ -1,0 +1,85 @@
+//! A client with several addresses: its session goes on at the node that is left.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use connectonion_proto::client::reconnect_policy;
+use connectonion_proto::net::{AgentOptions, Client, Server, ServerOptions, connect_with, dialer};
+use connectonion_proto::storage::Storage;
+use connectonion_proto::trust::TrustLevel;
+use rpc_core::CallError;
+use rpc_core::backoff::BackoffPolicy;
+use rpc_core::net::LinkState;
+use rpc_core::rotation::Order;
+use tokio::task::JoinHandle;
+
+use crate::staff::{Scripted, client_key, host_key, memory};
+
+/// A node of the host, which shares its key and its storage with others.
+async fn node(storage: &Arc<dyn Storage>) -> (String, JoinHandle<()>) {
+    let options =
+        ServerOptions::new(&host_key(), TrustLevel::Open).with_storage(Arc::clone(storage));
+    let server = Server::bind("127.0.0.1:0", Scripted, options);
+    let server = server.await.unwrap();
+    let url = server.url();
+    let task = tokio::spawn(async move {
+        server.run().await;
+    });
+    (url, task)
+}
+
+async fn open(urls: &str) -> Client {
+    let mut policy = reconnect_policy();
+    policy.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
+    let options = AgentOptions::default().with_host(*host_key().address());
+    let link = options.link.clone().with_reconnect(policy);
+    let options = options.with_link(link);
+    let dialer = dialer(urls, &options).unwrap();
+    let dialer = dialer.with_order(Order::Listed, 0);
+    let (agent, _, connection) = connect_with(dialer, client_key(), options);
+    tokio::spawn(connection.run());
+    agent.ready().await.unwrap();
+    agent
+}
+
+#[tokio::test]
+async fn a_session_goes_on_at_the_next_node_of_its_host() {
+    let storage = memory();
+    let ((a, first), (b, _second)) = (node(&storage).await, node(&storage).await);
+    let agent = open(&format!("{a},{b}")).await;
+    assert_eq!(agent.node().unwrap().url(), a);
+    let output = agent.input("think twice").await.output().await.unwrap();
+    assert_eq!(output.result, "thought twice");
+    let session = agent.session().session_id;
+    assert!(session.is_some());
+
+    let mut states = agent.link().watch();
+    first.abort();
+    let again = LinkState::Ready { generation: 2 };
+    states.wait_for(|state| *state == again).await.unwrap();
+    assert_eq!(agent.node().unwrap().url(), b);
+    let output = agent.input("think again").await.output().await.unwrap();
+    assert_eq!(output.result, "thought again");
+    assert_eq!(agent.session().session_id, session);
+    // The conversation of the first node is known, with each prompt once.
+    let kept = agent.session().session.unwrap();
+    for prompt in ["think twice", "think again"] {
+        let said = format!(r#"{{"role":"user","content":"{prompt}"}}"#);
+        assert_eq!(kept.get().matches(&said).count(), 1, "{}", kept.get());
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_was_lost_with_its_node_is_not_sent_to_the_next_one() {
+    let (here, there) = (memory(), memory());
+    let ((a, first), (b, _second)) = (node(&here).await, node(&there).await);
+    let agent = open(&format!("{a},{b}")).await;
+    let mut run = agent.input("babble 1").await;
+    assert!(run.next().await.is_some());
+    first.abort();
+    let lost = run.output().await;
+    assert!(matches!(lost, Err(CallError::Closed { .. })), "{lost:?}");
+    assert_eq!(agent.node().unwrap().url(), b);
+    let output = agent.input("think new").await.output().await.unwrap();
+    assert_eq!(output.result, "thought new");
+}
