@@ -1,7 +1,7 @@
 //! The bot itself: its options, its handler, its end.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -22,7 +22,8 @@ use crate::bot::think;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The URL of the server: ws://HOST:PORT or wss://HOST. The default path is /rpc.ws.
+    /// The URL of the server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. The
+    /// default path is /rpc.ws.
     #[arg(long, env = "SNEK_URL")]
     url: Option<String>,
     /// The login name.
@@ -103,6 +104,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
     let triggers = config.triggers.clone();
     let username = config.client.username.clone();
     let was_in = Arc::new(AtomicBool::new(false));
+    let client = Arc::new(OnceLock::new());
     let talker = Talker {
         triggers,
         answers,
@@ -110,6 +112,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         pictures,
         knows_words: args.think.model.provider() == Provider::Scripted,
         was_in: Arc::clone(&was_in),
+        client: Arc::clone(&client),
         json: args.json,
     };
     let bot = Bot::new(url, config, talker).map_err(|error| {
@@ -119,6 +122,8 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         ))
     })?;
 
+    // It was empty until now.
+    let _ = client.set(bot.client());
     let (json, mut is_interrupted) = (args.json, false);
     let ending = |why: &str| {
         let words = format!("bot: {why}");

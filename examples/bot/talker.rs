@@ -1,7 +1,7 @@
 //! [`Talker`]: what the bot does with messages.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -18,6 +18,7 @@ use snek_proto::bot::{Context, Handler, Notice};
 use snek_proto::error::BotError;
 use snek_proto::frame::Message;
 use snek_proto::limits::RECONNECT_MAX_RETRIES;
+use snek_proto::net::Client;
 use snek_proto::permission::Triggers;
 use tokio::sync::watch;
 
@@ -33,6 +34,8 @@ pub(super) struct Talker {
     pub(super) knows_words: bool,
     /// Whether it was logged in.
     pub(super) was_in: Arc<AtomicBool>,
+    /// Says on which node it is.
+    pub(super) client: Arc<OnceLock<Client>>,
     /// Events are told in JSON.
     pub(super) json: bool,
 }
@@ -71,11 +74,15 @@ impl Handler for Talker {
         match notice {
             Notice::Connected { generation } => {
                 self.was_in.store(true, Ordering::Relaxed);
+                let node = self.client.get().and_then(Client::node);
+                let node = node.map(|node| node.to_string());
+                let place = node.as_deref().unwrap_or("the server");
                 let words = match generation {
-                    1 => "logged in".to_owned(),
-                    _ => format!("logged in again (connection {generation})"),
+                    1 => format!("logged in at {place}"),
+                    _ => format!("logged in again (connection {generation}) at {place}"),
                 };
-                self.tell("connected", json!({ "generation": generation }), &words);
+                let about = json!({ "generation": generation, "node": node });
+                self.tell("connected", about, &words);
             }
             Notice::Lost {
                 cause,

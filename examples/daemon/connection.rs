@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "The server")]
 pub(crate) struct Server {
-    /// The URL of the server.
+    /// The URL of the server; several, separated by commas, for its nodes.
     #[arg(long, env = "ACOLYTE_URL", default_value = "http://127.0.0.1:6767")]
     pub(crate) url: String,
     /// The key of the server. Prefer the environment variable: other users can see command lines.

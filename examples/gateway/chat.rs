@@ -18,7 +18,7 @@ use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef, Stream
 use exoclaw_proto::net::{Client, connect_with, dialer, link_config};
 use rpc_core::backoff::{Backoff, BackoffPolicy};
 use rpc_core::net::ws::{Socket, WsDialer, WsStream};
-use rpc_core::net::{DialError, Dialer};
+use rpc_core::net::{DialError, Dialer, Node};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Secret, Str};
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Print how many tokens are used.
     #[arg(long, group = "what")]
     budget: bool,
-    /// The gateway.
+    /// The gateway; several URLs, separated by commas, for its nodes.
     #[arg(
         long,
         value_name = "URL",
@@ -147,6 +147,10 @@ impl Dialer for Patient {
                 _ => return dialed,
             }
         }
+    }
+
+    fn node(&self) -> Option<Node> {
+        self.0.node()
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// A file for the notes. Without it, the last 1,000 are kept in memory.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The URL of the router: ws://HOST:PORT.
+    /// The URL of the router: ws://HOST:PORT; several, separated by commas, for its nodes.
     #[arg(long, value_name = "URL", env = "SMARTHOLE_URL", default_value = DEFAULT_URL)]
     url: String,
     /// Accept only messages with this word; may be repeated.
@@ -230,8 +230,14 @@ impl Handler for Keeper {
             Some(file) => format!("notes go to {}", file.display()),
             None => "notes are kept until it ends (--file keeps them for longer)".to_owned(),
         };
-        let words = format!("registered as {name}; {place}");
-        self.tell("registered", json!({ "name": **name }), &words);
+        let node = cx.client().node().map(|node| node.to_string());
+        let at = node.as_deref().unwrap_or("the router");
+        let words = format!("registered as {name} at {at}; {place}");
+        self.tell(
+            "registered",
+            json!({ "name": **name, "node": node }),
+            &words,
+        );
     }
 
     async fn on_error(&self, _: &Context, error: PluginError) {

@@ -19,7 +19,7 @@ use connectonion_proto::net::{
 use examples::cli::{self, Failure};
 use examples::screen::connectonion::Frames;
 use examples::screen::{Colour, Screen};
-use rpc_core::net::ws::WsDialer;
+use rpc_core::net::ws::{WsDialer, urls};
 use rpc_core::net::{DialError, LinkConfig};
 
 use self::attach::Attachments;
@@ -44,11 +44,12 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The agent: a URL like http://127.0.0.1:8000 or wss://HOST/ws, or its address.
+    /// The agent: a URL like http://127.0.0.1:8000 or wss://HOST/ws, several of its nodes separated by commas,
+    /// or its address.
     agent: String,
     /// What to say. Prints the answer and ends; without it, lines are read.
     prompt: Option<String>,
-    /// Where the agent with this address is.
+    /// Where the agent with this address is; several URLs, separated by commas, for its nodes.
     #[arg(long, value_name = "URL", conflicts_with = "relay")]
     endpoint: Option<String>,
     /// Who knows where the agent with this address is.
@@ -211,8 +212,12 @@ async fn whereabouts(args: &Args) -> Result<(String, Option<Address>), Failure> 
     }
 }
 
-/// Whether a URL has a path of its own, where nothing else is to be found.
-fn is_elsewhere(url: &str) -> bool {
+/// Whether a URL of a list has a path of its own, where nothing else is to be found.
+fn is_elsewhere(list: &str) -> bool {
+    urls(list).any(has_own_path)
+}
+
+fn has_own_path(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = rest.find(['/', '?']).and_then(|at| rest.get(at..));
     !matches!(path, None | Some("/" | "/ws"))

@@ -40,7 +40,8 @@ pub(crate) struct Args {
     /// What to post. Prints the next message of somebody else in the channel and ends; without it, lines
     /// are read.
     text: Option<String>,
-    /// The server: ws://HOST:PORT or wss://HOST. Without a path, /rpc.ws is meant.
+    /// The server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. Without a path,
+    /// /rpc.ws is meant.
     #[arg(long, env = "SNEK_URL", default_value = "ws://127.0.0.1:8080")]
     url: String,
     /// The login name. Default: the name of the user of this machine.

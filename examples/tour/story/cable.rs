@@ -1,7 +1,7 @@
 //! [`Cable`]: a line that can be cut, and stays so until it is plugged in again.
 
 use async_trait::async_trait;
-use rpc_core::net::{DialError, Dialer};
+use rpc_core::net::{DialError, Dialer, Node};
 use tokio::sync::watch;
 
 /// Dials as another dialer does, and while the cable is out it waits.
@@ -33,5 +33,9 @@ impl<D: Dialer> Dialer for Cable<D> {
         // Nobody is left to plug it in.
         plugged.map_err(|_| DialError::Exhausted)?;
         self.dialer.dial().await
+    }
+
+    fn node(&self) -> Option<Node> {
+        self.dialer.node()
     }
 }

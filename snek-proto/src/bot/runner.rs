@@ -20,7 +20,7 @@ use crate::client::ClientEvent;
 use crate::error::BotError;
 use crate::frame::{Final, Message, User};
 use crate::id::ChannelUid;
-use crate::net::{Connection, Events, connect_with};
+use crate::net::{Client, Connection, Events, connect_with};
 use crate::permission::should_respond;
 use crate::routing::{Route, pong, route};
 use crate::sanitize::rewrite_drive_urls;
@@ -107,6 +107,13 @@ impl<D: Dialer> Bot<D> {
             state,
             lifecycle,
         }
+    }
+
+    /// Returns the client, for use outside of handlers: its [`node`](Client::node), say.
+    /// [`close`](Client::close) ends the bot.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.shared.client.clone()
     }
 
     /// Returns the bot's state in the specification's lifecycle, as it changes. The last state is

@@ -5,7 +5,7 @@ use std::fmt;
 
 use rpc_core::json::find_member;
 use rpc_core::net::DialError;
-use rpc_core::net::ws::WsDialer;
+use rpc_core::net::ws::{WsDialer, urls};
 use rpc_core::{DecodeError, Json};
 
 use crate::auth::Address;
@@ -128,6 +128,8 @@ pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError>
         .into_iter()
         .filter_map(|place| place.as_str().map(Cow::into_owned))
         .filter(|place| place.starts_with("http://") || place.starts_with("https://"))
+        // One endpoint is one server, which is asked who it is.
+        .filter(|place| urls(place).nth(1).is_none())
         .take(MAX_ENDPOINTS)
         .collect();
     places.sort_by_key(|place| distance(place));

@@ -208,7 +208,12 @@ impl ChatLoop {
                 self.note("lost", about, &words).await;
             }
             LinkEvent::State(LinkState::Ready { generation }) if generation > 1 => {
-                self.note("back", json!({}), "connected again").await;
+                let node = self.agent.node().map(|node| node.to_string());
+                let words = match &node {
+                    Some(node) => format!("connected again, at {node}"),
+                    None => "connected again".to_owned(),
+                };
+                self.note("back", json!({ "node": node }), &words).await;
             }
             LinkEvent::State(state) => {
                 if let Some(cause) = state.ended() {

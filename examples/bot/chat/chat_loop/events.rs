@@ -101,12 +101,17 @@ impl ChatLoop {
         let mut about = self.channels.json();
         about["username"] = json!(self.me);
         about["nick"] = json!(ready.user.nick);
+        let node = self.client.node().map(|node| node.to_string());
+        about["node"] = json!(node);
         let words = match is_first {
             true => {
                 let (me, list) = (&self.me, self.channels.list());
                 format!("connected as {me}; write a message, or /help\n{list}")
             }
-            false => "connected again".to_owned(),
+            false => match &node {
+                Some(node) => format!("connected again, at {node}"),
+                None => "connected again".to_owned(),
+            },
         };
         if self.show.is_terminal || self.show.json || !is_first {
             self.show.tell("connected", about, words).await;
