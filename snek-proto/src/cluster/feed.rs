@@ -135,11 +135,10 @@ impl Feed {
         }
     }
 
-    /// Asks for what the feed may have lost. `last` is the stream's last sequence number: if it is
-    /// lower than what was delivered, the stream has begun anew.
-    pub(super) fn check(&mut self, last: u64, config: SequencerConfig, now: Instant) {
+    /// Asks for what the feed may have lost; for everything if there is a new stream.
+    pub(super) fn check(&mut self, is_new: bool, config: SequencerConfig, now: Instant) {
         if let State::Open(sequencer) = &mut self.state {
-            if sequencer.delivered() > last {
+            if is_new {
                 *sequencer = Sequencer::new(0, config);
             }
             sequencer.check(now);

@@ -93,6 +93,8 @@ pub struct Node {
     deadlines: Deadlines<ChannelUid>,
     tickets: u64,
     sends: Sends,
+    /// Which stream it is.
+    stream: Option<u128>,
     /// The last time at which something was asked that the stream has answered.
     heard_at: Instant,
     probe_at: Instant,
@@ -116,6 +118,7 @@ impl Node {
             deadlines: Deadlines::new(),
             tickets: 0,
             sends: Sends::new(id.into(), config.publish, limits, entropy),
+            stream: None,
             heard_at: now,
             probe_at: later(now, config.max_outage / PROBES),
             is_lost: false,
@@ -370,13 +373,16 @@ impl Node {
         self.sends.handle_reply(id, attempt, reply, now, out);
     }
 
-    /// Reads again what the feeds may have lost: call it after each loss of the line to the stream.
-    /// `last` is the stream's last sequence number.
-    pub fn check(&mut self, last: u64, now: Instant) {
+    /// Reads again what the feeds may have lost: call it at the start, and after each loss of the
+    /// line to the stream. `stream` tells one stream from another that has taken its place, such as
+    /// the time of its creation: then all feeds begin anew.
+    pub fn check(&mut self, stream: u128, now: Instant) {
+        let before = self.stream.replace(stream);
+        let is_new = before.is_some_and(|before| before != stream);
         let channels: Vec<ChannelUid> = self.feeds.keys().cloned().collect();
         for channel in channels {
             if let Some(feed) = self.feeds.get_mut(&channel) {
-                feed.check(last, self.config.sequencer, now);
+                feed.check(is_new, self.config.sequencer, now);
             }
             self.drive(&channel);
         }

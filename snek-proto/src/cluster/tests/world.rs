@@ -17,6 +17,7 @@ use crate::id::ChannelUid;
 pub(super) struct Store {
     /// Channel, key and event; the sequence number is the index plus one.
     pub(super) stream: Vec<(ChannelUid, Str, Text)>,
+    pub(super) created: u128,
     pub(super) public: Vec<Channel>,
     pub(super) records: HashMap<Str, Membership>,
 }
@@ -280,9 +281,8 @@ impl World {
 
     /// The line is there again.
     pub(super) fn check(&mut self) {
-        let last = self.store.stream.len() as u64;
         for node in &mut self.nodes {
-            node.check(last, self.now);
+            node.check(self.store.created, self.now);
         }
         self.run();
     }

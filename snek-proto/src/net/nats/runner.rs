@@ -53,7 +53,7 @@ enum Done {
     Stored(SendId, u64, SendReply),
     Member(Membership),
     Probed(Instant),
-    Checked(u64),
+    Checked(u128),
     Public(Option<Box<Watch>>),
     Nothing,
 }
@@ -84,7 +84,7 @@ impl NatsRunner {
             Life::new(Arc::clone(&self.shared)).run().await;
             tracing::error!(node = %nats.node(), "the node has lost its cluster");
             self.end();
-            while self.shared.store.last().await.is_none() {
+            while self.shared.store.created().await.is_none() {
                 sleep(RETRY).await;
             }
             nats = nats.with_new_node();
@@ -131,6 +131,7 @@ impl Life {
         let mut gaps = shared.store.nats.gaps();
         gaps.mark_unchanged();
         self.watch_public();
+        self.check();
         loop {
             let timeout = {
                 let mut state = shared.lock();
@@ -206,7 +207,7 @@ impl Life {
             }
             Request::Probe => self.read(async move {
                 let asked = clock();
-                store.last().await.map(|_| Done::Probed(asked))
+                store.created().await.map(|_| Done::Probed(asked))
             }),
         }
     }
@@ -315,7 +316,7 @@ impl Life {
             }
             Done::Member(record) => state.node.handle_member(record, now),
             Done::Probed(asked) => state.node.handle_probe(asked),
-            Done::Checked(last) => state.node.check(last, now),
+            Done::Checked(created) => state.node.check(created, now),
             Done::Subscribed(source, subscriber) => self.add(source, subscriber),
             Done::Public(watch) => match watch {
                 Some(watch) => self.public = Some(watch),
@@ -330,8 +331,8 @@ impl Life {
         let store = self.shared.store.clone();
         self.work(async move {
             loop {
-                if let Some(last) = store.last().await {
-                    return Done::Checked(last);
+                if let Some(created) = store.created().await {
+                    return Done::Checked(created);
                 }
                 sleep(RETRY).await;
             }

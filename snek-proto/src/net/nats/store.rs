@@ -117,15 +117,17 @@ impl Store {
         })
     }
 
-    /// Returns the last sequence number of the stream. Creates the stream if it is gone.
-    pub(super) async fn last(&self) -> Option<u64> {
-        let info = self.messages.get_info().await;
-        if let Ok(info) = info {
-            return Some(info.state.last_sequence);
-        }
-        let config = self.messages.cached_info().config.clone();
-        let opened = self.nats.jetstream().get_or_create_stream(config).await;
-        Some(opened.ok()?.cached_info().state.last_sequence)
+    /// Returns when the stream was created, in nanoseconds since 1970. Creates it if it is gone.
+    pub(super) async fn created(&self) -> Option<u128> {
+        let info = match self.messages.get_info().await {
+            Ok(info) => info,
+            Err(_) => {
+                let config = self.messages.cached_info().config.clone();
+                let opened = self.nats.jetstream().get_or_create_stream(config).await;
+                opened.ok()?.cached_info().clone()
+            }
+        };
+        info.created.unix_timestamp_nanos().try_into().ok()
     }
 
     /// Returns the last sequence number of a channel.
