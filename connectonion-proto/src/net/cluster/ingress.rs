@@ -2,13 +2,14 @@
 
 use std::future::Future;
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use http::request::Parts;
+use rpc_core::net::mem::{self, MemTransport};
 use rpc_core::net::{Cancellation, Message, Transport, TransportError};
 use rpc_core::{CloseFrame, Outgoing};
 use tokio::time::{Instant, sleep, timeout};
@@ -21,13 +22,22 @@ use crate::limits::{SERVICE_RESTART, server_limits};
 
 /// How long a client may take for its first frame before the connection is served here.
 const FIRST_FRAME: Duration = Duration::from_secs(20);
+/// How long a connection may take for its Close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait before an owner that gives no answer is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A connection whose first frame was read.
 pub(in crate::net) struct Peeked<T> {
     first: Option<Message>,
-    transport: T,
+    line: Line<T>,
+}
+
+/// Where the frames of a client come from.
+enum Line<T> {
+    Socket(T),
+    /// The [lobby](Cluster::lobby).
+    Lobby(MemTransport),
 }
 
 /// Where a connection is served.
@@ -36,67 +46,142 @@ enum Place {
     There(Box<Relayed>),
 }
 
+/// Where the client of a connection comes from.
+#[derive(Clone)]
+pub(in crate::net) struct Origin {
+    pub(in crate::net) peer: Option<IpAddr>,
+    pub(in crate::net) head: Option<Arc<Parts>>,
+    pub(in crate::net) cancellation: Cancellation,
+}
+
 impl Cluster {
     /// Serves a connection: with `here` at this node, or at the owner of the session that its first
-    /// CONNECT names. `here` gets the connection from its first frame on.
+    /// CONNECT names.
     pub(in crate::net) async fn serve<T, F>(
         &self,
         mut transport: T,
-        peer: Option<IpAddr>,
-        head: Option<Arc<Parts>>,
-        mut cancellation: Cancellation,
+        mut origin: Origin,
         here: impl FnOnce(Peeked<T>) -> F,
     ) where
         T: Transport,
         F: Future<Output = ()>,
     {
-        let first = {
-            let mut cancelled = pin!(cancellation.cancelled());
-            tokio::select! {
-                first = timeout(FIRST_FRAME, first_frame(&mut transport)) => match first {
-                    Ok(Some(first)) => Some(first),
-                    // It is over.
-                    Ok(None) => return,
-                    Err(_) => None,
-                },
-                () = &mut cancelled => None,
+        let first = tokio::select! {
+            first = timeout(FIRST_FRAME, first_frame(&mut transport)) => match first {
+                Ok(Some(first)) => first,
+                // It is over.
+                Ok(None) => return,
+                Err(_) => return self.lobby(transport, None, origin, here).await,
+            },
+            () = origin.cancellation.cancelled() => {
+                let line = Line::Socket(transport);
+                return here(Peeked { first: None, line }).await;
             }
         };
-        let wanted = first.as_ref().and_then(wanted);
-        let place = match &wanted {
-            Some(session_id) => {
-                let mut cancelled = pin!(cancellation.cancelled());
-                tokio::select! {
-                    place = self.place(session_id, peer, head.as_deref()) => place,
-                    () = &mut cancelled => Ok(Place::Here),
+        let session_id = match wanted(&first) {
+            Wanted::Nothing => return self.lobby(transport, Some(first), origin, here).await,
+            Wanted::Session(session_id) => session_id,
+            Wanted::New => {
+                let line = Line::Socket(transport);
+                let first = Some(first);
+                return here(Peeked { first, line }).await;
+            }
+        };
+        match self.place(&session_id, &mut origin).await {
+            Ok(Place::Here) => {
+                let (first, line) = (Some(first), Line::Socket(transport));
+                here(Peeked { first, line }).await;
+            }
+            Ok(Place::There(relayed)) => there(transport, first, *relayed, origin).await,
+            Err(why) => refuse(transport, why).await,
+        }
+    }
+
+    /// Serves a client here whose first frame names no session, until it sends a CONNECT for a
+    /// session of another node.
+    async fn lobby<T, F>(
+        &self,
+        transport: T,
+        first: Option<Message>,
+        mut origin: Origin,
+        here: impl FnOnce(Peeked<T>) -> F,
+    ) where
+        T: Transport,
+        F: Future<Output = ()>,
+    {
+        let (ours, theirs) = mem::duplex(8);
+        let line = Line::Lobby(theirs);
+        let serving = here(Peeked { first: None, line });
+        let (mut to_client, mut from_client) = transport.split();
+        let (mut to_host, mut from_host) = ours.split();
+        let elsewhere = {
+            let up = async {
+                let mut next = first;
+                let mut is_waiting = true;
+                loop {
+                    if let Some(message) = next.take() {
+                        if is_waiting && let Wanted::Session(id) = wanted(&message) {
+                            match self.place(&id, &mut origin).await {
+                                Ok(Place::Here) => is_waiting = false,
+                                Ok(Place::There(relayed)) => return Some(Ok((message, relayed))),
+                                Err(why) => return Some(Err(why)),
+                            }
+                        }
+                        if let Some(frame) = forward(message)
+                            && to_host.send(frame).await.is_err()
+                        {
+                            return None;
+                        }
+                    }
+                    match from_client.next().await {
+                        Some(Ok(message)) => next = Some(message),
+                        _ => return None,
+                    }
                 }
+            };
+            let down = async {
+                while let Some(Ok(message)) = from_host.next().await {
+                    if let Some(frame) = forward(message)
+                        && to_client.send(frame).await.is_err()
+                    {
+                        return;
+                    }
+                }
+            };
+            // What the host has said last is told, too.
+            let host = async { futures_util::future::join(serving, down).await };
+            tokio::select! {
+                elsewhere = up => elsewhere,
+                _ = host => None,
             }
-            None => Ok(Place::Here),
         };
-        match place {
-            Ok(Place::Here) => here(Peeked { first, transport }).await,
-            Ok(Place::There(relayed)) => {
-                let ended = async move {
-                    cancellation.cancelled().await;
-                    CloseFrame::new(SERVICE_RESTART, "the host is shutting down")
-                };
-                let transport = Peeked { first, transport };
-                pump(transport, *relayed, ended).await;
-            }
-            Err(why) => {
-                let frame = CloseFrame::new(CloseFrame::TRY_AGAIN, why);
+        let Ok(mut transport) = from_client.reunite(to_client) else {
+            return;
+        };
+        match elsewhere {
+            Some(Ok((first, relayed))) => there(transport, first, *relayed, origin).await,
+            Some(Err(why)) => refuse(transport, why).await,
+            None => {
                 let closing = async {
-                    let _ = transport.send(Outgoing::Close(frame)).await;
+                    let _ = transport.flush().await;
                     while matches!(transport.next().await, Some(Ok(_))) {}
                 };
-                let _ = timeout(Duration::from_secs(5), closing).await;
+                let _ = timeout(CLOSE_TIMEOUT, closing).await;
             }
         }
     }
 
     /// Finds the node that serves a session. An owner that gives no answer is waited for until its
     /// lease is over.
-    async fn place(
+    async fn place(&self, session_id: &str, origin: &mut Origin) -> Result<Place, &'static str> {
+        let (peer, head) = (origin.peer, origin.head.clone());
+        tokio::select! {
+            place = self.find(session_id, peer, head.as_deref()) => place,
+            () = origin.cancellation.cancelled() => Err("the host is shutting down"),
+        }
+    }
+
+    async fn find(
         &self,
         session_id: &str,
         peer: Option<IpAddr>,
@@ -109,7 +194,7 @@ impl Cluster {
             let node = joined
                 .await
                 .map_err(|_| "this host is not in the cluster")?;
-            match node.owner(session_id).await {
+            match node.claims.holder(session_id).await {
                 Ok(None) => return Ok(Place::Here),
                 Ok(Some(owner)) if owner == *node.id() => return Ok(Place::Here),
                 Ok(Some(owner)) => match node.relays.connect(&owner, peer, head).await {
@@ -142,17 +227,59 @@ async fn first_frame<T: Transport>(transport: &mut T) -> Option<Message> {
     }
 }
 
-/// Returns the session that a CONNECT names.
-fn wanted(first: &Message) -> Option<String> {
-    let Message::Text(text) = first else {
-        return None;
+/// What a frame says about where its connection belongs.
+enum Wanted {
+    /// It is no CONNECT.
+    Nothing,
+    /// A new session.
+    New,
+    Session(String),
+}
+
+fn wanted(message: &Message) -> Wanted {
+    let Message::Text(text) = message else {
+        return Wanted::Nothing;
     };
     match ClientFrame::decode(text.as_str(), &server_limits()) {
         Ok(ClientFrame::Connect(connect)) => {
-            let id = connect.session_id?;
             let max = crate::session::MAX_SESSION_ID;
-            (!id.is_empty() && id.len() <= max).then(|| id.to_string())
+            let id = connect
+                .session_id
+                .filter(|id| !id.is_empty() && id.len() <= max);
+            id.map_or(Wanted::New, |id| Wanted::Session(id.to_string()))
         }
+        _ => Wanted::Nothing,
+    }
+}
+
+/// Serves a connection at another node.
+async fn there<T: Transport>(transport: T, first: Message, relayed: Relayed, origin: Origin) {
+    let mut cancellation = origin.cancellation;
+    let ended = async move {
+        cancellation.cancelled().await;
+        CloseFrame::new(SERVICE_RESTART, "the host is shutting down")
+    };
+    let (first, line) = (Some(first), Line::Socket(transport));
+    pump(Peeked { first, line }, relayed, ended).await;
+}
+
+async fn refuse<T: Transport>(mut transport: T, why: &'static str) {
+    let frame = CloseFrame::new(CloseFrame::TRY_AGAIN, why);
+    let closing = async {
+        let _ = transport.send(Outgoing::Close(frame)).await;
+        while matches!(transport.next().await, Some(Ok(_))) {}
+    };
+    let _ = timeout(CLOSE_TIMEOUT, closing).await;
+}
+
+/// Returns the frame to pass on.
+fn forward(message: Message) -> Option<Outgoing> {
+    match message {
+        Message::Text(text) => Some(Outgoing::Text(text)),
+        Message::Binary(bytes) => Some(Outgoing::Binary(bytes)),
+        Message::Close(frame) => Some(Outgoing::Close(
+            frame.unwrap_or_else(|| CloseFrame::new(CloseFrame::NORMAL, "")),
+        )),
         _ => None,
     }
 }
@@ -163,7 +290,10 @@ impl<T: Transport> Stream for Peeked<T> {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match self.first.take() {
             Some(first) => Poll::Ready(Some(Ok(first))),
-            None => self.transport.poll_next_unpin(cx),
+            None => match &mut self.line {
+                Line::Socket(line) => line.poll_next_unpin(cx),
+                Line::Lobby(line) => line.poll_next_unpin(cx),
+            },
         }
     }
 }
@@ -175,24 +305,36 @@ impl<T: Transport> Sink<Outgoing> for Peeked<T> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
-        self.transport.poll_ready_unpin(cx)
+        match &mut self.line {
+            Line::Socket(line) => line.poll_ready_unpin(cx),
+            Line::Lobby(line) => line.poll_ready_unpin(cx),
+        }
     }
 
     fn start_send(mut self: Pin<&mut Self>, frame: Outgoing) -> Result<(), TransportError> {
-        self.transport.start_send_unpin(frame)
+        match &mut self.line {
+            Line::Socket(line) => line.start_send_unpin(frame),
+            Line::Lobby(line) => line.start_send_unpin(frame),
+        }
     }
 
     fn poll_flush(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
-        self.transport.poll_flush_unpin(cx)
+        match &mut self.line {
+            Line::Socket(line) => line.poll_flush_unpin(cx),
+            Line::Lobby(line) => line.poll_flush_unpin(cx),
+        }
     }
 
     fn poll_close(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
-        self.transport.poll_close_unpin(cx)
+        match &mut self.line {
+            Line::Socket(line) => line.poll_close_unpin(cx),
+            Line::Lobby(line) => line.poll_close_unpin(cx),
+        }
     }
 }

@@ -56,20 +56,23 @@ use std::time::Duration;
 
 use async_nats::jetstream::stream;
 use http::request::Parts;
-use rpc_core::cluster::LeaseConfig;
+use rpc_core::cluster::{LeaseConfig, LeaseLost};
 use rpc_core::net::mem::{self, MemTransport};
 use rpc_core::net::nats::{Bucket, BucketConfig, Nats, NatsError};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
-use self::node::{Buckets, Current, Node};
+use self::node::{Current, Node};
 use self::relays::Relays;
 use super::HostRuntime;
 use crate::limits::{MAX_CLIENT_MESSAGE, SIGNATURE_WINDOW};
 
+pub(super) use ingress::Origin;
 pub use relay::RelayConfig;
 pub use storage::NatsStorage;
 
+/// How long a host that leaves waits for NATS.
+const LEAVE: Duration = Duration::from_secs(2);
 /// How long to wait before the cluster is joined again.
 const REJOIN: Duration = Duration::from_secs(1);
 
@@ -124,7 +127,6 @@ pub struct Cluster {
 struct Shared {
     nats: Nats,
     options: ClusterOptions,
-    buckets: Buckets,
     signatures: Bucket,
     current: Current,
     storage: Arc<NatsStorage>,
@@ -140,12 +142,7 @@ impl Cluster {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn open(nats: Nats, options: ClusterOptions) -> Result<Self, NatsError> {
-        let lease = BucketConfig::default().with_max_age(options.lease.lease);
         let signatures = BucketConfig::default().with_max_age(2 * SIGNATURE_WINDOW);
-        let buckets = Buckets {
-            nodes: nats.bucket("onion_nodes", lease).await?,
-            owners: nats.bucket("onion_owners", BucketConfig::default()).await?,
-        };
         let signatures = nats.bucket("onion_signatures", signatures).await?;
         let max_bytes = options.max_bytes;
         let config = stream::Config {
@@ -164,7 +161,6 @@ impl Cluster {
             shared: Arc::new(Shared {
                 nats,
                 options,
-                buckets,
                 signatures,
                 current,
                 storage: Arc::new(storage),
@@ -192,12 +188,13 @@ impl Cluster {
         self.shared.current.joined().await;
     }
 
-    /// Leaves the cluster, so that other hosts take over at once. Write nothing afterwards.
+    /// Leaves the cluster while it [runs](Self::run), so that other hosts take over at once.
     pub(super) async fn leave(&self) {
         if let Some(node) = self.shared.current.get() {
-            node.leave().await;
+            node.lease.release();
+            node.relays.give_up().await;
+            let _ = timeout(LEAVE, self.shared.current.left()).await;
         }
-        self.shared.current.set(None);
     }
 
     /// Keeps this host in the cluster, and serves the connections of other hosts with `serve`.
@@ -209,30 +206,47 @@ impl Cluster {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let Shared {
-            options, buckets, ..
-        } = &*self.shared;
         let mut nats = self.shared.nats.clone();
         loop {
-            let relays = Relays::new(nats.clone(), options.relay, options.max_relayed);
-            let node = Arc::new(Node::new(&nats, buckets.clone(), options.lease, relays));
-            match node.relays.subscribe().await {
-                Ok(subscriptions) => {
-                    let joined = Arc::clone(&node);
-                    let lost = node.keep(move || self.shared.current.set(Some(joined)));
-                    tokio::select! {
-                        why = lost => tracing::warn!(%why, "this host has left the cluster"),
-                        () = self.answer(&node, &runtime, subscriptions, &serve) => {}
-                        never = node.watch_peers(options.lease.lease / 3) => match never {},
-                    }
-                }
-                Err(error) => tracing::warn!(%error, "this host cannot join the cluster"),
-            }
+            let end = self.live(&nats, &runtime, &serve).await;
             self.shared.current.set(None);
             self.shared.storage.forget_all();
             runtime.give_up_all();
+            match end {
+                Ok(LeaseLost::Released) => return std::future::pending().await,
+                Ok(why) => tracing::warn!(%why, "this host has left the cluster"),
+                Err(error) => tracing::warn!(%error, "this host cannot join the cluster"),
+            }
             sleep(REJOIN).await;
             nats = nats.with_new_node();
+        }
+    }
+
+    /// Lives one life as a node.
+    async fn live<F>(
+        &self,
+        nats: &Nats,
+        runtime: &HostRuntime,
+        serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>) -> F,
+    ) -> Result<LeaseLost, NatsError>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let options = &self.shared.options;
+        let relays = Relays::new(nats.clone(), options.relay, options.max_relayed);
+        let (node, renewal) = Node::open(nats, options.lease, relays).await?;
+        let node = Arc::new(node);
+        let subscriptions = node.relays.subscribe().await?;
+        let joining = async {
+            if node.lease.acquired().await.is_ok() {
+                self.shared.current.set(Some(Arc::clone(&node)));
+            }
+            node.watch_peers(options.lease.lease / 3).await
+        };
+        tokio::select! {
+            why = renewal.run() => Ok(why),
+            () = self.answer(&node, runtime, subscriptions, serve) => Ok(LeaseLost::Expired),
+            never = joining => match never {},
         }
     }
 

@@ -26,7 +26,7 @@ struct Question {
 impl Peers for Cluster {
     async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<Standing> {
         let node = self.shared.current.get()?;
-        let owner = node.owner(session_id).await.ok().flatten()?;
+        let owner = node.claims.holder(session_id).await.ok().flatten()?;
         if owner == *node.id() {
             return None;
         }

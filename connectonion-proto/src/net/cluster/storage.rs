@@ -9,11 +9,11 @@ use std::time::Duration;
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use bytes::{Bytes, BytesMut};
 use rpc_core::cluster::token;
-use rpc_core::net::nats::{Expect, Nats, NatsError};
+use rpc_core::net::nats::{ClaimError, Claimed, Expect, Nats, NatsError, Ownership};
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
-use super::node::{Claimed, Current, Node};
+use super::node::{Current, Node};
 use crate::storage::{Record, RecordStatus, Storage, StorageError, interrupted};
 
 /// How many sessions are stored at the same time.
@@ -43,7 +43,7 @@ const MAX_TAKEOVERS: u32 = 20;
 pub struct NatsStorage {
     current: Current,
     log: Log,
-    owned: Mutex<HashMap<String, Owned>>,
+    owned: Mutex<HashMap<String, (Owned, Ownership)>>,
     max_record_bytes: usize,
     handle: Handle,
 }
@@ -89,7 +89,7 @@ impl NatsStorage {
         }
     }
 
-    fn owned(&self) -> MutexGuard<'_, HashMap<String, Owned>> {
+    fn owned(&self) -> MutexGuard<'_, HashMap<String, (Owned, Ownership)>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,15 +99,20 @@ impl NatsStorage {
     }
 
     fn known(&self, session_id: &str) -> Option<Owned> {
-        self.owned().get(session_id).copied()
+        let owned = self.owned();
+        // What belongs to an earlier life of this host is claimed again.
+        let (owned, _) = owned.get(session_id).filter(|(_, it)| it.is_valid())?;
+        Some(*owned)
     }
 
-    fn forget(&self, session_id: &str) -> Option<Owned> {
-        self.owned().remove(session_id)
+    fn forget(&self, session_id: &str) -> Option<Ownership> {
+        self.owned().remove(session_id).map(|(_, it)| it)
     }
 
     fn keep(&self, session_id: &str, owned: Owned) {
-        self.owned().insert(session_id.to_owned(), owned);
+        if let Some((known, _)) = self.owned().get_mut(session_id) {
+            *known = owned;
+        }
     }
 
     fn node(&self) -> Result<Arc<Node>, StorageError> {
@@ -136,10 +141,12 @@ impl NatsStorage {
         subject: &str,
         now: f64,
     ) -> Result<Stored, StorageError> {
-        let (fence, is_taken) = match node.claim(session_id).await.map_err(unavailable)? {
-            Claimed::Held => return Err(StorageError::Fenced),
-            Claimed::Owned { fence, is_taken } => (fence, is_taken),
+        let ownership = match node.claims.claim(session_id).await {
+            Ok(Claimed::Owned(ownership)) => ownership,
+            Ok(Claimed::Held { .. }) => return Err(StorageError::Fenced),
+            Err(error) => return Err(not_claimed(&error)),
         };
+        let (fence, is_taken) = (ownership.fence(), ownership.taken_from().is_some());
         for _ in 0..MAX_TAKEOVERS {
             let mut stored = self.log.read(subject).await.map_err(unavailable)?;
             if is_taken {
@@ -164,7 +171,8 @@ impl NatsStorage {
                 stored.record = record;
             }
             let last = stored.last;
-            self.keep(session_id, Owned { fence, last });
+            let owned = (Owned { fence, last }, ownership);
+            self.owned().insert(session_id.to_owned(), owned);
             return Ok(stored);
         }
         Err(StorageError::Fenced)
@@ -191,7 +199,7 @@ impl NatsStorage {
                 let owned = self.known(session_id).ok_or(StorageError::Fenced)?;
                 if stored.record.is_some() {
                     // Another host had it meanwhile: what is known here is old.
-                    self.give_back(&node, session_id).await;
+                    self.give_back(session_id).await;
                     return Err(StorageError::Fenced);
                 }
                 owned
@@ -221,12 +229,9 @@ impl NatsStorage {
         Ok(())
     }
 
-    async fn give_back(&self, node: &Node, session_id: &str) {
-        let Some(owned) = self.forget(session_id) else {
-            return;
-        };
-        if let Err(error) = node.release(session_id, owned.fence).await {
-            tracing::debug!(%error, "a session was not released");
+    async fn give_back(&self, session_id: &str) {
+        if let Some(ownership) = self.forget(session_id) {
+            ownership.release().await;
         }
     }
 
@@ -256,12 +261,8 @@ impl Storage for NatsStorage {
     }
 
     fn release(&self, session_id: &str) {
-        if self.known(session_id).is_none() {
-            return;
-        }
-        match self.current.get() {
-            Some(node) => self.wait(self.give_back(&node, session_id)),
-            None => drop(self.forget(session_id)),
+        if self.known(session_id).is_some() {
+            self.wait(self.give_back(session_id));
         }
     }
 
@@ -418,6 +419,18 @@ impl Parts {
         self.next += 1;
         self.bytes.extend_from_slice(rest.get(1..)?);
         (self.next == parts).then(|| std::mem::take(&mut self.bytes).freeze())
+    }
+}
+
+/// The error of a session that was not claimed.
+fn not_claimed(error: &ClaimError) -> StorageError {
+    StorageError::Io {
+        what: "claim the session",
+        kind: match error {
+            ClaimError::NotAlive => io::ErrorKind::NotConnected,
+            _ => io::ErrorKind::TimedOut,
+        },
+        message: error.to_string(),
     }
 }
 

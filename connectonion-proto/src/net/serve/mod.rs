@@ -20,7 +20,7 @@ use tokio::net::ToSocketAddrs;
 
 use self::http::Pages;
 #[cfg(feature = "nats")]
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Origin};
 use super::runtime::{Agent, HostRuntime};
 use crate::limits::WS_PATH;
 use crate::server::ServerConfig;
@@ -152,7 +152,7 @@ impl Server {
     /// If the future is dropped, all connections are cut and all agents are stopped. Acknowledged
     /// prompts are stored.
     pub async fn run(self) -> DrainReport {
-        let (server, shared) = (self.server, self.shared);
+        let (server, shared) = (self.server, Arc::clone(&self.shared));
         let runtime = shared.runtime.clone();
         let half = shared.shutdown_timeout / 2;
         let serving = async {
@@ -161,18 +161,17 @@ impl Server {
             let report = server.run(serve).await;
             // Agents may be at work that nobody watches.
             runtime.drain(half).await;
+            #[cfg(feature = "nats")]
+            if let Some(cluster) = &self.shared.cluster {
+                cluster.leave().await;
+            }
             report
         };
-        let report = tokio::select! {
+        tokio::select! {
             report = serving => report,
             never = runtime.run() => match never {},
             never = join(&shared) => match never {},
-        };
-        #[cfg(feature = "nats")]
-        if let Some(cluster) = &shared.cluster {
-            cluster.leave().await;
         }
-        report
     }
 }
 
@@ -232,10 +231,12 @@ async fn serve_anywhere(shared: &Shared, accepted: Accepted) {
         return serve(shared, socket, peer, head, cancellation).await;
     };
     let here = |transport| serve(shared, transport, peer, head.clone(), cancellation.clone());
-    let known = Some(peer).filter(|peer| !peer.is_unspecified());
-    cluster
-        .serve(socket, known, head.clone(), cancellation.clone(), here)
-        .await;
+    let origin = Origin {
+        peer: Some(peer).filter(|peer| !peer.is_unspecified()),
+        head: head.clone(),
+        cancellation: cancellation.clone(),
+    };
+    cluster.serve(socket, origin, here).await;
 }
 
 /// Serves one connection.

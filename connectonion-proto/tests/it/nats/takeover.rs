@@ -104,12 +104,13 @@ async fn an_owner_that_wakes_up_after_its_time_is_refused_and_stops() {
     at_a.hear_a("user_input").await;
     // To all others, the owner is dead. It does not know.
     let link = Nats::connect(NatsConfig::new(&nats.url())).await.unwrap();
-    let nodes = link.bucket("onion_nodes", BucketConfig::default());
+    let nodes = link.bucket("nodes", BucketConfig::default());
     let nodes = nodes.await.unwrap();
     let owners = link.bucket("onion_owners", BucketConfig::default());
     let owner = owners.await.unwrap().get("s").await.unwrap().unwrap();
-    let node = String::from_utf8(owner.value.to_vec()).unwrap();
-    nodes.delete(&node, None).await.unwrap();
+    let owner: serde_json::Value = serde_json::from_slice(&owner.value).unwrap();
+    let node = owner["node"].as_str().unwrap();
+    nodes.delete(node, None).await.unwrap();
 
     let (mut at_b, connected) = Client::dial_in(&b.url, session.clone()).await;
     assert_eq!(said(&connected), ["wait for ever"]);
