@@ -8,12 +8,17 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes};
+use connectonion_proto::hub::HubConfig;
+#[cfg(feature = "nats")]
+use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker, page};
+#[cfg(feature = "nats")]
+use examples::cli::NatsArgs;
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use examples::metrics;
 use examples::model::http::HttpClient;
@@ -21,6 +26,8 @@ use examples::model::options::ModelArgs;
 use examples::model::scripted::Scripted;
 use examples::page::Renderer;
 use rpc_core::Secret;
+#[cfg(feature = "nats")]
+use rpc_core::cluster::LeaseConfig;
 
 use crate::agent::home::Home;
 use crate::agent::lists::Lists;
@@ -49,17 +56,30 @@ pub(crate) struct Args {
     /// The folder for files that are sent with a prompt. Default: uploads in --files
     #[arg(long, value_name = "FOLDER")]
     uploads: Option<PathBuf>,
-    /// The file that keeps sessions across restarts; only one host at a time may use it. Default:
-    /// session_results.jsonl in --home
+    /// The file that keeps sessions across restarts; only one host at a time may use it, and with --nats none
+    /// does. Default: session_results.jsonl in --home
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     /// Wait until the disk has stored each session (fsync).
     #[arg(long)]
     fsync: bool,
+    /// How often a prompt is run again whose host ended during its run, when its client comes back. What the
+    /// agent had done may be done twice. Default: 3 with --nats, else 0
+    #[arg(long, value_name = "N")]
+    reruns: Option<u32>,
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
     model: ModelArgs,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    nats: NatsArgs,
+    /// With --nats: the seconds after which a host without a sign of life is dead, and others serve its
+    /// sessions. The same at all hosts, and as the first one said.
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = "Cluster",
+          value_parser = clap::value_parser!(u64).range(2..=300))]
+    lease: u64,
     #[command(flatten)]
     tls: TlsArgs,
 }
@@ -128,6 +148,8 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     let address = args.listen;
     let is_public = check_reach(args)?;
     let (agent, options) = agent(args, is_public)?;
+    #[cfg(feature = "nats")]
+    let options = join(args, options).await?;
     let pages = cli::web_pages(&options.http.guards);
     if is_public {
         warn_of_reach(args);
@@ -153,6 +175,33 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     signals
         .serve(host.run(), handle.drain(DRAIN + GOODBYE))
         .await
+}
+
+/// Makes the host one of several, if there is a NATS server for them.
+#[cfg(feature = "nats")]
+async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Failure> {
+    let Some(nats) = args.nats.connect().await? else {
+        return Ok(options);
+    };
+    let lease = Duration::from_secs(args.lease);
+    let lease = LeaseConfig::default()
+        .with_lease(lease)
+        .with_margin(lease / 10);
+    let options_of_cluster = ClusterOptions::default().with_lease(lease);
+    let cluster = Cluster::open(nats, options_of_cluster).await;
+    let cluster = cluster.map_err(|error| Failure::new(format_args!("--nats: {error}")))?;
+    Ok(options.with_cluster(cluster))
+}
+
+impl Args {
+    /// Whether the host is one of several.
+    const fn is_one_of_many(&self) -> bool {
+        #[cfg(feature = "nats")]
+        let is = self.nats.is_on();
+        #[cfg(not(feature = "nats"))]
+        let is = false;
+        is
+    }
 }
 
 /// Whether other machines can reach the host, which somebody has to want.
@@ -199,14 +248,19 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     let level = args.trust.level();
     let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
     let access = access(&args.trust, is_signed, *key.address(), &lists)?;
-    let store = args.store.clone();
-    let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
-    let kept = JsonlStorage::open(&store, JsonlOptions::default().with_sync(args.fsync))
-        .map_err(|error| Failure::new(format_args!("--store {}: {error}", store.display())))?;
-    let runtime = RuntimeOptions::with_access(access)
+    let is_one_of_many = args.is_one_of_many();
+    let reruns = args.reruns.unwrap_or(if is_one_of_many { 3 } else { 0 });
+    let mut runtime = RuntimeOptions::with_access(access)
+        .with_hub(HubConfig::default().with_max_reruns(reruns))
         .with_uploads(uploads, UploadLimits::default())
-        .with_on_trust(move |book| lists.keep(book))
-        .with_storage(Arc::new(kept));
+        .with_on_trust(move |book| lists.keep(book));
+    if !is_one_of_many {
+        let store = args.store.clone();
+        let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
+        let kept = JsonlStorage::open(&store, JsonlOptions::default().with_sync(args.fsync))
+            .map_err(|error| Failure::new(format_args!("--store {}: {error}", store.display())))?;
+        runtime = runtime.with_storage(Arc::new(kept));
+    }
     let http = http_config();
     let guards = http.guards.clone();
     let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;

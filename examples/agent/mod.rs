@@ -25,6 +25,11 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   For a network, with TLS (or without, behind a proxy that adds it); callers must sign then:
     switchboard agent host --public --listen 0.0.0.0:8000 --trust careful \\
       --allow-host agent.example.com --tls-cert cert.pem --tls-key key.pem
+  Three hosts of one agent, behind any load balancer (build with '--features nats'):
+    nats-server -js &
+    for port in 8001 8002 8003; do
+      switchboard agent host --nats nats://127.0.0.1:4222 --listen 127.0.0.1:$port &
+    done
   A real model (build with '--features llm'):
     ANTHROPIC_API_KEY=.. switchboard agent host --provider anthropic
 
