@@ -76,8 +76,6 @@ struct Sent {
     own: Pools,
     candidates: Vec<Candidate>,
     change: u64,
-    /// How many former names this write removes.
-    former: usize,
 }
 
 /// The request that is not answered yet, with the last ticket before it.
@@ -94,7 +92,8 @@ enum Pending {
 /// A node changes the value by compare-and-set, and counts only what it could write. Calls that
 /// come while a request is under way share the next write. Each node writes its own totals, so a
 /// write with an unknown outcome is repeated safely. Reservations of a node that is gone are
-/// released as soon as they would make a run be refused; what it has used stays.
+/// released as soon as they would make a run be refused; what it has used stays. A node that was
+/// counted as gone and is not may go on: its next write has its reservations again.
 ///
 /// **The bound:** a run is admitted only if the tokens used, the tokens reserved by all nodes and
 /// its own estimate are within the budgets at one revision. So the tokens used exceed a budget by
@@ -130,8 +129,6 @@ enum Pending {
 pub struct SharedLedger {
     budgets: Budgets,
     node: String,
-    /// Former names of this node, whose totals are part of `own`.
-    former: Vec<String>,
     /// This node's totals.
     own: Pools,
     /// This node's totals as the value was last known to have them.
@@ -160,7 +157,6 @@ impl SharedLedger {
         Self {
             budgets,
             node: node.into(),
-            former: Vec::new(),
             own: Pools::default(),
             confirmed: None,
             value: Value::default(),
@@ -241,14 +237,6 @@ impl SharedLedger {
         self.change += 1;
     }
 
-    /// Goes on under another name, because the others may count this node as gone. Its open
-    /// reservations are written again under the new name.
-    pub fn rename(&mut self, node: impl Into<String>) {
-        let former = std::mem::replace(&mut self.node, node.into());
-        self.former.push(former);
-        self.change += 1;
-    }
-
     /// Leaves: moves this node's totals to those of the nodes that are gone. Waiting calls get no
     /// event. Settle all runs first. It is done when [`is_written`](Self::is_written).
     pub fn close(&mut self) {
@@ -278,13 +266,13 @@ impl SharedLedger {
     /// Returns the tokens used on the latest day seen, as this node last knew.
     #[must_use]
     pub fn daily_used(&self) -> u64 {
-        self.total(self.own).daily.used
+        self.total().daily.used
     }
 
     /// Returns the tokens used in the month of the latest day seen, as this node last knew.
     #[must_use]
     pub fn monthly_used(&self) -> u64 {
-        self.total(self.own).monthly.used
+        self.total().monthly.used
     }
 
     /// Returns the budgets.
@@ -293,17 +281,8 @@ impl SharedLedger {
         self.budgets
     }
 
-    fn total(&self, own: Pools) -> Pools {
-        self.without_former().others(&self.node).plus(own)
-    }
-
-    /// Returns the value without this node's former names.
-    fn without_former(&self) -> Value {
-        let mut value = self.value.clone();
-        for name in &self.former {
-            value.remove(name);
-        }
-        value
+    fn total(&self) -> Pools {
+        self.value.others(&self.node).plus(self.own)
     }
 
     /// Takes the next answer.
@@ -327,9 +306,8 @@ impl SharedLedger {
             return Some(LedgerRequest::Read);
         }
         self.own.advance(self.value.day());
-        let mut value = self.without_former();
-        let others = value.others(&self.node);
-        let holders = value.holders(&self.node);
+        let others = self.value.others(&self.node);
+        let holders = self.value.holders(&self.node);
         let (mut must_read, mut must_find, mut candidates) = (false, false, Vec::new());
         let mut still = VecDeque::new();
         for waiting in std::mem::take(&mut self.waiting) {
@@ -371,6 +349,7 @@ impl SharedLedger {
         self.waiting = still;
         let is_changed = self.written < self.change || !candidates.is_empty();
         if is_changed || (self.is_closing && self.confirmed.is_some()) {
+            let mut value = self.value.clone();
             value.put(&self.node, self.own);
             // What is folded must be known to be written: it cannot be written again.
             if self.is_closing && !is_changed && self.confirmed == value.get(&self.node) {
@@ -413,7 +392,6 @@ impl SharedLedger {
             own: self.own,
             candidates,
             change: self.change,
-            former: self.former.len(),
         };
         self.pending = Some(Pending::Write(self.last_ticket, sent));
         Some(LedgerRequest::Write {
@@ -436,7 +414,7 @@ impl SharedLedger {
         self.value = text.unwrap_or_default();
         self.revision = value.map(|(_, revision)| revision);
         (self.is_stale, self.read_after) = (false, after);
-        let stored = self.stored();
+        let stored = self.value.get(&self.node);
         match (stored, self.confirmed) {
             // The others have added it to what gone nodes used. An absent value has nothing.
             (None, Some(folded)) if value.is_some() => {
@@ -446,13 +424,6 @@ impl SharedLedger {
             _ => self.confirmed = stored,
         }
         Ok(())
-    }
-
-    /// Returns this node's totals, under all its names, as the value has them.
-    fn stored(&self) -> Option<Pools> {
-        let names = self.former.iter().chain([&self.node]);
-        let stored = names.filter_map(|name| self.value.get(name));
-        stored.reduce(Pools::plus)
     }
 
     /// Takes those of the nodes asked for that are gone.
@@ -474,8 +445,7 @@ impl SharedLedger {
         };
         (self.value, self.revision) = (sent.value, Some(revision));
         (self.read_after, self.written) = (after, sent.change);
-        self.confirmed = self.stored();
-        self.former.drain(..sent.former);
+        self.confirmed = self.value.get(&self.node);
         if self.is_closing && self.confirmed.is_none() {
             self.own.minus_used(sent.own);
         }

@@ -85,8 +85,4 @@ impl Value {
             self.nodes.insert(node.to_owned(), pools);
         }
     }
-
-    pub(super) fn remove(&mut self, node: &str) {
-        self.nodes.remove(node);
-    }
 }
