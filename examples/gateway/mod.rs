@@ -29,6 +29,9 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   For a network, with TLS; behind a proxy that adds it, leave both options out, and --bind too if the
   proxy is on this machine, and list its name under allowed_hosts:
     EXOCLAW_TOKEN=.. switchboard gateway --bind 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+  Several nodes with one memory and one budget: build with '--features nats', start nats-server -js, and on
+  each machine the same configuration with
+    switchboard gateway --config gateway.toml --nats nats://10.0.0.1:4222
   Check a configuration, and print the tokens used so far:
     switchboard gateway check --config gateway.toml
     switchboard gateway usage --config gateway.toml
@@ -77,7 +80,7 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
         None => (serve::serve(args.serve).await, false),
         Some(Command::Serve(args)) => (serve::serve(*args).await, false),
         Some(Command::Check(args)) => (serve::check(&args).await, args.json),
-        Some(Command::Usage(args)) => (usage::usage(&args), args.json),
+        Some(Command::Usage(args)) => (usage::usage(&args).await, args.json),
         Some(Command::Chat(args)) => (chat::chat(&args).await, args.json),
     };
     outcome.inspect_err(|failure| failure.tell(json))

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+#[cfg(feature = "nats")]
+use examples::cli::NatsArgs;
 use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, variable};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
@@ -36,6 +38,9 @@ pub(crate) struct Args {
     token: Option<String>,
     #[command(flatten)]
     tls: TlsArgs,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    nats: NatsArgs,
 }
 
 /// Where the configuration is.
@@ -162,7 +167,17 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
         folder: args.file.folder(),
         tls: args.tls.acceptor()?,
+        #[cfg(feature = "nats")]
+        nats: args.nats.connect().await?,
     };
+    #[cfg(feature = "nats")]
+    if let Some(nats) = &overrides.nats {
+        cli::remark(format_args!(
+            "node {} of the cluster {}",
+            nats.node(),
+            nats.prefix()
+        ));
+    }
     let bound = &config.gateway;
     let host = overrides.bind.as_ref().unwrap_or(&bound.bind);
     let address = format!("{host}:{}", overrides.port.unwrap_or(bound.port));

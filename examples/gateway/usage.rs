@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+#[cfg(feature = "nats")]
+use examples::cli::NatsArgs;
 use examples::cli::{Failure, complain, say};
 use examples::gateway::config::DataDir;
 use examples::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits, empty_file};
@@ -19,9 +21,40 @@ pub(crate) struct Args {
     /// Accepted for uniformity: the output is JSON in any case.
     #[arg(long)]
     pub(crate) json: bool,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    nats: NatsArgs,
 }
 
-pub(crate) fn usage(args: &Args) -> Result<(), Failure> {
+pub(crate) async fn usage(args: &Args) -> Result<(), Failure> {
+    let entries = match shared(args).await? {
+        Some(entries) => entries,
+        None => own(args)?,
+    };
+    for entry in entries.iter().rev() {
+        say(serde_json::to_string(entry).map_err(Failure::new)?);
+    }
+    Ok(())
+}
+
+/// The log of a cluster; `None` if a gateway alone is meant.
+#[cfg(feature = "nats")]
+async fn shared(args: &Args) -> Result<Option<Vec<UsageEntry>>, Failure> {
+    let Some(nats) = args.nats.connect().await? else {
+        return Ok(None);
+    };
+    let entries = examples::gateway::cluster::usage(&nats, args.last).await;
+    entries.map(Some).map_err(Failure::new)
+}
+
+#[cfg(not(feature = "nats"))]
+#[allow(clippy::unused_async, reason = "the same shape as with feature `nats`")]
+async fn shared(_: &Args) -> Result<Option<Vec<UsageEntry>>, Failure> {
+    Ok(None)
+}
+
+/// The log of a gateway alone.
+fn own(args: &Args) -> Result<Vec<UsageEntry>, Failure> {
     let config = args.file.load()?.config;
     let DataDir::Folder(folder) = &config.gateway.data else {
         return Err(Failure::new(
@@ -30,23 +63,19 @@ pub(crate) fn usage(args: &Args) -> Result<(), Failure> {
     };
     // Opening would make it.
     if !folder.join(FILE_NAME).exists() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     if let Some(why) = empty_file(folder) {
         complain(format_args!("warning: {why}"));
-        return Ok(());
+        return Ok(Vec::new());
     }
     // A gateway that runs also knows what a full disk has not taken yet.
-    let entries = match running(folder, args.last)? {
-        Some(entries) => entries,
+    match running(folder, args.last)? {
+        Some(entries) => Ok(entries),
         None => EmbeddedStore::open(folder, StoreLimits::default())
             .and_then(|store| store.usage(args.last))
-            .map_err(Failure::new)?,
-    };
-    for entry in entries.iter().rev() {
-        say(serde_json::to_string(entry).map_err(Failure::new)?);
+            .map_err(Failure::new),
     }
-    Ok(())
 }
 
 /// What the gateway says that has the store, if one runs.

@@ -1,6 +1,8 @@
 //! The parts of the AI gateway: its configuration, memory, tools, page, and the engine.
 
 pub mod backend;
+#[cfg(feature = "nats")]
+pub mod cluster;
 pub mod config;
 pub mod engine;
 #[doc(hidden)]

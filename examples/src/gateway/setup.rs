@@ -12,12 +12,16 @@ use exoclaw_proto::limits::{PROVIDER_IDLE_TIMEOUT, WS_PATH};
 use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
+#[cfg(feature = "nats")]
+use rpc_core::net::nats::Nats;
 use rpc_core::net::server::{DrainReport, Guards, HttpConfig, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
 
 use super::backend::GatewayBackend;
+#[cfg(feature = "nats")]
+use super::cluster::{Cluster, ClusterConfig};
 use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
-use super::engine::{Engine, EngineParts, unix_seconds};
+use super::engine::{Engine, EngineParts, Records, unix_seconds};
 #[cfg(unix)]
 use super::local::UsageSocket;
 use super::memory::Soul;
@@ -56,6 +60,9 @@ pub struct Overrides {
     pub folder: Option<PathBuf>,
     /// The certificate and its key; without it, connections are not encrypted.
     pub tls: Option<TlsAcceptor>,
+    /// NATS, where everything is kept and shared with other gateways, in place of the data folder.
+    #[cfg(feature = "nats")]
+    pub nats: Option<Nats>,
 }
 
 /// The reason why a gateway cannot start.
@@ -135,17 +142,17 @@ impl Gateway {
         if secret.is_some() && adapters.adapters().next().is_some() {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
         }
-        let store = match &config.gateway.data {
-            DataDir::Memory => EmbeddedStore::in_memory(StoreLimits::default())?,
-            DataDir::Folder(folder) => {
-                warnings.extend(empty_file(folder));
-                EmbeddedStore::open(folder, StoreLimits::default())?
-            }
+        let budgets = Budgets::default()
+            .with_session(config.budgets.session)
+            .with_daily(config.budgets.daily)
+            .with_monthly(config.budgets.monthly);
+        let store = match shared(&overrides, budgets).await? {
+            Some(store) => store,
+            None => own(&config.gateway.data, &mut warnings)?,
         };
         #[cfg(unix)]
-        let usage = match &config.gateway.data {
-            DataDir::Memory => None,
-            DataDir::Folder(folder) => UsageSocket::bind(folder)
+        let usage = match (&config.gateway.data, &store) {
+            (DataDir::Folder(folder), Records::Own(_)) => UsageSocket::bind(folder)
                 .map_err(|error| {
                     let what = "`gateway usage` has to wait for the end of this gateway";
                     warnings.push(format!(
@@ -154,14 +161,11 @@ impl Gateway {
                     ));
                 })
                 .ok(),
+            _ => None,
         };
-        let store = Keeper::start(Arc::new(store)).map_err(SetupError::Thread)?;
         let engine = Engine::start(EngineParts {
             router,
-            budgets: Budgets::default()
-                .with_session(config.budgets.session)
-                .with_daily(config.budgets.daily)
-                .with_monthly(config.budgets.monthly),
+            budgets,
             agent: config.agent,
             memory: config.memory,
             model,
@@ -261,6 +265,36 @@ impl Gateway {
         self.engine.close().await;
         report
     }
+}
+
+/// Enters the cluster; `None` if this gateway is alone.
+#[cfg(feature = "nats")]
+async fn shared(overrides: &Overrides, budgets: Budgets) -> Result<Option<Records>, StoreError> {
+    let Some(nats) = overrides.nats.clone() else {
+        return Ok(None);
+    };
+    let config = ClusterConfig::default().with_budgets(budgets);
+    let cluster = Cluster::start(nats, config, unix_seconds).await?;
+    Ok(Some(cluster.into()))
+}
+
+#[cfg(not(feature = "nats"))]
+#[allow(clippy::unused_async, reason = "the same shape as with feature `nats`")]
+async fn shared(_: &Overrides, _: Budgets) -> Result<Option<Records>, StoreError> {
+    Ok(None)
+}
+
+/// Opens the store of this gateway alone.
+fn own(data: &DataDir, warnings: &mut Vec<String>) -> Result<Records, SetupError> {
+    let store = match data {
+        DataDir::Memory => EmbeddedStore::in_memory(StoreLimits::default())?,
+        DataDir::Folder(folder) => {
+            warnings.extend(empty_file(folder));
+            EmbeddedStore::open(folder, StoreLimits::default())?
+        }
+    };
+    let keeper = Keeper::start(Arc::new(store)).map_err(SetupError::Thread)?;
+    Ok(keeper.into())
 }
 
 /// Returns the address and the authentication of a gateway.

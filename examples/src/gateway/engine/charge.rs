@@ -3,11 +3,16 @@
 use exoclaw_proto::budget::{
     BudgetError, Date, Ledger, Meter, Reservation, SessionTokens, Snapshot,
 };
+use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::Usage;
-use exoclaw_proto::net::TurnGuard;
 use exoclaw_proto::session::SessionKey;
 
 use super::Engine;
+use super::records::{Held, Records};
+#[cfg(feature = "nats")]
+use super::unavailable;
+#[cfg(feature = "nats")]
+use crate::gateway::cluster::NotAdmitted;
 use crate::gateway::memory::{Fact, Turn};
 use crate::gateway::store::{Commit, Totals};
 use crate::gateway::usage::{Ending, UsageEntry};
@@ -68,6 +73,42 @@ fn forget_oldest(ledger: &mut Ledger, count: usize) {
     }
 }
 
+impl Engine {
+    #[allow(clippy::unused_async, reason = "without feature `nats` nothing waits")]
+    async fn reserve(
+        &self,
+        key: &SessionKey,
+        turn: &Held,
+        estimate: u64,
+    ) -> Result<Reservation, RpcError> {
+        #[cfg(feature = "nats")]
+        if let (Records::Shared(cluster), Some(turn)) = (&*self.store, &turn.shared) {
+            let admitted = cluster.reserve(key, turn, estimate).await;
+            return admitted.map_err(|error| match error {
+                NotAdmitted::Exceeded(exceeded) => RpcError::new(exceeded.to_string()),
+                NotAdmitted::Store(error) => unavailable(&error),
+            });
+        }
+        let _ = turn;
+        let reserved = reserve(&mut self.ledger(), key, estimate, self.now());
+        reserved.map_err(|error| RpcError::new(error.to_string()))
+    }
+
+    /// Settles a run with the budgets. Returns the number by which nodes wait until it is written.
+    fn settle(&self, mut reservation: Reservation, tokens: u64) -> Option<u64> {
+        match &*self.store {
+            Records::Own(_) => {
+                let mut ledger = self.ledger();
+                ledger.record(&mut reservation, tokens);
+                ledger.settle(reservation);
+                None
+            }
+            #[cfg(feature = "nats")]
+            Records::Shared(cluster) => Some(cluster.settle(reservation, tokens)),
+        }
+    }
+}
+
 /// One call of the model.
 #[derive(Debug)]
 struct Call {
@@ -103,13 +144,13 @@ pub(super) struct Charge<'e> {
 
 impl<'e> Charge<'e> {
     /// Admits a run, if the budgets have room for it.
-    pub(super) fn begin(
+    pub(super) async fn begin(
         engine: &'e Engine,
         key: &SessionKey,
+        turn: &Held,
         estimate: u64,
-    ) -> Result<Self, BudgetError> {
-        let now = engine.now();
-        let reservation = reserve(&mut engine.ledger(), key, estimate, now)?;
+    ) -> Result<Self, RpcError> {
+        let reservation = engine.reserve(key, turn, estimate).await?;
         Ok(Self {
             engine,
             key: key.clone(),
@@ -174,28 +215,24 @@ impl<'e> Charge<'e> {
         turn: Option<Turn>,
         facts: Vec<Fact>,
         ending: Ending,
-        guard: TurnGuard,
-    ) -> (bool, Option<TurnGuard>) {
-        let Some(commit) = self.settle(ending) else {
-            return (true, Some(guard));
+        held: Held,
+    ) -> (bool, Option<Held>) {
+        let Some((commit, settled)) = self.settle(ending) else {
+            return (true, Some(held));
         };
         let commit = commit.with_turn(turn).with_facts(facts);
-        match self.engine.write(commit, guard).await {
-            Ok((written, guard)) => (written.is_ok(), Some(guard)),
+        match self.engine.write(commit, Some(held), settled).await {
+            Ok((written, held)) => (written.is_ok(), held),
             // The runtime ends.
             Err(_) => (false, None),
         }
     }
 
     /// Settles the run with the budgets. Returns `None` if that was done before.
-    fn settle(&mut self, ending: Ending) -> Option<Commit> {
-        let mut reservation = self.reservation.take()?;
+    fn settle(&mut self, ending: Ending) -> Option<(Commit, Option<u64>)> {
+        let reservation = self.reservation.take()?;
         self.call_ended();
-        {
-            let mut ledger = self.engine.ledger();
-            ledger.record(&mut reservation, self.used.total());
-            ledger.settle(reservation);
-        }
+        let settled = self.engine.settle(reservation, self.used.total());
         let (engine, at) = (self.engine, self.engine.now());
         let Usage {
             input_tokens,
@@ -215,7 +252,7 @@ impl<'e> Charge<'e> {
             entry
         };
         let commit = Commit::new(self.key.as_str(), self.key.agent(), at);
-        Some(commit.with_usage(entry))
+        Some((commit.with_usage(entry), settled))
     }
 }
 
@@ -226,8 +263,8 @@ impl Drop for Charge<'_> {
         } else {
             Ending::Cancelled
         };
-        if let Some(commit) = self.settle(ending) {
-            self.engine.write(commit, ());
+        if let Some((commit, settled)) = self.settle(ending) {
+            self.engine.write(commit, None, settled);
         }
     }
 }

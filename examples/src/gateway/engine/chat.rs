@@ -15,7 +15,8 @@ use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use tokio::task::JoinSet;
 
 use super::charge::Charge;
-use super::{Engine, NOT_STORED, Reply, busy, internal};
+use super::records::Held;
+use super::{Engine, NOT_STORED, Reply, internal};
 use crate::gateway::memory::{Context, Fact, Turn, extract};
 use crate::gateway::store::Commit;
 use crate::gateway::tool::ToolOutput;
@@ -68,17 +69,16 @@ impl Engine {
             .with_team(chat.team.as_deref());
         let key = self.session(&route, Method::ChatSend);
         let key = key.map_err(ChatError::Refused)?;
-        let turn = self.turns.enter(&key).await;
-        let turn = turn.map_err(|error| ChatError::Refused(busy(error)))?;
+        let turn = self.enter(&key).await.map_err(ChatError::Refused)?;
 
         let model = match &self.model {
             Ok(model) => model,
-            Err(problem) => return Err(self.refuse(&key, RpcError::provider(problem)).await),
+            Err(problem) => return Err(self.refuse(&key, turn, RpcError::provider(problem)).await),
         };
-        let messages = self.context(&key, content).await?;
+        let messages = self.context(&key, &turn, content).await?;
         let bytes = messages.iter().map(size).sum::<usize>();
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
-        match Charge::begin(self, &key, estimate) {
+        match Charge::begin(self, &key, &turn, estimate).await {
             Ok(charge) => {
                 let run = self.run(&key, content, model, messages, charge, &mut *reply);
                 let ended = run.await;
@@ -92,7 +92,7 @@ impl Engine {
                     outcome => outcome,
                 }
             }
-            Err(error) => Err(self.refuse(&key, RpcError::new(error.to_string())).await),
+            Err(error) => Err(self.refuse(&key, turn, error).await),
         }
     }
 
@@ -111,9 +111,9 @@ impl Engine {
     }
 
     /// Refuses a chat. Its session still counts, from its first message on.
-    async fn refuse(&self, key: &SessionKey, why: RpcError) -> ChatError {
+    async fn refuse(&self, key: &SessionKey, turn: Held, why: RpcError) -> ChatError {
         let seen = Commit::new(key.as_str(), key.agent(), self.now());
-        let _ = self.write(seen, ()).await;
+        let _ = self.write(seen, Some(turn), None).await;
         ChatError::Refused(why)
     }
 
@@ -131,10 +131,12 @@ impl Engine {
     async fn context(
         &self,
         key: &SessionKey,
+        turn: &Held,
         content: &str,
     ) -> Result<Vec<ChatMessage>, ChatError> {
-        let window = self.memory.episodic_window;
-        let recalled = self.store.recall(key.as_str(), &key.agent(), window).await;
+        let (window, agent) = (self.memory.episodic_window, key.agent());
+        let recalled = self.store.recall(key.as_str(), &agent, Some(turn), window);
+        let recalled = recalled.await;
         let recalled = recalled.map_err(|error| internal(&error))?;
         let soul = self.soul().await;
         let facts = if self.memory.semantic_enabled {

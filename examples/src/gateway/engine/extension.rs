@@ -1,7 +1,6 @@
 //! The future methods of the specification: those that only read, and `session.clear`.
 
 use exoclaw_proto::binding::Route;
-use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
     BudgetStatus, BudgetUse, Call, Cleared, Fact, Method, Session, SessionRef, Turn,
@@ -10,7 +9,10 @@ use exoclaw_proto::session::SessionKey;
 use rpc_core::Json;
 use serde::Serialize;
 
-use super::{Engine, busy};
+use super::Engine;
+use super::records::Records;
+#[cfg(feature = "nats")]
+use super::unavailable;
 use crate::gateway::memory::search;
 
 /// Most items of a list, and the default number.
@@ -43,9 +45,10 @@ impl Engine {
             Call::SessionClear(session) => {
                 let key = self.named(session, method)?;
                 // The episodic memory; facts stay. Not while a turn runs, which would be written down afterwards.
-                let _turn = self.turns.enter(&key).await.map_err(busy)?;
-                let agent = key.agent();
-                let before = self.store.recall(key.as_str(), &agent, usize::MAX).await;
+                let turn = self.enter(&key).await?;
+                let (agent, turn) = (key.agent(), Some(&turn));
+                let before = self.store.recall(key.as_str(), &agent, turn, usize::MAX);
+                let before = before.await;
                 let turns = before.map_err(unreadable)?.turns.len();
                 self.store.forget(key.as_str()).await.map_err(unreadable)?;
                 answer(&Cleared {
@@ -55,12 +58,12 @@ impl Engine {
             Call::BudgetStatus(of) => {
                 let session = of.session.as_ref();
                 let key = session.map(|it| self.named(it, method)).transpose()?;
-                answer(&self.budget_status(key.as_ref()))
+                answer(&self.budget_status(key.as_ref()).await?)
             }
             Call::MemorySearch(it) => {
                 let key = self.named(&it.session, method)?;
                 let agent = key.agent();
-                let recalled = self.store.recall(key.as_str(), &agent, 0).await;
+                let recalled = self.store.recall(key.as_str(), &agent, None, 0).await;
                 let facts = recalled.map_err(unreadable)?.facts;
                 let found = search(&facts, &it.query, bound(it.limit)).into_iter();
                 let found = found.map(|fact| Fact {
@@ -82,7 +85,8 @@ impl Engine {
     /// Cancel-safe.
     pub async fn history(&self, session: &SessionRef, max: usize) -> Result<Json, RpcError> {
         let key = self.named(session, Method::ChatHistory)?;
-        let recalled = self.store.recall(key.as_str(), &key.agent(), max).await;
+        let agent = key.agent();
+        let recalled = self.store.recall(key.as_str(), &agent, None, max).await;
         let turns = recalled.map_err(unreadable)?.turns.into_iter();
         let turns = turns.map(|turn| Turn {
             user: turn.user.into(),
@@ -99,22 +103,30 @@ impl Engine {
         self.session(&route, method)
     }
 
-    fn budget_status(&self, session: Option<&SessionKey>) -> BudgetStatus {
+    #[allow(clippy::unused_async, reason = "without feature `nats` nothing waits")]
+    async fn budget_status(&self, session: Option<&SessionKey>) -> Result<BudgetStatus, RpcError> {
         let now = self.now();
-        let mut ledger = self.ledger();
-        ledger.advance(now);
-        let Budgets {
-            session: in_session,
-            daily,
-            monthly,
-            ..
-        } = ledger.budgets();
+        let (budgets, in_session, in_day, in_month) = match &*self.store {
+            Records::Own(_) => {
+                let mut ledger = self.ledger();
+                ledger.advance(now);
+                let in_session = session.map_or(0, |key| ledger.session_used(key));
+                let (in_day, in_month) = (ledger.daily_used(), ledger.monthly_used());
+                (ledger.budgets(), in_session, in_day, in_month)
+            }
+            #[cfg(feature = "nats")]
+            Records::Shared(cluster) => {
+                let used = cluster.used(session.map(SessionKey::as_str)).await;
+                let (in_session, in_day, in_month) = used.map_err(|error| unavailable(&error))?;
+                (self.ledger().budgets(), in_session, in_day, in_month)
+            }
+        };
         let of = |used, limit| BudgetUse { used, limit };
-        BudgetStatus {
-            session: session.map(|key| of(ledger.session_used(key), in_session)),
-            daily: of(ledger.daily_used(), daily),
-            monthly: of(ledger.monthly_used(), monthly),
-        }
+        Ok(BudgetStatus {
+            session: session.map(|_| of(in_session, budgets.session)),
+            daily: of(in_day, budgets.daily),
+            monthly: of(in_month, budgets.monthly),
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 mod charge;
 mod chat;
 mod extension;
+mod records;
 #[cfg(test)]
 mod tests;
 mod writing;
@@ -22,10 +23,12 @@ use tokio::sync::oneshot;
 
 use super::config::{AgentConfig, MemoryConfig};
 use super::memory::Soul;
-use super::store::{Commit, Keeper, StoreError};
+use super::store::{Commit, StoreError};
 use super::tool::Tools;
 use super::usage::{Price, UsageEntry};
 use crate::model::ChatModel;
+use records::Held;
+pub use records::Records;
 use writing::Writing;
 
 /// Longest channel, account, peer, guild and team, in bytes: they are stored, and clients choose
@@ -91,7 +94,7 @@ pub struct EngineParts {
     /// The tools that the model may call.
     pub tools: Tools,
     /// Sessions and usage.
-    pub store: Keeper,
+    pub store: Records,
     /// The time, in seconds since 1970.
     pub clock: fn() -> u64,
 }
@@ -99,7 +102,12 @@ pub struct EngineParts {
 impl EngineParts {
     /// Creates the parts of an engine with a model, the defaults and no limits.
     #[must_use]
-    pub fn new(agent: AgentConfig, model: Arc<dyn ChatModel>, tools: Tools, store: Keeper) -> Self {
+    pub fn new(
+        agent: AgentConfig,
+        model: Arc<dyn ChatModel>,
+        tools: Tools,
+        store: impl Into<Records>,
+    ) -> Self {
         Self {
             router: Router::all_to(&*agent.id),
             plugins: tools.names().map(str::to_owned).collect(),
@@ -108,7 +116,7 @@ impl EngineParts {
             budgets: Budgets::default(),
             model: Ok(model),
             tools,
-            store,
+            store: store.into(),
             clock: unix_seconds,
         }
     }
@@ -134,7 +142,7 @@ pub struct Engine {
     tools: Arc<Tools>,
     turns: SessionTurns,
     ledger: Mutex<Ledger>,
-    store: Arc<Keeper>,
+    store: Arc<Records>,
     writing: Writing,
     clock: fn() -> u64,
 }
@@ -159,8 +167,15 @@ impl Engine {
             store,
             clock,
         } = parts;
-        let totals = store.totals().await?;
-        let ledger = Ledger::restore(budgets, charge::snapshot(&totals, clock()));
+        let ledger = match &store {
+            Records::Own(keeper) => {
+                let totals = keeper.totals().await?;
+                Ledger::restore(budgets, charge::snapshot(&totals, clock()))
+            }
+            // The nodes have one in common.
+            #[cfg(feature = "nats")]
+            Records::Shared(_) => Ledger::new(budgets),
+        };
         Ok(Self {
             price: Price::of(agent.model.provider(), agent.price),
             soul: agent.soul_path.clone().map(Soul::new),
@@ -223,15 +238,32 @@ impl Engine {
         self.store.close().await;
     }
 
+    /// Begins a turn of a session, after the earlier ones.
+    async fn enter(&self, key: &SessionKey) -> Result<Held, RpcError> {
+        let local = self.turns.enter(key).await.map_err(busy)?;
+        Ok(Held {
+            #[cfg(feature = "nats")]
+            shared: match &*self.store {
+                Records::Own(_) => None,
+                Records::Shared(cluster) => {
+                    let entered = cluster.enter(key.as_str(), self.now()).await;
+                    Some(entered.map_err(|error| unavailable(&error))?)
+                }
+            },
+            _local: local,
+        })
+    }
+
     /// Stores a commit even if the caller is dropped, and then gives the turn back, or ends it.
-    fn write<T: Send + 'static>(
+    fn write(
         &self,
         commit: Commit,
-        turn: T,
-    ) -> oneshot::Receiver<(Result<(), StoreError>, T)> {
+        mut turn: Option<Held>,
+        settled: Option<u64>,
+    ) -> oneshot::Receiver<(Result<(), StoreError>, Option<Held>)> {
         let store = Arc::clone(&self.store);
         self.writing.start(async move {
-            let outcome = store.commit(commit).await;
+            let outcome = store.commit(commit, turn.as_mut(), settled).await;
             if let Err(error) = &outcome {
                 tracing::error!(%error, "a chat was not written down");
             }
@@ -281,6 +313,13 @@ impl Engine {
 )]
 fn busy(error: TurnError) -> RpcError {
     RpcError::new(format!("session busy: {error}"))
+}
+
+/// Logs an error of the storage that the nodes share, and returns one that says what to do.
+#[cfg(feature = "nats")]
+fn unavailable(error: &StoreError) -> RpcError {
+    tracing::error!(%error, "the shared storage has failed");
+    RpcError::new("storage unavailable: try again later")
 }
 
 /// Logs an error, and returns one without details for the client.

@@ -4,7 +4,10 @@ mod extract;
 mod fact;
 mod soul;
 
+use std::borrow::Cow;
+
 use exoclaw_proto::limits::MAX_FACTS;
+use rpc_core::text::beginning;
 use serde::{Deserialize, Serialize};
 use snek_proto::llm::chat::ChatMessage;
 
@@ -38,6 +41,19 @@ impl Turn {
             user,
             assistant,
             at,
+        })
+    }
+
+    /// Returns the turn with both texts cut to this many bytes.
+    #[must_use]
+    pub fn shortened(&self, max: usize) -> Cow<'_, Self> {
+        if self.user.len() <= max && self.assistant.len() <= max {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            user: beginning(&self.user, max).to_owned(),
+            assistant: beginning(&self.assistant, max).to_owned(),
+            at: self.at,
         })
     }
 }

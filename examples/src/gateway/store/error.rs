@@ -2,6 +2,9 @@
 
 use std::io;
 
+#[cfg(feature = "nats")]
+use rpc_core::net::nats::NatsError;
+
 /// The error of a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -41,13 +44,23 @@ pub enum StoreError {
         /// The system's error.
         detail: String,
     },
+    /// NATS failed. After [`NatsError::Unavailable`] a write may have happened or not; otherwise nothing
+    /// was written.
+    #[cfg(feature = "nats")]
+    #[error(transparent)]
+    Nats(#[from] NatsError),
+    /// This node counted as gone, and another one has the session. Nothing is remembered; the tokens
+    /// are counted.
+    #[cfg(feature = "nats")]
+    #[error("this node counted as gone, and another one has the session")]
+    PastOwner,
     /// The store was closed. Nothing was written.
     #[error("the store is closed")]
     Closed,
 }
 
 impl StoreError {
-    pub(super) fn damaged(file: &str, detail: impl Into<String>) -> Self {
+    pub(in crate::gateway) fn damaged(file: &str, detail: impl Into<String>) -> Self {
         Self::Damaged {
             file: file.to_owned(),
             detail: detail.into(),

@@ -1,7 +1,6 @@
 //! [`Tables`]: the tables in a writing transaction.
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
-use rpc_core::text::beginning;
 
 use super::engine::Trouble;
 use super::row::{
@@ -119,21 +118,8 @@ impl<'t> Tables<'t> {
         turn: &Turn,
         row: &mut SessionRow,
     ) -> Result<(), Trouble> {
-        let most = self.limits.text_bytes;
-        let bytes = if turn.user.len() <= most && turn.assistant.len() <= most {
-            self.encode(turn)?
-        } else {
-            let (user, assistant) = (
-                beginning(&turn.user, most),
-                beginning(&turn.assistant, most),
-            );
-            let turn = Turn {
-                user: user.to_owned(),
-                assistant: assistant.to_owned(),
-                at: turn.at,
-            };
-            self.encode(&turn)?
-        };
+        let turn = turn.shortened(self.limits.text_bytes);
+        let bytes = self.encode(&*turn)?;
         self.turns.insert((session, row.next), bytes.as_slice())?;
         row.next += 1;
         row.bytes += bytes.len() as u64;

@@ -94,6 +94,18 @@ impl std::fmt::Debug for Model {
 }
 
 impl Model {
+    pub(super) fn new(
+        scripts: impl IntoIterator<Item = Script>,
+        told: mpsc::UnboundedSender<&'static str>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            scripts: Mutex::new(scripts.into_iter().collect()),
+            asked: Mutex::default(),
+            gate: Arc::new(Semaphore::new(0)),
+            told,
+        })
+    }
+
     pub(super) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
@@ -299,12 +311,7 @@ impl Harness {
         change: impl FnOnce(&mut EngineParts),
     ) -> Self {
         let (told, heard) = mpsc::unbounded_channel();
-        let model = Arc::new(Model {
-            scripts: Mutex::new(scripts.into_iter().collect()),
-            asked: Mutex::default(),
-            gate: Arc::new(Semaphore::new(0)),
-            told: told.clone(),
-        });
+        let model = Model::new(scripts, told.clone());
         let barrier = Arc::new(Barrier::new(2));
         let mut tools = Tools::new();
         tools.add(Arc::new(Echo::new("echo"))).unwrap();

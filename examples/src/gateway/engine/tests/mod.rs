@@ -1,6 +1,8 @@
 //! What a chat goes through, without sockets: a model that follows a script, and a store in memory.
 
 mod budget;
+#[cfg(feature = "nats")]
+mod cluster;
 mod dropped;
 mod extension;
 mod failing;

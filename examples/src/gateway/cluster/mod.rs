@@ -1,0 +1,354 @@
+//! [`Cluster`]: what the gateways of a cluster share on NATS: sessions, memory, usage and budgets.
+//!
+//! A node may end at any time, and NATS may be away for a while. What holds then:
+//!
+//! - The turns of a session run one after the other on whatever node, in the order of arrival. A
+//!   node has a [place](record::Place) in the record of the session; a node that is gone loses it.
+//! - A turn is stored by one write over the revision that it knows. A node that lost its place, and
+//!   wakes up, is refused.
+//! - Before a reply is done, its turn, its usage and its tokens are stored.
+//! - The tokens of runs of a node that is gone, and that it had not stored, are not counted, as
+//!   with one gateway that is killed.
+
+mod budget;
+mod log;
+mod nodes;
+mod record;
+mod sessions;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use exoclaw_proto::budget::{Budgets, Reservation};
+use exoclaw_proto::session::SessionKey;
+use futures_util::StreamExt as _;
+use rpc_core::net::nats::{BucketConfig, Nats, NatsError};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::store::{Commit, Recalled, SessionInfo, StoreError, StoreLimits};
+use super::usage::UsageEntry;
+use budget::Budget;
+pub use budget::NotAdmitted;
+use log::UsageLog;
+use nodes::{LEASE, Nodes};
+use record::Record;
+use sessions::Sessions;
+pub use sessions::SharedTurn;
+
+/// The pause after a failed request.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How often what could not be written is tried again.
+const LATER: Duration = Duration::from_secs(1);
+/// How long the number of sessions is kept: counting them takes a message for each.
+const COUNTED: Duration = Duration::from_secs(10);
+/// The bucket of sessions and budgets.
+const BUCKET: &str = "gateway";
+/// How many records are read at once.
+const READS: usize = 16;
+
+/// Sessions, memory, usage and budgets that several gateways share.
+#[derive(Debug)]
+pub struct Cluster {
+    nats: Nats,
+    patience: Duration,
+    sessions: Arc<Sessions>,
+    budget: Arc<Budget>,
+    log: Arc<UsageLog>,
+    /// When the keys of the sessions were read, and what they were.
+    counted: Mutex<Option<(Instant, Vec<u64>)>>,
+    /// Ends with the cluster.
+    tasks: Mutex<JoinSet<()>>,
+    #[cfg(test)]
+    heartbeat: tokio::task::AbortHandle,
+}
+
+rpc_core::config! {
+    /// What the gateways of a cluster have in common. All have the same.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ClusterConfig {
+        /// The limits in tokens. Default none.
+        pub budgets: Budgets = Budgets::default() => with_budgets,
+        /// The limits of each session, and of the log of usage. How many sessions there may be, and
+        /// how many bytes in all, is up to NATS.
+        pub limits: StoreLimits = StoreLimits::default() => with_limits,
+        /// After how long without a sign of life a node counts as gone. Default 10 s.
+        pub lease: Duration = LEASE => with_lease,
+        /// How long a chat waits for NATS at each of its steps. Default 20 s.
+        pub patience: Duration = Duration::from_secs(20) => with_patience,
+    }
+}
+
+/// Returns the last entries of the usage log of a cluster, newest first, without being a node.
+///
+/// # Errors
+/// [`StoreError`] if NATS refuses or does not answer.
+///
+/// # Cancel safety
+/// Cancel-safe.
+pub async fn usage(nats: &Nats, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+    let log = UsageLog::open(nats, ClusterConfig::default()).await?;
+    log.last(max).await
+}
+
+/// Returns whether the same request may succeed soon. There is no waiting for room.
+const fn passes(error: &NatsError) -> bool {
+    error.is_retryable() && !matches!(error, NatsError::Full { .. })
+}
+
+/// The error if NATS did not answer for so long.
+fn unavailable(patience: Duration) -> StoreError {
+    StoreError::Nats(NatsError::Unavailable {
+        message: format!("not for {patience:?}"),
+    })
+}
+
+impl Cluster {
+    /// Enters the cluster as a node, and starts what keeps it there. `clock` returns the time in
+    /// seconds since 1970.
+    ///
+    /// # Errors
+    /// [`StoreError`] if NATS refuses or does not answer.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing running.
+    pub async fn start(
+        nats: Nats,
+        config: ClusterConfig,
+        clock: fn() -> u64,
+    ) -> Result<Arc<Self>, StoreError> {
+        let bucket = nats.bucket(BUCKET, BucketConfig::default()).await?;
+        let nodes = Nodes::open(&nats, config.lease).await?;
+        let log = Arc::new(UsageLog::open(&nats, config).await?);
+        let budget = Budget::new(bucket.clone(), nodes.clone(), config, clock);
+        let sessions = Sessions::new(&nats, bucket, nodes.clone(), config);
+        let (sessions, budget) = (Arc::new(sessions), Arc::new(budget));
+        let mut tasks = JoinSet::new();
+        let _heartbeat = tasks.spawn(async move { match nodes.keep_alive(config.lease).await {} });
+        tasks.spawn(Arc::clone(&budget).run());
+        let late = (Arc::clone(&sessions), Arc::clone(&log));
+        tasks.spawn(async move {
+            loop {
+                sleep(LATER).await;
+                tokio::join!(late.0.write_late(), late.1.write_late());
+            }
+        });
+        Ok(Arc::new(Self {
+            nats,
+            patience: config.patience,
+            sessions,
+            budget,
+            log,
+            counted: Mutex::default(),
+            tasks: Mutex::new(tasks),
+            #[cfg(test)]
+            heartbeat: _heartbeat,
+        }))
+    }
+
+    /// Stops the signs of life, as if this process were paused.
+    #[cfg(test)]
+    pub(super) fn pause(&self) {
+        self.heartbeat.abort();
+    }
+
+    /// Stops everything, as if this process were killed.
+    #[cfg(test)]
+    pub(super) fn kill(&self) {
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        { tasks }.abort_all();
+    }
+
+    /// Begins a turn as soon as the earlier ones of the session have ended, on whatever node.
+    ///
+    /// # Errors
+    /// [`StoreError`] if NATS fails. There is no turn then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the line.
+    pub async fn enter(&self, session: &str, now: u64) -> Result<SharedTurn, StoreError> {
+        self.sessions.enter(session, now).await
+    }
+
+    /// Admits a run, if the budgets have room for it: its session's, and those of all nodes.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`]
+    ///
+    /// # Cancel safety
+    /// Dropping the future reserves nothing.
+    pub async fn reserve(
+        &self,
+        session: &SessionKey,
+        turn: &SharedTurn,
+        estimate: u64,
+    ) -> Result<Reservation, NotAdmitted> {
+        self.budget.reserve(session, turn.tokens(), estimate).await
+    }
+
+    /// Settles a run with the budgets. Returns the number for [`commit`](Self::commit).
+    pub fn settle(&self, reservation: Reservation, tokens: u64) -> u64 {
+        self.budget.settle(reservation, tokens)
+    }
+
+    /// Stores the results of a run, ends its turn, and waits until its tokens are written: those of
+    /// the settled run with this number.
+    ///
+    /// # Errors
+    /// [`StoreError`] if something is not stored. The usage is written later.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the results stored or not.
+    pub async fn commit(
+        &self,
+        commit: Commit,
+        turn: Option<&mut SharedTurn>,
+        settled: Option<u64>,
+    ) -> Result<(), StoreError> {
+        let id = self.sessions.nodes.id();
+        let usage = commit.usage.clone();
+        let logged = async {
+            for (number, entry) in usage.iter().enumerate() {
+                self.log.add(format!("{id}-{number}"), entry).await?;
+            }
+            Ok(())
+        };
+        let written = async {
+            match settled {
+                Some(change) => self.budget.is_written(change).await,
+                None => Ok(()),
+            }
+        };
+        let stored = self.sessions.commit(id.clone(), commit, turn);
+        let (stored, logged, written) = tokio::join!(stored, logged, written);
+        stored.and(logged).and(written)
+    }
+
+    /// Returns the last turns of a session and its facts. With the session's turn, as it found them.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn recall(
+        &self,
+        session: &str,
+        turn: Option<&SharedTurn>,
+        turns: usize,
+    ) -> Result<Recalled, StoreError> {
+        self.sessions.recall(session, turn, turns).await
+    }
+
+    /// Returns the most recently used sessions, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
+        let keys = log::keys(&self.nats, BUCKET).await?.into_iter().take(max);
+        let reads = keys.map(|(key, _)| async move { self.sessions.read_key(&key).await });
+        let records = futures_util::stream::iter(reads).buffered(READS);
+        let records: Vec<Result<Option<Record>, StoreError>> = records.collect().await;
+        let mut sessions = Vec::with_capacity(records.len());
+        for record in records {
+            sessions.extend(record?.map(|record| SessionInfo {
+                kept: record.kept(),
+                session: record.session,
+                created: record.created,
+                active: record.active,
+                turns: record.count,
+                tokens: record.tokens,
+            }));
+        }
+        Ok(sessions)
+    }
+
+    /// Returns the number of sessions used at or after `since`, in seconds since 1970, as it was
+    /// within the last 10 s.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be counted.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
+        let count = |times: &[u64]| times.iter().filter(|time| **time >= since).count() as u64;
+        {
+            let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((at, times)) = &*counted
+                && at.elapsed() < COUNTED
+            {
+                return Ok(count(times));
+            }
+        }
+        let keys = log::keys(&self.nats, BUCKET).await?.into_iter();
+        let times: Vec<u64> = keys.map(|(_, time)| time).collect();
+        let sessions = count(&times);
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        *counted = Some((Instant::now(), times));
+        Ok(sessions)
+    }
+
+    /// Returns the last entries of the usage log, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+        self.log.last(max).await
+    }
+
+    /// Forgets the turns of a session, whose turn the caller has. Returns whether it was known.
+    ///
+    /// # Errors
+    /// [`StoreError`] if nothing was forgotten. Trying again is safe.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it done or not done.
+    pub async fn forget(&self, session: &str) -> Result<bool, StoreError> {
+        self.sessions.forget(session).await
+    }
+
+    /// Returns the tokens that a session, all sessions on this day, and all in this month have used.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn used(&self, session: Option<&str>) -> Result<(u64, u64, u64), StoreError> {
+        let of_session = match session {
+            Some(session) => self.sessions.read(session).await?.0.tokens,
+            None => 0,
+        };
+        let (daily, monthly) = self.budget.used().await?;
+        Ok((of_session, daily, monthly))
+    }
+
+    /// Leaves the cluster, after what is still to be written, for which it does not wait for ever.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing half written.
+    pub async fn close(&self) {
+        let until = Instant::now() + self.patience;
+        loop {
+            let late = tokio::join!(self.sessions.write_late(), self.log.write_late());
+            if late == (true, true) || Instant::now() >= until {
+                break;
+            }
+            sleep(PAUSE).await;
+        }
+        self.budget.close().await;
+        let mut tasks = {
+            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *tasks)
+        };
+        tasks.shutdown().await;
+        self.sessions.nodes.leave().await;
+    }
+}

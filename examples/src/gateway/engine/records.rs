@@ -1,0 +1,135 @@
+//! [`Records`]: where an engine keeps sessions, usage and budgets: for itself, or with other nodes.
+
+#[cfg(feature = "nats")]
+use std::sync::Arc;
+
+use exoclaw_proto::net::TurnGuard;
+
+#[cfg(feature = "nats")]
+use crate::gateway::cluster::{Cluster, SharedTurn};
+use crate::gateway::store::{Commit, Keeper, Recalled, SessionInfo, StoreError};
+use crate::gateway::usage::UsageEntry;
+
+/// The place of sessions, usage and budgets. Exhaustive: an engine is alone, or a node.
+#[derive(Debug)]
+pub enum Records {
+    /// A store of this engine alone.
+    Own(Keeper),
+    /// What the nodes of a cluster share.
+    #[cfg(feature = "nats")]
+    Shared(Arc<Cluster>),
+}
+
+impl From<Keeper> for Records {
+    fn from(keeper: Keeper) -> Self {
+        Self::Own(keeper)
+    }
+}
+
+#[cfg(feature = "nats")]
+impl From<Arc<Cluster>> for Records {
+    fn from(cluster: Arc<Cluster>) -> Self {
+        Self::Shared(cluster)
+    }
+}
+
+/// The turn of a session. Dropping it begins the next one.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// Dropped last: on this node, the next one begins when the others know that this has ended.
+    #[cfg(feature = "nats")]
+    pub(super) shared: Option<SharedTurn>,
+    pub(super) _local: TurnGuard,
+}
+
+#[cfg(feature = "nats")]
+impl Held {
+    fn shared(held: Option<&Self>) -> Option<&SharedTurn> {
+        held.and_then(|held| held.shared.as_ref())
+    }
+}
+
+impl Records {
+    /// Stores the results of a run, the settled one with this number.
+    pub(super) async fn commit(
+        &self,
+        commit: Commit,
+        held: Option<&mut Held>,
+        settled: Option<u64>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Own(keeper) => {
+                let _ = (held, settled);
+                keeper.commit(commit).await
+            }
+            #[cfg(feature = "nats")]
+            Self::Shared(cluster) => {
+                let turn = held.and_then(|held| held.shared.as_mut());
+                cluster.commit(commit, turn, settled).await
+            }
+        }
+    }
+
+    /// Returns the last turns of a session and its facts.
+    pub(super) async fn recall(
+        &self,
+        session: &str,
+        agent: &str,
+        held: Option<&Held>,
+        turns: usize,
+    ) -> Result<Recalled, StoreError> {
+        match self {
+            Self::Own(keeper) => {
+                let _ = held;
+                keeper.recall(session, agent, turns).await
+            }
+            #[cfg(feature = "nats")]
+            Self::Shared(cluster) => cluster.recall(session, Held::shared(held), turns).await,
+        }
+    }
+
+    /// Returns the most recently used sessions, newest first.
+    pub(super) async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
+        match self {
+            Self::Own(keeper) => keeper.sessions(max).await,
+            #[cfg(feature = "nats")]
+            Self::Shared(cluster) => cluster.sessions(max).await,
+        }
+    }
+
+    /// Returns the number of sessions used at or after `since`.
+    pub(super) async fn session_count(&self, since: u64) -> Result<u64, StoreError> {
+        match self {
+            Self::Own(keeper) => keeper.session_count(since).await,
+            #[cfg(feature = "nats")]
+            Self::Shared(cluster) => cluster.session_count(since).await,
+        }
+    }
+
+    /// Returns the last entries of the usage log, newest first.
+    pub(super) async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+        match self {
+            Self::Own(keeper) => keeper.usage(max).await,
+            #[cfg(feature = "nats")]
+            Self::Shared(cluster) => cluster.usage(max).await,
+        }
+    }
+
+    /// Forgets the turns of a session.
+    pub(super) async fn forget(&self, session: &str) -> Result<bool, StoreError> {
+        match self {
+            Self::Own(keeper) => keeper.forget(session).await,
+            #[cfg(feature = "nats")]
+            Self::Shared(cluster) => cluster.forget(session).await,
+        }
+    }
+
+    /// Finishes what is still to be written.
+    pub(super) async fn close(&self) {
+        match self {
+            Self::Own(keeper) => keeper.close().await,
+            #[cfg(feature = "nats")]
+            Self::Shared(cluster) => cluster.close().await,
+        }
+    }
+}

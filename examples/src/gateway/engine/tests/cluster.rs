@@ -1,0 +1,385 @@
+//! Engines on one NATS server: one history, one order of turns, one budget, whoever dies.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
+use exoclaw_proto::frame::{ChatSend, SessionRef, Turn};
+use exoclaw_proto::net::ChatError;
+use futures_util::future::join_all;
+use rpc_core::net::nats::{Nats, NatsConfig};
+use switchboard_testing::nats::NatsServer;
+use tokio::sync::mpsc;
+
+use super::harness::*;
+use crate::gateway::cluster::{Cluster, ClusterConfig};
+use crate::gateway::config::AgentConfig;
+use crate::gateway::engine::{Engine, EngineParts, NOT_STORED, Records};
+use crate::gateway::tool::Tools;
+use crate::gateway::usage::UsageEntry;
+use crate::model::ChatModel;
+
+const LEASE: Duration = Duration::from_millis(600);
+const UNAVAILABLE: &str = "storage unavailable: try again later";
+
+/// A gateway of a cluster.
+struct Node {
+    engine: Engine,
+    model: Arc<Model>,
+    heard: mpsc::UnboundedReceiver<&'static str>,
+}
+
+async fn nats(server: &NatsServer) -> Nats {
+    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_millis(500));
+    Nats::connect(config).await.unwrap()
+}
+
+impl Node {
+    async fn start(server: &NatsServer, scripts: impl IntoIterator<Item = Script>) -> Self {
+        Self::with(server, Budgets::default(), scripts).await
+    }
+
+    async fn with(
+        server: &NatsServer,
+        budgets: Budgets,
+        scripts: impl IntoIterator<Item = Script>,
+    ) -> Self {
+        let config = ClusterConfig::default()
+            .with_budgets(budgets)
+            .with_lease(LEASE)
+            .with_patience(Duration::from_secs(3));
+        let cluster = Cluster::start(nats(server).await, config, || NOON);
+        let (told, heard) = mpsc::unbounded_channel();
+        let model = Model::new(scripts, told);
+        let asked = Arc::clone(&model) as Arc<dyn ChatModel>;
+        let store = cluster.await.unwrap();
+        let mut parts = EngineParts::new(AgentConfig::default(), asked, Tools::new(), store);
+        parts.clock = || NOON;
+        parts.budgets = budgets;
+        Self {
+            engine: Engine::start(parts).await.unwrap(),
+            model,
+            heard,
+        }
+    }
+
+    fn cluster(&self) -> &Cluster {
+        match &*self.engine.store {
+            Records::Shared(cluster) => cluster,
+            Records::Own(_) => panic!("it is alone"),
+        }
+    }
+
+    async fn chat(&self, chat: &ChatSend) -> Result<(), ChatError> {
+        self.engine.chat(chat, &mut Heard::default()).await
+    }
+
+    async fn refused(&self, chat: &ChatSend) -> String {
+        match self.chat(chat).await {
+            Err(ChatError::Refused(error)) => error.message().to_owned(),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    /// What was answered in a session, oldest first.
+    async fn history(&self, account: &str) -> Vec<String> {
+        let session = SessionRef::new("ws", account);
+        let turns = self.engine.history(&session, 1000).await.unwrap();
+        let turns: Vec<Turn> = serde_json::from_str(turns.get()).unwrap();
+        turns
+            .iter()
+            .map(|turn| turn.assistant.to_string())
+            .collect()
+    }
+
+    async fn daily(&self) -> u64 {
+        self.cluster().used(None).await.unwrap().1
+    }
+}
+
+/// Lets a chat go until its model waits at the gate.
+async fn at_gate(
+    chat: Pin<&mut impl Future<Output = Result<(), ChatError>>>,
+    heard: &mut mpsc::UnboundedReceiver<&'static str>,
+) {
+    let reached = async { while heard.recv().await != Some("gate") {} };
+    tokio::select! {
+        outcome = chat => panic!("it has ended: {outcome:?}"),
+        () = reached => {}
+    }
+}
+
+fn gated(text: &str) -> Script {
+    Script::Answer(vec![Step::Gate, say(text), bill(10, 5), stop()])
+}
+
+#[tokio::test]
+async fn what_was_said_on_one_node_is_known_on_all() {
+    let server = NatsServer::start();
+    let one = Node::start(&server, [answer("one")]).await;
+    let two = Node::start(&server, [answer("two")]).await;
+    let three = Node::start(&server, []).await;
+    one.chat(&from("ann", "my name is Ann")).await.unwrap();
+    two.chat(&from("ann", "and now?")).await.unwrap();
+    let asked = two.model.asked().remove(0).messages;
+    let known = [
+        "system: Known facts:\n- the user's name is Ann",
+        "user: my name is Ann",
+        "assistant: one",
+        "user: and now?",
+    ];
+    assert_eq!(asked, known);
+    assert_eq!(three.history("ann").await, ["one", "two"]);
+    assert_eq!(three.daily().await, 30);
+    let log = three.engine.usage(9).await.unwrap();
+    assert_eq!(log.iter().map(UsageEntry::tokens).sum::<u64>(), 30);
+    let sessions = three.cluster().sessions(9).await.unwrap();
+    let session = &sessions[0];
+    assert_eq!(session.session, "default:ws:ann:main");
+    assert_eq!((sessions.len(), session.turns, session.tokens), (1, 2, 30));
+    assert_eq!(three.cluster().session_count(0).await, Ok(1));
+}
+
+#[tokio::test]
+async fn two_turns_of_one_session_on_two_nodes_follow_one_another() {
+    let server = NatsServer::start();
+    let mut one = Node::start(&server, [gated("first")]).await;
+    let two = Node::start(&server, [answer("second")]).await;
+    let chat = from("ann", "hi");
+    let mut heard = Heard::default();
+    let mut first = std::pin::pin!(one.engine.chat(&chat, &mut heard));
+    at_gate(first.as_mut(), &mut one.heard).await;
+    let mut second = std::pin::pin!(two.chat(&chat));
+    let early = tokio::time::timeout(Duration::from_millis(200), &mut second).await;
+    assert!(early.is_err() && two.model.asked().is_empty());
+    // A chat of another session does not wait.
+    one.model.open_gate();
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!((first, second), (Ok(()), Ok(())));
+    let asked = two.model.asked().remove(0).messages;
+    assert_eq!(asked, ["user: hi", "assistant: first", "user: hi"]);
+    assert_eq!(one.history("ann").await, ["first", "second"]);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_its_turn_waits_for_another_node_holds_nobody_up() {
+    let server = NatsServer::start();
+    let mut one = Node::start(&server, [gated("first")]).await;
+    let two = Node::start(&server, []).await;
+    let three = Node::start(&server, [answer("third")]).await;
+    let chat = from("ann", "hi");
+    let mut heard = Heard::default();
+    let mut first = std::pin::pin!(one.engine.chat(&chat, &mut heard));
+    at_gate(first.as_mut(), &mut one.heard).await;
+    let left = tokio::time::timeout(Duration::from_millis(150), two.chat(&chat)).await;
+    assert!(left.is_err());
+    one.model.open_gate();
+    first.await.unwrap();
+    three.chat(&chat).await.unwrap();
+    assert_eq!(two.history("ann").await, ["first", "third"]);
+}
+
+#[tokio::test]
+async fn a_budget_raced_by_three_nodes_is_overshot_by_what_is_in_flight_at_most() {
+    const AT_ONCE: u64 = 4;
+    const LIMIT: u64 = 200;
+    let server = NatsServer::start();
+    let budgets = Budgets::default().with_daily(Some(LIMIT));
+    let mut nodes = Vec::new();
+    for _ in 0..3 {
+        let scripts = (0..100).map(|_| answer("ok"));
+        nodes.push(Node::with(&server, budgets, scripts).await);
+    }
+    // A chat is estimated at 2 tokens and uses 15.
+    let chats = nodes.iter().enumerate().flat_map(|(at, node)| {
+        (0..AT_ONCE).map(move |line| async move {
+            let mut answered = 0;
+            for _ in 0..20 {
+                match node.chat(&from(&format!("{at}-{line}"), "hi")).await {
+                    Ok(()) => answered += 1,
+                    Err(ChatError::Refused(why)) => {
+                        let why = Exceeded::parse(why.message()).expect("a budget");
+                        assert_eq!((why.scope, why.limit), (Scope::Daily, LIMIT));
+                        assert!(why.used <= LIMIT + 12 * 13);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            answered
+        })
+    });
+    let answered: u64 = join_all(chats).await.into_iter().sum();
+    let most = LIMIT + 3 * AT_ONCE * 13;
+    assert!(
+        15 * answered <= most && 15 * answered + 2 > LIMIT,
+        "{answered}"
+    );
+    for node in &nodes {
+        assert_eq!(node.daily().await, 15 * answered);
+    }
+    let log = nodes[0].engine.usage(1000).await.unwrap();
+    assert_eq!(log.len() as u64, answered);
+}
+
+#[tokio::test]
+async fn a_session_budget_holds_on_all_nodes() {
+    let server = NatsServer::start();
+    let budgets = Budgets::default().with_session(Some(16));
+    let one = Node::with(&server, budgets, [answer("one")]).await;
+    let two = Node::with(&server, budgets, [answer("other")]).await;
+    one.chat(&from("ann", "hi")).await.unwrap();
+    let why = two.refused(&from("ann", "hi")).await;
+    assert_eq!(why, "token budget exceeded (session: 15/16)");
+    two.chat(&from("bob", "hi")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_that_dies_in_a_turn_holds_neither_its_session_nor_its_reservation() {
+    let server = NatsServer::start();
+    // Room for one of two: 24 bytes are estimated at 7 tokens.
+    let budgets = Budgets::default().with_daily(Some(10));
+    let mut one = Node::with(&server, budgets, [gated("never")]).await;
+    let two = Node::with(&server, budgets, [answer("next")]).await;
+    let long = "x".repeat(24);
+    let chat = from("ann", &long);
+    let engine = Arc::new(one.engine);
+    let dying = Arc::clone(&engine);
+    let mut first = Box::pin(async move {
+        let chat = from("ann", &"x".repeat(24));
+        dying.chat(&chat, &mut Heard::default()).await
+    });
+    at_gate(first.as_mut(), &mut one.heard).await;
+    let Records::Shared(cluster) = &*engine.store else {
+        panic!("it is alone")
+    };
+    cluster.kill();
+    // No destructor runs.
+    std::mem::forget(first);
+    two.chat(&chat).await.unwrap();
+    assert_eq!(two.history("ann").await, ["next"]);
+    assert_eq!(two.daily().await, 15);
+}
+
+#[tokio::test]
+async fn a_node_that_was_taken_for_dead_cannot_store_its_answer_and_its_tokens_count() {
+    let server = NatsServer::start();
+    let mut one = Node::start(&server, [gated("late")]).await;
+    let two = Node::start(&server, [answer("next")]).await;
+    let chat = from("ann", "hi");
+    let mut heard = Heard::default();
+    let mut first = std::pin::pin!(one.engine.chat(&chat, &mut heard));
+    at_gate(first.as_mut(), &mut one.heard).await;
+    one.cluster().pause();
+    two.chat(&chat).await.unwrap();
+    one.model.open_gate();
+    assert_eq!(failure(first.await), NOT_STORED);
+    assert_eq!(two.history("ann").await, ["next"]);
+    let sessions = two.cluster().sessions(9).await.unwrap();
+    assert_eq!(sessions[0].tokens, 30);
+    assert_eq!(two.daily().await, 30);
+}
+
+#[tokio::test]
+async fn while_nats_is_away_chats_fail_clearly_and_nothing_is_half_written() {
+    let mut server = NatsServer::start();
+    let scripts = [answer("one"), gated("two"), answer("three")];
+    let mut node = Node::start(&server, scripts).await;
+    node.chat(&from("ann", "1")).await.unwrap();
+    // It comes back while an answer waits to be stored.
+    let chat = from("ann", "2");
+    let mut heard = Heard::default();
+    let mut second = std::pin::pin!(node.engine.chat(&chat, &mut heard));
+    at_gate(second.as_mut(), &mut node.heard).await;
+    server.kill();
+    node.model.open_gate();
+    assert!(
+        tokio::time::timeout(Duration::from_millis(300), &mut second)
+            .await
+            .is_err()
+    );
+    server.restart();
+    second.await.unwrap();
+    server.kill();
+    assert_eq!(node.refused(&from("ann", "3")).await, UNAVAILABLE);
+    server.restart();
+    node.chat(&from("ann", "4")).await.unwrap();
+    let other = Node::start(&server, []).await;
+    assert_eq!(other.history("ann").await, ["one", "two", "three"]);
+    assert_eq!(other.daily().await, 45);
+    assert_eq!(other.engine.usage(9).await.unwrap().len(), 3);
+    node.engine.close().await;
+}
+
+#[tokio::test]
+async fn names_cannot_reach_beyond_their_place() {
+    let server = NatsServer::start();
+    let long = "x.".repeat(250);
+    let names = ["a.b", "a", "*", ">", "a.*", "a b", "\r\n", "$KV", "", &long];
+    let scripts = names
+        .iter()
+        .enumerate()
+        .map(|(at, _)| answer(&at.to_string()));
+    let node = Node::start(&server, scripts).await;
+    for name in names {
+        node.chat(&from(name, "hi")).await.unwrap();
+    }
+    for (at, name) in names.iter().enumerate() {
+        assert_eq!(node.history(name).await, [at.to_string()], "{name}");
+    }
+    let sessions = node.cluster().sessions(99).await.unwrap();
+    assert_eq!(sessions.len(), names.len());
+}
+
+#[tokio::test]
+async fn turns_that_are_larger_than_a_message_are_kept_whole() {
+    let server = NatsServer::start_with("max_payload: 65536", &[]);
+    let long = "y".repeat(200_000);
+    let scripts = [answer(&long), answer("short"), answer("more")];
+    let one = Node::start(&server, scripts).await;
+    let two = Node::start(&server, []).await;
+    for question in ["1", "2", "3"] {
+        one.chat(&from("ann", question)).await.unwrap();
+    }
+    let history = two.history("ann").await;
+    assert_eq!(history.len(), 3);
+    assert_eq!((&*history[0], &*history[1]), (&*long, "short"));
+}
+
+#[tokio::test]
+async fn when_nats_is_full_the_answer_is_told_and_known_not_to_be_remembered() {
+    let server = NatsServer::start_with("jetstream { max_file_store: 300KB }", &[]);
+    let long = "y".repeat(100_000);
+    let scripts = (0..9).map(|_| answer(&long));
+    let node = Node::start(&server, scripts).await;
+    let mut answered = 0;
+    let why = loop {
+        match node.chat(&from("ann", "hi")).await {
+            Ok(()) => answered += 1,
+            Err(ChatError::Refused(why) | ChatError::Failed(why)) => break why,
+            Err(other) => panic!("{other:?}"),
+        }
+        assert!(answered < 9, "there is no end to the room");
+    };
+    assert!(
+        [NOT_STORED, UNAVAILABLE].contains(&why.message()),
+        "{why:?}"
+    );
+    assert_eq!(node.history("ann").await.len(), answered);
+}
+
+#[tokio::test]
+async fn a_node_that_leaves_holds_nobody_up() {
+    let server = NatsServer::start();
+    let budgets = Budgets::default().with_daily(Some(20));
+    let one = Node::with(&server, budgets, [answer("one")]).await;
+    one.chat(&from("ann", "hi")).await.unwrap();
+    one.engine.close().await;
+    let two = Node::with(&server, budgets, [answer("two")]).await;
+    two.chat(&from("ann", "hi")).await.unwrap();
+    assert_eq!(
+        two.refused(&from("ann", "hi")).await,
+        "token budget exceeded (daily: 30/20)"
+    );
+}
