@@ -15,6 +15,7 @@
 //! | [`security`] | who can reach this, and who can read it? |
 //! | [`faults`] | what if the peer, the connection or a handler misbehaves? |
 //! | [`performance`] | how fast is it, and what does it allocate? |
+//! | [`scale`] | what if one machine is not enough, and what if one of several fails? |
 //! | [`testing`] | how do I test my program without a server, and without waiting? |
 //! | [`adding_a_protocol`] | how would I add a sixth protocol? |
 //!
@@ -52,6 +53,9 @@ pub mod faults {}
 
 #[doc = include_str!("performance.md")]
 pub mod performance {}
+
+#[doc = include_str!("scale.md")]
+pub mod scale {}
 
 #[doc = include_str!("testing.md")]
 pub mod testing {}
