@@ -12,6 +12,29 @@
 //! | [`Sequencer`] | the order of records out of a feed that loses some |
 //! | [`token`] | how a user's text becomes part of a subject or key |
 //!
+//! # What is decided where
+//!
+//! | Question | Decided by | At | If it is wrong |
+//! |---|---|---|---|
+//! | is this node alive? | [`Lease`], by its own clock | the time asked, at the latest a margin before the store removes the key | the store refuses its writes |
+//! | is another node alive? | the store: its key is there | the reading | a name waits up to one lease, or its owner is refused |
+//! | who owns a name? | the store: the revision of its key | the write of the [`Claim`] | only one of several claims is stored |
+//! | may an owner write? | the store: the sequence number in the write, from [`Fence`] | the write | never: this is what all else relies on |
+//! | which of two owners is later? | the revision of the claim, in the record that begins an ownership | the reading of the log | the earlier one stops when it reads it |
+//! | was a record stored? | the store's answer, or the id of the record sent again by [`Publish`] | the answer | the sender learns that it is unknown |
+//! | what comes next? | the store's sequence numbers, by [`Sequencer`] | the arrival | the gap is read from the store |
+//! | has the feed lost its end? | the caller's [`check`](Sequencer::check) | each reconnect, and from time to time | records are late until the next one |
+//!
+//! All of it is tried in simulated lives of clusters: nodes that die, pause and are cut off, clocks of
+//! different speeds, messages that are lost, late or overtaken, a store that restarts and fills up. A life
+//! fails if two nodes see two orders, an acknowledged record is missing or there twice, an earlier owner
+//! writes after a later one, or a client never learns what became of its request. With any one of fence,
+//! ids, margin, fills, checks or the record that begins an ownership left out, lives fail.
+//!
+//! Not simulated: a store that forgets what it has acknowledged (NATS writes to disk every two minutes unless
+//! it has replicas: a machine, not a process, that loses power may lose that much), and a store whose wall
+//! clock is set forward, which ends leases early.
+//!
 //! The store guarantees, the lease only avoids: **a write of an owner names the record before it**, and
 //! the store refuses it if there is another one. A node that was paused and wakes up as a past owner is
 //! refused, whatever its clock says. The lease keeps two nodes from trying, and tells a node when to stop.

@@ -1,0 +1,90 @@
+//! Many lives, and what they die of when something is broken.
+
+use std::collections::BTreeMap;
+
+use switchboard_testing::sim::{Rng, Tally, lifecycles, run};
+
+use super::world::{Break, live};
+
+#[test]
+fn whatever_fails_one_order_one_writer_and_nothing_lost_or_doubled() {
+    lifecycles("cluster", 200, |rng, tally| {
+        live(rng, tally, Break::Nothing)
+    });
+}
+
+/// The lease keeps nodes from trying; what they write without it is refused.
+#[test]
+fn nodes_that_work_on_without_their_lease_break_nothing() {
+    run(500, |rng| live(rng, &mut Tally::default(), Break::Lease));
+}
+
+/// Breaks something, and expects some of many lives to die of each cause. Two nodes that write at once, say,
+/// need a rare coincidence.
+#[track_caller]
+#[expect(clippy::print_stderr, reason = "the figures of a test")]
+fn die_of(broken: Break, causes: &[&str]) {
+    const LIVES: u64 = 20_000;
+    let mut died: BTreeMap<String, u32> = BTreeMap::new();
+    for seed in 0..LIVES {
+        if let Err(death) = live(&Rng::new(seed), &mut Tally::default(), broken) {
+            let cause = death.split(':').next().unwrap_or_default();
+            *died.entry(cause.to_owned()).or_default() += 1;
+        }
+        if causes.iter().all(|cause| died.contains_key(*cause)) {
+            eprintln!("{broken:?} is noticed in {} lives: {died:?}", seed + 1);
+            return;
+        }
+    }
+    panic!("not all of {causes:?} in {LIVES} lives with {broken:?}: {died:?}");
+}
+
+#[test]
+fn without_a_fence_a_paused_owner_writes_when_it_wakes_up() {
+    die_of(Break::Fence, &["two writers", "doubled"]);
+}
+
+#[test]
+fn without_ids_a_repeated_message_is_doubled() {
+    die_of(Break::Dedup, &["doubled"]);
+}
+
+#[test]
+fn with_an_id_for_each_attempt_a_message_is_doubled() {
+    die_of(Break::Ids, &["doubled"]);
+}
+
+#[test]
+fn without_a_margin_a_slow_clock_has_two_nodes_believe_that_they_own_a_name() {
+    die_of(Break::Margin, &["two leases"]);
+}
+
+#[test]
+fn without_fills_the_order_has_gaps() {
+    die_of(Break::Fill, &["order"]);
+}
+
+#[test]
+fn without_checks_the_last_message_is_missed() {
+    die_of(Break::Check, &["missed"]);
+}
+
+#[test]
+fn an_owner_that_does_not_look_for_its_successor_takes_its_place() {
+    die_of(Break::Successor, &["two writers"]);
+}
+
+#[test]
+fn an_owner_that_does_not_say_so_first_is_written_between() {
+    die_of(Break::OwnerRecord, &["two writers"]);
+}
+
+#[test]
+fn without_recovery_a_client_never_learns_what_became_of_its_prompt() {
+    die_of(Break::Recovery, &["unknown"]);
+}
+
+#[test]
+fn what_is_acknowledged_before_it_is_stored_is_lost() {
+    die_of(Break::Answer, &["lost"]);
+}
