@@ -4,7 +4,8 @@
 
 SWITCHBOARD is built with the feature `nats`, and `nats-server` is on the path. VENV has the package for
 Python. CLUSTER_CLIENTS (12) is how many clients there are, a quarter of them ours, CLUSTER_ROUNDS (3) how
-often a host is killed, CLUSTER_LEASE (4) the lease in seconds. Every client says one thing after the other
+often something fails, CLUSTER_LEASE (4) the lease in seconds, CLUSTER_FAULTS (kill) what fails, one of several
+with commas between them: `kill` a host, `restart` or `pause` NATS (for ten seconds). Every client says one thing after the other
 behind a balancer that knows nothing of sessions. In the end each prompt that was answered is in the
 conversation once, and so is its answer.
 """
@@ -14,6 +15,7 @@ import collections
 import contextlib
 import os
 import random
+import signal
 import sys
 import time
 from pathlib import Path
@@ -27,6 +29,7 @@ CALLER = Path(__file__).parent / "agents" / "caller.py"
 CLIENTS = int(os.environ.get("CLUSTER_CLIENTS", 12))
 ROUNDS = int(os.environ.get("CLUSTER_ROUNDS", 3))
 LEASE = int(os.environ.get("CLUSTER_LEASE", 4))
+FAULTS = os.environ.get("CLUSTER_FAULTS", "kill").split(",")
 SEED = int(os.environ.get("CLUSTER_SEED", 0)) or random.randrange(1 << 32)
 HOSTS = 3
 #: Users of one process of Python.
@@ -44,6 +47,10 @@ class Nats(Spoken):
         self.url = "nats://" + line.split()[-1]
         await self.line_with("Server is ready")
         return self
+
+    @staticmethod
+    def run(folder, port):
+        return spoken(Nats, "nats-server", "-js", "-sd", folder / "nats", "-a", "127.0.0.1", "-p", port)
 
 
 class Balancer(Line):
@@ -84,6 +91,19 @@ class Cluster:
         del self.balancer.ports[number]
         self.kills.append(time.monotonic())
         await host.stopped()
+
+    async def restart_nats(self):
+        self.kills.append(time.monotonic())
+        await self.nats.stopped()
+        port = self.nats.url.rsplit(":", 1)[1]
+        self.nats = await self.stack.enter_async_context(Nats.run(self.folder, port))
+        await asyncio.wait_for(self.nats.started(), START)
+
+    async def pause_nats(self):
+        self.kills.append(time.monotonic())
+        self.nats.process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(10)
+        self.nats.process.send_signal(signal.SIGCONT)
 
 
 class User:
@@ -252,10 +272,16 @@ async def lives(cluster, users):
             await asyncio.wait([ends], timeout=LEASE / 2 + CHANCE.random() * LEASE)
             if ends.done():
                 break
-            number = CHANCE.choice(list(cluster.hosts))
-            await cluster.kill(number)
-            await asyncio.wait([ends], timeout=CHANCE.random() * LEASE)
-            await cluster.start(number)
+            match CHANCE.choice(FAULTS):
+                case "restart":
+                    await cluster.restart_nats()
+                case "pause":
+                    await cluster.pause_nats()
+                case _:
+                    number = CHANCE.choice(list(cluster.hosts))
+                    await cluster.kill(number)
+                    await asyncio.wait([ends], timeout=CHANCE.random() * LEASE)
+                    await cluster.start(number)
         await asyncio.wait([ends], timeout=2 * LEASE)
         is_over.set()
         await ends
@@ -269,9 +295,8 @@ async def lives(cluster, users):
 async def main(checks, folder):
     print(f"seed {SEED}", flush=True)
     async with contextlib.AsyncExitStack() as stack:
-        server = spoken(Nats, "nats-server", "-js", "-sd", folder / "nats", "-a", "127.0.0.1", "-p", -1)
         try:
-            nats = await stack.enter_async_context(server)
+            nats = await stack.enter_async_context(Nats.run(folder, -1))
         except FileNotFoundError:
             raise Failed("no nats-server on the path. On Debian: apt-get install nats-server") from None
         await asyncio.wait_for(nats.started(), START)
@@ -287,8 +312,8 @@ async def main(checks, folder):
         answers = sum(len(user.said) for user in users)
         errors = sum((user.errors for user in users), collections.Counter())
         print(
-            f"{len(users)} clients, {len(cluster.kills)} kills, {answers} answers; "
-            f"after a kill an answer took p50 {percentile(gaps, 0.5):.1f} s, p99 {percentile(gaps, 0.99):.1f} s "
+            f"{len(users)} clients, {len(cluster.kills)} faults, {answers} answers; "
+            f"with a fault an answer took p50 {percentile(gaps, 0.5):.1f} s, p99 {percentile(gaps, 0.99):.1f} s "
             f"({len(gaps)}), with a lease of {LEASE} s",
             flush=True,
         )
