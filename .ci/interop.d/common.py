@@ -95,7 +95,7 @@ class Program:
 @contextlib.asynccontextmanager
 async def program(path, *args, feed=False, **env):
     """Runs a program; with `feed`, its standard input can be written."""
-    ours = ("ACOLYTE_", "AGENT_", "ANTHROPIC_", "OLLAMA_", "VLLM_", "EXOCLAW_", "OPENAI_", "RUST_LOG", "SMARTHOLE_", "SNEK_")
+    ours = ("ACOLYTE_", "AGENT_", "ANTHROPIC_", "OLLAMA_", "VLLM_", "EXOCLAW_", "NATS_", "OPENAI_", "RUST_LOG", "SMARTHOLE_", "SNEK_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | env
     pipe = asyncio.subprocess.PIPE
     how = {"env": env, "stdout": pipe, "stderr": pipe, "limit": LONGEST_LINE}

@@ -5,7 +5,7 @@ all streamed as events, and Ollama's lines.
 The last text of the user chooses what happens:
 
     hi, or anything else    "Hello", " world"
-    !slow N                 N pieces "c0 ", "c1 ", .. with 0.2 s between them
+    !slow N [WORDS]         N pieces "c0 ", "c1 ", .. with 0.2 s between them
     !long SECONDS           the same, for this long
     !burst N                the same, N pieces without a pause
     !tool NAME JSON         calls a tool, then "after tool"
@@ -325,7 +325,7 @@ class Provider:
         elif request.has_result:
             await write(dialect.text("after tool"))
         elif command in ("!slow", "!long"):
-            for n in range(int(rest) if command == "!slow" else int(float(rest) * 5)):
+            for n in range(int(rest.split()[0]) if command == "!slow" else int(float(rest) * 5)):
                 await write(dialect.text(f"c{n} "))
                 await asyncio.sleep(0.2)
         elif command == "!burst":
