@@ -17,7 +17,7 @@ struct Finished {
 const FINISHED: &[Finished] = &[
     Finished {
         folder: "snek-proto",
-        own_features: &["schema", "fetch"],
+        own_features: &["nats", "schema", "fetch"],
         without: &[],
     },
     Finished {
@@ -32,7 +32,7 @@ const FINISHED: &[Finished] = &[
     },
     Finished {
         folder: "connectonion-proto",
-        own_features: &["auth"],
+        own_features: &["nats", "auth"],
         without: &[],
     },
     Finished {
@@ -180,7 +180,8 @@ fn protocol_crates_have_the_same_features() {
         );
     }
     let core = read(&root().join("rpc-core/Cargo.toml"));
-    assert_eq!(features(&core), FEATURES, "rpc-core");
+    let expected = [&FEATURES[..], &["nats"]].concat();
+    assert_eq!(features(&core), expected, "rpc-core");
 }
 
 #[test]
