@@ -4,6 +4,8 @@
 //! more of each protocol alone.
 
 mod chapters;
+#[cfg(feature = "nats")]
+mod cluster;
 mod patience;
 mod story;
 mod temp_dir;
@@ -46,6 +48,11 @@ enum Command {
         #[arg(value_enum)]
         protocols: Vec<Act>,
     },
+    /// Shows one chat on three servers that share a NATS server, while some of them are killed.
+    ///
+    /// Needs nats-server on the path.
+    #[cfg(feature = "nats")]
+    Cluster,
 }
 
 /// A tour that takes longer than this hangs. Its parts have deadlines of their own, which say more.
@@ -74,6 +81,12 @@ async fn tour(TourArgs { command }: TourArgs) -> Result<(), Failure> {
         Some(Command::Chapters { protocols }) => {
             let screen = Screen::new(out, colour);
             chapters::play(&screen, &protocols).await?;
+            screen
+        }
+        #[cfg(feature = "nats")]
+        Some(Command::Cluster) => {
+            let screen = Screen::new(out, colour);
+            cluster::tell(&screen).await?;
             screen
         }
     };

@@ -345,6 +345,31 @@ fn a_chapter_can_be_seen_alone() {
     assert!(!out.contains("35. "), "{out}");
 }
 
+#[cfg(feature = "nats")]
+#[test]
+fn the_cluster_of_the_tour_keeps_one_order_while_servers_are_killed() {
+    let out = tour(&["cluster"]);
+    assert_in_order(
+        &out,
+        &[
+            "1. A NATS server and three chat servers",
+            "2. One channel, and everybody speaks at once",
+            "all hear the same: ",
+            "3. Ann's server is killed",
+            "node * SIGKILL",
+            r#"ann -> login("***")"#,
+            "everybody hears her",
+            "4. The NATS server is killed",
+            "nats * SIGKILL",
+            r#"bob -> send_message("general","is anybody there?",true)"#,
+            "nats * is there again",
+            "bob <- #general bob: is anybody there?",
+            "All as expected",
+        ],
+    );
+    assert!(!out.contains("sesame"), "{out}");
+}
+
 #[test]
 fn the_tour_shows_no_secret_and_no_colours_in_a_pipe() {
     let (story, chapters) = (tour(&[]), tour(&["chapters"]));
