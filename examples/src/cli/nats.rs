@@ -27,40 +27,40 @@ pub struct NatsArgs {
     /// Share everything with the other nodes on this NATS server (nats-server -js). Several URLs of one NATS
     /// cluster have commas between them; tls:// needs TLS. Default: this node is alone.
     #[arg(long = "nats", value_name = "URL", env = URL, hide_env_values = true)]
-    url: Option<String>,
+    nats_url: Option<String>,
     /// The prefix of all names on NATS; two clusters on one NATS need two.
     #[arg(
         long = "nats-prefix",
         value_name = "NAME",
         default_value = "switchboard"
     )]
-    prefix: String,
+    nats_prefix: String,
     /// The user on NATS. The password comes from --nats-password-file or NATS_PASSWORD.
     #[arg(long = "nats-user", value_name = "NAME", env = USER)]
-    user: Option<String>,
+    nats_user: Option<String>,
     /// A file with the password for --nats-user.
     #[arg(long = "nats-password-file", value_name = "FILE")]
-    password: Option<PathBuf>,
+    nats_password: Option<PathBuf>,
     /// A file with a token for NATS. Without it: NATS_TOKEN.
     #[arg(long = "nats-token-file", value_name = "FILE")]
-    token: Option<PathBuf>,
+    nats_token: Option<PathBuf>,
     /// A file with the seed of an nkey (SU...). Without it: NATS_NKEY.
     #[arg(long = "nats-nkey-file", value_name = "FILE")]
-    nkey: Option<PathBuf>,
+    nats_nkey: Option<PathBuf>,
     /// Trust these certification authorities for NATS, a PEM file, and no others.
     #[arg(long = "nats-ca", value_name = "FILE")]
-    ca: Option<PathBuf>,
+    nats_ca: Option<PathBuf>,
     /// On how many servers of the NATS cluster everything is stored, from 1 to 5.
     #[arg(long = "nats-replicas", value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u8).range(1..=5))]
-    replicas: u8,
+    nats_replicas: u8,
 }
 
 impl NatsArgs {
     /// Returns whether this is a node of a cluster.
     #[must_use]
     pub const fn is_on(&self) -> bool {
-        self.url.is_some()
+        self.nats_url.is_some()
     }
 
     /// Returns the configuration; `None` if this node is alone.
@@ -68,26 +68,31 @@ impl NatsArgs {
     /// # Errors
     /// [`Failure`] if a file cannot be read.
     pub fn config(&self) -> Result<Option<NatsConfig>, Failure> {
-        let Some(url) = &self.url else {
+        let Some(url) = &self.nats_url else {
             return Ok(None);
         };
         let mut config = NatsConfig::new(url)
-            .with_prefix(&self.prefix)
-            .with_replicas(self.replicas.into());
-        if let Some(user) = &self.user {
-            let password = secret("--nats-password-file", self.password.as_deref(), PASSWORD)?;
+            .with_prefix(&self.nats_prefix)
+            .with_replicas(self.nats_replicas.into());
+        if let Some(user) = &self.nats_user {
+            let password = secret(
+                "--nats-password-file",
+                self.nats_password.as_deref(),
+                PASSWORD,
+            )?;
             let password = password.ok_or_else(|| {
                 Failure::usage(format_args!(
                     "--nats-user needs a password: --nats-password-file or {PASSWORD}"
                 ))
             })?;
             config = config.with_user(user, password);
-        } else if let Some(token) = secret("--nats-token-file", self.token.as_deref(), TOKEN)? {
+        } else if let Some(token) = secret("--nats-token-file", self.nats_token.as_deref(), TOKEN)?
+        {
             config = config.with_token(token);
-        } else if let Some(seed) = secret("--nats-nkey-file", self.nkey.as_deref(), NKEY)? {
+        } else if let Some(seed) = secret("--nats-nkey-file", self.nats_nkey.as_deref(), NKEY)? {
             config = config.with_nkey(seed);
         }
-        if let Some(file) = &self.ca {
+        if let Some(file) = &self.nats_ca {
             let wrong = |error: &dyn std::fmt::Display| {
                 Failure::usage(format_args!("--nats-ca {}: {error}", file.display()))
             };
@@ -115,7 +120,7 @@ impl NatsArgs {
                 }
                 NatsError::Unavailable { message } => Failure::refused(format_args!(
                     "no NATS server answers at {}: {message}. Start one with: nats-server -js",
-                    shown(self.url.as_deref().unwrap_or_default())
+                    shown(self.nats_url.as_deref().unwrap_or_default())
                 )),
                 error => Failure::usage(format_args!("--nats: {error}")),
             })
@@ -148,6 +153,11 @@ mod tests {
     struct Command {
         #[command(flatten)]
         nats: NatsArgs,
+        /// Options of programs with the same names: their ids must differ.
+        #[arg(long)]
+        url: Option<String>,
+        #[arg(long)]
+        token: Option<String>,
     }
 
     fn parse(args: &[&str]) -> NatsArgs {
