@@ -1,7 +1,10 @@
-//! `switchboard tour cluster`: one chat on three servers and a NATS server, while some of them die.
+//! `switchboard tour cluster`: one chat on three servers, one agent on three hosts, and a NATS server, while some
+//! of them die.
 //!
 //! Everything is a process of its own on this machine, so that it can be killed. Read [`tell`] from top to
 //! bottom.
+
+mod agent;
 
 use std::env;
 use std::net::TcpListener;
@@ -32,7 +35,9 @@ pub(crate) async fn tell(screen: &Arc<Screen>) -> Result<(), Failure> {
     ));
     let mut nodes = Vec::new();
     for _ in 0..3 {
-        nodes.push(start_node(port).await?);
+        let (node, line) = start_node(&["bot", "serve", "--open"], port).await?;
+        let url = line.trim().trim_start_matches("listening on ").to_owned();
+        nodes.push((node, url));
         if let Some((_, url)) = nodes.last() {
             screen.note(&format!("a chat server listens on {url}"));
         }
@@ -89,12 +94,13 @@ pub(crate) async fn tell(screen: &Arc<Screen>) -> Result<(), Failure> {
         person.client.link().close();
         while person.events.next().await.is_some() {}
     }
+    agent::tell(screen, port).await?;
     screen.title(&format!(
         "All as expected: {} frames in {:.1} s.",
         screen.frames(),
         screen.elapsed(),
     ));
-    screen.note("one order on three servers; a server and the NATS server killed, nothing lost");
+    screen.note("one order on three servers; two nodes and the NATS server killed, nothing lost");
     Ok(())
 }
 
@@ -170,25 +176,17 @@ async fn start_nats(folder: &TempDir, port: u16) -> Result<Child, Failure> {
     Ok(nats)
 }
 
-/// Starts a chat server of this program, and returns its URL.
-async fn start_node(port: u16) -> Result<(Child, String), Failure> {
+/// Starts a server of this program on a free port, and returns what it says then.
+async fn start_node(args: &[&str], nats: u16) -> Result<(Child, String), Failure> {
     let program = env::current_exe().map_err(Failure::new)?;
-    let nats = format!("nats://127.0.0.1:{port}");
+    let nats = format!("nats://127.0.0.1:{nats}");
     let mut command = Command::new(program);
-    command.args([
-        "bot",
-        "serve",
-        "--open",
-        "--listen",
-        "127.0.0.1:0",
-        "--nats",
-        &nats,
-    ]);
+    command.args(args);
+    command.args(["--listen", "127.0.0.1:0", "--nats", &nats]);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut node = command.kill_on_drop(true).spawn().map_err(Failure::new)?;
     let line = line_with(node.stdout.take(), "listening on ").await?;
-    let url = line.trim().trim_start_matches("listening on ").to_owned();
-    Ok((node, url))
+    Ok((node, line))
 }
 
 /// Waits for a line with this text. What comes later is read and dropped.

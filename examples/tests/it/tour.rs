@@ -364,6 +364,11 @@ fn the_cluster_of_the_tour_keeps_one_order_while_servers_are_killed() {
             r#"bob -> send_message("general","is anybody there?",true)"#,
             "nats * is there again",
             "bob <- #general bob: is anybody there?",
+            "5. An agent on three hosts",
+            "6. The host is killed in mid-answer",
+            r#"dan -> INPUT "!slow 20 50""#,
+            "node * SIGKILL",
+            "run the stored prompt again",
             "All as expected",
         ],
     );

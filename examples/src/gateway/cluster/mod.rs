@@ -3,7 +3,7 @@
 //! A node may end at any time, and NATS may be away for a while. What holds then:
 //!
 //! - The turns of a session run one after the other on whatever node, in the order of arrival. A
-//!   node has a [place](record::Place) in the record of the session; a node that is gone loses it.
+//!   node has a place in the record of the session; a node that is gone loses it.
 //! - A turn is stored by one write over the revision that it knows. A node that lost its place, and
 //!   wakes up, is refused.
 //! - Before a reply is done, its turn, its usage and its tokens are stored.
