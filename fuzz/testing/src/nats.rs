@@ -128,9 +128,28 @@ impl NatsServer {
         std::thread::spawn(move || lines.for_each(drop));
     }
 
-    /// Stops the process where it is, as a machine does that hangs. Connections stay open.
+    /// Stops the process where it is, as a machine does that hangs. Connections stay open. Returns when all
+    /// of its threads stand still.
     pub fn pause(&self) {
         self.signal("-STOP");
+        while !self.stands_still() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether all threads are stopped; where the system does not say, they are taken for it.
+    fn stands_still(&self) -> bool {
+        let id = self.process.as_ref().map_or(0, Child::id);
+        let Ok(threads) = fs::read_dir(format!("/proc/{id}/task")) else {
+            return true;
+        };
+        let is_stopped = |thread: fs::DirEntry| {
+            let said = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // After the name in parentheses.
+            let state = said.rsplit(')').next().unwrap_or_default().trim_start();
+            state.is_empty() || state.starts_with('T')
+        };
+        threads.flatten().all(is_stopped)
     }
 
     /// Lets a [paused](Self::pause) server go on.
