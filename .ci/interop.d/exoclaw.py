@@ -45,8 +45,9 @@ def agent(provider="anthropic", **more):
 class Gateway:
     """A gateway that runs."""
 
-    def __init__(self, running, url, folder):
+    def __init__(self, running, url, folder, extensions=False):
         self.program, self.http, self.folder = running, url, folder
+        self.extensions = extensions
         self.port = int(url.rsplit(":", 1)[1])
         self.url = f"ws://127.0.0.1:{self.port}/ws"
 
@@ -57,6 +58,8 @@ class Gateway:
             if token is not None:
                 await socket.send(json.dumps({"token": token}))
             hello = json.loads(await socket.recv())
+            if self.extensions:
+                hello.pop("extensions")
             expect(hello == HELLO, f"hello is {hello}")
             talk = Talk(socket)
             try:

@@ -41,6 +41,12 @@ pub(crate) struct Args {
     #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArgs,
+    /// With --nats: the seconds after which a gateway without a sign of life counts as gone: its turns end, and
+    /// its reservations are released. The same at all gateways, and as the first one said.
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = "Cluster",
+          value_parser = clap::value_parser!(u64).range(2..=300))]
+    lease: u64,
 }
 
 /// Where the configuration is.
@@ -169,6 +175,8 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         tls: args.tls.acceptor()?,
         #[cfg(feature = "nats")]
         nats: args.nats.connect().await?,
+        #[cfg(feature = "nats")]
+        lease: Some(std::time::Duration::from_secs(args.lease)),
     };
     #[cfg(feature = "nats")]
     if let Some(nats) = &overrides.nats {

@@ -63,6 +63,10 @@ pub struct Overrides {
     /// NATS, where everything is kept and shared with other gateways, in place of the data folder.
     #[cfg(feature = "nats")]
     pub nats: Option<Nats>,
+    /// With `nats`: after how long without a sign of life a gateway counts as gone, in place of
+    /// the default.
+    #[cfg(feature = "nats")]
+    pub lease: Option<Duration>,
 }
 
 /// The reason why a gateway cannot start.
@@ -273,7 +277,8 @@ async fn shared(overrides: &Overrides, budgets: Budgets) -> Result<Option<Record
     let Some(nats) = overrides.nats.clone() else {
         return Ok(None);
     };
-    let config = ClusterConfig::default().with_budgets(budgets);
+    let mut config = ClusterConfig::default().with_budgets(budgets);
+    config.lease = overrides.lease.unwrap_or(config.lease);
     let cluster = Cluster::start(nats, config, unix_seconds).await?;
     Ok(Some(cluster.into()))
 }
