@@ -172,6 +172,19 @@ async fn no_server_no_jetstream_and_a_bad_configuration_say_so() {
 }
 
 #[tokio::test]
+async fn a_bucket_that_was_made_with_a_shorter_age_is_not_opened() {
+    let server = NatsServer::start();
+    let nats = connect(&server).await;
+    let aged = |seconds| BucketConfig::default().with_max_age(Duration::from_secs(seconds));
+    for same_or_shorter in [3, 3, 1] {
+        nats.bucket("aged", aged(same_or_shorter)).await.unwrap();
+    }
+    let error = nats.bucket("aged", aged(10)).await.unwrap_err();
+    assert!(matches!(error, NatsError::Config { .. }), "{error:?}");
+    assert!(error.to_string().contains("for 3s only"), "{error}");
+}
+
+#[tokio::test]
 async fn wrong_credentials_are_denied_and_right_ones_are_not() {
     let server = NatsServer::start_with(
         "authorization { user: ann, password: wonder }\njetstream: {}",

@@ -101,6 +101,13 @@ impl Bucket {
         };
         let stream = nats.jetstream().get_or_create_stream(config).await;
         let stream = stream.map_err(|error| NatsError::of(&error))?;
+        // A node that counts on more time than the bucket gives would be taken for dead.
+        let kept = stream.cached_info().config.max_age;
+        if !kept.is_zero() && kept < max_age {
+            return Err(NatsError::config(format_args!(
+                "the bucket {name} was made to keep values for {kept:?} only: ask for no more, or take another prefix"
+            )));
+        }
         Ok(Self {
             nats: nats.clone(),
             stream: Arc::new(stream),

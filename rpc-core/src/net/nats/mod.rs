@@ -229,7 +229,8 @@ impl Nats {
     /// Opens the bucket with this name under the prefix. Creates it if it does not exist.
     ///
     /// # Errors
-    /// [`NatsError`]; retrying is safe.
+    /// [`NatsError`]; retrying is safe. [`NatsError::Config`] if the bucket exists with a
+    /// shorter [age](BucketConfig::max_age).
     ///
     /// # Cancel safety
     /// Cancel-safe.
