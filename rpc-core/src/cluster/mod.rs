@@ -104,6 +104,8 @@ pub enum Operation {
 }
 
 /// What the store says to an [`Operation`].
+///
+/// Exhaustive on purpose: a store has nothing else to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Written or removed; the key's revision now.

@@ -24,6 +24,8 @@ crate::config! {
 }
 
 /// What the store says to an attempt.
+///
+/// Exhaustive on purpose: a store has nothing else to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishReply {
     /// Stored, by this attempt or an earlier one with the same id.

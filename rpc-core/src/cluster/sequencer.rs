@@ -26,6 +26,8 @@ pub struct Fill {
 }
 
 /// What a [`Sequencer`] returns, in order.
+///
+/// Exhaustive on purpose: a record comes or is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ordered<T> {
     /// The next record.

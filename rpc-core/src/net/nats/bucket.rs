@@ -46,6 +46,8 @@ pub struct Entry {
 }
 
 /// What happens to a watched key.
+///
+/// Exhaustive on purpose: whoever watches has to know all that can happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It has this value.

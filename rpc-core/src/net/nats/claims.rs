@@ -27,6 +27,8 @@ struct Shared {
 }
 
 /// The outcome of [`Claims::claim`].
+///
+/// Exhaustive on purpose: a name is owned here or elsewhere.
 #[derive(Debug)]
 pub enum Claimed {
     /// This node owns the name.
