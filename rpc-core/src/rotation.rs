@@ -34,8 +34,12 @@ pub enum Order {
 /// pass.resolved(&[node]);
 /// assert_eq!(pass.step(), Step::Dial { url: 0, address: node });
 /// rotation.dialled(0, node);
-/// // This attempt ends here, whatever came of it. The next one begins with the other URL.
-/// assert_eq!(rotation.pass().step(), Step::Resolve { url: 1 });
+/// // This attempt ends here, whatever came of it. The next one goes on behind the address: with other
+/// // answers of its name, if there are any, then with the other URL.
+/// let mut pass = rotation.pass();
+/// assert_eq!(pass.step(), Step::Resolve { url: 0 });
+/// pass.resolved(&[node]);
+/// assert_eq!(pass.step(), Step::Resolve { url: 1 });
 /// # Ok::<(), std::net::AddrParseError>(())
 /// ```
 #[derive(Clone, Debug)]
