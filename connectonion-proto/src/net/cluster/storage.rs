@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use bytes::{Bytes, BytesMut};
-use rpc_core::cluster::token;
+use rpc_core::cluster::{Fence, token};
 use rpc_core::net::nats::{ClaimError, Claimed, Expect, Nats, NatsError, Ownership};
 use tokio::runtime::Handle;
 use tokio::time::sleep;
@@ -43,7 +43,7 @@ const MAX_TAKEOVERS: u32 = 20;
 pub struct NatsStorage {
     current: Current,
     log: Log,
-    owned: Mutex<HashMap<String, (Owned, Ownership)>>,
+    owned: Mutex<HashMap<String, (Fence, Ownership)>>,
     max_record_bytes: usize,
     handle: Handle,
 }
@@ -54,22 +54,6 @@ struct Log {
     nats: Nats,
     stream: Stream,
     max_part_bytes: usize,
-}
-
-/// What this node knows of a session that it owns.
-#[derive(Clone, Copy, Debug)]
-struct Owned {
-    /// The number of the ownership: those of later owners are greater.
-    fence: u64,
-    /// The sequence of the session's last message; 0 if there is none.
-    last: u64,
-}
-
-/// What is in the stream for a session.
-#[derive(Debug, Default)]
-struct Stored {
-    record: Option<Record>,
-    last: u64,
 }
 
 impl NatsStorage {
@@ -89,7 +73,7 @@ impl NatsStorage {
         }
     }
 
-    fn owned(&self) -> MutexGuard<'_, HashMap<String, (Owned, Ownership)>> {
+    fn owned(&self) -> MutexGuard<'_, HashMap<String, (Fence, Ownership)>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -98,20 +82,20 @@ impl NatsStorage {
         self.owned().clear();
     }
 
-    fn known(&self, session_id: &str) -> Option<Owned> {
+    fn known(&self, session_id: &str) -> Option<Fence> {
         let owned = self.owned();
         // What belongs to an earlier life of this host is claimed again.
-        let (owned, _) = owned.get(session_id).filter(|(_, it)| it.is_valid())?;
-        Some(*owned)
+        let (fence, _) = owned.get(session_id).filter(|(_, it)| it.is_valid())?;
+        Some(*fence)
     }
 
     fn forget(&self, session_id: &str) -> Option<Ownership> {
         self.owned().remove(session_id).map(|(_, it)| it)
     }
 
-    fn keep(&self, session_id: &str, owned: Owned) {
+    fn keep(&self, session_id: &str, fence: Fence) {
         if let Some((known, _)) = self.owned().get_mut(session_id) {
-            *known = owned;
+            *known = fence;
         }
     }
 
@@ -126,11 +110,11 @@ impl NatsStorage {
     async fn load_async(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
         let node = self.node()?;
         let subject = self.log.subject(session_id);
-        let stored = match self.known(session_id) {
-            Some(_) => self.log.read(&subject).await.map_err(unavailable)?,
+        let record = match self.known(session_id) {
+            Some(mut fence) => self.log.read(&subject, &mut fence).await?,
             None => self.take(&node, session_id, &subject, now).await?,
         };
-        Ok(stored.record.filter(|record| !record.is_expired(now)))
+        Ok(record.filter(|record| !record.is_expired(now)))
     }
 
     /// Becomes the owner of a session, and reads what there is.
@@ -140,17 +124,18 @@ impl NatsStorage {
         session_id: &str,
         subject: &str,
         now: f64,
-    ) -> Result<Stored, StorageError> {
+    ) -> Result<Option<Record>, StorageError> {
         let ownership = match node.claims.claim(session_id).await {
             Ok(Claimed::Owned(ownership)) => ownership,
             Ok(Claimed::Held { .. }) => return Err(StorageError::Fenced),
             Err(error) => return Err(not_claimed(&error)),
         };
-        let (fence, is_taken) = (ownership.fence(), ownership.taken_from().is_some());
+        let is_taken = ownership.taken_from().is_some();
+        let mut fence = Fence::new(ownership.fence());
         for _ in 0..MAX_TAKEOVERS {
-            let mut stored = self.log.read(subject).await.map_err(unavailable)?;
+            let mut found = self.log.read(subject, &mut fence).await?;
             if is_taken {
-                let record = stored.record.take().map(|record| match record.status {
+                let record = found.take().map(|record| match record.status {
                     RecordStatus::Running => interrupted(record, now),
                     _ => record,
                 });
@@ -158,22 +143,17 @@ impl NatsStorage {
                     .clone()
                     .map(|record| record.with_session(None).to_line());
                 let line = line.unwrap_or_default();
-                let mut owned = Owned {
-                    fence,
-                    last: stored.last,
-                };
-                match self.log.append(node, subject, &mut owned, &line).await {
-                    Ok(_) => stored.last = owned.last,
-                    // The old owner was still at work.
+                match self.log.append(node, subject, &mut fence, &line).await {
+                    Ok(_) => {}
+                    // The old owner was still at work, or there is a new one: reading tells.
                     Err(NatsError::Conflict) => continue,
                     Err(error) => return Err(failed(&error)),
                 }
-                stored.record = record;
+                found = record;
             }
-            let last = stored.last;
-            let owned = (Owned { fence, last }, ownership);
-            self.owned().insert(session_id.to_owned(), owned);
-            return Ok(stored);
+            self.owned()
+                .insert(session_id.to_owned(), (fence, ownership));
+            return Ok(found);
         }
         Err(StorageError::Fenced)
     }
@@ -189,30 +169,30 @@ impl NatsStorage {
         }
         let node = self.node()?;
         let subject = self.log.subject(session_id);
-        let mut owned = match self.known(session_id) {
-            Some(owned) => owned,
+        let mut fence = match self.known(session_id) {
+            Some(fence) => fence,
             None => {
                 // A session of this host alone, until now.
-                let stored = self
+                let found = self
                     .take(&node, session_id, &subject, record.created)
                     .await?;
-                let owned = self.known(session_id).ok_or(StorageError::Fenced)?;
-                if stored.record.is_some() {
+                let fence = self.known(session_id).ok_or(StorageError::Fenced)?;
+                if found.is_some() {
                     // Another host had it meanwhile: what is known here is old.
                     self.give_back(session_id).await;
                     return Err(StorageError::Fenced);
                 }
-                owned
+                fence
             }
         };
-        let appended = self.log.append(&node, &subject, &mut owned, &line).await;
+        let appended = self.log.append(&node, &subject, &mut fence, &line).await;
         let first = match appended {
             Err(NatsError::Conflict) => {
                 self.forget(session_id);
                 return Err(StorageError::Fenced);
             }
             appended => {
-                self.keep(session_id, owned);
+                self.keep(session_id, fence);
                 appended.map_err(|error| failed(&error))?
             }
         };
@@ -276,49 +256,55 @@ impl Log {
         self.nats.subject(&["onion", "s", &token(session_id)])
     }
 
-    /// Reads all messages of a session. What was stored in parts and not to its end does not count.
-    async fn read(&self, subject: &str) -> Result<Stored, NatsError> {
-        let mut stored = Stored::default();
+    /// Reads all messages of a session, and returns its record. What was stored in parts and not to
+    /// its end does not count.
+    async fn read(&self, subject: &str, fence: &mut Fence) -> Result<Option<Record>, StorageError> {
+        let mut newest: Option<Record> = None;
         let mut parts = Parts::default();
+        let mut last = 0;
         loop {
-            let next = stored.last + 1;
-            let found = self.stream.get_first_raw_message_by_subject(subject, next);
+            let found = self
+                .stream
+                .get_first_raw_message_by_subject(subject, last + 1);
             let message = match found.await {
                 Ok(message) => message,
                 Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => break,
                 Err(error) => {
-                    return Err(NatsError::Unavailable {
+                    return Err(failed(&NatsError::Unavailable {
                         message: error.to_string(),
-                    });
+                    }));
                 }
             };
-            stored.last = message.sequence;
-            let Some(line) = parts.take(&message.payload) else {
+            last = message.sequence;
+            let part = Part::parse(&message.payload);
+            let owner = part.as_ref().map(|part| part.owner);
+            fence.read(last, owner).map_err(|_| StorageError::Fenced)?;
+            let Some(line) = part.and_then(|part| parts.take(&part)) else {
                 continue;
             };
             let record = std::str::from_utf8(&line).ok();
             let record = record.and_then(|line| Record::parse(line).ok());
             match record {
                 Some(mut record) => {
-                    if let Some(before) = stored.record.take() {
+                    if let Some(before) = newest.take() {
                         record.inherit(before);
                     }
-                    stored.record = Some(record);
+                    newest = Some(record);
                 }
                 None => tracing::warn!(subject, "a record was not readable"),
             }
         }
-        Ok(stored)
+        Ok(newest)
     }
 
     /// Appends a record in as many parts as it needs; an empty one only says who the owner is.
-    /// Returns the sequence of the first part. `owned` has the last message of the session
+    /// Returns the sequence of the first part. `fence` knows the last message of the session
     /// afterwards, also after an error.
     async fn append(
         &self,
         node: &Node,
         subject: &str,
-        owned: &mut Owned,
+        fence: &mut Fence,
         line: &str,
     ) -> Result<u64, NatsError> {
         let parts = line.len().div_ceil(self.max_part_bytes);
@@ -327,17 +313,17 @@ impl Log {
             let from = part * self.max_part_bytes;
             let bytes = line.as_bytes();
             let to = bytes.len().min(from + self.max_part_bytes);
-            let head = format!("1 {} {part} {parts}\n", owned.fence);
+            let head = format!("1 {} {part} {parts}\n", fence.fence());
             let mut payload = BytesMut::with_capacity(head.len() + to - from);
             payload.extend_from_slice(head.as_bytes());
             payload.extend_from_slice(bytes.get(from..to).unwrap_or_default());
             let last = self
-                .publish(node, subject, owned.last, payload.freeze())
+                .publish(node, subject, fence.expected(), payload.freeze())
                 .await?;
-            owned.last = last;
+            fence.stored(last, true);
             first.get_or_insert(last);
         }
-        Ok(first.unwrap_or(owned.last))
+        Ok(first.unwrap_or(fence.expected()))
     }
 
     /// Stores one message after the message `last`. Repeats it until the outcome is known.
@@ -394,6 +380,30 @@ impl Log {
     }
 }
 
+/// A part of a record, as a message holds it.
+struct Part<'a> {
+    /// The number of the ownership that wrote it.
+    owner: u64,
+    number: usize,
+    /// How many parts there are; 0 if there is no record.
+    of: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Part<'a> {
+    fn parse(message: &'a [u8]) -> Option<Self> {
+        let end = message.iter().position(|byte| *byte == b'\n')?;
+        let (head, rest) = message.split_at(end);
+        let mut head = std::str::from_utf8(head).ok()?.split(' ').skip(1);
+        Some(Self {
+            owner: head.next()?.parse().ok()?,
+            number: head.next()?.parse().ok()?,
+            of: head.next()?.parse().ok()?,
+            bytes: rest.get(1..)?,
+        })
+    }
+}
+
 /// Puts records together.
 #[derive(Default)]
 struct Parts {
@@ -402,23 +412,18 @@ struct Parts {
 }
 
 impl Parts {
-    /// Takes a message. Returns the record that is complete with it.
-    fn take(&mut self, message: &[u8]) -> Option<Bytes> {
-        let end = message.iter().position(|byte| *byte == b'\n')?;
-        let (head, rest) = message.split_at(end);
-        let mut head = std::str::from_utf8(head).ok()?.split(' ').skip(2);
-        let mut number = || head.next()?.parse::<usize>().ok();
-        let (part, parts) = (number()?, number()?);
-        if part == 0 {
+    /// Takes a part. Returns the record that is complete with it.
+    fn take(&mut self, part: &Part<'_>) -> Option<Bytes> {
+        if part.number == 0 {
             self.bytes.clear();
             self.next = 0;
         }
-        if part != self.next || parts == 0 {
+        if part.number != self.next || part.of == 0 {
             return None;
         }
         self.next += 1;
-        self.bytes.extend_from_slice(rest.get(1..)?);
-        (self.next == parts).then(|| std::mem::take(&mut self.bytes).freeze())
+        self.bytes.extend_from_slice(part.bytes);
+        (self.next == part.of).then(|| std::mem::take(&mut self.bytes).freeze())
     }
 }
 
@@ -434,16 +439,7 @@ fn not_claimed(error: &ClaimError) -> StorageError {
     }
 }
 
-/// The error of a read, which may be repeated.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "used as a function of map_err"
-)]
-fn unavailable(error: NatsError) -> StorageError {
-    failed(&error)
-}
-
-/// The error of a write that was not done.
+/// The error of a read, or of a write that was not done.
 fn failed(error: &NatsError) -> StorageError {
     let kind = match error {
         NatsError::Conflict => return StorageError::Fenced,

@@ -1,12 +1,12 @@
 //! Owners of sessions that die, or seem to.
 
 use connectonion_proto::hub::HubConfig;
-use rpc_core::net::nats::{BucketConfig, Nats, NatsConfig};
+use rpc_core::net::nats::{BucketConfig, Expect, Nats, NatsConfig};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
 use super::hosts::{Host, long, said, short};
-use crate::staff::{Client, input, types};
+use crate::staff::{Client, client_key, connect, input, types};
 
 #[tokio::test]
 async fn what_was_acknowledged_survives_the_owner_of_its_session() {
@@ -124,4 +124,21 @@ async fn an_owner_that_wakes_up_after_its_time_is_refused_and_stops() {
     assert_eq!(at_b.ask("count").await, "4 messages");
     let (_, connected) = Client::dial_in(&a.url, session).await;
     assert!(!said(&connected).contains(&"too late".to_owned()));
+}
+
+#[tokio::test]
+async fn an_owner_that_finds_a_later_one_in_the_log_stops_before_it_writes() {
+    let nats = NatsServer::start();
+    let host = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let link = Nats::connect(NatsConfig::new(&nats.url())).await.unwrap();
+    // The record of an owner whose claim is later than any that this host can have.
+    let later = format!("1 {} 0 0\n", u64::MAX);
+    let subject = link.subject(&["onion", "s", "s"]);
+    let stored = link.publish(subject, later.into(), Expect::default());
+    stored.await.unwrap();
+    let mut client = Client::dial(&host.url).await;
+    let session = json!({"session_id": "s"});
+    client.say(&connect(&client_key(), session)).await;
+    assert_eq!(client.close_frame().await.code, 1012);
+    assert_eq!(host.runtime.sessions(), 0);
 }
