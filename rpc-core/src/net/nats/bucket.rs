@@ -214,10 +214,7 @@ impl Bucket {
             message = message.expected_last_subject_sequence(revision);
         }
         let subject = format!("{}{key}", self.prefix);
-        let sending = self.nats.jetstream().send_publish(subject, message);
-        let sent = tokio::time::timeout(self.nats.timeout(), sending);
-        sent.await.map_err(NatsError::unavailable)??.await?;
-        Ok(())
+        self.nats.send(subject, message).await.map(drop)
     }
 
     /// Returns the values of all keys that match a pattern.

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{self, Stream};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use bytes::Bytes;
@@ -101,7 +102,7 @@ impl Nats {
             Credentials::Token(token) => ConnectOptions::with_token(token.expose().clone()),
             Credentials::Nkey(seed) => {
                 // It would be looked at too late, and its error would name no cause.
-                if nkeys_seed(seed.expose()).is_none() {
+                if !is_nkey_seed(seed.expose()) {
                     return Err(NatsError::config("the nkey is not the seed of a user"));
                 }
                 ConnectOptions::with_nkey(seed.expose().clone())
@@ -287,15 +288,24 @@ impl Nats {
         if let Some(last) = expect.last_subject_sequence {
             message = message.expected_last_subject_sequence(last);
         }
-        let sending = self.jetstream().send_publish(subject, message);
-        // While there is no connection, the queue of the client may be full.
-        let sent = tokio::time::timeout(self.timeout(), sending);
-        let answer = sent.await.map_err(NatsError::unavailable)??;
-        let stored = answer.await?;
+        let stored = self.send(subject, message).await?;
         Ok(Stored {
             sequence: stored.sequence,
             is_duplicate: stored.duplicate,
         })
+    }
+
+    /// Sends a message to the stream of its subject, and waits for the answer.
+    async fn send(
+        &self,
+        subject: String,
+        message: PublishMessage,
+    ) -> Result<PublishAck, NatsError> {
+        let sending = self.jetstream().send_publish(subject, message);
+        // While there is no connection, the queue of the client may be full.
+        let sent = tokio::time::timeout(self.timeout(), sending);
+        let answer = sent.await.map_err(NatsError::unavailable)??;
+        Ok(answer.await?)
     }
 
     fn name(&self, name: &str) -> String {
@@ -316,11 +326,10 @@ fn new_node() -> Str {
     format!("{:016x}", entropy()).into()
 }
 
-/// The seed of a user's nkey in its text form: `SU` and 56 characters of base 32.
-fn nkeys_seed(seed: &str) -> Option<&str> {
+/// Whether this is the seed of a user's nkey in its text form: `SU` and 56 characters of base 32.
+fn is_nkey_seed(seed: &str) -> bool {
     let is_base32 = |byte: u8| byte.is_ascii_uppercase() || matches!(byte, b'2'..=b'7');
-    let fits = seed.len() == 58 && seed.starts_with("SU") && seed.bytes().all(is_base32);
-    fits.then_some(seed)
+    seed.len() == 58 && seed.starts_with("SU") && seed.bytes().all(is_base32)
 }
 
 /// Names the address without its credentials.
