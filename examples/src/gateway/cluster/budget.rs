@@ -14,7 +14,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
 use super::nodes::Nodes;
-use super::{ClusterConfig, unavailable};
+use super::{ClusterConfig, part_of, unavailable};
 use crate::gateway::store::StoreError;
 
 /// The key of the value.
@@ -219,9 +219,7 @@ impl Budget {
                         tracing::warn!(%error, "the token budgets are not written");
                     }
                     let pause = PAUSE * 2_u32.pow(failures);
-                    // Nodes that collided do not come back at the same time.
-                    let part = self.nodes.random(pause.min(LONGEST_PAUSE));
-                    sleep(part).await;
+                    sleep(part_of(pause.min(LONGEST_PAUSE))).await;
                     failures = (failures + 1).min(10);
                 }
             }

@@ -96,6 +96,12 @@ const fn passes(error: &NatsError) -> bool {
     error.is_retryable() && !matches!(error, NatsError::Full { .. })
 }
 
+/// Returns a random part of a pause, so that nodes that collided do not come back at the same time.
+fn part_of(pause: Duration) -> Duration {
+    let [byte, ..] = rpc_core::net::entropy().to_ne_bytes();
+    pause * u32::from(byte) / 255
+}
+
 /// The error if NATS did not answer for so long.
 fn unavailable(patience: Duration) -> StoreError {
     StoreError::Nats(NatsError::Unavailable {

@@ -59,13 +59,6 @@ impl Nodes {
         format!("{}-{:x}", self.own, self.number())
     }
 
-    /// Returns some part of a pause, another one at each call and node.
-    pub(super) fn random(&self, pause: Duration) -> Duration {
-        let seed = u64::from_str_radix(&self.own, 16).unwrap_or_default();
-        let mixed = (seed ^ self.number()).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
-        pause * u32::try_from(mixed).unwrap_or_default() / 255
-    }
-
     async fn renew(&self) -> Result<(), NatsError> {
         let renewed = self.bucket.put(&token(&self.own), Bytes::new()).await;
         renewed.map(drop)

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::nodes::Nodes;
 use super::record::{Beside, PastOwner, Place, Record, Segment};
-use super::{ClusterConfig, passes};
+use super::{ClusterConfig, part_of, passes};
 use crate::gateway::memory::Turn;
 use crate::gateway::store::{Commit, Recalled, StoreError, StoreLimits};
 
@@ -208,7 +208,7 @@ impl Sessions {
                     return Ok(record);
                 }
                 Err(StoreError::Nats(NatsError::Conflict)) => {
-                    sleep(self.nodes.random(PAUSE / 10)).await;
+                    sleep(part_of(PAUSE / 10)).await;
                 }
                 Err(StoreError::Nats(error)) if passes(&error) && Instant::now() < until => {
                     tracing::debug!(%error, "a session is written again");
