@@ -13,8 +13,7 @@ use crate::staff::{Client, input};
 #[tokio::test]
 async fn a_restart_of_nats_loses_nothing() {
     let mut nats = NatsServer::start();
-    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
-    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let [a, b] = Host::two(&nats.url(), long()).await;
     let session = json!({"session_id": "s"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
     client.ask("one").await;

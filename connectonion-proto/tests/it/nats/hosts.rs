@@ -48,6 +48,15 @@ impl Host {
         Self::start_with(nats, options, hub, server).await
     }
 
+    /// Starts two hosts of one cluster, one after the other.
+    pub async fn two(nats: &str, options: ClusterOptions) -> [Self; 2] {
+        let first = Self::start(nats, options.clone(), HubConfig::default()).await;
+        [
+            first,
+            Self::start(nats, options, HubConfig::default()).await,
+        ]
+    }
+
     pub async fn start_with(
         nats: &str,
         options: ClusterOptions,

@@ -13,8 +13,7 @@ use crate::staff::{Client, client_key, connect, host_key, input, types};
 #[tokio::test]
 async fn a_session_is_served_through_any_host() {
     let nats = NatsServer::start();
-    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
-    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let [a, b] = Host::two(&nats.url(), long()).await;
     // A name that would reach beyond its place in a subject.
     let session = json!({"session_id": "x.*.> y"});
     let (mut at_owner, connected) = Client::dial_in(&a.url, session.clone()).await;
@@ -42,8 +41,7 @@ async fn a_session_is_served_through_any_host() {
 #[tokio::test]
 async fn the_status_of_a_session_is_known_at_every_host() {
     let nats = NatsServer::start();
-    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
-    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let [a, b] = Host::two(&nats.url(), long()).await;
     let mut client = Client::dial(&a.url).await;
     client
         .say(&json!({"type": "CONNECT", "session_id": "open"}))
@@ -66,8 +64,7 @@ async fn the_status_of_a_session_is_known_at_every_host() {
 #[tokio::test]
 async fn a_client_that_says_something_else_first_finds_its_session_as_well() {
     let nats = NatsServer::start();
-    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
-    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let [a, b] = Host::two(&nats.url(), long()).await;
     let session = json!({"session_id": "s"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
     client.ask("hello").await;
@@ -110,8 +107,7 @@ async fn a_signature_that_was_used_at_one_host_is_refused_at_another() {
 #[tokio::test]
 async fn a_host_that_shuts_down_gives_its_sessions_to_others_at_once() {
     let nats = NatsServer::start();
-    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
-    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let [a, b] = Host::two(&nats.url(), long()).await;
     let session = json!({"session_id": "s"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
     client.ask("hello").await;

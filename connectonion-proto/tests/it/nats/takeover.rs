@@ -11,8 +11,7 @@ use crate::staff::{Client, client_key, connect, input, types};
 #[tokio::test]
 async fn what_was_acknowledged_survives_the_owner_of_its_session() {
     let nats = NatsServer::start();
-    let a = Host::start(&nats.url(), short(), HubConfig::default()).await;
-    let b = Host::start(&nats.url(), short(), HubConfig::default()).await;
+    let [a, b] = Host::two(&nats.url(), short()).await;
     let session = json!({"session_id": "busy"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
     client.ask("earlier").await;
@@ -96,8 +95,7 @@ async fn a_run_that_began_again_answers_every_prompt_once() {
 #[tokio::test]
 async fn an_owner_that_wakes_up_after_its_time_is_refused_and_stops() {
     let nats = NatsServer::start();
-    let a = Host::start(&nats.url(), long(), HubConfig::default()).await;
-    let b = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let [a, b] = Host::two(&nats.url(), long()).await;
     let session = json!({"session_id": "s"});
     let (mut at_a, _) = Client::dial_in(&a.url, session.clone()).await;
     at_a.say(&input("wait for ever")).await;
