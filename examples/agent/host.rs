@@ -17,9 +17,9 @@ use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, Trus
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker, page};
-#[cfg(feature = "nats")]
-use examples::cli::NatsArgs;
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
+#[cfg(feature = "nats")]
+use examples::cli::{LeaseArgs, NatsArgs};
 use examples::metrics;
 use examples::model::http::HttpClient;
 use examples::model::options::ModelArgs;
@@ -74,12 +74,9 @@ pub(crate) struct Args {
     #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArgs,
-    /// With --nats: the seconds after which a host without a sign of life is dead, and others serve its
-    /// sessions. The same at all hosts, and as the first one said.
     #[cfg(feature = "nats")]
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = "Cluster",
-          value_parser = clap::value_parser!(u64).range(2..=300))]
-    lease: u64,
+    #[command(flatten)]
+    lease: LeaseArgs,
     #[command(flatten)]
     tls: TlsArgs,
 }
@@ -183,7 +180,7 @@ async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Fail
     let Some(nats) = args.nats.connect().await? else {
         return Ok(options);
     };
-    let lease = Duration::from_secs(args.lease);
+    let lease = args.lease.duration();
     let lease = LeaseConfig::default()
         .with_lease(lease)
         .with_margin(lease / 10);

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-#[cfg(feature = "nats")]
-use examples::cli::NatsArgs;
 use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, variable};
+#[cfg(feature = "nats")]
+use examples::cli::{LeaseArgs, NatsArgs};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use examples::gateway::site::SECRET_VARIABLE;
@@ -41,12 +41,9 @@ pub(crate) struct Args {
     #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArgs,
-    /// With --nats: the seconds after which a gateway without a sign of life counts as gone: its turns end, and
-    /// its reservations are released. The same at all gateways, and as the first one said.
     #[cfg(feature = "nats")]
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = "Cluster",
-          value_parser = clap::value_parser!(u64).range(2..=300))]
-    lease: u64,
+    #[command(flatten)]
+    lease: LeaseArgs,
 }
 
 /// Where the configuration is.
@@ -176,7 +173,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         #[cfg(feature = "nats")]
         nats: args.nats.connect().await?,
         #[cfg(feature = "nats")]
-        lease: Some(std::time::Duration::from_secs(args.lease)),
+        lease: Some(args.lease.duration()),
     };
     #[cfg(feature = "nats")]
     if let Some(nats) = &overrides.nats {

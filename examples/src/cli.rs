@@ -29,7 +29,7 @@ mod variable;
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use health::health;
 #[cfg(feature = "nats")]
-pub use nats::NatsArgs;
+pub use nats::{LeaseArgs, NatsArgs};
 pub use serving::{Reach, TlsArgs, guards, web_pages};
 pub use signals::Signals;
 pub use variable::variable;

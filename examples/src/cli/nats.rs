@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rpc_core::Secret;
 use rpc_core::net::nats::{Nats, NatsConfig, NatsError};
@@ -54,6 +55,29 @@ pub struct NatsArgs {
     #[arg(long = "nats-replicas", value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u8).range(1..=5))]
     nats_replicas: u8,
+}
+
+/// How soon others take over what a node did.
+#[allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct LeaseArgs {
+    /// With --nats: the seconds after which a node without a sign of life counts as gone, and others take over
+    /// what it held. The same at all nodes, and as the first one said.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10,
+          value_parser = clap::value_parser!(u64).range(2..=300))]
+    lease: u64,
+}
+
+impl LeaseArgs {
+    /// Returns the time without a sign of life.
+    #[must_use]
+    pub const fn duration(self) -> Duration {
+        Duration::from_secs(self.lease)
+    }
 }
 
 impl NatsArgs {
