@@ -80,6 +80,32 @@ async fn a_watch_tells_what_is_there_and_what_changes() {
 }
 
 #[tokio::test]
+async fn a_removed_key_leaves_nothing_and_a_deleted_one_its_name() {
+    let server = NatsServer::start();
+    let nats = connect(&server).await;
+    let bucket = bucket(&nats).await;
+    let first = bucket.create("m.ann", bytes("1")).await.unwrap();
+    let second = bucket.update("m.ann", bytes("2"), first).await.unwrap();
+    let other = bucket.create("m.bob", bytes("3")).await.unwrap();
+    assert_eq!(
+        bucket.remove("m.ann", first).await,
+        Err(NatsError::Conflict)
+    );
+    assert_eq!(bucket.get("m.ann").await.unwrap().unwrap().revision, second);
+    bucket.remove("m.ann", second).await.unwrap();
+    assert_eq!(
+        bucket.remove("m.ann", second).await,
+        Err(NatsError::Conflict)
+    );
+    assert_eq!(bucket.get("m.ann").await.unwrap(), None);
+    bucket.delete("m.bob", Some(other)).await.unwrap();
+    assert_eq!(bucket.keys("*.*").await.unwrap(), ["m.bob"]);
+    assert_eq!(bucket.keys("x.*").await.unwrap(), [""; 0]);
+    let third = bucket.create("m.ann", bytes("4")).await.unwrap();
+    assert!(third > second);
+}
+
+#[tokio::test]
 async fn a_message_with_a_known_id_is_not_stored_again() {
     let server = NatsServer::start();
     let nats = connect(&server).await;

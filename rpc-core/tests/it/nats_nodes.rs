@@ -211,6 +211,28 @@ async fn a_released_lease_frees_its_names_at_once() {
 }
 
 #[tokio::test]
+async fn the_names_of_nodes_that_are_gone_are_found_until_somebody_takes_them() {
+    let server = NatsServer::start();
+    let one = living(&server).await;
+    let (gone, renewal) = node(&server).await;
+    let renewal = tokio::spawn(renewal.run());
+    gone.lease.acquired().await.unwrap();
+    owned(&one, "mine").await;
+    for name in ["a", "b.*"] {
+        owned(&gone, name).await;
+    }
+    assert_eq!(one.claims.orphans().await.unwrap(), [""; 0]);
+    gone.lease.release();
+    renewal.await.unwrap();
+    let mut orphans = one.claims.orphans().await.unwrap();
+    orphans.sort();
+    assert_eq!(orphans, ["a", "b.*"]);
+    owned(&one, "a").await.release().await;
+    owned(&one, "b.*").await;
+    assert_eq!(one.claims.orphans().await.unwrap(), [""; 0]);
+}
+
+#[tokio::test]
 async fn a_node_without_nats_loses_its_lease_in_time() {
     let mut server = NatsServer::start();
     let node = living(&server).await;

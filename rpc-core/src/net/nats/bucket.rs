@@ -217,6 +217,47 @@ impl Bucket {
         self.nats.send(subject, message).await.map(drop)
     }
 
+    /// Removes a key that has this revision, and all trace of it. Unlike a
+    /// [deletion](Self::delete), it leaves nothing in the bucket, and is not told to those who watch.
+    ///
+    /// # Errors
+    /// [`NatsError::Conflict`] if the key has another revision or none. After
+    /// [`NatsError::Unavailable`] it may be removed or not: repeating it is safe, and a conflict
+    /// then says nothing about who wrote.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the key may be removed or not.
+    pub async fn remove(&self, key: &str, revision: u64) -> Result<(), NatsError> {
+        let subject = format!("{}{key}", self.prefix);
+        let purge = self.stream.purge().sequence(revision.saturating_add(1));
+        let purged = purge.filter(subject).await;
+        match purged.map_err(|error| NatsError::of(&error))?.purged {
+            0 => Err(NatsError::Conflict),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns all keys that match a pattern, in no particular order and without reading their
+    /// values. Keys that were [deleted](Self::delete) are among them, those that were
+    /// [removed](Self::remove) are not.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn keys(&self, pattern: &str) -> Result<Vec<String>, NatsError> {
+        let filter = format!("{}{pattern}", self.prefix);
+        let subjects = self.stream.info_with_subjects(filter).await;
+        let mut subjects = subjects.map_err(|error| NatsError::of(&error))?;
+        let mut keys = Vec::new();
+        while let Some(subject) = subjects.next().await {
+            let (subject, _) = subject.map_err(|error| NatsError::of(&error))?;
+            keys.extend(subject.strip_prefix(&self.prefix).map(str::to_owned));
+        }
+        Ok(keys)
+    }
+
     /// Returns the values of all keys that match a pattern.
     ///
     /// # Errors

@@ -1,14 +1,17 @@
 //! [`Claims`]: which node owns which name, on a bucket.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::{sleep_until, timeout_at};
 
-use super::lease::{perform, read};
+use super::lease::{node_in, perform, read};
 use super::{Bucket, BucketConfig, Nats, NatsError, NodeLease};
 use crate::Str;
-use crate::cluster::{Claim, ClaimConfig, ClaimEvent, NameTooLong, Operation, token, try_token};
+use crate::cluster::{
+    Claim, ClaimConfig, ClaimEvent, NameTooLong, Operation, name_of, token, try_token,
+};
 use crate::net::driver::clock;
 
 /// The owners of names, in a bucket of their own. Cheap to clone.
@@ -126,6 +129,25 @@ impl Claims {
             self.shared.lease.is_alive(&node).await?
         };
         Ok(Some(node).filter(|_| alive))
+    }
+
+    /// Returns the names whose owners do not count as alive, in no particular order.
+    /// [Claim](Self::claim) one to take it over: other nodes may do the same.
+    ///
+    /// It reads all names: ask when a node is gone, not all the time.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn orphans(&self) -> Result<Vec<String>, NatsError> {
+        // Names first: who owns one of them and is alive is among the nodes that are read then.
+        let names = self.shared.names.entries("*").await?;
+        let nodes = self.shared.lease.nodes().await?;
+        let alive: HashSet<Str> = nodes.into_iter().collect();
+        let orphans = names.iter().filter(|name| !alive.contains(&node_in(name)));
+        Ok(orphans.filter_map(|name| name_of(&name.key)).collect())
     }
 
     /// Runs a claim until it says something.

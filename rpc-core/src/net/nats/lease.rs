@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
 
-use super::{Bucket, BucketConfig, Nats, NatsError};
+use super::{Bucket, BucketConfig, Entry, Nats, NatsError};
 use crate::Str;
 use crate::cluster::{Lease, LeaseConfig, LeaseEvent, LeaseLost, Operation, Reply, name_of, token};
 use crate::net::driver::clock;
@@ -155,7 +155,7 @@ impl NodeLease {
         Ok(self.shared.nodes.get(&token(node)).await?.is_some())
     }
 
-    /// Returns the ids of all nodes that count as alive.
+    /// Returns the ids of all nodes that count as alive, in no particular order.
     ///
     /// # Errors
     /// [`NatsError`]; retrying is safe.
@@ -163,8 +163,8 @@ impl NodeLease {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn nodes(&self) -> Result<Vec<Str>, NatsError> {
-        let entries = self.shared.nodes.entries("*").await?;
-        let nodes = entries.iter().filter_map(|entry| name_of(&entry.key));
+        let keys = self.shared.nodes.keys("*").await?;
+        let nodes = keys.iter().filter_map(|key| name_of(key));
         Ok(nodes.map(Str::from).collect())
     }
 
@@ -262,9 +262,7 @@ pub(super) async fn perform(bucket: &Bucket, key: &str, node: &Str, operation: O
         }
         Operation::Create => bucket.create(key, value()).await,
         Operation::Update { revision } => bucket.update(key, value(), revision).await,
-        Operation::Delete { revision } => {
-            bucket.delete(key, Some(revision)).await.map(|()| revision)
-        }
+        Operation::Delete { revision } => bucket.remove(key, revision).await.map(|()| revision),
     };
     match written {
         Ok(revision) => Reply::Stored { revision },
@@ -280,10 +278,11 @@ pub(super) async fn perform(bucket: &Bucket, key: &str, node: &Str, operation: O
 /// The node that a key names, and the key's revision.
 pub(super) async fn read(bucket: &Bucket, key: &str) -> Result<Option<(Str, u64)>, NatsError> {
     let entry = bucket.get(key).await?;
-    Ok(entry.map(|entry| {
-        // A value that is none of ours names nobody who could be alive.
-        let named = serde_json::from_slice(&entry.value);
-        let node = named.map_or(Str::EMPTY, |Named { node }| node);
-        (node, entry.revision)
-    }))
+    Ok(entry.map(|entry| (node_in(&entry), entry.revision)))
+}
+
+/// The node that a value names. One that is none of ours names nobody who could be alive.
+pub(super) fn node_in(entry: &Entry) -> Str {
+    let named = serde_json::from_slice(&entry.value);
+    named.map_or(Str::EMPTY, |Named { node }| node)
 }
