@@ -3,16 +3,16 @@
 use rpc_core::Json;
 
 use super::chat::chat_items;
-use super::entry::{Intake, Origin, SessionEntry};
-use super::event::{ConnectRequest, HubEvent, NewInput, Now, Reply};
-use super::run_state::{count_messages, images_of_last_prompt, with_inputs};
+use super::entry::Origin;
+use super::event::{ConnectRequest, HubEvent, Now, Reply};
+use super::run_state::count_messages;
 use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{Connected, ErrorFrame, SessionState};
-use crate::id::{SessionId, runtime_input_id};
+use crate::id::SessionId;
 use crate::merge::merge;
 use crate::session::{self, ConnId};
-use crate::storage::{Record, RecordStatus};
+use crate::storage::Record;
 
 impl Hub {
     /// Connects a client whose CONNECT was accepted. The answer may have to wait for the storage.
@@ -65,20 +65,13 @@ impl Hub {
         let session_id = entered.session_id;
         let got_it = connect.session_id.as_deref() == Some(session_id.as_str());
         let stored = stored.filter(|_| got_it);
-        let is_new = !self.entries.contains_key(&session_id);
-        let again = stored.as_ref().filter(|_| is_new);
-        let again = again.and_then(|record| self.interrupted(record));
-        let stored = match &again {
-            Some(_) => stored.and_then(|record| record.session),
-            None => stored.and_then(|record| revive(record, now.unix)),
+        if !self.entries.contains_key(&session_id) {
+            let entry = self.restore(connecting.owner, stored, now);
+            self.entries.insert(session_id.clone(), entry);
+        }
+        let Some(entry) = self.entries.get_mut(&session_id) else {
+            return;
         };
-        let entry = self.entries.entry(session_id.clone());
-        let entry = entry.or_insert_with(|| {
-            let mut entry = SessionEntry::new(connecting.owner);
-            entry.copy = stored;
-            entry.intake.extend(again.into_iter().flatten());
-            entry
-        });
         let is_rerunning = entry.is_rerunning();
         let handed = connect.session.as_ref();
         let text = |copy: Option<&Json>| copy.map(|it| it.get().to_owned());
@@ -141,31 +134,4 @@ impl Hub {
             self.next_intake(&session_id, now);
         }
     }
-
-    /// Returns the prompts to run again, if the record is of an interrupted run: the one that began
-    /// it, which is the last message of its conversation, and those acknowledged during it.
-    fn interrupted(&mut self, record: &Record) -> Option<Vec<Intake>> {
-        let may_again = record.reruns < self.config.max_reruns;
-        if record.status != RecordStatus::Interrupted || !may_again {
-            return None;
-        }
-        let images = images_of_last_prompt(record.session.as_ref()?)?;
-        let first = Intake {
-            conn: None,
-            id: runtime_input_id(self.ids.next_bits()),
-            input: NewInput::new(record.prompt.clone()).with_images(images),
-            rerun: Some(record.reruns + 1),
-        };
-        let rest = record.inputs.iter().map(Intake::acknowledged);
-        Some(std::iter::once(first).chain(rest).collect())
-    }
-}
-
-/// Returns the conversation in a record, with the prompts that were acknowledged and not answered.
-fn revive(record: Record, now: f64) -> Option<Json> {
-    let session = record.session?;
-    if record.inputs.is_empty() {
-        return Some(session);
-    }
-    Some(with_inputs(&session, &record.inputs, now))
 }

@@ -19,7 +19,7 @@
 //!   the client keeps the conversation; until it is stored, the hub holds it in memory.
 //! - A host that is killed during a run finds the prompts of that run in its storage. The client
 //!   gets them back with the conversation, unanswered, when it connects; or they are
-//!   [run again](HubConfig::max_reruns).
+//!   [run again](HubConfig::max_reruns), when the client connects or [without it](Hub::recover).
 //! - A host that may no longer write to a session ([`StorageError::Fenced`]) acknowledges nothing
 //!   more of it: its run is stopped, and its connections are closed.
 
@@ -31,6 +31,7 @@ mod entry;
 mod event;
 mod intake;
 mod moved;
+mod recover;
 mod run_state;
 mod runs;
 #[cfg(test)]
@@ -66,6 +67,8 @@ enum Job {
         conn: ConnId,
         connecting: Box<ConnectRequest>,
     },
+    /// A session whose host has died.
+    Recover { session_id: SessionId },
     /// The prompt that starts a run.
     Begin { session_id: SessionId, id: EventId },
     /// A prompt for a run.
@@ -94,7 +97,7 @@ impl Job {
             | Self::Interject { session_id, .. }
             | Self::End { session_id, .. }
             | Self::Save { session_id } => Some(session_id),
-            Self::Load { .. } | Self::Note => None,
+            Self::Load { .. } | Self::Recover { .. } | Self::Note => None,
         }
     }
 }
@@ -195,14 +198,16 @@ impl Hub {
                 is_failure,
             }) => self.end_stored(&session_id, run, closing, is_failure, outcome, now),
             Some(Job::Save { session_id }) => self.saved(job, &session_id, outcome, now),
-            Some(Job::Load { .. } | Job::Note) | None => {}
+            Some(Job::Load { .. } | Job::Recover { .. } | Job::Note) | None => {}
         }
     }
 
     /// Handles the record that the storage found.
     pub fn loaded(&mut self, job: JobId, found: Result<Option<Record>, StorageError>, now: Now) {
-        let Some(Job::Load { conn, connecting }) = self.jobs.remove(&job) else {
-            return;
+        let (conn, connecting) = match self.jobs.remove(&job) {
+            Some(Job::Load { conn, connecting }) => (conn, connecting),
+            Some(Job::Recover { session_id }) => return self.recovered(&session_id, found, now),
+            _ => return,
         };
         let asked = connecting.connect.session_id.clone().unwrap_or_default();
         if self.entering.get(&conn) != Some(&job) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::event::{ConnectError, Joined, MAX_SESSION_ID, Removed, SessionRequest};
+use super::event::{ConnectError, Joined, MAX_SESSION_ID, Owner, Removed, SessionRequest};
 use super::{ConnId, ConnectionEntry, Session, SessionRegistry};
 use crate::frame::SessionState;
 use crate::id::{SessionId, session_id as new_id};
@@ -46,9 +46,26 @@ impl SessionRegistry {
             }
             return Ok(self.take_seat(conn, session_id, &request, now));
         }
+        self.open(session_id.clone(), request.owner)?;
+        let joined = self.take_seat(conn, session_id, &request, now);
+        Ok(Joined {
+            status: SessionState::New,
+            ..joined
+        })
+    }
+
+    /// Adds a session without sockets, whose run begins next: until then it does not expire. Does
+    /// nothing if there is such a session.
+    ///
+    /// # Errors
+    /// [`ConnectError::TooManySessions`]; nothing changed.
+    pub fn open(&mut self, session_id: SessionId, owner: Owner) -> Result<(), ConnectError> {
+        if self.sessions.get(session_id.as_str()).is_some() {
+            return Ok(());
+        }
         self.make_room()?;
         let session = Session {
-            owner: request.owner,
+            owner,
             sockets: Vec::new(),
             run: None,
             used: false,
@@ -56,13 +73,15 @@ impl SessionRegistry {
             failure: None,
             parked: None,
         };
-        let inserted = self.sessions.insert(session_id.clone(), session, None);
-        inserted.map_err(|_| ConnectError::TooManySessions)?;
-        let joined = self.take_seat(conn, session_id, &request, now);
-        Ok(Joined {
-            status: SessionState::New,
-            ..joined
-        })
+        let inserted = self.sessions.insert(session_id, session, None);
+        inserted.map_err(|_| ConnectError::TooManySessions)
+    }
+
+    /// Returns whether there is room for one more session, beside so many others.
+    #[must_use]
+    pub fn has_room(&self, others: usize) -> bool {
+        let free = self.config.max_sessions.saturating_sub(self.sessions.len());
+        free + self.parked.len() > others
     }
 
     /// Removes a closed socket, and returns its session. The session's run goes on.

@@ -50,6 +50,8 @@ pub struct Play {
     /// Every prompt that began a run, and in which session.
     pub started: Vec<(String, String)>,
     pub cancelled: Vec<RunId>,
+    /// Every session that was given to other hosts.
+    pub released: Vec<String>,
     /// Every other prompt that an agent was given.
     pub read: Vec<String>,
     /// Every question that was answered.
@@ -77,6 +79,7 @@ impl Play {
             agents: BTreeMap::new(),
             started: Vec::new(),
             cancelled: Vec::new(),
+            released: Vec::new(),
             read: Vec::new(),
             answered: Vec::new(),
             lines: Vec::new(),
@@ -104,6 +107,13 @@ impl Play {
         self.sockets.entry(ConnId(conn)).or_default().asked += 1;
         self.hub.connect(ConnId(conn), request, self.now);
         self.settle();
+    }
+
+    /// The host that had the session has died.
+    pub fn recover(&mut self, session_id: &str) -> bool {
+        let is_room = self.hub.recover(session_id.into());
+        self.settle();
+        is_room
     }
 
     pub fn disconnect(&mut self, conn: u64) {
@@ -300,6 +310,7 @@ impl Play {
                 self.agents.remove(&run);
                 self.cancelled.push(run);
             }
+            HubEvent::Release { session_id } => self.released.push(session_id.to_string()),
             HubEvent::Answer { request_id, .. } => self.answered.push(request_id.to_string()),
             _ => {}
         }

@@ -25,6 +25,7 @@ mod hub;
 mod hub_moved;
 #[allow(dead_code, reason = "the simulation of the hub needs more of it")]
 mod hub_play;
+mod hub_recover;
 mod invalid_json;
 mod keys;
 mod killed;

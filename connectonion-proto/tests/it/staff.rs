@@ -1,8 +1,9 @@
 //! What the tests of runtime and host share: a scripted agent, and a client that says what it is told.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,6 +35,15 @@ pub fn host_key() -> Signer {
 
 pub fn client_key() -> Signer {
     Signer::from_seed(&[2; 32])
+}
+
+/// Counts the runs of `stall` with this name in this process.
+fn count_run(name: &str) -> u32 {
+    static RUNS: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
+    let mut runs = RUNS.lock().unwrap();
+    let count = runs.entry(name.to_owned()).or_default();
+    *count += 1;
+    *count
 }
 
 /// Does what its prompt says.
@@ -93,6 +103,14 @@ impl Agent for Scripted {
             "wait" => {
                 turn.interrupted().await;
                 return Ok(Reply::interrupted());
+            }
+            // Never answers the first time, and at once when it is run again.
+            "stall" => {
+                let runs = count_run(rest);
+                if runs == 1 {
+                    turn.interrupted().await;
+                }
+                format!("run {runs} of {rest}")
             }
             "ask" => {
                 let answer = turn.ask_user(AskUser::new(rest)).await?;

@@ -9,13 +9,17 @@
 //!
 //! - A prompt is acknowledged when the stream has it, and so is a result before its OUTPUT. What is
 //!   acknowledged survives every host.
-//! - A host shows that it is alive by a lease. When an owner dies, the next client of the session
-//!   makes another host its owner as soon as the lease is over; a client that comes earlier waits for
-//!   that. The new owner finds the session as one host finds it after a kill: the conversation up to
-//!   the last prompt, and the prompts that were acknowledged. With
-//!   [`max_reruns`](crate::hub::HubConfig::max_reruns) it runs them again, from the beginning: what
-//!   the agent did before may be done twice. Events of the interrupted run are not stored: a client
-//!   that saw some gets those of the new run as well.
+//! - A host shows that it is alive by a lease. When an owner dies, another host becomes the owner of
+//!   its sessions as soon as the lease is over; a client that comes earlier waits for that. The new
+//!   owner finds a session as one host finds it after a kill: the conversation up to the last prompt,
+//!   and the prompts that were acknowledged. With
+//!   [`max_reruns`](crate::hub::HubConfig::max_reruns) it runs them again, from the beginning and
+//!   without waiting for a client: what the agent did before may be done twice. A client that comes
+//!   back finds the run, or its result in the conversation. Events of the interrupted run are not
+//!   stored: a client that saw some gets those of the new run as well.
+//! - The hosts notice within a third of the lease that one of them is gone, and take over its sessions
+//!   a few at a time, as long as they have room for more sessions and runs. Those without a run to
+//!   begin again belong to nobody until a client comes.
 //! - An owner that was only paused is refused by the server from its first write on. It stops the
 //!   run and closes the session's connections with 1012, without acknowledging anything more.
 //! - A host that cannot reach NATS for the time of its lease gives up all its sessions, and serves
@@ -43,6 +47,7 @@ mod node;
 mod packet;
 mod peers;
 mod pump;
+mod recovery;
 mod relay;
 mod relays;
 mod storage;
@@ -241,7 +246,7 @@ impl Cluster {
             if node.lease.acquired().await.is_ok() {
                 self.shared.current.set(Some(Arc::clone(&node)));
             }
-            node.watch_peers(options.lease.lease / 3).await
+            node.watch_nodes(runtime, options.lease.lease / 3).await
         };
         tokio::select! {
             why = renewal.run() => Ok(why),

@@ -1,14 +1,11 @@
 //! [`Node`]: one life of a host as a part of a cluster: its lease, its claims and its relays.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rpc_core::Str;
 use rpc_core::cluster::{ClaimConfig, LeaseConfig};
 use rpc_core::net::nats::{Claims, Nats, NatsError, NodeLease, Renewal};
 use tokio::sync::watch;
-use tokio::time::sleep;
 
 use super::relays::Relays;
 
@@ -50,18 +47,6 @@ impl Node {
     /// Returns whether this node may serve and write at the moment.
     pub(super) fn is_valid(&self) -> bool {
         self.lease.is_valid()
-    }
-
-    /// Ends the connections with nodes that are gone, until it is dropped.
-    pub(super) async fn watch_peers(&self, every: Duration) -> Infallible {
-        loop {
-            sleep(every).await;
-            for node in self.relays.nodes() {
-                if let Ok(false) = self.lease.is_alive(&node).await {
-                    self.relays.end(&node);
-                }
-            }
-        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use bytes::{Bytes, BytesMut};
 use rpc_core::cluster::{Fence, token};
@@ -111,7 +112,7 @@ impl NatsStorage {
         let node = self.node()?;
         let subject = self.log.subject(session_id);
         let record = match self.known(session_id) {
-            Some(mut fence) => self.log.read(&subject, &mut fence).await?,
+            Some(mut fence) => self.log.read(&node, &subject, &mut fence).await?,
             None => self.take(&node, session_id, &subject, now).await?,
         };
         Ok(record.filter(|record| !record.is_expired(now)))
@@ -133,7 +134,7 @@ impl NatsStorage {
         let is_taken = ownership.taken_from().is_some();
         let mut fence = Fence::new(ownership.fence());
         for _ in 0..MAX_TAKEOVERS {
-            let mut found = self.log.read(subject, &mut fence).await?;
+            let mut found = self.log.read(node, subject, &mut fence).await?;
             if is_taken {
                 let record = found.take().map(|record| match record.status {
                     RecordStatus::Running => interrupted(record, now),
@@ -258,22 +259,18 @@ impl Log {
 
     /// Reads all messages of a session, and returns its record. What was stored in parts and not to
     /// its end does not count.
-    async fn read(&self, subject: &str, fence: &mut Fence) -> Result<Option<Record>, StorageError> {
+    async fn read(
+        &self,
+        node: &Node,
+        subject: &str,
+        fence: &mut Fence,
+    ) -> Result<Option<Record>, StorageError> {
         let mut newest: Option<Record> = None;
         let mut parts = Parts::default();
         let mut last = 0;
         loop {
-            let found = self
-                .stream
-                .get_first_raw_message_by_subject(subject, last + 1);
-            let message = match found.await {
-                Ok(message) => message,
-                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => break,
-                Err(error) => {
-                    return Err(failed(&NatsError::Unavailable {
-                        message: error.to_string(),
-                    }));
-                }
+            let Some(message) = self.next(node, subject, last).await? else {
+                break;
             };
             last = message.sequence;
             let part = Part::parse(&message.payload);
@@ -295,6 +292,34 @@ impl Log {
             }
         }
         Ok(newest)
+    }
+
+    /// Returns the first message of a subject after the message `last`. Without an answer it asks
+    /// again, as long as this node is alive.
+    async fn next(
+        &self,
+        node: &Node,
+        subject: &str,
+        last: u64,
+    ) -> Result<Option<StreamMessage>, StorageError> {
+        loop {
+            let found = self
+                .stream
+                .get_first_raw_message_by_subject(subject, last + 1);
+            let error = match found.await {
+                Ok(message) => return Ok(Some(message)),
+                Err(error) => error,
+            };
+            match error.kind() {
+                RawMessageErrorKind::NoMessageFound => return Ok(None),
+                RawMessageErrorKind::Other if node.is_valid() => sleep(PAUSE).await,
+                _ => {
+                    return Err(failed(&NatsError::Unavailable {
+                        message: error.to_string(),
+                    }));
+                }
+            }
+        }
     }
 
     /// Appends a record in as many parts as it needs; an empty one only says who the owner is.

@@ -203,6 +203,13 @@ impl HostRuntime {
         self.with(|state, now| state.hub.give_up_all(now));
     }
 
+    /// Takes over the session of a host that has died. Returns `false` if this one has no room, or
+    /// is shutting down.
+    #[cfg(feature = "nats")]
+    pub(super) fn recover(&self, session_id: &str) -> bool {
+        !self.is_closing() && self.with(|state, _| state.hub.recover(session_id.into()))
+    }
+
     /// Returns the status of a session, also of one that another host serves.
     pub(super) async fn status(&self, asker: Option<Owner>, session_id: Str) -> SessionStatus {
         let status = self.read(|hub| hub.status(asker, Some(&session_id)));

@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use async_nats::jetstream::stream::Stream;
 use connectonion_proto::hub::HubConfig;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{HostRuntime, Server, ServerOptions};
+use connectonion_proto::storage::{Record, RecordStatus};
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::cluster::LeaseConfig;
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::net::nats::{Bucket, BucketConfig, Nats, NatsConfig};
 use rpc_core::net::server::DrainReport;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -98,6 +100,53 @@ impl Host {
         tcp.read_to_string(&mut answer).await.unwrap();
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();
         serde_json::from_str(body).unwrap()
+    }
+}
+
+/// What the hosts have stored, as NATS has it.
+pub struct Stored {
+    nats: Nats,
+    owners: Bucket,
+    sessions: Stream,
+}
+
+impl Stored {
+    pub async fn open(nats: &str) -> Self {
+        let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
+        let owners = nats.bucket("onion_owners", BucketConfig::default()).await;
+        let sessions = nats.jetstream().get_stream("switchboard_onion_sessions");
+        Self {
+            owners: owners.unwrap(),
+            sessions: sessions.await.unwrap(),
+            nats,
+        }
+    }
+
+    /// The sessions with an owner, dead or alive.
+    pub async fn owned(&self) -> Vec<String> {
+        let mut owned = self.owners.keys("*").await.unwrap();
+        owned.sort();
+        owned
+    }
+
+    /// The record of a session, as soon as its run has ended.
+    pub async fn ended(&self, session_id: &str) -> Record {
+        let subject = self.nats.subject(&["onion", "s", session_id]);
+        loop {
+            let last = self.sessions.get_last_raw_message_by_subject(&subject);
+            let payload = last.await.unwrap().payload;
+            let (_, line) = std::str::from_utf8(&payload)
+                .unwrap()
+                .split_once('\n')
+                .unwrap();
+            let record = Record::parse(line);
+            if let Ok(record) = record
+                && matches!(record.status, RecordStatus::Done | RecordStatus::Failed)
+            {
+                return record;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 }
 

@@ -2,5 +2,6 @@
 
 mod faults;
 mod hosts;
+mod recovery;
 mod served;
 mod takeover;

@@ -1,0 +1,117 @@
+//! Sessions that a host has left behind: what of them goes on here, with or without a client.
+
+use rpc_core::Json;
+
+use super::entry::{Intake, SessionEntry};
+use super::event::{HubEvent, NewInput, Now};
+use super::run_state::{images_of_last_prompt, with_inputs};
+use super::{Hub, Job};
+use crate::id::{SessionId, runtime_input_id};
+use crate::session::Owner;
+use crate::storage::{Record, RecordStatus, StorageError};
+
+impl Hub {
+    /// Takes over the session of a host that has died: if its run was interrupted and
+    /// [may be run again](super::HubConfig::max_reruns), it begins without waiting for a client, who
+    /// later finds it running, or its result. Otherwise the session is released at once. A session
+    /// that is here already goes on as it is.
+    ///
+    /// Returns `false`, and does nothing, if there is no room for another session or run: leave it to
+    /// another host.
+    #[must_use]
+    pub fn recover(&mut self, session_id: SessionId) -> bool {
+        if !self.has_room() {
+            return false;
+        }
+        let job = self.job(Job::Recover {
+            session_id: session_id.clone(),
+        });
+        self.events.push_back(HubEvent::Load { job, session_id });
+        true
+    }
+
+    /// Returns the number of sessions that are being [taken over](Self::recover).
+    #[must_use]
+    pub fn recovering(&self) -> usize {
+        let jobs = self.jobs.values();
+        jobs.filter(|job| matches!(job, Job::Recover { .. }))
+            .count()
+    }
+
+    fn has_room(&self) -> bool {
+        let recovering = self.recovering();
+        let running = self.registry.running() + self.beginning + self.starved.len() + recovering;
+        running < self.config.registry.max_running && self.registry.has_room(recovering)
+    }
+
+    pub(super) fn recovered(
+        &mut self,
+        session_id: &SessionId,
+        found: Result<Option<Record>, StorageError>,
+        now: Now,
+    ) {
+        let is_here = self.registry.session(session_id.as_str()).is_some();
+        if !is_here && let Ok(Some(record)) = found {
+            self.begin_again(session_id, record, now);
+        }
+        self.release_unused(session_id.as_str());
+    }
+
+    /// Begins the run of a record again, if it was interrupted and may be run again.
+    fn begin_again(&mut self, session_id: &SessionId, record: Record, now: Now) {
+        // Whoever has not stored an owner has no runs of this kind.
+        let Some(owner) = record.owner else { return };
+        let entry = self.restore(owner, Some(record), now);
+        if !entry.is_rerunning() || self.registry.open(session_id.clone(), owner).is_err() {
+            return;
+        }
+        // Making room may have removed an old session.
+        self.handle_timeout(now);
+        self.entries.insert(session_id.clone(), entry);
+        self.next_intake(session_id, now);
+    }
+
+    /// Creates the state of a session from its record.
+    pub(super) fn restore(
+        &mut self,
+        owner: Owner,
+        record: Option<Record>,
+        now: Now,
+    ) -> SessionEntry {
+        let mut entry = SessionEntry::new(owner);
+        let again = record.as_ref().and_then(|it| self.interrupted(it));
+        entry.copy = match &again {
+            Some(_) => record.and_then(|record| record.session),
+            None => record.and_then(|record| revive(record, now.unix)),
+        };
+        entry.intake.extend(again.into_iter().flatten());
+        entry
+    }
+
+    /// Returns the prompts to run again, if the record is of an interrupted run: the one that began
+    /// it, which is the last message of its conversation, and those acknowledged during it.
+    fn interrupted(&mut self, record: &Record) -> Option<Vec<Intake>> {
+        let may_again = record.reruns < self.config.max_reruns;
+        if record.status != RecordStatus::Interrupted || !may_again {
+            return None;
+        }
+        let images = images_of_last_prompt(record.session.as_ref()?)?;
+        let first = Intake {
+            conn: None,
+            id: runtime_input_id(self.ids.next_bits()),
+            input: NewInput::new(record.prompt.clone()).with_images(images),
+            rerun: Some(record.reruns + 1),
+        };
+        let rest = record.inputs.iter().map(Intake::acknowledged);
+        Some(std::iter::once(first).chain(rest).collect())
+    }
+}
+
+/// Returns the conversation in a record, with the prompts that were acknowledged and not answered.
+fn revive(record: Record, now: f64) -> Option<Json> {
+    let session = record.session?;
+    if record.inputs.is_empty() {
+        return Some(session);
+    }
+    Some(with_inputs(&session, &record.inputs, now))
+}

@@ -1,0 +1,132 @@
+//! The hub by itself: sessions of hosts that have died go on without a client.
+
+use connectonion_proto::frame::SessionState;
+use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::{ConnId, Owner, RegistryConfig};
+use connectonion_proto::storage::RecordStatus;
+
+use crate::hub_play::Play;
+
+const OWNER: Owner = Owner::Unsigned;
+
+fn reruns() -> HubConfig {
+    HubConfig::default().with_max_reruns(2)
+}
+
+/// A host whose predecessor has died in the runs of these sessions.
+fn heir(config: HubConfig, sessions: &[&str]) -> Play {
+    let mut play = Play::new(reruns());
+    for (conn, session) in (1..).zip(sessions) {
+        play.connect(conn, OWNER, Some(session));
+        play.store_all();
+        play.input(conn, &format!("do {session}"));
+        play.store_all();
+    }
+    play.kill(config);
+    play.started.clear();
+    play
+}
+
+#[test]
+fn an_interrupted_run_is_finished_without_a_client_who_finds_the_result() {
+    let mut play = heir(reruns(), &["s"]);
+    assert!(play.recover("s"));
+    play.store_all();
+    assert_eq!(play.started, [("s".to_owned(), "do s".to_owned())]);
+    assert_eq!(play.storage_record("s").reruns, 1);
+    let run = *play.agents.keys().next().unwrap();
+    play.finish(run, "done");
+    play.store_all();
+    assert_eq!(play.storage_record("s").status, RecordStatus::Done);
+    play.connect(9, OWNER, Some("s"));
+    play.store_all();
+    let connected = play.sockets[&ConnId(9)].connected.clone().unwrap();
+    assert_eq!(connected.status, SessionState::Connected);
+    let session = connected.session.unwrap();
+    assert!(session.get().contains(r#""content":"done""#), "{session:?}");
+    assert!(play.released.is_empty());
+}
+
+#[test]
+fn a_client_that_comes_while_its_session_is_taken_over_gets_the_one_run() {
+    // Before, between and after the jobs of the storage.
+    for jobs in 0..4 {
+        let mut play = heir(reruns(), &["s"]);
+        assert!(play.recover("s"));
+        for _ in 0..jobs {
+            play.store_one(false);
+        }
+        play.connect(9, OWNER, Some("s"));
+        play.store_all();
+        let socket = &play.sockets[&ConnId(9)];
+        let connected = socket.connected.clone().unwrap();
+        assert_eq!(connected.status, SessionState::Running, "{jobs}");
+        assert_eq!(socket.count("user_input"), 1, "{jobs}");
+        assert_eq!(play.started.len(), 1, "{jobs}");
+        let run = *play.agents.keys().next().unwrap();
+        play.finish(run, "done");
+        play.store_all();
+        assert_eq!(play.sockets[&ConnId(9)].count("OUTPUT"), 1, "{jobs}");
+    }
+}
+
+#[test]
+fn a_session_whose_client_came_first_is_not_taken_over_again() {
+    let mut play = heir(reruns(), &["s"]);
+    play.connect(9, OWNER, Some("s"));
+    assert!(play.recover("s"));
+    play.store_all();
+    assert_eq!(play.started.len(), 1);
+    assert!(play.released.is_empty());
+}
+
+#[test]
+fn a_session_without_a_run_to_begin_is_released() {
+    // It ended, it may not be run again, and nothing is known of it.
+    let mut play = heir(HubConfig::default(), &["cut"]);
+    play.connect(1, OWNER, Some("idle"));
+    play.store_all();
+    play.input(1, "hello");
+    play.store_all();
+    let run = *play.agents.keys().next().unwrap();
+    play.finish(run, "done");
+    play.store_all();
+    play.kill(HubConfig::default());
+    play.started.clear();
+    for session in ["cut", "idle", "none"] {
+        assert!(play.recover(session));
+    }
+    play.store_all();
+    assert_eq!(play.released, ["cut", "idle", "none"]);
+    assert!(play.started.is_empty() && play.hub.is_idle());
+    assert!(play.hub.registry().is_empty());
+}
+
+#[test]
+fn a_session_that_another_host_took_over_first_is_left_to_it() {
+    let mut play = heir(reruns(), &["s"]);
+    assert!(play.recover("s"));
+    play.store_fenced();
+    assert!(play.started.is_empty() && play.hub.is_idle());
+    assert!(play.hub.registry().is_empty());
+}
+
+#[test]
+fn a_full_hub_takes_nothing_over() {
+    let registry = RegistryConfig::default();
+    for registry in [
+        registry.clone().with_max_sessions(2),
+        registry.with_max_running(2),
+    ] {
+        let mut play = heir(reruns().with_registry(registry), &["a", "b", "c"]);
+        let taken = ["a", "b", "c"].map(|session| play.recover(session));
+        assert_eq!(taken, [true, true, false]);
+        play.store_all();
+        assert_eq!(play.started.len(), 2);
+        assert!(play.released.is_empty(), "c is left to others");
+        let run = *play.agents.keys().next().unwrap();
+        play.finish(run, "done");
+        play.store_all();
+        assert!(play.recover("c"));
+    }
+}

@@ -1,0 +1,91 @@
+//! Sessions of dead hosts, while no client is there.
+
+use connectonion_proto::hub::HubConfig;
+use connectonion_proto::storage::RecordStatus;
+use serde_json::json;
+use switchboard_testing::nats::NatsServer;
+
+use super::hosts::{Host, Stored, said, short};
+use crate::staff::{Client, input};
+
+fn reruns() -> HubConfig {
+    HubConfig::default().with_max_reruns(2)
+}
+
+/// Begins a run in a session, and leaves.
+async fn begin(host: &Host, session_id: &str, prompt: &str) {
+    let session = json!({"session_id": session_id});
+    let (mut client, _) = Client::dial_in(&host.url, session).await;
+    client.say(&input(prompt)).await;
+    client.hear_a("user_input").await;
+}
+
+#[tokio::test]
+async fn the_run_of_a_dead_host_is_finished_by_another_one_without_a_client() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), short(), reruns()).await;
+    let b = Host::start(&nats.url(), short(), reruns()).await;
+    begin(&a, "s", "stall alone").await;
+    a.kill().await;
+    let stored = Stored::open(&nats.url()).await;
+    let record = stored.ended("s").await;
+    assert_eq!(record.status, RecordStatus::Done);
+    assert_eq!(record.result.as_deref(), Some("run 2 of alone"));
+    let (mut client, connected) = Client::dial_in(&b.url, json!({"session_id": "s"})).await;
+    assert_eq!(said(&connected), ["stall alone", "run 2 of alone"]);
+    assert_eq!(client.ask("count").await, "3 messages");
+}
+
+#[tokio::test]
+async fn two_hosts_that_find_the_same_dead_owner_run_its_prompt_once() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), short(), reruns()).await;
+    let b = Host::start(&nats.url(), short(), reruns()).await;
+    let _c = Host::start(&nats.url(), short(), reruns()).await;
+    let sessions: Vec<_> = (0..10).map(|number| format!("s{number}")).collect();
+    for id in &sessions {
+        begin(&a, id, &format!("stall twice-{id}")).await;
+    }
+    a.kill().await;
+    let stored = Stored::open(&nats.url()).await;
+    for id in &sessions {
+        let record = stored.ended(id).await;
+        assert_eq!(record.result, Some(format!("run 2 of twice-{id}").into()));
+        let (_, connected) = Client::dial_in(&b.url, json!({"session_id": id})).await;
+        assert_eq!(said(&connected).len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn ownership_keys_of_a_dead_host_are_removed() {
+    let nats = NatsServer::start();
+    let [a, b] = Host::two(&nats.url(), short()).await;
+    for id in ["one", "two"] {
+        let (mut client, _) = Client::dial_in(&a.url, json!({"session_id": id})).await;
+        client.ask("hello").await;
+    }
+    begin(&a, "cut", "wait for ever").await;
+    let (_client, _) = Client::dial_in(&b.url, json!({"session_id": "mine"})).await;
+    let stored = Stored::open(&nats.url()).await;
+    assert_eq!(stored.owned().await, ["cut", "mine", "one", "two"]);
+    a.kill().await;
+    while stored.owned().await != ["mine"] {
+        tokio::task::yield_now().await;
+    }
+    let (_, connected) = Client::dial_in(&b.url, json!({"session_id": "cut"})).await;
+    assert_eq!(said(&connected), ["wait for ever"]);
+}
+
+#[tokio::test]
+async fn a_host_that_starts_finishes_the_runs_of_hosts_that_are_gone() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), short(), reruns()).await;
+    begin(&a, "s", "stall late").await;
+    a.kill().await;
+    let _b = Host::start(&nats.url(), short(), reruns()).await;
+    let stored = Stored::open(&nats.url()).await;
+    assert_eq!(
+        stored.ended("s").await.result.as_deref(),
+        Some("run 2 of late")
+    );
+}
