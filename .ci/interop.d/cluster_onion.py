@@ -4,10 +4,11 @@
 
 SWITCHBOARD is built with the feature `nats`, and `nats-server` is on the path. VENV has the package for
 Python. CLUSTER_CLIENTS (12) is how many clients there are, a quarter of them ours, CLUSTER_ROUNDS (3) how
-often something fails, CLUSTER_LEASE (4) the lease in seconds, CLUSTER_FAULTS (kill) what fails, one of several
-with commas between them: `kill` a host, `restart` or `pause` NATS (for ten seconds). Every client says one thing after the other
-behind a balancer that knows nothing of sessions. In the end each prompt that was answered is in the
-conversation once, and so is its answer.
+often something fails, CLUSTER_LEASE (4) the lease in seconds, CLUSTER_FAULTS (kill,cut) what fails, one of
+several with commas between them: `kill` a host, `restart` or `pause` NATS (for ten seconds), `cut` the line between
+a host and NATS (for up to twice the lease). Every client says one thing after the other behind a balancer that
+knows nothing of sessions. In the end each prompt that was answered is in the conversation once, and so is its
+answer.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ import time
 from pathlib import Path
 
 from aiohttp import web
-from common import Failed, expect
+from common import Failed, Proxy, expect
 from peers import START, Caller, Chat, Host, Line, Spoken, run, spoken
 
 SWITCHBOARD, VENV = sys.argv[1:]
@@ -29,7 +30,7 @@ CALLER = Path(__file__).parent / "agents" / "caller.py"
 CLIENTS = int(os.environ.get("CLUSTER_CLIENTS", 12))
 ROUNDS = int(os.environ.get("CLUSTER_ROUNDS", 3))
 LEASE = int(os.environ.get("CLUSTER_LEASE", 4))
-FAULTS = os.environ.get("CLUSTER_FAULTS", "kill").split(",")
+FAULTS = os.environ.get("CLUSTER_FAULTS", "kill,cut").split(",")
 SEED = int(os.environ.get("CLUSTER_SEED", 0)) or random.randrange(1 << 32)
 HOSTS = 3
 #: Users of one process of Python.
@@ -44,7 +45,7 @@ LOOK = "What is 0 + 0?"
 class Nats(Spoken):
     async def started(self):
         line = await self.line_with("Listening for client connections on ")
-        self.url = "nats://" + line.split()[-1]
+        self.port = int(line.rsplit(":", 1)[1])
         await self.line_with("Server is ready")
         return self
 
@@ -74,11 +75,15 @@ class Cluster:
 
     def __init__(self, nats, folder, balancer, stack):
         self.nats, self.folder, self.balancer, self.stack = nats, folder, balancer, stack
-        self.hosts = {}
+        self.hosts, self.lines = {}, {}
         self.kills = []
 
     async def start(self, number):
-        args = ("--home", self.folder / "home", "--files", self.folder / "files", "--nats", self.nats.url)
+        if number not in self.lines:
+            self.lines[number] = Proxy(self.nats.port)
+            await self.lines[number].start()
+        nats = f"nats://127.0.0.1:{self.lines[number].port}"
+        args = ("--home", self.folder / "home", "--files", self.folder / "files", "--nats", nats)
         args = ("agent", "host", "--listen", "127.0.0.1:0", *args, "--lease", LEASE, "--reruns", 100)
         host = await self.stack.enter_async_context(spoken(Host, SWITCHBOARD, *args))
         await asyncio.wait_for(host.started(), START)
@@ -95,8 +100,7 @@ class Cluster:
     async def restart_nats(self):
         self.kills.append(time.monotonic())
         await self.nats.stopped()
-        port = self.nats.url.rsplit(":", 1)[1]
-        self.nats = await self.stack.enter_async_context(Nats.run(self.folder, port))
+        self.nats = await self.stack.enter_async_context(Nats.run(self.folder, self.nats.port))
         await asyncio.wait_for(self.nats.started(), START)
 
     async def pause_nats(self):
@@ -104,6 +108,14 @@ class Cluster:
         self.nats.process.send_signal(signal.SIGSTOP)
         await asyncio.sleep(10)
         self.nats.process.send_signal(signal.SIGCONT)
+
+
+    async def cut(self, number):
+        self.kills.append(time.monotonic())
+        self.lines[number].cut()
+        # Sometimes it is back before the lease is over, and sometimes not.
+        await asyncio.sleep(CHANCE.random() * 2 * LEASE)
+        self.lines[number].mend()
 
 
 class User:
@@ -277,6 +289,8 @@ async def lives(cluster, users):
                     await cluster.restart_nats()
                 case "pause":
                     await cluster.pause_nats()
+                case "cut":
+                    await cluster.cut(CHANCE.choice(list(cluster.lines)))
                 case _:
                     number = CHANCE.choice(list(cluster.hosts))
                     await cluster.kill(number)

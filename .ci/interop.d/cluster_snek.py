@@ -14,7 +14,6 @@ is in it twice, and what each connection has heard is a piece of it without a ga
 import asyncio
 import base64
 import collections
-import contextlib
 import itertools
 import json
 import os
@@ -27,7 +26,7 @@ import tempfile
 import time
 
 import websockets
-from common import Failed, expect
+from common import Failed, Proxy, expect
 
 CLIENTS = int(os.environ.get("CLUSTER_CLIENTS", "60"))
 ROUNDS = int(os.environ.get("CLUSTER_ROUNDS", "5"))
@@ -73,48 +72,6 @@ class Process:
         if self.process and self.process.returncode is None:
             self.process.send_signal(number)
             await self.process.wait()
-
-
-class Line:
-    """A TCP proxy between a node and NATS, which can be cut."""
-
-    def __init__(self, port):
-        self.target = port
-        self.open = True
-        self.writers = set()
-
-    async def start(self):
-        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
-        self.port = self.server.sockets[0].getsockname()[1]
-
-    async def serve(self, reader, writer):
-        if not self.open:
-            writer.close()
-            return
-        try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
-        except OSError:
-            writer.close()
-            return
-        both = {writer, far_writer}
-        self.writers |= both
-        await asyncio.gather(self.copy(reader, far_writer), self.copy(far_reader, writer))
-        self.writers -= both
-
-    async def copy(self, reader, writer):
-        with contextlib.suppress(OSError):
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-
-    def cut(self):
-        self.open = False
-        for writer in self.writers:
-            writer.transport.abort()
-
-    def mend(self):
-        self.open = True
 
 
 class Nats:
@@ -252,7 +209,7 @@ class World:
         where = ["-sd", self.folder, "-a", "127.0.0.1", "-p", str(self.port)]
         self.nats = Process("Server is ready", program, "-js", *where)
         await self.nats.start()
-        self.lines = [Line(self.port) for _ in range(NODES)]
+        self.lines = [Proxy(self.port) for _ in range(NODES)]
         self.nodes = []
         self.urls = []
         for line in self.lines:

@@ -109,3 +109,45 @@ async def program(path, *args, feed=False, **env):
         if process.returncode is None:
             process.kill()
         await running.end()
+
+
+class Proxy:
+    """A TCP line between two programs, which can be cut."""
+
+    def __init__(self, port):
+        self.target = port
+        self.open = True
+        self.writers = set()
+
+    async def start(self):
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        self.port = self.server.sockets[0].getsockname()[1]
+
+    async def serve(self, reader, writer):
+        if not self.open:
+            writer.close()
+            return
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
+        except OSError:
+            writer.close()
+            return
+        both = {writer, far_writer}
+        self.writers |= both
+        await asyncio.gather(self.copy(reader, far_writer), self.copy(far_reader, writer))
+        self.writers -= both
+
+    async def copy(self, reader, writer):
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    def cut(self):
+        self.open = False
+        for writer in self.writers:
+            writer.transport.abort()
+
+    def mend(self):
+        self.open = True
