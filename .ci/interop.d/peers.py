@@ -166,21 +166,24 @@ class Line:
             asyncio.create_task(self.copy(reader, their_writer, forge)),
             asyncio.create_task(self.copy(their_reader, writer, False)),
         ]
-        await asyncio.wait(ways)
+        # When one way breaks, so does the other: who only listens is told as well.
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            await asyncio.gather(*ways)
+        for way in ways:
+            way.cancel()
         self.open.discard(both)
         for transport in both:
             transport.abort()
 
     @staticmethod
     async def copy(reader, writer, forge):
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            if forge:
-                writer.write(await forged(reader))
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-            if writer.can_write_eof():
-                writer.write_eof()
+        if forge:
+            writer.write(await forged(reader))
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
 
     def cut(self):
         """Cuts it as a lost network does: without a goodbye."""

@@ -70,7 +70,7 @@ pub(crate) const HOT_SUM: Goal = met("the five hot frames", "sonic-rs", SONIC);
 #[rustfmt::skip] // One row per line, to be read and edited as a table.
 const GOALS: &[Goal] = &[
     // Goal 1
-    met("decode Exoclaw text event, 100 B", "serde derive", DERIVE),
+    missed("decode Exoclaw text event, 100 B", "serde derive", DERIVE, 1.494),
     missed("decode Exoclaw text event, 100 B", "jsonrpsee", JSONRPSEE, 2.82),
     met("decode Exoclaw text event, 100 B", "rmcp", RMCP),
     met("decode Exoclaw text event, 100 B", "sonic-rs", SONIC),

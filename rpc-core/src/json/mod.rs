@@ -113,13 +113,16 @@ fn object<'de>(text: &'de str, limits: &Limits) -> Result<Deserializer<'de>, Dec
 
 #[inline]
 fn whole<'de, T: Deserialize<'de>>(mut reader: Deserializer<'de>) -> Result<T, DecodeError> {
-    match T::deserialize(&mut reader) {
-        Ok(value) => {
-            reader.end()?;
-            Ok(value)
+    let mut read = T::deserialize(&mut reader);
+    // In place: large values are not moved once more.
+    if read.is_ok() {
+        if let Err(error) = reader.end() {
+            read = Err(error);
         }
-        Err(error) => Err(error.locate_once(reader.text, reader.at)),
+    } else {
+        read = read.map_err(|error| error.locate_once(reader.text, reader.at));
     }
+    read
 }
 
 /// Checks a message's size against [`Limits::max_message_bytes`].
