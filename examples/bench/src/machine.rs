@@ -37,8 +37,9 @@ pub(crate) fn crates() -> String {
     let lock = include_str!("../Cargo.lock");
     let found = CRATES.map(|peer| {
         let start = format!("name = \"{peer}\"\nversion = \"");
+        // Ours is the newest, where others use an older one too.
         let version = lock
-            .split_once(start.as_str())
+            .rsplit_once(start.as_str())
             .and_then(|(_, rest)| rest.split_once('"'));
         format!("{peer} {}", version.map_or("?", |(version, _)| version))
     });

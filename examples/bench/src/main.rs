@@ -4,6 +4,7 @@ mod callgrind;
 mod costs;
 mod decode;
 mod encode;
+mod folder;
 mod frames;
 mod gate;
 mod goals;
@@ -20,7 +21,8 @@ mod ws;
 
 const USAGE: &str = "\
 bench table [OPTIONS]                   measures everything and prints the table
-    --goals 1,4,growth                  some sections only: 1 to 9, calls, ws, costs, growth, relay, time, workers
+    --goals 1,4,growth                  some sections only: 1 to 9, calls, cluster, costs, growth, relay, time,
+                                        workers, ws
     --only TEXT                         rows only whose name holds the text, of calls and of what is counted
     --quick                             fewer calls and connections
     --this-build                        not the codec once more, built for AVX2 with LTO

@@ -61,6 +61,8 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("8", "Goal 8: memory of a connection"),
     ("9", "Goal 9: the table of calls in flight"),
     ("costs", "Costs: broadcasts, signatures, resumed sessions, storage"),
+    ("cluster", "Several nodes on NATS"),
+    ("relay", "A relay between a client and a server"),
     ("ws", "The WebSocket layer alone, in memory"),
     ("growth", "Growth: what one costs when there are ten times as many"),
     ("time", "Orientation: the codec in time, as a loop in one process"),

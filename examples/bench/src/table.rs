@@ -114,6 +114,9 @@ fn measure(wanted: &Wanted<'_>, quick: bool) -> Report {
     if wanted.whole("costs") {
         costs::table(&mut report, quick);
     }
+    if wanted.whole("cluster") {
+        cluster(&mut report, quick);
+    }
     if wanted.whole("relay") {
         net::relays::table(&mut report, quick);
     }
@@ -121,6 +124,16 @@ fn measure(wanted: &Wanted<'_>, quick: bool) -> Report {
         net::workers::table(&mut report, quick);
     }
     report
+}
+
+#[cfg(feature = "nats")]
+fn cluster(report: &mut Report, quick: bool) {
+    net::cluster::table(report, quick);
+}
+
+#[cfg(not(feature = "nats"))]
+fn cluster(report: &mut Report, _: bool) {
+    report.missing("cluster", "", "", "build with `--features nats`");
 }
 
 /// Builds this program with the most that a compiler can do, and has it measure these sections.

@@ -3,13 +3,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Record, Storage};
 use rpc_core::Json;
 
 use super::COSTS;
+use crate::folder::Folder;
 use crate::report::Report;
 use crate::text;
 
@@ -46,29 +46,6 @@ pub(super) fn table(report: &mut Report, quick: bool) {
     gateway(report, few);
 }
 
-/// A folder below cargo's target folder: `/tmp` may be in memory. Removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let own = std::env::current_exe().unwrap();
-        let name = format!("bench-storage-{}", std::process::id());
-        let folder = own.parent().unwrap().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Records of about 1 KB, as a host stores them at the end of a run.
 fn records() -> Vec<Record> {
     let session = format!(
@@ -88,7 +65,7 @@ fn lines(report: &mut Report, what: &str, options: JsonlOptions, writes: usize, 
     let records = records();
     let texts: Vec<String> = records.iter().map(|it| it.to_line() + "\n").collect();
     let ours = || {
-        let folder = Folder::new();
+        let folder = Folder::new("storage");
         let path = folder.path().join("sessions.jsonl");
         let storage = JsonlStorage::open(path, options).unwrap();
         let time = each(writes, |number| {
@@ -132,7 +109,7 @@ fn beside_a_file(
 }
 
 fn plain(texts: &[String], writes: usize, sync: bool) -> f64 {
-    let folder = Folder::new();
+    let folder = Folder::new("storage");
     let path = folder.path().join("plain");
     let mut options = OpenOptions::new();
     let mut file: File = options.create(true).append(true).open(path).unwrap();
@@ -176,7 +153,7 @@ fn gateway(report: &mut Report, writes: usize) {
     };
     let commits: Vec<Commit> = (0..SESSIONS).map(commit).collect();
     let ours = || {
-        let folder = Folder::new();
+        let folder = Folder::new("storage");
         let store = EmbeddedStore::open(folder.path(), StoreLimits::default()).unwrap();
         let time = each(writes, |number| {
             let commit = &commits[number % SESSIONS];

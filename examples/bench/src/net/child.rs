@@ -62,6 +62,11 @@ impl Child {
         writeln!(self.input).unwrap();
     }
 
+    #[cfg(feature = "nats")]
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(super) fn cpu(&self) -> u64 {
         process::cpu(self.process.id())
     }

@@ -10,6 +10,8 @@ pub(super) const RELAYED: &str = "echo, 100 B";
 pub(super) const SEND_MESSAGE: &str = "send_message";
 pub(super) const MESSAGE: &str = "message and ack";
 pub(super) const INPUT: &str = "INPUT to OUTPUT";
+/// Connections of as many users.
+pub(super) const USERS: &str = "users";
 
 /// Our ends with limits that let very many calls be in flight.
 const WIDE: &str = ", wide limits";

@@ -2,6 +2,8 @@
 
 pub(crate) mod calls;
 mod child;
+#[cfg(feature = "nats")]
+pub(crate) mod cluster;
 mod fast;
 mod foreign;
 pub(crate) mod growth;
@@ -73,6 +75,8 @@ async fn end(words: &[&str]) {
             )
             .await;
         }
+        #[cfg(feature = "nats")]
+        ["cluster", words @ ..] => cluster::end(words).await,
         other => panic!("unknown: {other:?}"),
     }
 }

@@ -8,7 +8,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::kind::Kind;
+use super::kind::{Kind, USERS};
 
 pub(super) type Socket = WebSocketStream<TcpStream>;
 
@@ -45,7 +45,12 @@ pub(super) async fn open(kind: Kind<'_>, address: &str, number: usize) -> Socket
             assert!(answer.contains("\"status\":\"new\""), "{answer}");
         }
         "snek" => {
-            let login = r#"{"method":"login","args":["ann","a"],"kwargs":{},"callId":"1"}"#;
+            let user = match kind.work {
+                USERS => format!("user{number}"),
+                _ => "ann".to_owned(),
+            };
+            let login =
+                format!(r#"{{"method":"login","args":["{user}","a"],"kwargs":{{}},"callId":"1"}}"#);
             socket.send(Message::text(login)).await.unwrap();
             let answer = text(&mut socket).await;
             assert!(answer.contains("\"success\":true"), "{answer}");

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use connectonion_proto::auth::{Address, Draft, Signer, unix_seconds};
+use connectonion_proto::client::Resume;
 use connectonion_proto::frame::Input;
 use connectonion_proto::net::{AgentOptions, Client, connect};
 
@@ -13,9 +14,10 @@ use crate::net::serve::host_key;
 use crate::net::values::TEXT;
 
 /// How many prompts a session gets: its conversation goes back with each answer.
-const TURNS: usize = 16;
+pub(in crate::net) const TURNS: usize = 16;
 
-struct Caller {
+/// A client with a session of its own.
+pub(in crate::net) struct Caller {
     signer: Signer,
     host: Address,
     client: Client,
@@ -23,11 +25,12 @@ struct Caller {
 }
 
 impl Caller {
-    async fn open(address: &str, place: usize) -> Self {
+    /// Opens the session that is named, or a new one.
+    pub(in crate::net) async fn open(address: &str, place: usize, resume: Resume) -> Self {
         let signer = Signer::from_seed(&[place as u8 + 2; 32]);
         let own = Signer::from_seed(&[place as u8 + 2; 32]);
         let host = *host_key().address();
-        let options = AgentOptions::default().with_host(host);
+        let options = AgentOptions::default().with_host(host).with_resume(resume);
         let url = format!("ws://{address}/ws");
         let (client, _events, connection) = connect(&url, own, options).unwrap();
         tokio::spawn(connection.run());
@@ -40,7 +43,12 @@ impl Caller {
         }
     }
 
-    async fn ask(&self) {
+    #[cfg(feature = "nats")]
+    pub(in crate::net) fn session(&self) -> Resume {
+        self.client.session()
+    }
+
+    pub(in crate::net) async fn ask(&self) {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         if turn > 0 && turn.is_multiple_of(TURNS) {
             self.client.new_session(false).await.unwrap();
@@ -59,7 +67,7 @@ impl Caller {
 pub(super) async fn load(address: &str, pace: Pace) {
     let mut callers = Vec::new();
     for place in 0..pace.in_flight {
-        callers.push(Caller::open(address, place).await);
+        callers.push(Caller::open(address, place, Resume::default()).await);
     }
     pace.measure(|place| callers[place].ask()).await;
 }

@@ -1,7 +1,7 @@
 //! A client that keeps so many calls in flight on one connection.
 
 mod acolyte;
-mod connectonion;
+pub(super) mod connectonion;
 mod echo;
 mod exoclaw;
 mod fast;
@@ -65,7 +65,7 @@ pub(super) async fn tasks(kind: Kind<'_>, address: &str, in_flight: usize, calls
 impl Pace {
     /// Makes the calls, each of which is told its place among those in flight. Led, it warms up
     /// first, waits for the parent, and tells the median time in the end.
-    async fn measure<F: Future<Output = ()>>(self, call: impl Fn(usize) -> F) {
+    pub(super) async fn measure<F: Future<Output = ()>>(self, call: impl Fn(usize) -> F) {
         if !self.is_led {
             make(self.in_flight, self.calls, &call).await;
             return;

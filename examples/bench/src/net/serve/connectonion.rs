@@ -15,7 +15,8 @@ use rpc_core::net::server::ServerLimits;
 
 use super::{CONNECTIONS, Tell};
 
-struct Echo;
+/// Answers at once what it is told.
+pub(in crate::net) struct Echo;
 
 #[async_trait]
 impl Agent for Echo {
@@ -29,15 +30,18 @@ pub(in crate::net) fn host_key() -> Signer {
     Signer::from_seed(&[1; 32])
 }
 
-pub(super) async fn serve(tell: Tell) {
+pub(in crate::net) fn options() -> ServerOptions {
     let connection =
         ServerConfig::default().with_limits(server_limits().with_max_message_rate(None));
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    let options = ServerOptions::new(&host_key(), TrustLevel::Open)
+    ServerOptions::new(&host_key(), TrustLevel::Open)
         .with_connection(connection)
         .with_storage(Arc::new(MemoryStorage::new(20_000)))
-        .with_http(http_config().with_limits(limits));
-    let host = Server::bind("127.0.0.1:0", Echo, options).await.unwrap();
+        .with_http(http_config().with_limits(limits))
+}
+
+pub(super) async fn serve(tell: Tell) {
+    let host = Server::bind("127.0.0.1:0", Echo, options()).await.unwrap();
     tell(host.local_addr());
     host.run().await;
 }

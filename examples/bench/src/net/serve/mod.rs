@@ -17,11 +17,13 @@ use tokio::sync::oneshot;
 use super::kind::{Kind, SEND_MESSAGE};
 
 pub(super) use connectonion::host_key;
+#[cfg(feature = "nats")]
+pub(super) use connectonion::{Echo, options as host_options};
 
 /// Frames of about 100 bytes together with their envelopes.
 const CHUNK: usize = 45;
 /// More connections than are ever opened.
-const CONNECTIONS: usize = 200_000;
+pub(super) const CONNECTIONS: usize = 200_000;
 
 /// Whom a server tells its address, once it listens.
 pub(super) type Tell = Box<dyn FnOnce(SocketAddr) + Send>;
