@@ -5,10 +5,10 @@
 SWITCHBOARD is built with the feature `nats`, and `nats-server` is on the path. VENV has the package for
 Python. CLUSTER_CLIENTS (12) is how many clients there are, a quarter of them ours, CLUSTER_ROUNDS (3) how
 often something fails, CLUSTER_LEASE (4) the lease in seconds, CLUSTER_FAULTS (kill,cut) what fails, one of
-several with commas between them: `kill` a host, `restart` or `pause` NATS (for ten seconds), `cut` the line between
-a host and NATS (for up to twice the lease). Every client says one thing after the other behind a balancer that
-knows nothing of sessions. In the end each prompt that was answered is in the conversation once, and so is its
-answer.
+several with commas between them: `kill` a host, `freeze` one (for one to three leases), `restart` or `pause` NATS
+(for ten seconds), `cut` the line between a host and NATS (for up to twice the lease). Every client says one thing
+after the other, up to CLUSTER_PACE (0.5) seconds after the last answer, behind a balancer that knows nothing of
+sessions. In the end each prompt that was answered is in the conversation once, and so is its answer.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ CALLER = Path(__file__).parent / "agents" / "caller.py"
 CLIENTS = int(os.environ.get("CLUSTER_CLIENTS", 12))
 ROUNDS = int(os.environ.get("CLUSTER_ROUNDS", 3))
 LEASE = int(os.environ.get("CLUSTER_LEASE", 4))
+PACE = float(os.environ.get("CLUSTER_PACE", 0.5))
 FAULTS = os.environ.get("CLUSTER_FAULTS", "kill,cut").split(",")
 SEED = int(os.environ.get("CLUSTER_SEED", 0)) or random.randrange(1 << 32)
 HOSTS = 3
@@ -97,6 +98,15 @@ class Cluster:
         self.kills.append(time.monotonic())
         await host.stopped()
 
+    async def freeze(self, number):
+        """Stops a host, which then wakes up and believes that it is still an owner."""
+        host, port = self.hosts[number], self.balancer.ports.pop(number)
+        self.kills.append(time.monotonic())
+        host.process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(LEASE * (1 + 2 * CHANCE.random()))
+        host.process.send_signal(signal.SIGCONT)
+        self.balancer.ports[number] = port
+
     async def restart_nats(self):
         self.kills.append(time.monotonic())
         await self.nats.stopped()
@@ -108,7 +118,6 @@ class Cluster:
         self.nats.process.send_signal(signal.SIGSTOP)
         await asyncio.sleep(10)
         self.nats.process.send_signal(signal.SIGCONT)
-
 
     async def cut(self, number):
         self.kills.append(time.monotonic())
@@ -138,7 +147,7 @@ class User:
             kills = [kill for kill in cluster.kills if began <= kill <= ended]
             if kills:
                 self.gaps.append(ended - kills[0])
-            await asyncio.sleep(CHANCE.random() / 2)
+            await asyncio.sleep(CHANCE.random() * PACE)
 
     async def check(self):
         conversation = await asyncio.wait_for(self.conversation(), PATIENCE)
@@ -285,6 +294,8 @@ async def lives(cluster, users):
             if ends.done():
                 break
             match CHANCE.choice(FAULTS):
+                case "freeze":
+                    await cluster.freeze(CHANCE.choice(list(cluster.hosts)))
                 case "restart":
                     await cluster.restart_nats()
                 case "pause":
