@@ -151,7 +151,7 @@ impl Entry {
         &self.text
     }
 
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.text.len() + self.id.as_ref().map_or(0, |id| id.len())
     }
 }
@@ -202,6 +202,8 @@ pub struct EventLog {
     first: u64,
     /// The start of the run.
     run: u64,
+    /// Where a client resumes whose last event is unknown.
+    unknown: u64,
     /// The first event of the run with this id, even if it was recently dropped: an id may come
     /// again, and a client that knows only the first event must not resume after the second.
     ids: HashMap<Arc<str>, u64>,
@@ -223,6 +225,7 @@ impl EventLog {
             entries: VecDeque::new(),
             first: 0,
             run: 0,
+            unknown: 0,
             ids: HashMap::new(),
             dropped: VecDeque::new(),
             snapshots: VecDeque::new(),
@@ -234,8 +237,15 @@ impl EventLog {
     /// Starts a run: clients that reconnect from now on read from here.
     pub fn begin(&mut self) {
         self.run = self.end().0;
+        self.unknown = self.run;
         self.ids.clear();
         self.dropped.clear();
+    }
+
+    /// Notes that the run's frames so far are of a host that has died, and that the run begins again.
+    /// A client whose last event is unknown has seen them all: it had an event that was not stored.
+    pub fn begin_again(&mut self) {
+        self.unknown = self.end().0;
     }
 
     /// Adds a frame, and drops the oldest ones that no longer fit.
@@ -283,8 +293,10 @@ impl EventLog {
     /// id, or at the run's start if there is none.
     #[must_use]
     pub fn resume(&self, last_msg_id: Option<&str>) -> Resumed {
-        let shown = last_msg_id.and_then(|id| self.ids.get(id));
-        let place = shown.map_or(self.run, |place| place + 1);
+        let place = match last_msg_id {
+            None => self.run,
+            Some(id) => self.ids.get(id).map_or(self.unknown, |place| place + 1),
+        };
         let missed = self.first.saturating_sub(place);
         Resumed {
             cursor: Cursor(place.max(self.first)),
@@ -328,6 +340,7 @@ impl EventLog {
     pub fn clear(&mut self) {
         self.first = self.end().0;
         self.run = self.first;
+        self.unknown = self.first;
         self.bytes = 0;
         self.entries = VecDeque::new();
         self.snapshots = VecDeque::new();

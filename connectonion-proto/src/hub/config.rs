@@ -25,6 +25,10 @@ rpc_core::config! {
         /// the prompt; a prompt that ends every host is given up. Default 0: the client gets the
         /// prompt back with the conversation, unanswered.
         pub max_reruns: u32 = 0 => with_max_reruns,
+        /// Whether the events of runs are stored, so that they outlive the host, within the bounds of
+        /// a session's [log](RegistryConfig::log). Default no; a runtime does it if its storage
+        /// [keeps](crate::storage::Storage::keeps_events) them.
+        pub store_events: bool = false => with_store_events,
         /// The largest number of prompts of one session that wait to be stored. Default 64.
         pub max_intake: usize = 64 => with_max_intake,
     }

@@ -6,6 +6,7 @@ use rpc_core::{Json, Str};
 
 use super::entry::Origin;
 use super::event::{AskError, EmitError, HubEvent, JobId, Now, Reply};
+use super::events::outlives_its_host;
 use super::run_state::with_mode;
 use super::{Hub, Job};
 use crate::codec::to_json;
@@ -198,6 +199,7 @@ impl Hub {
             None => event_id(self.ids.next_bits()).as_str().into(),
         };
         let is_traced = is_traced(&kind);
+        let outlives = self.config.store_events && outlives_its_host(&kind);
         let event = StreamEvent::new(kind, id.clone(), now.unix, session_id);
         let entry = Entry::encode(&event)?;
         let text = entry.text().clone();
@@ -205,7 +207,11 @@ impl Hub {
         if size > max {
             return Err(rpc_core::Refused::TooLarge { size, max }.into());
         }
+        let kept = outlives.then(|| entry.clone());
         self.registry.event(run, entry, now.instant)?;
+        if let Some(event) = kept {
+            self.keep_event(run, event);
+        }
         let max = self.config.max_trace_bytes;
         if let Some(work) = self.work_of(run).filter(|_| is_traced) {
             work.push_trace(text, max);
@@ -352,7 +358,7 @@ fn unsupported(mode: &Mode) -> Option<ErrorFrame> {
 
 /// Returns whether the session's trace keeps events of this kind: actions, but neither questions
 /// nor events that are only for display.
-const fn is_traced(kind: &EventKind) -> bool {
+pub(super) const fn is_traced(kind: &EventKind) -> bool {
     matches!(
         kind,
         EventKind::UserInput(_)

@@ -3,8 +3,9 @@
 use rpc_core::Json;
 
 use super::chat::chat_items;
-use super::entry::Origin;
+use super::entry::{Origin, SessionEntry};
 use super::event::{ConnectRequest, HubEvent, Now, Reply};
+use super::recover::revive;
 use super::run_state::count_messages;
 use super::{Hub, Job};
 use crate::console::Line;
@@ -42,10 +43,16 @@ impl Hub {
         &mut self,
         conn: ConnId,
         connecting: &ConnectRequest,
-        stored: Option<Record>,
+        mut stored: Option<Record>,
         now: Now,
     ) {
         let connect = &connecting.connect;
+        if let Some(record) = &mut stored
+            && record.owner == Some(connecting.owner)
+        {
+            let session_id = SessionId::from(&*record.session_id);
+            self.begin_again(&session_id, record, now);
+        }
         let request = session::SessionRequest::new(connecting.owner)
             .with_session_id(connect.session_id.as_deref())
             .with_last_msg_id(connect.last_msg_id.as_deref())
@@ -66,7 +73,8 @@ impl Hub {
         let got_it = connect.session_id.as_deref() == Some(session_id.as_str());
         let stored = stored.filter(|_| got_it);
         if !self.entries.contains_key(&session_id) {
-            let entry = self.restore(connecting.owner, stored, now);
+            let mut entry = SessionEntry::new(connecting.owner);
+            entry.copy = stored.and_then(|record| revive(record, now.unix));
             self.entries.insert(session_id.clone(), entry);
         }
         let Some(entry) = self.entries.get_mut(&session_id) else {
@@ -129,9 +137,6 @@ impl Hub {
         self.reply(conn, Reply::Accept(Box::new(connected)));
         if let Some(failure) = entered.failure {
             self.reply(conn, Reply::Frame(failure));
-        }
-        if is_rerunning {
-            self.next_intake(&session_id, now);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rpc_core::Json;
+use rpc_core::{Json, Text};
 
 use super::event::{JobId, NewInput};
 use super::run_state::RunState;
@@ -28,6 +28,8 @@ pub(super) struct Intake {
     /// If the prompt is the last message of the conversation already, because a host ended during
     /// its run: how many times it is run again, this one included.
     pub(super) rerun: Option<u32>,
+    /// The event that has reported the prompt before, if clients can still see it.
+    pub(super) said: Option<Text>,
 }
 
 pub(super) struct SessionEntry {
@@ -55,6 +57,7 @@ impl Intake {
             id: input.id.clone(),
             input: NewInput::new(input.prompt.clone()).with_images(input.images.clone()),
             rerun: None,
+            said: None,
         }
     }
 

@@ -7,6 +7,7 @@ use rpc_core::{CloseFrame, Json, Str, Text};
 use crate::console::Line;
 use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck};
 use crate::id::SessionId;
+use crate::replay::Entry;
 use crate::session::{ConnId, Owner, RunId, RuntimeInput};
 use crate::storage::Record;
 
@@ -172,6 +173,16 @@ pub enum HubEvent {
         job: JobId,
         /// The record. Boxed, because it is much larger than the rest.
         record: Box<Record>,
+    },
+    /// Store events of a run, then call [`stored`](super::Hub::stored). Keep the order with the records
+    /// of the session.
+    StoreEvents {
+        /// The job.
+        job: JobId,
+        /// The session.
+        session_id: SessionId,
+        /// The events.
+        events: Vec<Entry>,
     },
     /// This host has forgotten a session: see [`Storage::release`](crate::storage::Storage::release).
     /// Keep the order with the jobs of the session.

@@ -1,6 +1,6 @@
 //! Prompts: each is stored first, then starts a run or goes to the running agent.
 
-use rpc_core::Str;
+use rpc_core::{Str, Text};
 
 use super::entry::Intake;
 use super::event::{HubEvent, NewInput, Now, Reply};
@@ -36,6 +36,7 @@ impl Hub {
             id,
             input,
             rerun: None,
+            said: None,
         });
         self.next_intake(&session_id, now);
     }
@@ -161,8 +162,7 @@ impl Hub {
                 if let Some(conn) = intake.conn {
                     self.reply(conn, Reply::Begun);
                 }
-                let said = UserInput::new(input.prompt.clone(), turn);
-                self.emit_own(run, EventKind::UserInput(said), None, now);
+                self.emit_prompt(run, intake.said, now);
                 self.emit_files(run, &input, turn, now);
                 self.events.push_back(HubEvent::Start {
                     run,
@@ -175,6 +175,21 @@ impl Hub {
             Err(error) => self.refuse_intake(intake.conn, *error),
         }
         self.next_intake(session_id, now);
+    }
+
+    /// Reports the prompt of a run, unless clients know it: then only the trace of this run needs it.
+    fn emit_prompt(&mut self, run: RunId, said: Option<Text>, now: Now) {
+        let max = self.config.max_trace_bytes;
+        let Some(work) = self.work_of(run) else {
+            return;
+        };
+        match said {
+            Some(event) => work.push_trace(event, max),
+            None => {
+                let said = UserInput::new(work.input.prompt.clone(), work.turn);
+                self.emit_own(run, EventKind::UserInput(said), None, now);
+            }
+        }
     }
 
     /// Starts the run in the registry, for a stored prompt.

@@ -17,6 +17,8 @@
 //!   its end.
 //! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
 //!   the client keeps the conversation; until it is stored, the hub holds it in memory.
+//! - Events are sent at once. If [they are stored](HubConfig::store_events), it is in batches beside
+//!   that: clients resume among them when the run of a dead host begins again.
 //! - A host that is killed during a run finds the prompts of that run in its storage. The client
 //!   gets them back with the conversation, unanswered, when it connects; or they are
 //!   [run again](HubConfig::max_reruns), when the client connects or [without it](Hub::recover).
@@ -29,6 +31,7 @@ mod control;
 mod enter;
 mod entry;
 mod event;
+mod events;
 mod intake;
 mod moved;
 mod recover;
@@ -84,6 +87,8 @@ enum Job {
         closing: Text,
         is_failure: bool,
     },
+    /// Events of a run.
+    Events { session_id: SessionId, run: RunId },
     /// Changes between runs.
     Save { session_id: SessionId },
     /// A record that nothing waits for.
@@ -96,6 +101,7 @@ impl Job {
             Self::Begin { session_id, .. }
             | Self::Interject { session_id, .. }
             | Self::End { session_id, .. }
+            | Self::Events { session_id, .. }
             | Self::Save { session_id } => Some(session_id),
             Self::Load { .. } | Self::Recover { .. } | Self::Note => None,
         }
@@ -197,6 +203,7 @@ impl Hub {
                 closing,
                 is_failure,
             }) => self.end_stored(&session_id, run, closing, is_failure, outcome, now),
+            Some(Job::Events { run, .. }) => self.events_stored(run),
             Some(Job::Save { session_id }) => self.saved(job, &session_id, outcome, now),
             Some(Job::Load { .. } | Job::Recover { .. } | Job::Note) | None => {}
         }

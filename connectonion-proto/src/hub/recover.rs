@@ -4,10 +4,10 @@ use rpc_core::Json;
 
 use super::entry::{Intake, SessionEntry};
 use super::event::{HubEvent, NewInput, Now};
-use super::run_state::{images_of_last_prompt, with_inputs};
+use super::events::{prompt_event, traced};
+use super::run_state::{images_of_last_prompt, with_rest};
 use super::{Hub, Job};
 use crate::id::{SessionId, runtime_input_id};
-use crate::session::Owner;
 use crate::storage::{Record, RecordStatus, StorageError};
 
 impl Hub {
@@ -50,42 +50,36 @@ impl Hub {
         found: Result<Option<Record>, StorageError>,
         now: Now,
     ) {
-        let is_here = self.registry.session(session_id.as_str()).is_some();
-        if !is_here && let Ok(Some(record)) = found {
-            self.begin_again(session_id, record, now);
+        if let Ok(Some(mut record)) = found {
+            self.begin_again(session_id, &mut record, now);
         }
         self.release_unused(session_id.as_str());
     }
 
-    /// Begins the run of a record again, if it was interrupted and may be run again.
-    fn begin_again(&mut self, session_id: &SessionId, record: Record, now: Now) {
-        // Whoever has not stored an owner has no runs of this kind.
-        let Some(owner) = record.owner else { return };
-        let entry = self.restore(owner, Some(record), now);
-        if !entry.is_rerunning() || self.registry.open(session_id.clone(), owner).is_err() {
+    /// Begins the run of a record again, if it was interrupted and may be run again, unless the
+    /// session is here. Clients that connect then find it running, and its earlier events, which are
+    /// taken from the record.
+    pub(super) fn begin_again(&mut self, session_id: &SessionId, record: &mut Record, now: Now) {
+        let is_here = self.registry.session(session_id.as_str()).is_some();
+        // Whoever stores interrupted runs stores owners.
+        let Some(owner) = record.owner.filter(|_| !is_here) else {
+            return;
+        };
+        let Some(intake) = self.interrupted(record) else {
+            return;
+        };
+        if self.registry.open(session_id.clone(), owner).is_err() {
             return;
         }
         // Making room may have removed an old session.
         self.handle_timeout(now);
+        self.registry
+            .restore(session_id, std::mem::take(&mut record.events));
+        let mut entry = SessionEntry::new(owner);
+        entry.copy.clone_from(&record.session);
+        entry.intake.extend(intake);
         self.entries.insert(session_id.clone(), entry);
         self.next_intake(session_id, now);
-    }
-
-    /// Creates the state of a session from its record.
-    pub(super) fn restore(
-        &mut self,
-        owner: Owner,
-        record: Option<Record>,
-        now: Now,
-    ) -> SessionEntry {
-        let mut entry = SessionEntry::new(owner);
-        let again = record.as_ref().and_then(|it| self.interrupted(it));
-        entry.copy = match &again {
-            Some(_) => record.and_then(|record| record.session),
-            None => record.and_then(|record| revive(record, now.unix)),
-        };
-        entry.intake.extend(again.into_iter().flatten());
-        entry
     }
 
     /// Returns the prompts to run again, if the record is of an interrupted run: the one that began
@@ -101,17 +95,20 @@ impl Hub {
             id: runtime_input_id(self.ids.next_bits()),
             input: NewInput::new(record.prompt.clone()).with_images(images),
             rerun: Some(record.reruns + 1),
+            said: prompt_event(&record.events),
         };
         let rest = record.inputs.iter().map(Intake::acknowledged);
         Some(std::iter::once(first).chain(rest).collect())
     }
 }
 
-/// Returns the conversation in a record, with the prompts that were acknowledged and not answered.
-fn revive(record: Record, now: f64) -> Option<Json> {
+/// Returns the conversation in a record, with the prompts that were acknowledged and not answered, and
+/// what is known of the interrupted run.
+pub(super) fn revive(record: Record, now: f64) -> Option<Json> {
     let session = record.session?;
-    if record.inputs.is_empty() {
+    let mut events = traced(&record.events).peekable();
+    if record.inputs.is_empty() && events.peek().is_none() {
         return Some(session);
     }
-    Some(with_inputs(&session, &record.inputs, now))
+    Some(with_rest(&session, events, &record.inputs, now))
 }

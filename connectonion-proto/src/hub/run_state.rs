@@ -14,6 +14,7 @@ use super::event::NewInput;
 use crate::codec::to_json;
 use crate::frame::Session;
 use crate::limits::{ULW_TURNS, ULW_TURNS_USED};
+use crate::replay::Entry;
 use crate::session::{RunId, RuntimeInput};
 
 /// The additions of a run to a session. They stay separate until the whole session is needed, so
@@ -45,6 +46,13 @@ pub(super) struct RunState {
     pub(super) is_base_unstored: bool,
     /// The result is being stored.
     pub(super) is_ending: bool,
+    /// Events that wait to be stored.
+    pub(super) unstored: Vec<Entry>,
+    /// Events are being stored.
+    pub(super) is_storing: bool,
+    /// The number and size of the events that were to be stored so far.
+    pub(super) kept: usize,
+    pub(super) kept_bytes: usize,
 }
 
 impl RunState {
@@ -84,6 +92,10 @@ impl RunState {
             acknowledged: Vec::new(),
             is_base_unstored: false,
             is_ending: false,
+            unstored: Vec::new(),
+            is_storing: false,
+            kept: 0,
+            kept_bytes: 0,
             input,
         }
     }
@@ -184,7 +196,7 @@ pub(super) fn no_limits() -> Limits {
 }
 
 /// An encoded event, as a value.
-struct Event<'a>(&'a Text);
+pub(super) struct Event<'a>(pub(super) &'a Text);
 
 impl Serialize for Event<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -195,9 +207,15 @@ impl Serialize for Event<'_> {
     }
 }
 
-/// Returns a session between runs with acknowledged, unread inputs. Its time of change is now, so
-/// that it is newer than its clients' copies, which lack the inputs.
-pub(super) fn with_inputs(session: &Json, inputs: &[RuntimeInput], updated: f64) -> Json {
+/// Returns a session between runs with the events of its interrupted run and with acknowledged,
+/// unread inputs. Its time of change is now, so that it is newer than its clients' copies, which lack
+/// them.
+pub(super) fn with_rest<'a>(
+    session: &Json,
+    events: impl Iterator<Item = &'a Text>,
+    inputs: &[RuntimeInput],
+    updated: f64,
+) -> Json {
     let limits = no_limits();
     let Ok(mut whole) = Session::parse(session.get(), &limits) else {
         return session.clone();
@@ -205,6 +223,7 @@ pub(super) fn with_inputs(session: &Json, inputs: &[RuntimeInput], updated: f64)
     let messages = inputs.iter().map(|it| user_message(&it.prompt, &it.images));
     let added = whole.append("messages", messages);
     added
+        .and_then(|()| whole.append("trace", events.map(Event)))
         .and_then(|()| whole.set("updated", &updated))
         .and_then(|()| to_json(&whole))
         .unwrap_or_else(|_| session.clone())

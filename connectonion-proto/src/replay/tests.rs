@@ -52,6 +52,27 @@ fn an_absent_or_unknown_id_means_the_whole_run() {
 }
 
 #[test]
+fn an_unknown_id_in_a_run_that_begins_again_means_what_follows() {
+    let mut log = log(LogLimits::default());
+    log.begin();
+    log.push(event("a").with_id("a"));
+    log.push(event("b").with_id("b"));
+    log.begin_again();
+    log.push(event("c").with_id("c"));
+    for (id, expected) in [
+        (None, vec!["a", "b", "c"]),
+        (Some("a"), vec!["b", "c"]),
+        (Some("lost"), vec!["c"]),
+        (Some("c"), vec![]),
+    ] {
+        assert_eq!(resumed(&log, id).0, expected, "{id:?}");
+    }
+    log.begin();
+    log.push(event("d").with_id("d"));
+    assert_eq!(resumed(&log, Some("lost")).0, ["d"]);
+}
+
+#[test]
 fn earlier_runs_are_not_replayed_but_slow_readers_get_them() {
     let mut log = log(LogLimits::default());
     let slow = log.end();

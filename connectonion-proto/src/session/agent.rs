@@ -61,7 +61,9 @@ impl SessionRegistry {
             session.run = Some((run, Box::new(Run::new(self.config.run))));
             session.used = true;
             session.failure = None;
-            session.log.begin();
+            if !std::mem::take(&mut session.begins_again) {
+                session.log.begin();
+            }
             Accepted::Started(run)
         };
         self.rest(id, now);
@@ -174,7 +176,7 @@ impl SessionRegistry {
     }
 
     /// Adds a frame for all sockets of a session.
-    fn push(&mut self, id: &SessionId, entry: Entry) {
+    pub(super) fn push(&mut self, id: &SessionId, entry: Entry) {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
         };

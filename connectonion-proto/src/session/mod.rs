@@ -121,6 +121,8 @@ struct Session {
     run: Option<(RunId, Box<Run>)>,
     /// Whether it has ever had a run.
     used: bool,
+    /// Whether the log has the events of an interrupted run, which the next input begins again.
+    begins_again: bool,
     log: EventLog,
     /// The ERROR of the last run, until a socket has got it, and the position after it.
     failure: Option<(Cursor, Text)>,
@@ -330,7 +332,8 @@ impl SessionRegistry {
             let entry: Option<&ConnectionEntry> = self.connections.get(conn);
             entry.is_none_or(|entry| session.log.is_read(entry.cursor))
         };
-        if session.run.is_none() && session.sockets.iter().all(has_read) {
+        let is_over = session.run.is_none() && !session.begins_again;
+        if is_over && session.sockets.iter().all(has_read) {
             self.log_bytes -= session.log.bytes();
             session.log.clear();
         }

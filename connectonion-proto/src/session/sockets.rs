@@ -6,7 +6,7 @@ use super::event::{ConnectError, Joined, MAX_SESSION_ID, Owner, Removed, Session
 use super::{ConnId, ConnectionEntry, Session, SessionRegistry};
 use crate::frame::SessionState;
 use crate::id::{SessionId, session_id as new_id};
-use crate::replay::{EventLog, Next};
+use crate::replay::{Entry, EventLog, Next};
 
 impl SessionRegistry {
     /// Adds a socket whose CONNECT was accepted to the requested session, or to a new one. `random`
@@ -69,12 +69,28 @@ impl SessionRegistry {
             sockets: Vec::new(),
             run: None,
             used: false,
+            begins_again: false,
             log: EventLog::new(self.config.log),
             failure: None,
             parked: None,
         };
         let inserted = self.sessions.insert(session_id, session, None);
         inserted.map_err(|_| ConnectError::TooManySessions)
+    }
+
+    /// Adds the events of an interrupted run that the next input begins again. Clients that connect
+    /// resume among them. Does nothing without the session, or during a run.
+    pub fn restore(&mut self, session_id: &SessionId, events: impl IntoIterator<Item = Entry>) {
+        match self.sessions.get_mut(session_id.as_str()) {
+            Some(session) if session.run.is_none() => session.begins_again = true,
+            _ => return,
+        }
+        for event in events {
+            self.push(session_id, event);
+        }
+        if let Some(session) = self.sessions.get_mut(session_id.as_str()) {
+            session.log.begin_again();
+        }
     }
 
     /// Returns whether there is room for one more session, beside so many others.
@@ -180,9 +196,9 @@ impl SessionRegistry {
         };
         let before = self.connections.get(&conn).map(|entry| entry.cursor);
         let mut cursor = before.unwrap_or_else(|| session.log.end());
-        if session.run.is_some() {
+        if session.run.is_some() || session.begins_again {
             let resumed = session.log.resume(request.last_msg_id);
-            joined.status = SessionState::Running;
+            joined.status = session.status();
             joined.gap = resumed.gap;
             cursor = resumed.cursor;
         } else if before.is_none() {

@@ -27,6 +27,8 @@ mod record;
 
 use std::io;
 
+use crate::replay::Entry;
+
 pub use jsonl::{JsonlOptions, JsonlStorage};
 pub use memory::MemoryStorage;
 pub use record::{Record, RecordStatus};
@@ -47,6 +49,21 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// [`StorageError`]; earlier records are kept. Retrying is safe.
     fn append(&self, record: &Record) -> Result<(), StorageError>;
+
+    /// Adds events of the current run of a session, in order. They are lost without harm: no one waits
+    /// for them. Default: nothing. See [`Record::events`].
+    ///
+    /// # Errors
+    /// [`StorageError`]; some may be stored, so do not retry.
+    fn append_events(&self, session_id: &str, events: &[Entry]) -> Result<(), StorageError> {
+        let _ = (session_id, events);
+        Ok(())
+    }
+
+    /// Returns whether [`append_events`](Self::append_events) stores anything. Default no.
+    fn keeps_events(&self) -> bool {
+        false
+    }
 
     /// Recovers the storage; call it once, when a host starts. Runs that no host works on any more
     /// are recorded as [`RecordStatus::Interrupted`], with the same lifetime from `now` as they had

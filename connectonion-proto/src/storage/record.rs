@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::auth::Address;
 use crate::limits::RESULT_TTL;
+use crate::replay::Entry;
 use crate::session::{Owner, RuntimeInput};
 
 words! {
@@ -84,6 +85,10 @@ pub struct Record {
     /// How many times the run was begun again because its host had ended.
     #[serde(default, deserialize_with = "or_default")]
     pub reruns: u32,
+    /// The events of the interrupted run, from a storage that [keeps](super::Storage::keeps_events)
+    /// them; not a part of the line.
+    #[serde(skip)]
+    pub events: Vec<Entry>,
 }
 
 impl Record {
@@ -106,6 +111,7 @@ impl Record {
             owner: None,
             inputs: Vec::new(),
             reruns: 0,
+            events: Vec::new(),
         }
     }
 
@@ -164,6 +170,13 @@ impl Record {
     #[must_use]
     pub const fn with_reruns(mut self, reruns: u32) -> Self {
         self.reruns = reruns;
+        self
+    }
+
+    /// Sets the events of the interrupted run.
+    #[must_use]
+    pub fn with_events(mut self, events: Vec<Entry>) -> Self {
+        self.events = events;
         self
     }
 

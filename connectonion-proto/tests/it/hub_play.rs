@@ -10,6 +10,7 @@ use connectonion_proto::hub::{
     ConnectRequest, Finished, Hub, HubConfig, HubEvent, JobId, NewInput, Now, Reply,
 };
 use connectonion_proto::id::SessionId;
+use connectonion_proto::replay::Entry;
 use connectonion_proto::session::{ConnId, Owner, RunId};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
 use serde_json::Value;
@@ -17,6 +18,7 @@ use serde_json::Value;
 enum Job {
     Load(JobId, SessionId),
     Store(JobId, Box<Record>),
+    Events(JobId, SessionId, Vec<Entry>),
 }
 
 /// What a socket has been told.
@@ -43,6 +45,8 @@ pub struct Play {
     pub hub: Hub,
     pub now: Now,
     pub storage: MemoryStorage,
+    /// The stored events of runs that have not ended.
+    pub events: BTreeMap<String, Vec<Entry>>,
     jobs: VecDeque<Job>,
     pub sockets: BTreeMap<ConnId, Socket>,
     /// Agents at work, with the prompt that began their runs.
@@ -74,6 +78,7 @@ impl Play {
                 unix: 1_795_293_457.5,
             },
             storage: MemoryStorage::new(100_000),
+            events: BTreeMap::new(),
             jobs: VecDeque::new(),
             sockets: BTreeMap::new(),
             agents: BTreeMap::new(),
@@ -157,9 +162,22 @@ impl Play {
                     true => Err(failure()),
                     false => self.storage.load(id.as_str(), self.now.unix),
                 };
+                let events = self.events.get(id.as_str()).cloned();
+                let found =
+                    found.map(|it| it.map(|record| record.with_events(events.unwrap_or_default())));
                 self.hub.loaded(job, found, self.now);
             }
+            Job::Events(job, id, events) => {
+                self.events
+                    .entry(id.to_string())
+                    .or_default()
+                    .extend(events);
+                self.hub.stored(job, Ok(()), self.now);
+            }
             Job::Store(job, record) => {
+                if record.session.is_some() && record.reruns == 0 {
+                    self.events.remove(&*record.session_id);
+                }
                 let stored = match fails {
                     true => Err(failure()),
                     false => self.storage.append(&record),
@@ -175,7 +193,9 @@ impl Play {
     pub fn store_fenced(&mut self) {
         match self.jobs.pop_front().unwrap() {
             Job::Load(job, _) => self.hub.loaded(job, Err(StorageError::Fenced), self.now),
-            Job::Store(job, _) => self.hub.stored(job, Err(StorageError::Fenced), self.now),
+            Job::Store(job, _) | Job::Events(job, ..) => {
+                self.hub.stored(job, Err(StorageError::Fenced), self.now);
+            }
         }
         self.settle();
     }
@@ -185,6 +205,11 @@ impl Play {
             .load(session_id, self.now.unix)
             .unwrap()
             .unwrap()
+    }
+
+    /// How many jobs the storage has to do.
+    pub fn jobs(&self) -> usize {
+        self.jobs.len()
     }
 
     /// Whether the prompt that was acknowledged with this id has begun a run.
@@ -296,6 +321,11 @@ impl Play {
             HubEvent::Load { job, session_id } => self.jobs.push_back(Job::Load(job, session_id)),
             HubEvent::Line(line) => self.lines.push(line.to_string()),
             HubEvent::Store { job, record } => self.jobs.push_back(Job::Store(job, record)),
+            HubEvent::StoreEvents {
+                job,
+                session_id,
+                events,
+            } => self.jobs.push_back(Job::Events(job, session_id, events)),
             HubEvent::Start {
                 run,
                 session_id,

@@ -22,6 +22,7 @@ mod host_killed;
 mod host_life;
 mod host_runtime;
 mod hub;
+mod hub_events;
 mod hub_moved;
 #[allow(dead_code, reason = "the simulation of the hub needs more of it")]
 mod hub_play;

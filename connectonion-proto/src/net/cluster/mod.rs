@@ -15,8 +15,14 @@
 //!   and the prompts that were acknowledged. With
 //!   [`max_reruns`](crate::hub::HubConfig::max_reruns) it runs them again, from the beginning and
 //!   without waiting for a client: what the agent did before may be done twice. A client that comes
-//!   back finds the run, or its result in the conversation. Events of the interrupted run are not
-//!   stored: a client that saw some gets those of the new run as well.
+//!   back finds the run, or its result in the conversation.
+//! - Events of a run are stored as they come, the first ones within the bounds of a session's
+//!   [log](crate::session::RegistryConfig::log). They are sent without waiting for that, so the last
+//!   moments of a host are missing. If the run begins again, a client resumes among the events that are
+//!   stored and gets each once, and then those of the new run. One that names an event which is not
+//!   stored has seen the others. If the run does not begin again, its steps are in the `trace` of the
+//!   conversation. What is over with its host is not stored: questions, parts of texts, changes of the
+//!   mode, `session_sync`.
 //! - The hosts notice within a third of the lease that one of them is gone, and take over its sessions
 //!   a few at a time, as long as they have room for more sessions and runs. Those without a run to
 //!   begin again belong to nobody until a client comes.
@@ -45,6 +51,7 @@
 mod ingress;
 mod node;
 mod packet;
+mod part;
 mod peers;
 mod pump;
 mod recovery;

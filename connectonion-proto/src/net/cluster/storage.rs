@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use rpc_core::cluster::{Fence, token};
 use rpc_core::net::nats::{ClaimError, Claimed, Expect, Nats, NatsError, Ownership};
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
 use super::node::{Current, Node};
+use super::part::{Kind, Part, Parts, decode_events, encode_events};
+use crate::replay::Entry;
 use crate::storage::{Record, RecordStatus, Storage, StorageError, interrupted};
 
 /// How many sessions are stored at the same time.
@@ -35,6 +37,8 @@ const MAX_TAKEOVERS: u32 = 20;
 ///   session at this host. An owner whose host is gone is replaced: its run becomes
 ///   [interrupted](RecordStatus::Interrupted), by a record after which nothing of the old owner is
 ///   accepted.
+/// - The [events](Storage::append_events) of a run are stored between the records, and purged with its
+///   beginning.
 /// - An [appended](Storage::append) record is in the stream when the call returns. Without an
 ///   answer it is sent again under the same id until there is one, or until this host has lost its
 ///   lease: then it is fenced, and its clients find out at the next host. So no record is both
@@ -144,7 +148,8 @@ impl NatsStorage {
                     .clone()
                     .map(|record| record.with_session(None).to_line());
                 let line = line.unwrap_or_default();
-                match self.log.append(node, subject, &mut fence, &line).await {
+                let line = (Kind::Record, &*line);
+                match self.log.append(node, subject, &mut fence, line).await {
                     Ok(_) => {}
                     // The old owner was still at work, or there is a new one: reading tells.
                     Err(NatsError::Conflict) => continue,
@@ -170,7 +175,7 @@ impl NatsStorage {
         }
         let node = self.node()?;
         let subject = self.log.subject(session_id);
-        let mut fence = match self.known(session_id) {
+        let fence = match self.known(session_id) {
             Some(fence) => fence,
             None => {
                 // A session of this host alone, until now.
@@ -186,17 +191,8 @@ impl NatsStorage {
                 fence
             }
         };
-        let appended = self.log.append(&node, &subject, &mut fence, &line).await;
-        let first = match appended {
-            Err(NatsError::Conflict) => {
-                self.forget(session_id);
-                return Err(StorageError::Fenced);
-            }
-            appended => {
-                self.keep(session_id, fence);
-                appended.map_err(|error| failed(&error))?
-            }
-        };
+        let line = (Kind::Record, &*line);
+        let first = self.write(&node, session_id, fence, line).await?;
         if record.session.is_some() && record.status != RecordStatus::Running {
             // What it replaces; if this fails, the next one does it.
             let log = self.log.clone();
@@ -208,6 +204,40 @@ impl NatsStorage {
             });
         }
         Ok(())
+    }
+
+    /// Stores events of a session that this host owns.
+    async fn append_events_async(
+        &self,
+        session_id: &str,
+        events: &[Entry],
+    ) -> Result<(), StorageError> {
+        let node = self.node()?;
+        let Some(fence) = self.known(session_id) else {
+            // Its prompt was not stored either.
+            return Ok(());
+        };
+        let lines = encode_events(events);
+        let written = self.write(&node, session_id, fence, (Kind::Events, &lines));
+        written.await.map(drop)
+    }
+
+    /// Writes to the log of a session. Returns the sequence of the first message.
+    async fn write(
+        &self,
+        node: &Node,
+        session_id: &str,
+        mut fence: Fence,
+        line: (Kind, &str),
+    ) -> Result<u64, StorageError> {
+        let subject = self.log.subject(session_id);
+        let written = self.log.append(node, &subject, &mut fence, line).await;
+        if written == Err(NatsError::Conflict) {
+            self.forget(session_id);
+        } else {
+            self.keep(session_id, fence);
+        }
+        written.map_err(|error| failed(&error))
     }
 
     async fn give_back(&self, session_id: &str) {
@@ -229,6 +259,14 @@ impl Storage for NatsStorage {
 
     fn append(&self, record: &Record) -> Result<(), StorageError> {
         self.wait(self.append_async(record))
+    }
+
+    fn append_events(&self, session_id: &str, events: &[Entry]) -> Result<(), StorageError> {
+        self.wait(self.append_events_async(session_id, events))
+    }
+
+    fn keeps_events(&self) -> bool {
+        true
     }
 
     /// Does nothing: a session is recovered by its next owner, when it is loaded.
@@ -266,6 +304,7 @@ impl Log {
         fence: &mut Fence,
     ) -> Result<Option<Record>, StorageError> {
         let mut newest: Option<Record> = None;
+        let mut events = Vec::new();
         let mut parts = Parts::default();
         let mut last = 0;
         loop {
@@ -276,13 +315,19 @@ impl Log {
             let part = Part::parse(&message.payload);
             let owner = part.as_ref().map(|part| part.owner);
             fence.read(last, owner).map_err(|_| StorageError::Fenced)?;
-            let Some(line) = part.and_then(|part| parts.take(&part)) else {
+            let Some((kind, text)) = part.and_then(|part| parts.take(&part)) else {
                 continue;
             };
-            let record = std::str::from_utf8(&line).ok();
-            let record = record.and_then(|line| Record::parse(line).ok());
-            match record {
+            let text = std::str::from_utf8(&text).unwrap_or_default();
+            if kind == Kind::Events {
+                events.extend(decode_events(text));
+                continue;
+            }
+            match Record::parse(text).ok() {
                 Some(mut record) => {
+                    if !continues_run(&record) {
+                        events.clear();
+                    }
                     if let Some(before) = newest.take() {
                         record.inherit(before);
                     }
@@ -291,7 +336,7 @@ impl Log {
                 None => tracing::warn!(subject, "a record was not readable"),
             }
         }
-        Ok(newest)
+        Ok(newest.map(|record| record.with_events(events)))
     }
 
     /// Returns the first message of a subject after the message `last`. Without an answer it asks
@@ -322,7 +367,8 @@ impl Log {
         }
     }
 
-    /// Appends a record in as many parts as it needs; an empty one only says who the owner is.
+    /// Appends a record or events in as many parts as it needs; an empty one only says who the owner
+    /// is.
     /// Returns the sequence of the first part. `fence` knows the last message of the session
     /// afterwards, also after an error.
     async fn append(
@@ -330,7 +376,7 @@ impl Log {
         node: &Node,
         subject: &str,
         fence: &mut Fence,
-        line: &str,
+        (kind, line): (Kind, &str),
     ) -> Result<u64, NatsError> {
         let parts = line.len().div_ceil(self.max_part_bytes);
         let mut first = None;
@@ -338,12 +384,16 @@ impl Log {
             let from = part * self.max_part_bytes;
             let bytes = line.as_bytes();
             let to = bytes.len().min(from + self.max_part_bytes);
-            let head = format!("1 {} {part} {parts}\n", fence.fence());
-            let mut payload = BytesMut::with_capacity(head.len() + to - from);
-            payload.extend_from_slice(head.as_bytes());
-            payload.extend_from_slice(bytes.get(from..to).unwrap_or_default());
+            let payload = Part {
+                kind,
+                owner: fence.fence(),
+                number: part,
+                of: parts,
+                bytes: bytes.get(from..to).unwrap_or_default(),
+            };
+            let payload = payload.encode();
             let last = self
-                .publish(node, subject, fence.expected(), payload.freeze())
+                .publish(node, subject, fence.expected(), payload)
                 .await?;
             fence.stored(last, true);
             first.get_or_insert(last);
@@ -405,50 +455,13 @@ impl Log {
     }
 }
 
-/// A part of a record, as a message holds it.
-struct Part<'a> {
-    /// The number of the ownership that wrote it.
-    owner: u64,
-    number: usize,
-    /// How many parts there are; 0 if there is no record.
-    of: usize,
-    bytes: &'a [u8],
-}
-
-impl<'a> Part<'a> {
-    fn parse(message: &'a [u8]) -> Option<Self> {
-        let end = message.iter().position(|byte| *byte == b'\n')?;
-        let (head, rest) = message.split_at(end);
-        let mut head = std::str::from_utf8(head).ok()?.split(' ').skip(1);
-        Some(Self {
-            owner: head.next()?.parse().ok()?,
-            number: head.next()?.parse().ok()?,
-            of: head.next()?.parse().ok()?,
-            bytes: rest.get(1..)?,
-        })
-    }
-}
-
-/// Puts records together.
-#[derive(Default)]
-struct Parts {
-    bytes: BytesMut,
-    next: usize,
-}
-
-impl Parts {
-    /// Takes a part. Returns the record that is complete with it.
-    fn take(&mut self, part: &Part<'_>) -> Option<Bytes> {
-        if part.number == 0 {
-            self.bytes.clear();
-            self.next = 0;
-        }
-        if part.number != self.next || part.of == 0 {
-            return None;
-        }
-        self.next += 1;
-        self.bytes.extend_from_slice(part.bytes);
-        (self.next == part.of).then(|| std::mem::take(&mut self.bytes).freeze())
+/// Returns whether the events before this record belong to its run: it did not begin here, or it is run
+/// again.
+fn continues_run(record: &Record) -> bool {
+    match record.status {
+        RecordStatus::Running => record.session.is_none() || record.reruns > 0,
+        RecordStatus::Interrupted => true,
+        _ => false,
     }
 }
 

@@ -91,7 +91,9 @@ impl HostRuntime {
     /// Creates a runtime without sessions.
     #[must_use]
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
-        let hub = Hub::new(options.hub, random(), clock());
+        let stores_events = options.storage.keeps_events();
+        let hub = options.hub.with_store_events(stores_events);
+        let hub = Hub::new(hub, random(), clock());
         // Agents are told paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {

@@ -15,6 +15,7 @@ use crate::console;
 use crate::frame::{Answer, Input};
 use crate::hub::{ConnectRequest, Hub, HubEvent, JobId, Now, Reply};
 use crate::id::SessionId;
+use crate::replay::Entry;
 use crate::server::ServerConn;
 use crate::session::{ConnId, Owner, RunId};
 use crate::storage::Record;
@@ -23,6 +24,7 @@ use crate::storage::Record;
 pub(super) enum StorageJob {
     Load(JobId, SessionId),
     Store(JobId, Box<Record>),
+    StoreEvents(JobId, SessionId, Vec<Entry>),
     Release(SessionId),
 }
 
@@ -30,7 +32,7 @@ impl StorageJob {
     /// Returns the session, whose jobs are done in order.
     pub(super) fn session_id(&self) -> &str {
         match self {
-            Self::Load(_, id) | Self::Release(id) => id.as_str(),
+            Self::Load(_, id) | Self::Release(id) | Self::StoreEvents(_, id, _) => id.as_str(),
             Self::Store(_, record) => &record.session_id,
         }
     }
@@ -140,6 +142,14 @@ impl State {
             }
             HubEvent::Store { job, record } => {
                 self.storage.push_back(StorageJob::Store(job, record));
+            }
+            HubEvent::StoreEvents {
+                job,
+                session_id,
+                events,
+            } => {
+                let job = StorageJob::StoreEvents(job, session_id, events);
+                self.storage.push_back(job);
             }
             HubEvent::Release { session_id } => {
                 self.storage.push_back(StorageJob::Release(session_id));

@@ -196,6 +196,10 @@ fn carry_out(
             Some(Outcome::Loaded(job, Box::new(found)))
         }
         StorageJob::Store(job, record) => Some(Outcome::Stored(job, storage.append(&record))),
+        StorageJob::StoreEvents(job, id, events) => {
+            let stored = storage.append_events(id.as_str(), &events);
+            Some(Outcome::Stored(job, stored))
+        }
         StorageJob::Release(id) => {
             storage.release(id.as_str());
             None

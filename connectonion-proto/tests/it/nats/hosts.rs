@@ -40,6 +40,7 @@ pub struct Host {
     pub address: SocketAddr,
     pub runtime: HostRuntime,
     pub cluster: Cluster,
+    pub nats: Nats,
     pub handle: connectonion_proto::net::ServerHandle,
     pub run: JoinHandle<DrainReport>,
 }
@@ -66,7 +67,7 @@ impl Host {
         mut server: ServerOptions,
     ) -> Self {
         let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
-        let cluster = Cluster::open(nats, options).await.unwrap();
+        let cluster = Cluster::open(nats.clone(), options).await.unwrap();
         server.runtime = server.runtime.with_hub(hub);
         let options = server.with_cluster(cluster.clone());
         let host = Server::bind("127.0.0.1:0", Scripted, options);
@@ -80,6 +81,7 @@ impl Host {
             address,
             runtime,
             cluster,
+            nats,
             handle,
             run,
         }
@@ -129,21 +131,31 @@ impl Stored {
         owned
     }
 
+    /// Waits until the newest message of a session has this text.
+    pub async fn has(&self, session_id: &str, text: &str) {
+        self.newest(session_id, |payload| payload.contains(text).then_some(()))
+            .await;
+    }
+
     /// The record of a session, as soon as its run has ended.
     pub async fn ended(&self, session_id: &str) -> Record {
+        let has_ended =
+            |it: &Record| matches!(it.status, RecordStatus::Done | RecordStatus::Failed);
+        self.newest(session_id, |payload| {
+            let (_, line) = payload.split_once('\n')?;
+            Record::parse(line).ok().filter(has_ended)
+        })
+        .await
+    }
+
+    /// What the newest message of a session says, as soon as it says so.
+    async fn newest<T>(&self, session_id: &str, find: impl Fn(&str) -> Option<T>) -> T {
         let subject = self.nats.subject(&["onion", "s", session_id]);
         loop {
             let last = self.sessions.get_last_raw_message_by_subject(&subject);
             let payload = last.await.unwrap().payload;
-            let (_, line) = std::str::from_utf8(&payload)
-                .unwrap()
-                .split_once('\n')
-                .unwrap();
-            let record = Record::parse(line);
-            if let Ok(record) = record
-                && matches!(record.status, RecordStatus::Done | RecordStatus::Failed)
-            {
-                return record;
+            if let Some(found) = find(std::str::from_utf8(&payload).unwrap()) {
+                return found;
             }
             tokio::task::yield_now().await;
         }

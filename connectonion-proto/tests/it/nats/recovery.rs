@@ -37,6 +37,40 @@ async fn the_run_of_a_dead_host_is_finished_by_another_one_without_a_client() {
 }
 
 #[tokio::test]
+async fn a_client_gets_what_it_missed_of_an_interrupted_run_once() {
+    let nats = NatsServer::start();
+    let a = Host::start(&nats.url(), short(), reruns()).await;
+    let b = Host::start(&nats.url(), short(), reruns()).await;
+    let (mut client, _) = Client::dial_in(&a.url, json!({"session_id": "s"})).await;
+    client.say(&input("babble 20")).await;
+    let mut ids = Vec::new();
+    while ids.len() < 21 {
+        ids.push(client.hear().await["id"].as_str().unwrap().to_owned());
+    }
+    let stored = Stored::open(&nats.url()).await;
+    stored.has("s", &ids[20]).await;
+    a.kill().await;
+
+    let resume = json!({"session_id": "s", "last_msg_id": ids[5]});
+    let (mut client, connected) = Client::dial_in(&b.url, resume).await;
+    assert_eq!(connected["status"], "running");
+    let mut heard = Vec::new();
+    while heard.len() < 15 {
+        heard.push(client.hear().await["id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(heard, ids[6..]);
+    // The new run says it again, but the prompt.
+    for number in 0..20 {
+        let frame = client.hear_a("thinking").await;
+        assert_eq!(frame["content"], number.to_string());
+        assert!(!ids.contains(&frame["id"].as_str().unwrap().to_owned()));
+    }
+    client.say(&json!({"type": "INTERRUPT"})).await;
+    client.output().await;
+    stored.ended("s").await;
+}
+
+#[tokio::test]
 async fn two_hosts_that_find_the_same_dead_owner_run_its_prompt_once() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), reruns()).await;
