@@ -199,6 +199,8 @@ impl Hub {
             None => event_id(self.ids.next_bits()).as_str().into(),
         };
         let is_traced = is_traced(&kind);
+        // The prompt itself is stored already.
+        let is_prompt = matches!(kind, EventKind::UserInput(_));
         let outlives = self.config.store_events && outlives_its_host(&kind);
         let event = StreamEvent::new(kind, id.clone(), now.unix, session_id);
         let entry = Entry::encode(&event)?;
@@ -210,7 +212,7 @@ impl Hub {
         let kept = outlives.then(|| entry.clone());
         self.registry.event(run, entry, now.instant)?;
         if let Some(event) = kept {
-            self.keep_event(run, event);
+            self.keep_event(run, event, is_prompt);
         }
         let max = self.config.max_trace_bytes;
         if let Some(work) = self.work_of(run).filter(|_| is_traced) {

@@ -12,7 +12,8 @@ use crate::session::RunId;
 
 impl Hub {
     /// Keeps an event for the storage, within the bounds of a session's log: the first ones of a run.
-    pub(super) fn keep_event(&mut self, run: RunId, event: Entry) {
+    /// One that `waits` is stored with the next one.
+    pub(super) fn keep_event(&mut self, run: RunId, event: Entry, waits: bool) {
         let limits = self.config.registry.log;
         let Some(work) = self.work_of(run) else {
             return;
@@ -23,7 +24,9 @@ impl Hub {
             return;
         }
         work.unstored.push(event);
-        self.store_events(run);
+        if !waits {
+            self.store_events(run);
+        }
     }
 
     /// Stores the events that have come while others were being stored.
