@@ -1,5 +1,6 @@
 //! Several hosts on a real NATS server.
 
+mod cost;
 mod faults;
 mod hosts;
 mod recovery;
