@@ -93,7 +93,8 @@ enum Pending {
 /// come while a request is under way share the next write. Each node writes its own totals, so a
 /// write with an unknown outcome is repeated safely. Reservations of a node that is gone are
 /// released as soon as they would make a run be refused; what it has used stays. A node that was
-/// counted as gone and is not may go on: its next write has its reservations again.
+/// counted as gone and is not may go on: its next write has its reservations again. If its name
+/// counts as gone for good, it takes another one: [`rename`](Self::rename).
 ///
 /// **The bound:** a run is admitted only if the tokens used, the tokens reserved by all nodes and
 /// its own estimate are within the budgets at one revision. So the tokens used exceed a budget by
@@ -129,6 +130,8 @@ enum Pending {
 pub struct SharedLedger {
     budgets: Budgets,
     node: String,
+    /// Earlier names of this node that may still be in the value.
+    former: Vec<String>,
     /// This node's totals.
     own: Pools,
     /// This node's totals as the value was last known to have them.
@@ -157,6 +160,7 @@ impl SharedLedger {
         Self {
             budgets,
             node: node.into(),
+            former: Vec::new(),
             own: Pools::default(),
             confirmed: None,
             value: Value::default(),
@@ -235,6 +239,27 @@ impl SharedLedger {
     pub fn settle(&mut self, reservation: Reservation) {
         self.own.take(reservation.day, 0, reservation.held());
         self.change += 1;
+    }
+
+    /// Goes on under another name, as unique as the first, because the node counts as gone under that.
+    /// The next write moves its totals and its reservations to the new name.
+    pub fn rename(&mut self, node: impl Into<String>) {
+        let node = node.into();
+        if node != self.node {
+            self.former.push(std::mem::replace(&mut self.node, node));
+            self.is_stale = true;
+            self.change += 1;
+        }
+    }
+
+    /// Gives what the value has under a former name to the present one.
+    fn move_totals(&mut self) {
+        if self.value.get(&self.node).is_some() {
+            self.former.clear();
+        }
+        for former in &self.former {
+            self.value.rename(former, &self.node);
+        }
     }
 
     /// Leaves: moves this node's totals to those of the nodes that are gone. Waiting calls get no
@@ -413,6 +438,7 @@ impl SharedLedger {
         let text = text.transpose().map_err(DamagedLedger)?;
         self.value = text.unwrap_or_default();
         self.revision = value.map(|(_, revision)| revision);
+        self.move_totals();
         (self.is_stale, self.read_after) = (false, after);
         let stored = self.value.get(&self.node);
         match (stored, self.confirmed) {
@@ -445,6 +471,7 @@ impl SharedLedger {
         };
         (self.value, self.revision) = (sent.value, Some(revision));
         (self.read_after, self.written) = (after, sent.change);
+        self.move_totals();
         self.confirmed = self.value.get(&self.node);
         if self.is_closing && self.confirmed.is_none() {
             self.own.minus_used(sent.own);

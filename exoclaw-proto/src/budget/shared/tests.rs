@@ -200,6 +200,46 @@ fn a_node_that_was_taken_for_dead_goes_on_and_is_counted_once() {
 }
 
 #[test]
+fn a_node_with_a_new_name_is_counted_once_and_keeps_its_reservations() {
+    for is_known in [false, true] {
+        let mut store = Store::default();
+        let [mut a, mut b] = pair(100);
+        let mut run = store.admit(&mut a, 80, 0).unwrap();
+        a.record(&mut run, 30);
+        store.serve(&mut a, 0, &[]);
+        a.rename("c");
+        assert!(!a.is_written());
+        // The first write under the new name is done, or done without an answer.
+        assert_eq!(a.poll_request(0), Some(LedgerRequest::Read));
+        let value = store.value.clone().unwrap();
+        a.handle_read(Some((value.as_bytes(), store.revision)))
+            .unwrap();
+        let Some(LedgerRequest::Write { value, revision }) = a.poll_request(0) else {
+            panic!("it writes");
+        };
+        let revision = store.write(value, revision).unwrap();
+        if is_known {
+            a.handle_written(revision);
+        } else {
+            a.handle_failed();
+        }
+        store.serve(&mut a, 0, &[]);
+        assert_eq!(store.totals(Some("a"), 0), Pools::default());
+        let totals = store.totals(Some("c"), 0).daily;
+        assert_eq!((totals.used, totals.reserved), (30, 50));
+        let ticket = b.reserve(&key(), 0, 30).unwrap();
+        let events = store.serve(&mut b, 0, &["a"]);
+        assert!(
+            matches!(events[..], [LedgerEvent::Refused(it, _)] if it == ticket),
+            "{events:?}"
+        );
+        a.settle(run);
+        store.serve(&mut a, 0, &[]);
+        assert_eq!(store.totals(None, 0).daily, Pool::of(30));
+    }
+}
+
+#[test]
 fn a_node_that_leaves_has_its_tokens_counted_by_the_others() {
     let mut store = Store::default();
     let [mut a, mut b] = pair(100);

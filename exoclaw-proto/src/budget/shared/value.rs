@@ -76,6 +76,13 @@ impl Value {
         gone.is_some()
     }
 
+    /// Gives a node another name.
+    pub(super) fn rename(&mut self, former: &str, node: &str) {
+        if let Some(pools) = self.nodes.remove(former) {
+            self.nodes.insert(node.to_owned(), pools);
+        }
+    }
+
     /// Sets the totals of a node, and forgets nodes without tokens in this month.
     pub(super) fn put(&mut self, node: &str, pools: Pools) {
         self.rest.advance(pools.day);

@@ -47,6 +47,9 @@ enum Step {
     Suspect {
         node: usize,
     },
+    Rename {
+        node: usize,
+    },
     Sleep {
         seconds: u64,
     },
@@ -68,12 +71,14 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<usize>().prop_map(|which| Step::Arrive { which }),
         1 => (0_usize..3).prop_map(|node| Step::Kill { node }),
         1 => (0_usize..3).prop_map(|node| Step::Suspect { node }),
+        1 => (0_usize..3).prop_map(|node| Step::Rename { node }),
         1 => (0..40 * SECONDS_PER_DAY).prop_map(|seconds| Step::Sleep { seconds }),
     ]
 }
 
 struct Node {
     name: String,
+    former: Vec<String>,
     ledger: SharedLedger,
     pending: Option<LedgerRequest>,
     open: Vec<Reservation>,
@@ -118,6 +123,7 @@ impl World {
         Node {
             ledger: SharedLedger::new(self.budgets, name.clone()),
             name,
+            former: Vec::new(),
             pending: None,
             open: Vec::new(),
             waiting: BTreeMap::new(),
@@ -197,7 +203,11 @@ impl World {
         let day = self.day();
         // Its late writes are refused from now on: somebody else writes first.
         self.late.clear();
-        let stored = self.store.totals(Some(&self.nodes[at].name), day);
+        let Node { name, former, .. } = &self.nodes[at];
+        let names = former.iter().chain([name]);
+        let stored = names
+            .map(|name| self.store.totals(Some(name), day))
+            .fold(Pools::default(), Pools::plus);
         let mut used = BTreeMap::new();
         used.insert(day, stored.daily.used);
         let earlier = stored.monthly.used - stored.daily.used;
@@ -212,6 +222,15 @@ impl World {
         }
         self.dead.push(used);
         self.nodes[at] = self.node();
+    }
+
+    fn rename(&mut self, at: usize) {
+        self.names += 1;
+        let node = &mut self.nodes[at];
+        let name = format!("n{}", self.names);
+        node.ledger.rename(name.clone());
+        let former = std::mem::replace(&mut node.name, name);
+        node.former.push(former);
     }
 
     fn expected(&self, of: impl Fn(u64) -> bool) -> u64 {
@@ -293,6 +312,7 @@ proptest! {
                 }
                 Step::Kill { node } => world.kill(node),
                 Step::Suspect { node } => world.nodes[node].is_suspected ^= true,
+                Step::Rename { node } => world.rename(node),
                 Step::Sleep { seconds } => world.now += seconds,
                 _ => {}
             }
