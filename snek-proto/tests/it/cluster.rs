@@ -1,6 +1,7 @@
 //! Three nodes and a NATS server: one order, no loss, nothing twice.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -22,6 +23,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// A server of the cluster.
 struct Member {
     url: String,
+    nats: Nats,
     backend: NatsBackend,
 }
 
@@ -31,15 +33,15 @@ async fn nats(server: &NatsServer) -> Nats {
 }
 
 async fn node_with(server: &NatsServer, options: NatsOptions) -> Member {
-    let (backend, runner) = NatsBackend::open(nats(server).await, options)
-        .await
-        .unwrap();
+    let nats = nats(server).await;
+    let opened = NatsBackend::open(nats.clone(), options).await;
+    let (backend, runner) = opened.unwrap();
     tokio::spawn(runner.run());
     let bound = Server::bind("127.0.0.1:0", backend.clone(), ServerOptions::default()).await;
     let bound = bound.unwrap();
     let url = bound.url();
     tokio::spawn(bound.run());
-    Member { url, backend }
+    Member { url, nats, backend }
 }
 
 async fn node(server: &NatsServer) -> Member {
@@ -400,25 +402,39 @@ async fn a_restarted_nats_loses_and_doubles_nothing() {
 #[tokio::test]
 async fn while_nats_hangs_a_call_waits_and_is_stored_once() {
     let server = NatsServer::start();
-    let nodes = three(&server).await;
+    let publish = NodeConfig::default().publish;
+    let config =
+        NodeConfig::default().with_publish(publish.with_answer_timeout(Duration::from_millis(100)));
+    let options = NatsOptions::default().with_open(true).with_node(config);
+    let nodes = [node_with(&server, options).await, node(&server).await];
+    nodes[0].backend.put_channel("general", "").await.unwrap();
     let (ann, _ann_events) = login(&nodes[0], "ann").await;
     let (bob, mut events) = login(&nodes[1], "bob").await;
     sees(&ann, "general").await;
     sees(&bob, "general").await;
     server.pause();
+    let sent = || {
+        let statistics = nodes[0].nats.client().statistics();
+        statistics.out_bytes.load(Ordering::Relaxed)
+    };
+    let before = sent();
+    let long = "x".repeat(20_000);
+    let text = long.clone();
     let sending = tokio::spawn(async move {
-        ann.send_message("general", "hi", Final::Yes).await.unwrap();
+        ann.send_message("general", &text, Final::Yes)
+            .await
+            .unwrap();
         ann
     });
-    // Long enough that the first attempt is repeated.
-    tokio::time::sleep(Duration::from_millis(2500)).await;
+    // Until it is sent a second time: nothing else of the node is as long.
+    until(async || sent() - before > 2 * long.len() as u64).await;
     assert!(!sending.is_finished());
     server.resume();
     let ann = sending.await.unwrap();
     ann.send_message("general", "after", Final::Yes)
         .await
         .unwrap();
-    assert_eq!(messages(&mut events, 2).await, ["hi", "after"]);
+    assert_eq!(messages(&mut events, 2).await, [&*long, "after"]);
 }
 
 #[tokio::test]
