@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "nats")]
+use crate::agent::home::Home;
+use crate::agent::lists::Lists;
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes};
 use connectonion_proto::hub::HubConfig;
@@ -26,11 +29,6 @@ use examples::model::options::ModelArgs;
 use examples::model::scripted::Scripted;
 use examples::page::Renderer;
 use rpc_core::Secret;
-#[cfg(feature = "nats")]
-use rpc_core::cluster::LeaseConfig;
-
-use crate::agent::home::Home;
-use crate::agent::lists::Lists;
 
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -180,11 +178,7 @@ async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Fail
     let Some(nats) = args.nats.connect().await? else {
         return Ok(options);
     };
-    let lease = args.lease.duration();
-    let lease = LeaseConfig::default()
-        .with_lease(lease)
-        .with_margin(lease / 10);
-    let options_of_cluster = ClusterOptions::default().with_lease(lease);
+    let options_of_cluster = ClusterOptions::default().with_lease(args.lease.config(None));
     let cluster = Cluster::open(nats, options_of_cluster).await;
     let cluster = cluster.map_err(|error| Failure::new(format_args!("--nats: {error}")))?;
     Ok(options.with_cluster(cluster))
@@ -192,7 +186,7 @@ async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Fail
 
 impl Args {
     /// Whether the host is one of several.
-    const fn is_one_of_many(&self) -> bool {
+    fn is_one_of_many(&self) -> bool {
         #[cfg(feature = "nats")]
         let is = self.nats.is_on();
         #[cfg(not(feature = "nats"))]

@@ -69,7 +69,7 @@ enum Command {
     Check(serve::CheckArgs),
     /// Prints the tokens that each reply has used, as lines of JSON, the latest last. Also works while a gateway
     /// with the same data is running (not on Windows).
-    Usage(usage::Args),
+    Usage(Box<usage::Args>),
     /// Says something to a gateway and prints the reply as it comes: text to standard output, tools
     /// to standard error. Or asks what the gateway remembers.
     Chat(Box<chat::Args>),

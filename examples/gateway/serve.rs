@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, variable};
 #[cfg(feature = "nats")]
-use examples::cli::{LeaseArgs, NatsArgs};
+use examples::cli::{LeaseArgs, NatsArgs, NatsSettings};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use examples::gateway::site::SECRET_VARIABLE;
@@ -87,6 +87,8 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let Loaded {
         config, warnings, ..
     } = args.file.load()?;
+    #[cfg(feature = "nats")]
+    NatsArgs::default().or(config.nats.clone()).config()?;
     let overrides = Overrides {
         token: variable("EXOCLAW_TOKEN").map(Secret::from),
         webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
@@ -159,6 +161,12 @@ fn failure(error: SetupError, address: &str) -> Failure {
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     metrics::install().map_err(Failure::new)?;
     let mut config = args.file.load()?.config;
+    #[cfg(feature = "nats")]
+    let nats = args.nats.or(config.nats.clone());
+    #[cfg(feature = "nats")]
+    if !nats.is_on() && config.nats != NatsSettings::default() {
+        complain("warning: [nats] names no url, so this gateway shares nothing");
+    }
     config.gateway.max_connections = raise_connection_limit(config.gateway.max_connections);
     let overrides = Overrides {
         port: args.port,
@@ -171,9 +179,9 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         folder: args.file.folder(),
         tls: args.tls.acceptor()?,
         #[cfg(feature = "nats")]
-        nats: args.nats.connect().await?,
+        nats: nats.connect().await?,
         #[cfg(feature = "nats")]
-        lease: Some(args.lease.duration()),
+        lease: Some(args.lease.config(config.nats.lease)),
     };
     #[cfg(feature = "nats")]
     if let Some(nats) = &overrides.nats {

@@ -5,7 +5,7 @@ use std::path::Path;
 #[cfg(feature = "nats")]
 use examples::cli::NatsArgs;
 use examples::cli::{Failure, complain, say};
-use examples::gateway::config::DataDir;
+use examples::gateway::config::{Config, DataDir};
 use examples::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits, empty_file};
 use examples::gateway::usage::UsageEntry;
 
@@ -27,9 +27,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn usage(args: &Args) -> Result<(), Failure> {
-    let entries = match shared(args).await? {
+    let config = args.file.load()?.config;
+    let entries = match shared(args, &config).await? {
         Some(entries) => entries,
-        None => own(args)?,
+        None => own(args, &config)?,
     };
     for entry in entries.iter().rev() {
         say(serde_json::to_string(entry).map_err(Failure::new)?);
@@ -39,8 +40,14 @@ pub(crate) async fn usage(args: &Args) -> Result<(), Failure> {
 
 /// The log of a cluster; `None` if a gateway alone is meant.
 #[cfg(feature = "nats")]
-async fn shared(args: &Args) -> Result<Option<Vec<UsageEntry>>, Failure> {
-    let Some(nats) = args.nats.connect().await? else {
+async fn shared(args: &Args, config: &Config) -> Result<Option<Vec<UsageEntry>>, Failure> {
+    let Some(nats) = args
+        .nats
+        .clone()
+        .or(config.nats.clone())
+        .connect_now()
+        .await?
+    else {
         return Ok(None);
     };
     let entries = examples::gateway::cluster::usage(&nats, args.last).await;
@@ -49,13 +56,12 @@ async fn shared(args: &Args) -> Result<Option<Vec<UsageEntry>>, Failure> {
 
 #[cfg(not(feature = "nats"))]
 #[allow(clippy::unused_async, reason = "the same shape as with feature `nats`")]
-async fn shared(_: &Args) -> Result<Option<Vec<UsageEntry>>, Failure> {
+async fn shared(_: &Args, _: &Config) -> Result<Option<Vec<UsageEntry>>, Failure> {
     Ok(None)
 }
 
 /// The log of a gateway alone.
-fn own(args: &Args) -> Result<Vec<UsageEntry>, Failure> {
-    let config = args.file.load()?.config;
+fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
     let DataDir::Folder(folder) = &config.gateway.data else {
         return Err(Failure::new(
             "this gateway keeps no log of usage: its data_dir is \":memory:\"; set it to a folder",

@@ -20,6 +20,7 @@ mod failure;
 mod health;
 #[cfg(feature = "nats")]
 mod nats;
+mod nats_settings;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod serving;
@@ -30,6 +31,7 @@ pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use health::health;
 #[cfg(feature = "nats")]
 pub use nats::{LeaseArgs, NatsArgs};
+pub use nats_settings::NatsSettings;
 pub use serving::{Reach, TlsArgs, guards, web_pages};
 pub use signals::Signals;
 pub use variable::variable;

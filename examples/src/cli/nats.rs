@@ -1,15 +1,21 @@
 //! [`NatsArgs`]: where the nodes of a cluster keep what they share.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rpc_core::Secret;
+use rpc_core::cluster::LeaseConfig;
 use rpc_core::net::nats::{Nats, NatsConfig, NatsError};
 use rpc_core::net::tls::TlsConfig;
+use tokio::time::sleep;
 
-use super::{Failure, variable};
+use super::{Failure, NatsSettings, complain, variable};
 
+/// The pause before NATS is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The default of `--lease`, in seconds.
+const LEASE: u64 = 10;
 /// The variable with the URL, the user and the secrets, beside the options.
 const URL: &str = "NATS_URL";
 const USER: &str = "NATS_USER";
@@ -29,13 +35,9 @@ pub struct NatsArgs {
     /// cluster have commas between them; tls:// needs TLS. Default: this node is alone.
     #[arg(long = "nats", value_name = "URL", env = URL, hide_env_values = true)]
     nats_url: Option<String>,
-    /// The prefix of all names on NATS; two clusters on one NATS need two.
-    #[arg(
-        long = "nats-prefix",
-        value_name = "NAME",
-        default_value = "switchboard"
-    )]
-    nats_prefix: String,
+    /// The prefix of all names on NATS; two clusters on one NATS need two. Default: switchboard.
+    #[arg(long = "nats-prefix", value_name = "NAME")]
+    nats_prefix: Option<String>,
     /// The user on NATS. The password comes from --nats-password-file or NATS_PASSWORD.
     #[arg(long = "nats-user", value_name = "NAME", env = USER)]
     nats_user: Option<String>,
@@ -51,10 +53,12 @@ pub struct NatsArgs {
     /// Trust these certification authorities for NATS, a PEM file, and no others.
     #[arg(long = "nats-ca", value_name = "FILE")]
     nats_ca: Option<PathBuf>,
-    /// On how many servers of the NATS cluster everything is stored, from 1 to 5.
-    #[arg(long = "nats-replicas", value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u8).range(1..=5))]
-    nats_replicas: u8,
+    /// On how many servers of the NATS cluster everything is stored, from 1 to 5. Default: 1.
+    #[arg(long = "nats-replicas", value_name = "N", value_parser = clap::value_parser!(u8).range(1..=5))]
+    nats_replicas: Option<u8>,
+    /// What the configuration file says.
+    #[arg(skip)]
+    file: NatsSettings,
 }
 
 /// How soon others take over what a node did.
@@ -66,25 +70,39 @@ pub struct NatsArgs {
 #[command(next_help_heading = "Cluster")]
 pub struct LeaseArgs {
     /// With --nats: the seconds after which a node without a sign of life counts as gone, and others take over
-    /// what it held. The same at all nodes, and as the first one said.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10,
-          value_parser = clap::value_parser!(u64).range(2..=300))]
-    lease: u64,
+    /// what it held. The same at all nodes, and as the first one said. Default: 10.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(2..=300))]
+    lease: Option<u64>,
 }
 
 impl LeaseArgs {
-    /// Returns the time without a sign of life.
+    /// Returns how long a node counts as alive. `file` is what a configuration file says.
     #[must_use]
-    pub const fn duration(self) -> Duration {
-        Duration::from_secs(self.lease)
+    pub fn config(self, file: Option<Duration>) -> LeaseConfig {
+        let lease = self.lease.map(Duration::from_secs).or(file);
+        let lease = lease.unwrap_or(Duration::from_secs(LEASE));
+        LeaseConfig::default()
+            .with_lease(lease)
+            .with_margin(lease / 10)
     }
 }
 
 impl NatsArgs {
+    /// Takes from a configuration file what neither options nor variables say.
+    #[must_use]
+    pub fn or(self, file: NatsSettings) -> Self {
+        Self { file, ..self }
+    }
+
+    fn url(&self) -> Option<&str> {
+        let file = self.file.url.as_ref().map(|url| url.expose().as_str());
+        self.nats_url.as_deref().or(file)
+    }
+
     /// Returns whether this is a node of a cluster.
     #[must_use]
-    pub const fn is_on(&self) -> bool {
-        self.nats_url.is_some()
+    pub fn is_on(&self) -> bool {
+        self.url().is_some()
     }
 
     /// Returns the configuration; `None` if this node is alone.
@@ -92,33 +110,24 @@ impl NatsArgs {
     /// # Errors
     /// [`Failure`] if a file cannot be read.
     pub fn config(&self) -> Result<Option<NatsConfig>, Failure> {
-        let Some(url) = &self.nats_url else {
+        let Some(url) = self.url() else {
             return Ok(None);
         };
-        let mut config = NatsConfig::new(url)
-            .with_prefix(&self.nats_prefix)
-            .with_replicas(self.nats_replicas.into());
-        if let Some(user) = &self.nats_user {
-            let password = secret(
-                "--nats-password-file",
-                self.nats_password.as_deref(),
-                PASSWORD,
-            )?;
-            let password = password.ok_or_else(|| {
-                Failure::usage(format_args!(
-                    "--nats-user needs a password: --nats-password-file or {PASSWORD}"
-                ))
-            })?;
-            config = config.with_user(user, password);
-        } else if let Some(token) = secret("--nats-token-file", self.nats_token.as_deref(), TOKEN)?
-        {
-            config = config.with_token(token);
-        } else if let Some(seed) = secret("--nats-nkey-file", self.nats_nkey.as_deref(), NKEY)? {
-            config = config.with_nkey(seed);
+        let mut config = NatsConfig::new(url);
+        if let Some(prefix) = self.nats_prefix.as_ref().or(self.file.prefix.as_ref()) {
+            config = config.with_prefix(prefix);
         }
-        if let Some(file) = &self.nats_ca {
+        if let Some(replicas) = self.nats_replicas.or(self.file.replicas) {
+            config = config.with_replicas(replicas.into());
+        }
+        config = self.login(config)?;
+        let ca = match (&self.nats_ca, &self.file.ca) {
+            (Some(file), _) => Some(("--nats-ca", file)),
+            (None, file) => file.as_ref().map(|file| ("[nats] ca", file)),
+        };
+        if let Some((place, file)) = ca {
             let wrong = |error: &dyn std::fmt::Display| {
-                Failure::usage(format_args!("--nats-ca {}: {error}", file.display()))
+                Failure::usage(format_args!("{place} {}: {error}", file.display()))
             };
             let pem = fs::read(file).map_err(|error| wrong(&error))?;
             let tls = TlsConfig::with_root_certificates_pem(&pem).map_err(|error| wrong(&error))?;
@@ -127,27 +136,98 @@ impl NatsArgs {
         Ok(Some(config))
     }
 
-    /// Connects; `None` if this node is alone.
+    /// Chooses one way to log in: of the options and variables if they have any, else of the file.
+    fn login(&self, config: NatsConfig) -> Result<NatsConfig, Failure> {
+        let file = &self.file;
+        let mut user = self.nats_user.as_ref();
+        let mut token = secret("--nats-token-file", self.nats_token.as_ref(), TOKEN)?;
+        let mut nkey = secret("--nats-nkey-file", self.nats_nkey.as_ref(), NKEY)?;
+        if user.is_none() && token.is_none() && nkey.is_none() {
+            user = file.user.as_ref();
+            token = content("[nats] token_file", file.token_file.as_ref())?;
+            nkey = content("[nats] nkey_file", file.nkey_file.as_ref())?;
+        }
+        if let Some(user) = user {
+            let option = "--nats-password-file";
+            let mut password = secret(option, self.nats_password.as_ref(), PASSWORD)?;
+            if password.is_none() {
+                password = content("[nats] password_file", file.password_file.as_ref())?;
+            }
+            let password = password.ok_or_else(|| {
+                Failure::usage(format_args!(
+                    "the user on NATS needs a password: {option} or {PASSWORD}"
+                ))
+            })?;
+            return Ok(config.with_user(user, password));
+        }
+        Ok(match (token, nkey) {
+            (Some(token), _) => config.with_token(token),
+            (None, Some(seed)) => config.with_nkey(seed),
+            (None, None) => config,
+        })
+    }
+
+    /// Connects as soon as NATS serves, and says what it waits for; `None` if this node is alone.
     ///
     /// # Errors
-    /// [`Failure`] if a file cannot be read, NATS does not answer or refuses.
+    /// [`Failure`] if a file cannot be read, or NATS refuses.
     pub async fn connect(&self) -> Result<Option<Nats>, Failure> {
+        let mut told = String::new();
+        loop {
+            let error = match self.open().await? {
+                Ok(nats) => return Ok(nats),
+                Err(error @ NatsError::Unavailable { .. }) => error,
+                Err(error) => return Err(self.failure(&error)),
+            };
+            let why = self.reason(&error);
+            if why != told {
+                complain(format_args!("warning: {why}. This program waits for it"));
+                told = why;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Connects at once; `None` if this node is alone.
+    ///
+    /// # Errors
+    /// [`Failure`] if a file cannot be read, NATS does not serve or refuses.
+    pub async fn connect_now(&self) -> Result<Option<Nats>, Failure> {
+        self.open().await?.map_err(|error| self.failure(&error))
+    }
+
+    async fn open(&self) -> Result<Result<Option<Nats>, NatsError>, Failure> {
         let Some(config) = self.config()? else {
-            return Ok(None);
+            return Ok(Ok(None));
         };
-        Nats::connect(config)
-            .await
-            .map(Some)
-            .map_err(|error| match error {
-                NatsError::Denied { message } => {
-                    Failure::refused(format_args!("NATS refuses: {message}"))
-                }
-                NatsError::Unavailable { message } => Failure::refused(format_args!(
-                    "no NATS server answers at {}: {message}. Start one with: nats-server -js",
-                    shown(self.nats_url.as_deref().unwrap_or_default())
-                )),
-                error => Failure::usage(format_args!("--nats: {error}")),
-            })
+        let opened = async {
+            let nats = Nats::connect(config).await?;
+            nats.check().await?;
+            Ok(Some(nats))
+        };
+        Ok(opened.await)
+    }
+
+    fn failure(&self, error: &NatsError) -> Failure {
+        match error {
+            NatsError::Denied { message } => {
+                Failure::refused(format_args!("NATS refuses: {message}"))
+            }
+            NatsError::Unavailable { .. } => Failure::refused(self.reason(error)),
+            error => Failure::usage(format_args!("--nats: {error}")),
+        }
+    }
+
+    /// Says why NATS does not serve, and what to do.
+    fn reason(&self, error: &NatsError) -> String {
+        let place = shown(self.url().unwrap_or_default());
+        let message = match error {
+            NatsError::Unavailable { message } => message.clone(),
+            error => error.to_string(),
+        };
+        format!(
+            "no NATS server with JetStream answers at {place}: {message}. Start one with: nats-server -js"
+        )
     }
 }
 
@@ -158,13 +238,21 @@ fn shown(urls: &str) -> String {
     hosts.join(", ")
 }
 
-/// The secret in the file, else in the environment.
-fn secret(option: &str, file: Option<&Path>, name: &str) -> Result<Option<Secret>, Failure> {
+/// The secret in the file of an option, else in the environment.
+fn secret(option: &str, file: Option<&PathBuf>, name: &str) -> Result<Option<Secret>, Failure> {
+    match file {
+        Some(_) => content(option, file),
+        None => Ok(variable(name).map(Secret::from)),
+    }
+}
+
+/// The secret in a file. `place` names the file in messages.
+fn content(place: &str, file: Option<&PathBuf>) -> Result<Option<Secret>, Failure> {
     let Some(file) = file else {
-        return Ok(variable(name).map(Secret::from));
+        return Ok(None);
     };
     let text = fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format_args!("{option} {}: {error}", file.display())))?;
+        .map_err(|error| Failure::usage(format_args!("{place} {}: {error}", file.display())))?;
     Ok(Some(Secret::from(text.trim_end_matches(['\r', '\n']))))
 }
 
@@ -172,6 +260,7 @@ fn secret(option: &str, file: Option<&Path>, name: &str) -> Result<Option<Secret
 mod tests {
     use super::*;
     use clap::Parser;
+    use switchboard_testing::nats::NatsServer;
 
     #[derive(Debug, Parser)]
     struct Command {
@@ -194,19 +283,75 @@ mod tests {
         assert!(parse(&["--nats-prefix", "x"]).config().unwrap().is_none());
     }
 
+    /// A folder with a file for each secret.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = format!("nats-args-{}-{name}", std::process::id());
+            let folder = std::env::temp_dir().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn file(&self, name: &str, text: &str) -> PathBuf {
+            let file = self.0.join(name);
+            fs::write(&file, text).unwrap();
+            file
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
     #[test]
     fn a_user_needs_a_password_and_a_password_is_never_printed() {
-        let folder = std::env::temp_dir().join(format!("nats-args-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("password");
-        fs::write(&file, "wonder\n").unwrap();
-        let file = file.display().to_string();
+        let folder = Folder::new("password");
+        let file = folder.file("password", "wonder\n").display().to_string();
         let args = ["--nats", "nats://a", "--nats-user", "ann"];
         parse(&args).config().unwrap_err();
         let args = [&args[..], &["--nats-password-file", &file]].concat();
         let config = parse(&args).config().unwrap().unwrap();
         assert!(!format!("{config:?}").contains("wonder"));
-        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_file_says_what_the_options_do_not() {
+        let folder = Folder::new("file");
+        let mut file = NatsSettings::default();
+        assert!(!parse(&[]).or(file.clone()).is_on());
+        file.url = Some("nats://ann:wonder@b".into());
+        file.prefix = Some("p".to_owned());
+        file.replicas = Some(3);
+        file.user = Some("ann".to_owned());
+        file.password_file = Some(folder.file("password", "sesame"));
+        let of_file = parse(&[]).or(file.clone()).config().unwrap().unwrap();
+        let expected = NatsConfig::new("nats://ann:wonder@b")
+            .with_prefix("p")
+            .with_replicas(3)
+            .with_user("ann", "sesame");
+        assert_eq!(format!("{of_file:?}"), format!("{expected:?}"));
+        // Options go before it, each for itself; a login is one thing.
+        let token = folder.file("token", "t").display().to_string();
+        let args = [
+            "--nats",
+            "nats://a",
+            "--nats-token-file",
+            &token,
+            "--nats-replicas",
+            "1",
+        ];
+        let args = parse(&args).or(file.clone());
+        let expected = NatsConfig::new("nats://a").with_prefix("p").with_token("t");
+        let config = args.config().unwrap().unwrap();
+        assert_eq!(format!("{config:?}"), format!("{expected:?}"));
+        assert!(!format!("{args:?}").contains("wonder"));
+        file.ca = Some(folder.0.join("none"));
+        let error = parse(&[]).or(file).config().unwrap_err();
+        assert!(format!("{error:?}").contains("[nats] ca"), "{error:?}");
     }
 
     #[test]
@@ -218,9 +363,23 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_is_not_there_is_named() {
         let args = parse(&["--nats", "nats://127.0.0.1:1"]);
-        let error = args.connect().await.unwrap_err();
+        let error = args.connect_now().await.unwrap_err();
         let text = format!("{error:?}");
         assert!(text.contains("127.0.0.1:1"), "{text}");
         assert!(text.contains("nats-server -js"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_program_waits_for_a_server_that_is_not_there_yet() {
+        let mut server = NatsServer::start();
+        server.kill();
+        let args = parse(&["--nats", &server.url()]);
+        args.connect_now().await.unwrap_err();
+        let mut connecting = std::pin::pin!(args.connect());
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut connecting).await;
+        assert!(early.is_err());
+        server.restart();
+        let nats = connecting.await.unwrap().unwrap();
+        nats.check().await.unwrap();
     }
 }

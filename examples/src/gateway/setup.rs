@@ -13,6 +13,8 @@ use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_co
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
 #[cfg(feature = "nats")]
+use rpc_core::cluster::LeaseConfig;
+#[cfg(feature = "nats")]
 use rpc_core::net::nats::Nats;
 use rpc_core::net::server::{DrainReport, Guards, HttpConfig, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
@@ -28,6 +30,7 @@ use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
 use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
+use crate::cli::NatsSettings;
 use crate::metrics;
 use crate::model::config::ModelConfig;
 use crate::model::http::{HttpClient, RequestPolicy};
@@ -66,13 +69,16 @@ pub struct Overrides {
     /// With `nats`: after how long without a sign of life a gateway counts as gone, in place of
     /// the default.
     #[cfg(feature = "nats")]
-    pub lease: Option<Duration>,
+    pub lease: Option<LeaseConfig>,
 }
 
 /// The reason why a gateway cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
+    /// The file names NATS, and this program cannot use it.
+    #[error("[nats]: this program was built without feature `nats`")]
+    WithoutNats,
     /// The token is invalid, or missing.
     #[error(transparent)]
     Auth(#[from] AuthError),
@@ -331,6 +337,9 @@ async fn prepare(
     overrides: &Overrides,
     env: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<Prepared, SetupError> {
+    if cfg!(not(feature = "nats")) && config.nats != NatsSettings::default() {
+        return Err(SetupError::WithoutNats);
+    }
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let agent = &config.agent;
     let policy = RequestPolicy::default()

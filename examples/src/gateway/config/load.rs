@@ -174,10 +174,18 @@ fn content(path: &Path) -> io::Result<String> {
 #[cfg(unix)]
 fn exposed(config: &Config, path: &Path) -> Option<Problem> {
     use std::os::unix::fs::PermissionsExt as _;
-    config.agent.model.key.as_ref()?;
+    let url = config.nats.url.as_ref();
+    let keys = [
+        ("agent.api_key", config.agent.model.key.is_some()),
+        (
+            "nats.url",
+            url.is_some_and(|url| url.expose().contains('@')),
+        ),
+    ];
+    let (key, _) = keys.into_iter().find(|(_, is_secret)| *is_secret)?;
     let mode = path.metadata().ok()?.permissions().mode();
-    let message = "agent.api_key: other users can read this file; chmod 600 it";
-    (mode & 0o077 != 0).then(|| whole(path, message.to_owned()))
+    let message = format!("{key}: other users can read this file; chmod 600 it");
+    (mode & 0o077 != 0).then(|| whole(path, message))
 }
 
 #[cfg(not(unix))]

@@ -14,6 +14,7 @@ use std::time::Duration;
 use exoclaw_proto::limits::{DEFAULT_PORT, EPISODIC_WINDOW, MAX_TOOL_ROUNDS};
 
 use super::usage::Price;
+use crate::cli::NatsSettings;
 use crate::model::options::ModelArgs;
 
 pub use load::{Loaded, Origin, PATH_VARIABLE};
@@ -35,6 +36,8 @@ pub struct Config {
     pub budgets: BudgetConfig,
     /// `[memory]`: what a model gets of the past.
     pub memory: MemoryConfig,
+    /// `[nats]`: what this gateway shares with others.
+    pub nats: NatsSettings,
 }
 
 rpc_core::config! {

@@ -17,7 +17,7 @@ use super::{
     AgentConfig, BindingConfig, BudgetConfig, Config, DataDir, GatewayConfig, MemoryConfig,
     PluginConfig, PluginSource,
 };
-use crate::cli;
+use crate::cli::{self, NatsSettings};
 use crate::gateway::usage::Price;
 use crate::model::options::{ModelArgs, temperature};
 use crate::model::provider::Provider;
@@ -30,7 +30,7 @@ const MAX_TIMEOUT: f64 = 3600.0;
 const IN_MEMORY: &str = ":memory:";
 
 /// The keys of each table, to recognise a key in the wrong one.
-pub(super) const SECTIONS: [(&str, &[&str]); 4] = [
+pub(super) const SECTIONS: [(&str, &[&str]); 5] = [
     (
         "gateway",
         &[
@@ -68,6 +68,20 @@ pub(super) const SECTIONS: [(&str, &[&str]); 4] = [
     ),
     ("budgets", &["session", "daily", "monthly"]),
     ("memory", &["episodic_window", "semantic_enabled"]),
+    (
+        "nats",
+        &[
+            "url",
+            "prefix",
+            "replicas",
+            "user",
+            "password_file",
+            "token_file",
+            "nkey_file",
+            "ca",
+            "lease",
+        ],
+    ),
 ];
 
 /// Returns the right table of a key that is in the wrong one.
@@ -157,6 +171,9 @@ impl Reader<'_> {
         if let Some(table) = root.table(self.notes, "memory") {
             self.memory(table, &mut config.memory);
         }
+        if let Some(table) = root.table(self.notes, "nats") {
+            self.nats(table, &mut config.nats);
+        }
     }
 
     fn gateway(&mut self, mut table: Table<'_, '_>, into: &mut GatewayConfig) {
@@ -188,6 +205,34 @@ impl Reader<'_> {
             let message = "gateway.token: has no effect here; the token comes from --token or \
                 EXOCLAW_TOKEN, so that it stays out of files";
             self.notes.error(&at, message);
+        }
+        table.finish(self.notes, elsewhere);
+    }
+
+    fn nats(&mut self, mut table: Table<'_, '_>, into: &mut NatsSettings) {
+        let notes = &mut *self.notes;
+        into.url = value(table.text(notes, "url")).map(Secret::new);
+        into.prefix = value(table.text(notes, "prefix"));
+        into.replicas = table.integer(notes, "replicas", 1..=5);
+        into.user = value(table.text(notes, "user"));
+        let lease = table.integer(notes, "lease", 2..=300);
+        into.lease = lease.map(Duration::from_secs);
+        let files = [
+            ("password_file", &mut into.password_file),
+            ("token_file", &mut into.token_file),
+            ("nkey_file", &mut into.nkey_file),
+            ("ca", &mut into.ca),
+        ];
+        for (key, place) in files {
+            if let Some(path) = table.text(self.notes, key) {
+                *place = self.file(&table.path(key), &path);
+            }
+        }
+        for key in ["password", "token", "nkey"] {
+            if let Some(at) = table.key_at(key) {
+                let message = format!("nats.{key}: has no effect here; write nats.{key}_file");
+                self.notes.error(&at, message);
+            }
         }
         table.finish(self.notes, elsewhere);
     }

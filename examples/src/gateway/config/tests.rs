@@ -12,6 +12,8 @@ use super::*;
 use crate::gateway::store::scratch::Folder;
 use crate::model::provider::Provider;
 
+mod nats;
+
 fn origin() -> Origin {
     Origin::new("/etc/gate/config.toml").with_home(Some("/anna".into()))
 }

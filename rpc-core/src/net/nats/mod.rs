@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::context::{Context, ContextBuilder};
+use async_nats::jetstream::context::{Context, ContextBuilder, GetStreamErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{self, Stream};
@@ -207,6 +207,29 @@ impl Nats {
     #[must_use]
     pub fn jetstream(&self) -> &Context {
         &self.shared.jetstream
+    }
+
+    /// Checks whether JetStream serves.
+    ///
+    /// # Errors
+    /// [`NatsError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn check(&self) -> Result<(), NatsError> {
+        let asked = self.jetstream().get_stream(self.name("nodes")).await;
+        let Err(error) = asked else {
+            return Ok(());
+        };
+        let error = match error.kind() {
+            GetStreamErrorKind::JetStream(error) => NatsError::jetstream(&error),
+            _ => NatsError::of(&error),
+        };
+        match error {
+            // It answers that there is no such stream.
+            NatsError::JetStream { .. } => Ok(()),
+            error => Err(error),
+        }
     }
 
     /// Opens the stream with this name under the prefix. Creates it if it does not exist: the

@@ -1,0 +1,30 @@
+//! [`NatsSettings`]: what a configuration file says of NATS. Options and variables go before it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rpc_core::Secret;
+
+/// `[nats]`: where the nodes of a cluster keep what they share, and who this one is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NatsSettings {
+    /// `url`: the servers. It may hold a password.
+    pub url: Option<Secret>,
+    /// `prefix`: the prefix of all names.
+    pub prefix: Option<String>,
+    /// `replicas`: on how many servers everything is stored, from 1 to 5.
+    pub replicas: Option<u8>,
+    /// `user`: the user; its password is in `password_file`.
+    pub user: Option<String>,
+    /// `password_file`: a file with the password of the user.
+    pub password_file: Option<PathBuf>,
+    /// `token_file`: a file with a token.
+    pub token_file: Option<PathBuf>,
+    /// `nkey_file`: a file with the seed of an nkey.
+    pub nkey_file: Option<PathBuf>,
+    /// `ca`: a PEM file with the certification authorities to trust, and no others.
+    pub ca: Option<PathBuf>,
+    /// `lease`: after how many seconds without a sign of life a node counts as gone, from 2 to 300.
+    pub lease: Option<Duration>,
+}

@@ -1,0 +1,53 @@
+//! What `[nats]` says.
+
+use super::*;
+
+const FULL: &str = r#"
+[nats]
+url = "nats://ann:hunter2@h"
+prefix = "p"
+replicas = 3
+user = "ann"
+password_file = "password"
+token_file = "/t"
+nkey_file = "~/seed"
+ca = "ca.pem"
+lease = 30
+"#;
+
+#[test]
+fn every_key_of_nats_is_read_and_a_password_in_the_url_is_never_printed() {
+    let config = clean(FULL);
+    assert!(!format!("{config:?}").contains("hunter2"));
+    let expected = NatsSettings {
+        url: Some("nats://ann:hunter2@h".into()),
+        prefix: Some("p".to_owned()),
+        replicas: Some(3),
+        user: Some("ann".to_owned()),
+        password_file: Some("/etc/gate/password".into()),
+        token_file: Some("/t".into()),
+        nkey_file: Some("/anna/seed".into()),
+        ca: Some("/etc/gate/ca.pem".into()),
+        lease: Some(Duration::from_secs(30)),
+    };
+    assert_eq!(config.nats, expected);
+    assert_eq!(clean("[nats]\n").nats, NatsSettings::default());
+}
+
+#[test]
+fn mistakes_in_nats_are_told_with_their_places() {
+    let text = "[nats]\nurl = \"\"\nreplicas = 6\nlease = 1\ntoken = \"hunter2\"\n";
+    let expected = [
+        "2:7: nats.url: is empty",
+        "3:12: nats.replicas: must be from 1 to 5, is `6`",
+        "4:9: nats.lease: must be from 2 to 300, is `1`",
+        "5:1: nats.token: has no effect here; write nats.token_file",
+    ];
+    assert_eq!(errors(text), expected);
+    let warned = warnings("[nats]\nca_file = \"x\"\n[gateway]\nlease = 10\n");
+    assert_eq!(warned.len(), 2, "{warned:?}");
+    assert!(
+        warned[1].contains("did you mean `nats.lease`"),
+        "{warned:?}"
+    );
+}
