@@ -85,11 +85,12 @@ impl Drop for Waiting<'_> {
 impl Budget {
     pub(super) fn new(
         bucket: Bucket,
+        node: &str,
         nodes: Nodes,
         config: ClusterConfig,
         clock: fn() -> u64,
     ) -> Self {
-        let ledger = SharedLedger::new(config.budgets, nodes.own());
+        let ledger = SharedLedger::new(config.budgets, node);
         Self {
             bucket,
             nodes,
@@ -108,6 +109,12 @@ impl Budget {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on as the node with this id.
+    pub(super) fn rename(&self, node: &str) {
+        self.state().ledger.rename(node);
+        self.wake.notify_one();
     }
 
     /// Admits a run, if the budgets have room for it.

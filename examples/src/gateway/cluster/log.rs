@@ -1,4 +1,4 @@
-//! [`UsageLog`]: the usage of all nodes, in a stream; and the names of the sessions.
+//! [`UsageLog`]: the usage of all nodes, in a stream.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -118,35 +118,8 @@ impl UsageLog {
     }
 }
 
-/// Returns the keys of all sessions with the time of their last change in seconds since 1970, the
-/// last ones first.
-pub(super) async fn keys(nats: &Nats, bucket: &str) -> Result<Vec<(String, u64)>, StoreError> {
-    let name = format!("KV_{}_{bucket}", nats.prefix());
-    let stream = nats.jetstream().get_stream(name).await;
-    let stream = stream.map_err(|error| unreadable(&error))?;
-    let prefix = format!("$KV.{}_{bucket}.", nats.prefix());
-    let mut keys = Vec::new();
-    let config = OrderedConfig {
-        deliver_subject: nats.client().new_inbox(),
-        deliver_policy: DeliverPolicy::LastPerSubject,
-        filter_subject: format!("{prefix}s.*"),
-        headers_only: true,
-        ..OrderedConfig::default()
-    };
-    read(nats, &stream, config, |message, _| {
-        let time = message
-            .info()
-            .map_or(0, |info| info.published.unix_timestamp());
-        let key = message.subject.strip_prefix(&prefix).unwrap_or_default();
-        keys.push((key.to_owned(), u64::try_from(time).unwrap_or_default()));
-    })
-    .await?;
-    keys.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    Ok(keys)
-}
-
 /// Reads what is in a stream now.
-async fn read(
+pub(super) async fn read(
     nats: &Nats,
     stream: &Stream,
     config: OrderedConfig,
@@ -174,7 +147,7 @@ async fn read(
     read.unwrap_or_else(|error| Err(unreadable(&error)))
 }
 
-fn unreadable(error: &dyn fmt::Display) -> StoreError {
+pub(super) fn unreadable(error: &dyn fmt::Display) -> StoreError {
     StoreError::Nats(NatsError::Unavailable {
         message: error.to_string(),
     })

@@ -6,6 +6,7 @@
 //!   node has a place in the record of the session; a node that is gone loses it.
 //! - A turn is stored by one write over the revision that it knows. A node that lost its place, and
 //!   wakes up, is refused.
+//! - A node that loses its lease begins no turn until it is back under a new id.
 //! - Before a reply is done, its turn, its usage and its tokens are stored.
 //! - The tokens of runs of a node that is gone, and that it had not stored, are not counted, as
 //!   with one gateway that is killed.
@@ -15,6 +16,7 @@ mod log;
 mod nodes;
 mod record;
 mod sessions;
+mod sweep;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,7 +24,8 @@ use std::time::Duration;
 use exoclaw_proto::budget::{Budgets, Reservation};
 use exoclaw_proto::session::SessionKey;
 use futures_util::StreamExt as _;
-use rpc_core::net::nats::{BucketConfig, Nats, NatsError};
+use rpc_core::cluster::LeaseConfig;
+use rpc_core::net::nats::{Nats, NatsError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -31,7 +34,7 @@ use super::usage::UsageEntry;
 use budget::Budget;
 pub use budget::NotAdmitted;
 use log::UsageLog;
-use nodes::{LEASE, Nodes};
+use nodes::Nodes;
 use record::Record;
 use sessions::Sessions;
 pub use sessions::SharedTurn;
@@ -42,15 +45,14 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LATER: Duration = Duration::from_secs(1);
 /// How long the number of sessions is kept: counting them takes a message for each.
 const COUNTED: Duration = Duration::from_secs(10);
-/// The bucket of sessions and budgets.
-const BUCKET: &str = "gateway";
+/// How often a node looks for sessions beyond the limits.
+const SWEEP: Duration = Duration::from_secs(60);
 /// How many records are read at once.
 const READS: usize = 16;
 
 /// Sessions, memory, usage and budgets that several gateways share.
 #[derive(Debug)]
 pub struct Cluster {
-    nats: Nats,
     patience: Duration,
     sessions: Arc<Sessions>,
     budget: Arc<Budget>,
@@ -60,7 +62,7 @@ pub struct Cluster {
     /// Ends with the cluster.
     tasks: Mutex<JoinSet<()>>,
     #[cfg(test)]
-    heartbeat: tokio::task::AbortHandle,
+    life: tokio::task::AbortHandle,
 }
 
 rpc_core::config! {
@@ -69,11 +71,11 @@ rpc_core::config! {
     pub struct ClusterConfig {
         /// The limits in tokens. Default none.
         pub budgets: Budgets = Budgets::default() => with_budgets,
-        /// The limits of each session, and of the log of usage. How many sessions there may be, and
-        /// how many bytes in all, is up to NATS.
+        /// The limits of sessions, and of the log of usage. Sessions that are too many, or too large
+        /// together, are forgotten within a minute. How many days count is up to the budgets.
         pub limits: StoreLimits = StoreLimits::default() => with_limits,
-        /// After how long without a sign of life a node counts as gone. Default 10 s.
-        pub lease: Duration = LEASE => with_lease,
+        /// After how long without a sign of life a node counts as gone.
+        pub lease: LeaseConfig = LeaseConfig::default() => with_lease,
         /// How long a chat waits for NATS at each of its steps. Default 20 s.
         pub patience: Duration = Duration::from_secs(20) => with_patience,
     }
@@ -123,14 +125,18 @@ impl Cluster {
         config: ClusterConfig,
         clock: fn() -> u64,
     ) -> Result<Arc<Self>, StoreError> {
-        let bucket = nats.bucket(BUCKET, BucketConfig::default()).await?;
-        let nodes = Nodes::open(&nats, config.lease).await?;
+        let nodes = Nodes::new(&nats);
         let log = Arc::new(UsageLog::open(&nats, config).await?);
-        let budget = Budget::new(bucket.clone(), nodes.clone(), config, clock);
-        let sessions = Sessions::new(&nats, bucket, nodes.clone(), config);
-        let (sessions, budget) = (Arc::new(sessions), Arc::new(budget));
+        let sessions = Arc::new(Sessions::open(&nats, nodes.clone(), config).await?);
+        let bucket = sessions.bucket.clone();
+        let budget = Budget::new(bucket, nats.node(), nodes.clone(), config, clock);
+        let budget = Arc::new(budget);
         let mut tasks = JoinSet::new();
-        let _heartbeat = tasks.spawn(async move { match nodes.keep_alive(config.lease).await {} });
+        let life = nats.lease(config.lease).await?;
+        let renamed = Arc::clone(&budget);
+        let lives = nodes.clone();
+        let lives = lives.keep_alive(nats, config.lease, life, move |id| renamed.rename(id));
+        let _life = tasks.spawn(lives);
         tasks.spawn(Arc::clone(&budget).run());
         let late = (Arc::clone(&sessions), Arc::clone(&log));
         tasks.spawn(async move {
@@ -139,8 +145,19 @@ impl Cluster {
                 tokio::join!(late.0.write_late(), late.1.write_late());
             }
         });
+        let swept = Arc::clone(&sessions);
+        tasks.spawn(async move {
+            loop {
+                sleep(SWEEP / 2 + part_of(SWEEP)).await;
+                match swept.sweep().await {
+                    Ok(0) => {}
+                    Ok(dropped) => tracing::info!(dropped, "the oldest sessions are forgotten"),
+                    Err(error) => tracing::warn!(%error, "old sessions are not forgotten"),
+                }
+            }
+        });
+        nodes.joined(config.patience).await?;
         Ok(Arc::new(Self {
-            nats,
             patience: config.patience,
             sessions,
             budget,
@@ -148,14 +165,27 @@ impl Cluster {
             counted: Mutex::default(),
             tasks: Mutex::new(tasks),
             #[cfg(test)]
-            heartbeat: _heartbeat,
+            life: _life,
         }))
     }
 
     /// Stops the signs of life, as if this process were paused.
     #[cfg(test)]
     pub(super) fn pause(&self) {
-        self.heartbeat.abort();
+        self.life.abort();
+    }
+
+    /// Drops the sessions beyond the limits. Returns how many.
+    #[cfg(test)]
+    pub(super) async fn sweep(&self) -> u64 {
+        self.sessions.sweep().await.unwrap()
+    }
+
+    /// Returns the id of this node, as soon as it counts as alive.
+    #[cfg(test)]
+    pub(super) async fn node(&self) -> rpc_core::Str {
+        let lease = self.sessions.nodes.joined(self.patience).await;
+        lease.unwrap().node().clone()
     }
 
     /// Stops everything, as if this process were killed.
@@ -189,6 +219,8 @@ impl Cluster {
         turn: &SharedTurn,
         estimate: u64,
     ) -> Result<Reservation, NotAdmitted> {
+        let joined = self.sessions.nodes.joined(self.patience).await;
+        joined.map_err(NotAdmitted::Store)?;
         self.budget.reserve(session, turn.tokens(), estimate).await
     }
 
@@ -254,13 +286,13 @@ impl Cluster {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
-        let keys = log::keys(&self.nats, BUCKET).await?.into_iter().take(max);
-        let reads = keys.map(|(key, _)| async move { self.sessions.read_key(&key).await });
+        let listed = self.sessions.list().await?.into_iter().take(max);
+        let reads = listed.map(|it| async move { self.sessions.read_key(&it.key).await });
         let records = futures_util::stream::iter(reads).buffered(READS);
-        let records: Vec<Result<Option<Record>, StoreError>> = records.collect().await;
+        let records: Vec<Result<Option<(Record, u64)>, StoreError>> = records.collect().await;
         let mut sessions = Vec::with_capacity(records.len());
         for record in records {
-            sessions.extend(record?.map(|record| SessionInfo {
+            sessions.extend(record?.map(|(record, _)| SessionInfo {
                 kept: record.kept(),
                 session: record.session,
                 created: record.created,
@@ -290,8 +322,8 @@ impl Cluster {
                 return Ok(count(times));
             }
         }
-        let keys = log::keys(&self.nats, BUCKET).await?.into_iter();
-        let times: Vec<u64> = keys.map(|(_, time)| time).collect();
+        let listed = self.sessions.list().await?;
+        let times: Vec<u64> = listed.iter().map(|it| it.time).collect();
         let sessions = count(&times);
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         *counted = Some((Instant::now(), times));
@@ -350,11 +382,11 @@ impl Cluster {
             sleep(PAUSE).await;
         }
         self.budget.close().await;
+        self.sessions.nodes.leave(self.patience).await;
         let mut tasks = {
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *tasks)
         };
         tasks.shutdown().await;
-        self.sessions.nodes.leave().await;
     }
 }

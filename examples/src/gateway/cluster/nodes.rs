@@ -1,90 +1,135 @@
-//! [`Nodes`]: which nodes are alive. Each keeps a key of its own from expiring.
+//! [`Nodes`]: this gateway as a node of the cluster, one life after the other, and which nodes are alive.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use rpc_core::cluster::token;
-use rpc_core::net::nats::{Bucket, BucketConfig, Nats, NatsError};
-use tokio::time::sleep;
+use rpc_core::Str;
+use rpc_core::cluster::{LeaseConfig, LeaseLost};
+use rpc_core::net::nats::{Nats, NatsError, NodeLease, Renewal};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
-/// After how long without a sign of life a node counts as gone.
-pub(super) const LEASE: Duration = Duration::from_secs(10);
+use super::{LATER, unavailable};
+use crate::gateway::store::StoreError;
 
-/// The nodes of a cluster, seen from one of them.
+/// This gateway in its cluster. Cheap to clone.
 ///
-/// A node that counted as gone may go on under its name: what it writes names the revision that it
-/// replaces, so a turn that was given to another node stays with that one.
+/// A gateway that loses its lease comes back as another node. Its turns that run on keep their places as
+/// the node that is gone: the first one that waits for such a turn ends it, and its write is refused.
 #[derive(Clone)]
 pub(super) struct Nodes {
-    bucket: Bucket,
-    own: String,
+    /// Of this process: the id of its first life.
+    process: Str,
+    /// The lease of this life; `None` between two.
+    current: Arc<watch::Sender<Option<NodeLease>>>,
     numbers: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Nodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Nodes").field(&self.own).finish()
+        f.debug_tuple("Nodes")
+            .field(&*self.current.borrow())
+            .finish()
     }
 }
 
 impl Nodes {
-    /// Enters this node.
-    pub(super) async fn open(nats: &Nats, lease: Duration) -> Result<Self, NatsError> {
-        let config = BucketConfig::default().with_max_age(lease);
-        let nodes = Self {
-            bucket: nats.bucket("gateway_nodes", config).await?,
-            own: nats.node().to_string(),
+    pub(super) fn new(nats: &Nats) -> Self {
+        Self {
+            process: nats.node().clone(),
+            current: Arc::new(watch::Sender::new(None)),
             numbers: Arc::default(),
-        };
-        nodes.renew().await?;
-        Ok(nodes)
+        }
     }
 
-    /// Returns the name of this node.
-    pub(super) fn own(&self) -> &str {
-        &self.own
-    }
-
-    /// Returns a number that this node has not used.
+    /// Returns a number that this process has not used.
     pub(super) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns an id that no node has used.
+    /// Returns an id that no process has used.
     pub(super) fn id(&self) -> String {
-        format!("{}-{:x}", self.own, self.number())
+        format!("{}-{:x}", self.process, self.number())
     }
 
-    async fn renew(&self) -> Result<(), NatsError> {
-        let renewed = self.bucket.put(&token(&self.own), Bytes::new()).await;
-        renewed.map(drop)
+    /// Returns this node's lease, if it counts as alive.
+    fn alive(&self) -> Option<NodeLease> {
+        self.current.borrow().clone().filter(NodeLease::is_valid)
     }
 
-    /// Keeps this node alive.
-    pub(super) async fn keep_alive(self, lease: Duration) -> Infallible {
-        loop {
-            sleep(lease / 3).await;
-            while let Err(error) = self.renew().await {
-                tracing::warn!(%error, "the other nodes may count this one as gone");
-                sleep(lease / 12).await;
+    /// Waits until this gateway is a node, but not for ever.
+    pub(super) async fn joined(&self, patience: Duration) -> Result<NodeLease, StoreError> {
+        let mut changes = self.current.subscribe();
+        let joined = async {
+            loop {
+                if let Some(lease) = self.alive() {
+                    return lease;
+                }
+                // The sender is here.
+                let _ = changes.changed().await;
             }
+        };
+        let joined = timeout(patience, joined).await;
+        joined.map_err(|_| unavailable(patience))
+    }
+
+    /// Lives this life and, after the loss of its lease, further ones. `joined` learns the id of each as
+    /// soon as it counts as alive.
+    pub(super) async fn keep_alive(
+        self,
+        mut nats: Nats,
+        config: LeaseConfig,
+        (mut lease, mut renewal): (NodeLease, Renewal),
+        joined: impl Fn(&Str) + Send + Sync,
+    ) {
+        loop {
+            let joining = async {
+                if lease.acquired().await.is_ok() {
+                    joined(lease.node());
+                    self.current.send_replace(Some(lease.clone()));
+                }
+                std::future::pending().await
+            };
+            let why = tokio::select! {
+                why = renewal.run() => why,
+                why = joining => why,
+            };
+            self.current.send_replace(None);
+            if why == LeaseLost::Released {
+                return;
+            }
+            tracing::warn!(%why, "the other nodes may count this one as gone; it comes back as a new one");
+            (lease, renewal) = loop {
+                nats = nats.with_new_node();
+                match nats.lease(config).await {
+                    Ok(life) => break life,
+                    Err(error) => tracing::warn!(%error, "this gateway is not in the cluster"),
+                }
+                sleep(LATER).await;
+            };
         }
     }
 
     /// Takes this node out, so that nobody waits for it.
-    pub(super) async fn leave(&self) {
-        let _ = self.bucket.delete(&token(&self.own), None).await;
+    pub(super) async fn leave(&self, patience: Duration) {
+        if let Some(lease) = self.alive() {
+            lease.release();
+            let mut changes = self.current.subscribe();
+            let _ = timeout(patience, changes.wait_for(Option::is_none)).await;
+        }
     }
 
-    /// Returns those of these nodes that are gone.
+    /// Returns those of these nodes that are gone, as long as this one is not.
     pub(super) async fn gone(&self, nodes: Vec<String>) -> Result<Vec<String>, NatsError> {
+        let Some(lease) = self.alive() else {
+            let message = "this node does not count as alive".to_owned();
+            return Err(NatsError::Unavailable { message });
+        };
         let mut gone = Vec::new();
         for node in nodes {
-            if self.bucket.get(&token(&node)).await?.is_none() {
+            if !lease.is_alive(&node).await? {
                 gone.push(node);
             }
         }

@@ -85,6 +85,13 @@ impl Record {
         }
     }
 
+    /// Puts a place where another one of the same turn is, if that one is there.
+    pub(super) fn replace(&mut self, former: &Place, place: &Place) {
+        if let Some(found) = self.line.iter_mut().find(|it| *it == former) {
+            found.clone_from(place);
+        }
+    }
+
     pub(super) fn leave(&mut self, place: &Place) {
         self.line.retain(|it| it != place);
     }
@@ -178,6 +185,11 @@ impl Record {
         mem::take(&mut self.segments)
     }
 
+    /// Returns about how many bytes it takes without its segments.
+    pub(super) fn size(&self) -> u64 {
+        self.recent.iter().map(|turn| size(turn) as u64).sum()
+    }
+
     /// Returns how many turns are kept.
     pub(super) fn kept(&self) -> u64 {
         let turns: u64 = self.segments.iter().map(|it| it.turns).sum();
@@ -241,6 +253,21 @@ mod tests {
         record.commit("1", &tokens, Some(&a), LIMITS()).unwrap();
         assert_eq!((record.tokens, record.count), (3, 0));
         assert!(record.is_running(&b));
+    }
+
+    #[test]
+    fn a_node_that_comes_back_under_a_new_id_keeps_its_place_if_it_still_has_it() {
+        let mut record = Record::default();
+        let [a, b, c, d] = [place("a", 1), place("b", 1), place("c", 2), place("d", 3)];
+        record.enter("s", &a, 1);
+        record.enter("s", &b, 1);
+        record.replace(&a, &c);
+        record.enter("s", &c, 1);
+        assert_eq!(record.line, [c.clone(), b.clone()]);
+        record.remove_nodes(&["c".to_owned()]);
+        record.replace(&c, &d);
+        record.enter("s", &d, 1);
+        assert_eq!(record.line, [b, d]);
     }
 
     #[test]

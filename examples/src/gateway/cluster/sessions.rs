@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use rpc_core::cluster::try_token;
-use rpc_core::net::nats::{Bucket, Change, Nats, NatsError, Watch};
+use rpc_core::net::nats::{Bucket, BucketConfig, Change, Nats, NatsError, Watch};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep};
 
@@ -22,6 +23,8 @@ use crate::gateway::store::{Commit, Recalled, StoreError, StoreLimits};
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause between two looks at the nodes before a waiting turn.
 const LOOK: Duration = Duration::from_secs(2);
+/// The bucket of sessions and budgets.
+const BUCKET: &str = "gateway";
 /// Most records and segments that are kept in memory.
 const MAX_CACHED: usize = 1024;
 /// Most bytes of one value of a segment. The server's limit may be lower.
@@ -35,9 +38,12 @@ enum Write {
 
 /// The records of all sessions.
 pub(super) struct Sessions {
-    bucket: Bucket,
+    pub(super) nats: Nats,
+    pub(super) bucket: Bucket,
+    /// The bucket's.
+    pub(super) stream: Stream,
     pub(super) nodes: Nodes,
-    limits: StoreLimits,
+    pub(super) limits: StoreLimits,
     patience: Duration,
     /// How often a waiting turn looks whether the nodes before it are alive.
     look: Duration,
@@ -128,33 +134,49 @@ fn put<T>(cache: &Mutex<HashMap<String, T>>, key: String, value: T) {
 }
 
 impl Sessions {
-    pub(super) fn new(nats: &Nats, bucket: Bucket, nodes: Nodes, config: ClusterConfig) -> Self {
+    pub(super) async fn open(
+        nats: &Nats,
+        nodes: Nodes,
+        config: ClusterConfig,
+    ) -> Result<Self, NatsError> {
+        let bucket = nats.bucket(BUCKET, BucketConfig::default()).await?;
+        let stream = format!("KV_{}_{BUCKET}", nats.prefix());
+        let stream = nats.jetstream().get_stream(stream).await;
+        let stream = stream.map_err(|error| NatsError::Unavailable {
+            message: error.to_string(),
+        })?;
         let most = nats.client().server_info().max_payload;
-        Self {
+        Ok(Self {
+            nats: nats.clone(),
             bucket,
+            stream,
             nodes,
             limits: config.limits,
             patience: config.patience,
-            look: (config.lease / 4).min(LOOK),
+            look: (config.lease.lease / 4).min(LOOK),
             chunk: (most / 4 * 3).clamp(1024, MAX_CHUNK),
             cache: Mutex::default(),
             segments: Mutex::default(),
             late: Mutex::default(),
-        }
+        })
+    }
+
+    /// Returns the subject of a key, or of a pattern of keys.
+    pub(super) fn subject(&self, key: &str) -> String {
+        format!("$KV.{}_{BUCKET}.{key}", self.nats.prefix())
     }
 
     /// Reads a record. The revision is 0 if there is none.
     pub(super) async fn read(&self, session: &str) -> Result<(Record, u64), StoreError> {
-        match self.bucket.get(&key_of(session)).await? {
-            Some(entry) => Ok((decode(&entry.value)?, entry.revision)),
-            None => Ok((Record::default(), 0)),
-        }
+        Ok(self.read_key(&key_of(session)).await?.unwrap_or_default())
     }
 
-    /// Reads the record of a key of the bucket.
-    pub(super) async fn read_key(&self, key: &str) -> Result<Option<Record>, StoreError> {
-        let entry = self.bucket.get(key).await?;
-        entry.map(|entry| decode(&entry.value)).transpose()
+    /// Reads the record of a key of the bucket, with its revision.
+    pub(super) async fn read_key(&self, key: &str) -> Result<Option<(Record, u64)>, StoreError> {
+        match self.bucket.get(key).await? {
+            Some(entry) => Ok(Some((decode(&entry.value)?, entry.revision))),
+            None => Ok(None),
+        }
     }
 
     fn cached(&self, session: &str) -> Option<(Record, u64)> {
@@ -186,7 +208,7 @@ impl Sessions {
                     Err(_) if is_old => return Err(NatsError::Conflict.into()),
                     Err(error) => return Err(error),
                 };
-                let segment = self.spill(&mut record, beside.spilled).await?;
+                let segment = self.spill(session, &mut record, beside.spilled).await?;
                 let key = key_of(session);
                 let value = encode(&record)?;
                 let written = match revision {
@@ -198,7 +220,7 @@ impl Sessions {
                     (Ok(_), _) => beside.dropped,
                     _ => Vec::new(),
                 };
-                self.delete(&unused).await;
+                self.remove(&unused).await;
                 Ok::<_, StoreError>((record, written?))
             };
             match attempt.await {
@@ -222,13 +244,16 @@ impl Sessions {
     /// Writes turns that are too many for a record as a segment of their own.
     async fn spill(
         &self,
+        session: &str,
         record: &mut Record,
         turns: Vec<Turn>,
     ) -> Result<Option<Segment>, StoreError> {
         if turns.is_empty() {
             return Ok(None);
         }
-        let id = self.nodes.id();
+        // All turns of a session have keys that begin with its name.
+        let key = key_of(session);
+        let id = format!("{}.{}", key.trim_start_matches("s."), self.nodes.id());
         let value = encode(&turns)?;
         let mut chunks = 0;
         for chunk in value.chunks(self.chunk) {
@@ -269,47 +294,44 @@ impl Sessions {
         Ok(turns)
     }
 
-    /// Deletes what no record names. What cannot be deleted only takes room.
-    async fn delete(&self, segments: &[Segment]) {
-        for segment in segments {
-            for chunk in 0..segment.chunks {
-                let key = format!("t.{}.{chunk}", segment.id);
-                let _ = self.bucket.delete(&key, None).await;
-            }
-        }
-    }
-
     /// Begins a turn as soon as the earlier ones of the session have ended, on whatever node.
     pub(super) async fn enter(
         self: &Arc<Self>,
         session: &str,
         now: u64,
     ) -> Result<SharedTurn, StoreError> {
-        let place = Place {
-            node: self.nodes.own().to_owned(),
-            number: self.nodes.number(),
-        };
         let mut turn = SharedTurn {
             sessions: Arc::clone(self),
             record: Record::default(),
             session: session.to_owned(),
-            place: Some(place.clone()),
+            place: None,
         };
-        let enter = |record: &mut Record| {
-            record.enter(session, &place, now);
-            Ok(Write::Write(Beside::default()))
-        };
-        turn.record = self.change(session, enter).await?;
         let mut watch = None;
-        while !turn.record.is_running(&place) {
-            if !turn.record.line.contains(&place) {
-                // The others took this node for gone.
-                turn.record = self.change(session, enter).await?;
-            } else if let Some(record) = self.wait(session, &place, &mut watch).await? {
-                turn.record = record;
+        loop {
+            let lease = self.nodes.joined(self.patience).await?;
+            let place = Place {
+                node: lease.node().to_string(),
+                number: self.nodes.number(),
+            };
+            let former = turn.place.replace(place.clone());
+            let enter = |record: &mut Record| {
+                if let Some(former) = &former {
+                    record.replace(former, &place);
+                }
+                record.enter(session, &place, now);
+                Ok(Write::Write(Beside::default()))
+            };
+            turn.record = self.change(session, enter).await?;
+            // Without a valid lease, the others end this turn, or have done so.
+            while lease.is_valid() && turn.record.line.contains(&place) {
+                if turn.record.is_running(&place) {
+                    return Ok(turn);
+                }
+                if let Some(record) = self.wait(session, &place, &mut watch).await? {
+                    turn.record = record;
+                }
             }
         }
-        Ok(turn)
     }
 
     /// Waits until the record may have changed, or a node before this place is gone.

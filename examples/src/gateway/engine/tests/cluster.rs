@@ -9,7 +9,8 @@ use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
 use exoclaw_proto::frame::{ChatSend, SessionRef, Turn};
 use exoclaw_proto::net::ChatError;
 use futures_util::future::join_all;
-use rpc_core::net::nats::{Nats, NatsConfig};
+use rpc_core::cluster::{LeaseConfig, token};
+use rpc_core::net::nats::{BucketConfig, Nats, NatsConfig};
 use switchboard_testing::nats::NatsServer;
 use tokio::sync::mpsc;
 
@@ -17,11 +18,12 @@ use super::harness::*;
 use crate::gateway::cluster::{Cluster, ClusterConfig};
 use crate::gateway::config::AgentConfig;
 use crate::gateway::engine::{Engine, EngineParts, NOT_STORED, Records};
+use crate::gateway::store::{SessionInfo, StoreLimits};
 use crate::gateway::tool::Tools;
 use crate::gateway::usage::UsageEntry;
 use crate::model::ChatModel;
 
-const LEASE: Duration = Duration::from_millis(600);
+const LEASE: Duration = Duration::from_secs(2);
 const UNAVAILABLE: &str = "storage unavailable: try again later";
 
 /// A gateway of a cluster.
@@ -46,9 +48,24 @@ impl Node {
         budgets: Budgets,
         scripts: impl IntoIterator<Item = Script>,
     ) -> Self {
+        let limits = StoreLimits::default();
+        Self::limited(server, budgets, limits, scripts).await
+    }
+
+    async fn limited(
+        server: &NatsServer,
+        budgets: Budgets,
+        limits: StoreLimits,
+        scripts: impl IntoIterator<Item = Script>,
+    ) -> Self {
         let config = ClusterConfig::default()
             .with_budgets(budgets)
-            .with_lease(LEASE)
+            .with_limits(limits)
+            .with_lease(
+                LeaseConfig::default()
+                    .with_lease(LEASE)
+                    .with_margin(LEASE / 10),
+            )
             .with_patience(Duration::from_secs(3));
         let cluster = Cluster::start(nats(server).await, config, || NOON);
         let (told, heard) = mpsc::unbounded_channel();
@@ -282,6 +299,36 @@ async fn a_node_that_was_taken_for_dead_cannot_store_its_answer_and_its_tokens_c
 }
 
 #[tokio::test]
+async fn a_node_that_loses_its_lease_comes_back_as_another_and_its_turn_is_fenced() {
+    let server = NatsServer::start();
+    let budgets = Budgets::default().with_daily(Some(1000));
+    let scripts = [gated("late"), answer("again")];
+    let mut one = Node::with(&server, budgets, scripts).await;
+    let two = Node::with(&server, budgets, [answer("next")]).await;
+    let chat = from("ann", "hi");
+    let mut heard = Heard::default();
+    let mut first = std::pin::pin!(one.engine.chat(&chat, &mut heard));
+    at_gate(first.as_mut(), &mut one.heard).await;
+    let lost = one.cluster().node().await;
+    let nats = nats(&server).await;
+    let config = BucketConfig::default().with_max_age(LEASE);
+    let nodes = nats.bucket("nodes", config).await.unwrap();
+    nodes.delete(&token(&lost), None).await.unwrap();
+    two.chat(&chat).await.unwrap();
+    one.model.open_gate();
+    assert_eq!(failure(first.await), NOT_STORED);
+    while one.cluster().node().await == lost {
+        tokio::task::yield_now().await;
+    }
+    one.chat(&chat).await.unwrap();
+    assert_eq!(two.history("ann").await, ["next", "again"]);
+    let sessions = two.cluster().sessions(9).await.unwrap();
+    assert_eq!((sessions[0].tokens, two.daily().await), (45, 45));
+    one.engine.close().await;
+    assert_eq!(two.daily().await, 45);
+}
+
+#[tokio::test]
 async fn while_nats_is_away_chats_fail_clearly_and_nothing_is_half_written() {
     let mut server = NatsServer::start();
     let scripts = [answer("one"), gated("two"), answer("three")];
@@ -370,6 +417,40 @@ async fn when_nats_is_full_the_answer_is_told_and_known_not_to_be_remembered() {
 }
 
 #[tokio::test]
+async fn a_gateway_goes_on_when_a_full_nats_has_room_again() {
+    let server = NatsServer::start_with("jetstream { max_file_store: 300KB }", &[]);
+    let node = Node::start(&server, [answer("one"), answer("lost"), answer("two")]).await;
+    node.chat(&from("ann", "1")).await.unwrap();
+    let nats = nats(&server).await;
+    let filler = nats.bucket("filler", BucketConfig::default()).await;
+    let filler = filler.unwrap();
+    let mut number = 0;
+    for size in [20_000, 10] {
+        let mut is_full = false;
+        while !is_full {
+            number += 1;
+            let key = number.to_string();
+            let put = filler.put(&key, vec![0; size].into());
+            is_full = put.await.is_err();
+        }
+    }
+    // Even its lease may be lost for lack of room.
+    let full = node.chat(&from("ann", "2")).await;
+    assert!(
+        matches!(full, Err(ChatError::Refused(_) | ChatError::Failed(_))),
+        "{full:?}"
+    );
+    let filler = "KV_switchboard_filler";
+    nats.jetstream().delete_stream(filler).await.unwrap();
+    let mut outcome = node.chat(&from("ann", "3")).await;
+    while outcome.is_err() {
+        outcome = node.chat(&from("ann", "3")).await;
+    }
+    let history = node.history("ann").await;
+    assert_eq!(history.len(), 2);
+}
+
+#[tokio::test]
 async fn a_node_that_leaves_holds_nobody_up() {
     let server = NatsServer::start();
     let budgets = Budgets::default().with_daily(Some(20));
@@ -382,4 +463,70 @@ async fn a_node_that_leaves_holds_nobody_up() {
         two.refused(&from("ann", "hi")).await,
         "token budget exceeded (daily: 30/20)"
     );
+}
+
+/// What is stored of sessions and budgets: the number of messages, and the accounts with turns.
+async fn stored(server: &NatsServer) -> (u64, Vec<String>) {
+    let nats = nats(server).await;
+    let stream = nats.jetstream().get_stream("KV_switchboard_gateway").await;
+    let messages = stream.unwrap().cached_info().state.messages;
+    let bucket = nats.bucket("gateway", BucketConfig::default()).await;
+    let turns = bucket.unwrap().entries("t.>").await.unwrap();
+    let account = |key: &str| key.split("=3A").nth(2).unwrap().to_owned();
+    let mut accounts: Vec<_> = turns.iter().map(|entry| account(&entry.key)).collect();
+    accounts.sort_unstable();
+    (messages, accounts)
+}
+
+#[tokio::test]
+async fn sessions_beyond_the_limit_are_forgotten_with_their_turns_the_oldest_first() {
+    let server = NatsServer::start();
+    let limits = StoreLimits::default().with_sessions(2);
+    // More than a record holds itself.
+    let long = "y".repeat(20_000);
+    let scripts = (0..6).map(|_| answer(&long));
+    let node = Node::limited(&server, Budgets::default(), limits, scripts).await;
+    for name in ["ann", "bob", "cat", "dan", "ann"] {
+        node.chat(&from(name, "hi")).await.unwrap();
+    }
+    assert_eq!(node.cluster().sweep().await, 2);
+    let left = |sessions: Vec<SessionInfo>| -> Vec<String> {
+        sessions.into_iter().map(|it| it.session).collect()
+    };
+    let sessions = left(node.cluster().sessions(9).await.unwrap());
+    assert_eq!(sessions, ["default:ws:ann:main", "default:ws:dan:main"]);
+    assert_eq!(stored(&server).await.1, ["ann", "ann", "dan"]);
+    assert!(node.history("bob").await.is_empty());
+    // Two records, three times turns, and the budget are left.
+    assert_eq!(stored(&server).await.0, 6);
+    assert_eq!(node.cluster().sweep().await, 0);
+    // Whoever comes back begins anew.
+    node.chat(&from("bob", "hi")).await.unwrap();
+    assert_eq!(node.history("bob").await.len(), 1);
+    assert_eq!(node.cluster().sweep().await, 1);
+    let sessions = left(node.cluster().sessions(9).await.unwrap());
+    assert_eq!(sessions, ["default:ws:bob:main", "default:ws:ann:main"]);
+}
+
+#[tokio::test]
+async fn sessions_that_are_too_large_together_are_forgotten_except_those_in_use() {
+    let server = NatsServer::start();
+    let limits = StoreLimits::default().with_total_bytes(50_000);
+    let long = "y".repeat(20_000);
+    let scripts = [answer(&long), gated("late")];
+    let mut node = Node::limited(&server, Budgets::default(), limits, scripts).await;
+    let other = Node::start(&server, [answer(&long), answer(&long)]).await;
+    let chat = from("ann", "hi");
+    node.chat(&chat).await.unwrap();
+    let mut heard = Heard::default();
+    let mut running = std::pin::pin!(node.engine.chat(&chat, &mut heard));
+    at_gate(running.as_mut(), &mut node.heard).await;
+    for name in ["bob", "cat"] {
+        other.chat(&from(name, "hi")).await.unwrap();
+    }
+    assert_eq!(node.cluster().sweep().await, 1);
+    node.model.open_gate();
+    running.await.unwrap();
+    assert_eq!(stored(&server).await.1, ["ann", "cat"]);
+    assert_eq!(node.history("ann").await.len(), 2);
 }
