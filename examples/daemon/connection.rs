@@ -140,6 +140,11 @@ impl Server {
         })
     }
 
+    /// Returns whether there are several nodes to choose from.
+    pub(crate) fn has_nodes(&self) -> bool {
+        self.url.contains(',')
+    }
+
     pub(crate) fn http(&self) -> Result<SseClient, Failure> {
         SseClient::new(&self.url, self.config(None)?).map_err(|error| unusable(&error))
     }
@@ -222,6 +227,20 @@ impl Connection {
             Way::Socket(client, _) => client.status().await,
             Way::Http => self.http.status().await,
         }
+    }
+
+    /// Returns whether the connection has ended. Over HTTP each request has one of its own.
+    pub(crate) fn is_over(&self) -> bool {
+        self.client().is_some_and(|it| it.state().ended().is_some())
+    }
+
+    /// Returns which of several servers this is.
+    pub(crate) fn node(&self) -> Option<String> {
+        let node = match &self.way {
+            Way::Socket(client, _) => client.node(),
+            Way::Http => self.http.node(),
+        };
+        node.map(|node| node.to_string())
     }
 
     /// The WebSocket, if there is one.

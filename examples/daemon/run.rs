@@ -62,6 +62,14 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             return Err(asking::not_allowed());
         }
     }
+    if args.server.has_nodes() {
+        let (show, node) = (Show::new(style(args)), connection.node());
+        let line = show.connected(node.as_deref(), false);
+        match args.json {
+            true => cli::say(line),
+            false => complain(line),
+        }
+    }
     let ended = converse(args, &connection, prompt, answers, end).await;
     connection.close().await;
     ended

@@ -22,6 +22,7 @@ use rpc_core::net::{DialError, Dialer, Node};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Secret, Str};
 use serde::Serialize;
+use serde_json::json;
 use tokio::task::JoinHandle;
 
 #[derive(Debug, clap::Args)]
@@ -112,6 +113,11 @@ impl Args {
         }
     }
 
+    /// Whether there are several gateways to choose from.
+    fn has_nodes(&self) -> bool {
+        self.url.contains(',')
+    }
+
     fn config(&self) -> ClientConfig {
         let mut config = ClientConfig::new()
             .with_channel(self.channel.as_str())
@@ -181,6 +187,27 @@ impl Connected {
         Ok(Self { client, connection })
     }
 
+    fn is_over(&self) -> bool {
+        self.client.state().ended().is_some()
+    }
+
+    /// Says in words which node this is.
+    fn place(&self, again: bool) -> String {
+        let words = if again {
+            "connected again"
+        } else {
+            "connected"
+        };
+        let node = self.client.node();
+        node.map_or(words.to_owned(), |node| format!("{words}, at {node}"))
+    }
+
+    /// The same as an event.
+    fn event(&self) -> serde_json::Value {
+        let node = self.client.node().map(|node| node.to_string());
+        json!({ "event": "connected", "data": { "node": node } })
+    }
+
     async fn close(self) -> Result<(), Failure> {
         self.client.close();
         self.connection.await.map(drop).map_err(Failure::new)
@@ -204,6 +231,11 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
         ));
     }
     let connected = Connected::open(args).await?;
+    match args.json {
+        _ if !args.has_nodes() => {}
+        true => say(connected.event()),
+        false => cli::complain(connected.place(false)),
+    }
     let work = async {
         match (text, query) {
             (Some(text), _) => converse(&connected.client, args.message(&text), args.json).await,

@@ -7,6 +7,7 @@ use connectonion_proto::frame::{
 use examples::screen::{Colour, printable, printable_lines};
 use rpc_core::Json;
 use rpc_core::Limits;
+use rpc_core::net::Node;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -73,10 +74,11 @@ impl Show {
         }
     }
 
-    /// The client was let in. With what was said before, if the host tells it.
-    pub(crate) fn connected(&self, connected: &Connected) -> Vec<String> {
+    /// The client was let in by this node. With what was said before, if the host tells it.
+    pub(crate) fn connected(&self, connected: &Connected, node: Option<Node>) -> Vec<String> {
         if self.is_json() {
             let about = json!({
+                "node": node.map(|node| node.to_string()),
                 "sessionId": &*connected.session_id,
                 "status": connected.status.name(),
                 "newer": connected.session.is_some(),

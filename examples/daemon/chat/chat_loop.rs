@@ -20,7 +20,7 @@ use rpc_core::net::entropy;
 
 use super::line::{HELP, Line};
 use crate::daemon::asking::{self, ALLOW, MAY_WORK, NOBODY};
-use crate::daemon::connection::{Connection, Wishes};
+use crate::daemon::connection::{Connection, Server, Wishes};
 use crate::daemon::show::{self, Piece, Show, words};
 use crate::daemon::status;
 
@@ -37,7 +37,10 @@ enum Voice {
 
 /// A conversation.
 pub(super) struct ChatLoop<'a> {
-    connection: &'a Connection,
+    server: &'a Server,
+    connection: Connection,
+    /// The server may work without asking.
+    may_work: bool,
     wishes: &'a Wishes,
     show: Show,
     input: Input<Line>,
@@ -81,7 +84,8 @@ enum Happened {
 
 impl<'a> ChatLoop<'a> {
     pub(super) fn new(
-        connection: &'a Connection,
+        server: &'a Server,
+        connection: Connection,
         wishes: &'a Wishes,
         show: Show,
         input: Input<Line>,
@@ -91,7 +95,9 @@ impl<'a> ChatLoop<'a> {
             above => Voice::Lines(Output::new(above)),
         };
         Self {
+            server,
             connection,
+            may_work: wishes.yes,
             wishes,
             show,
             input,
@@ -145,9 +151,15 @@ impl<'a> ChatLoop<'a> {
         self.view([ChatEvent::Info(words.to_owned())]).await;
     }
 
-    /// Leaves the terminal as it was.
+    /// Leaves the server, and the terminal as it was.
     pub(super) async fn finish(self) {
-        let Self { input, voice, .. } = self;
+        let Self {
+            input,
+            voice,
+            connection,
+            ..
+        } = self;
+        connection.close().await;
         drop(input);
         match voice {
             Voice::View(view) => view.finish().await,
@@ -164,11 +176,15 @@ impl<'a> ChatLoop<'a> {
             () = &mut self.end => None,
         };
         self.view([ChatEvent::Ended]).await;
-        matches!(line, Some(Line::Text(text)) if asking::is_yes(&text))
+        self.may_work = matches!(line, Some(Line::Text(text)) if asking::is_yes(&text));
+        self.may_work
     }
 
     /// Talks until it is enough.
     pub(super) async fn work(&mut self) -> Result<(), Failure> {
+        if self.server.has_nodes() {
+            self.tell_node(false).await;
+        }
         let welcome = "write what you want done, or /help";
         self.view([ChatEvent::Note(welcome.to_owned())]).await;
         let is_interrupted = self.run_until_done().await;
@@ -182,6 +198,30 @@ impl<'a> ChatLoop<'a> {
                 "{failed} things went wrong on the way"
             ))),
         }
+    }
+
+    async fn tell_node(&self, again: bool) {
+        let node = self.connection.node();
+        self.say(self.show.connected(node.as_deref(), again)).await;
+        let words = show::connected(node.as_deref(), again);
+        self.view([ChatEvent::Note(words)]).await;
+    }
+
+    /// Connects again if the connection has ended: to another node, if there is one.
+    async fn reconnect(&mut self) -> Result<(), Failure> {
+        if !self.connection.is_over() {
+            return Ok(());
+        }
+        let connection = self.server.open(None).await?;
+        if !self.may_work && asking::needs_leave(self.wishes, &connection.status)? {
+            connection.close().await;
+            return Err(asking::not_allowed());
+        }
+        std::mem::replace(&mut self.connection, connection)
+            .close()
+            .await;
+        self.tell_node(true).await;
+        Ok(())
     }
 
     /// Whether it was interrupted while something ran.
@@ -235,14 +275,11 @@ impl<'a> ChatLoop<'a> {
                 }
                 self.abort().await;
             }
-            Line::Status => match self.connection.ask().await {
-                Ok(status) => {
-                    for line in status::lines(&status) {
-                        self.answer(&line).await;
-                    }
+            Line::Status => {
+                if let Err(failure) = self.tell_status().await {
+                    self.wrong(&failure.to_string()).await;
                 }
-                Err(error) => self.wrong(&error.to_string()).await,
-            },
+            }
             Line::New => {
                 self.said.clear();
                 self.session = SessionId::random(entropy());
@@ -253,6 +290,15 @@ impl<'a> ChatLoop<'a> {
             Line::Quit => return true,
         }
         false
+    }
+
+    async fn tell_status(&mut self) -> Result<(), Failure> {
+        self.reconnect().await?;
+        let status = self.connection.ask().await.map_err(Failure::new)?;
+        for line in status::lines(&status) {
+            self.answer(&line).await;
+        }
+        Ok(())
     }
 
     async fn wrong(&mut self, why: &str) {
@@ -286,6 +332,9 @@ impl<'a> ChatLoop<'a> {
     }
 
     async fn start(&mut self, text: String) {
+        if let Err(failure) = self.reconnect().await {
+            return self.wrong(&failure.to_string()).await;
+        }
         match self.request(&text) {
             Ok(request) => {
                 let chat = self.connection.start(request).await;

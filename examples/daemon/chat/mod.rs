@@ -42,12 +42,11 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
     let needs_leave = asking::needs_leave(&args.wishes, &connection.status);
     let needs_leave = needs_leave.inspect_err(|failure| show.failed(failure))?;
     let input = terminal::open(args.history.as_deref())?;
-    let mut chat = ChatLoop::new(&connection, &args.wishes, show, input);
+    let mut chat = ChatLoop::new(&args.server, connection, &args.wishes, show, input);
     let worked = match needs_leave && !chat.may_work().await {
         true => Err(asking::not_allowed()),
         false => chat.work().await,
     };
     chat.finish().await;
-    connection.close().await;
     worked
 }

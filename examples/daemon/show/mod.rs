@@ -56,6 +56,16 @@ pub(crate) struct Show {
     named: Option<CallKey>,
 }
 
+/// Says in words which server is reached.
+pub(crate) fn connected(node: Option<&str>, again: bool) -> String {
+    let words = if again {
+        "connected again"
+    } else {
+        "connected"
+    };
+    node.map_or(words.to_owned(), |node| format!("{words}, at {node}"))
+}
+
 impl Show {
     pub(crate) fn new(style: Style) -> Self {
         Self {
@@ -82,6 +92,14 @@ impl Show {
         match self.style {
             Style::People { .. } => self.paint(Colour::Dim, words),
             Style::Json => object("note", None, json!({ "message": words })),
+        }
+    }
+
+    /// A server is reached, the first time or again.
+    pub(crate) fn connected(&self, node: Option<&str>, again: bool) -> String {
+        match self.style {
+            Style::People { .. } => self.paint(Colour::Dim, &connected(node, again)),
+            Style::Json => object("connected", None, json!({ "node": node, "again": again })),
         }
     }
 

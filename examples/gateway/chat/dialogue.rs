@@ -32,6 +32,7 @@ struct Dialogue<'a> {
 /// Talks until the user leaves.
 pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     let connected = Connected::open(args).await?;
+    let place = args.has_nodes().then(|| connected.place(false));
     let mut input = terminal::open::<Line>(args.history_file.as_deref())?;
     let mut dialogue = Dialogue {
         args,
@@ -42,6 +43,9 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
         tokens: 0,
         waiting: VecDeque::new(),
     };
+    if let Some(place) = place {
+        dialogue.show(ChatEvent::Note(place)).await;
+    }
     dialogue
         .show(ChatEvent::Note("write a message, or /help".to_owned()))
         .await;
@@ -125,13 +129,21 @@ impl Dialogue<'_> {
 
     /// The connection; a new one if the last has ended.
     async fn connection(&mut self) -> Option<Client> {
-        let has_ended = |connected: &mut Connected| connected.connection.is_finished();
-        if let Some(ended) = self.connected.take_if(has_ended) {
-            let _ = ended.close().await;
-        }
+        let was_lost = match self.connected.take_if(|it| it.is_over()) {
+            Some(ended) => {
+                let _ = ended.close().await;
+                true
+            }
+            None => false,
+        };
         if self.connected.is_none() {
             match Connected::open(self.args).await {
-                Ok(connected) => self.connected = Some(connected),
+                Ok(connected) => {
+                    if was_lost || self.args.has_nodes() {
+                        self.show(ChatEvent::Note(connected.place(true))).await;
+                    }
+                    self.connected = Some(connected);
+                }
                 Err(failure) => self.wrong(failure.to_string()).await,
             }
         }

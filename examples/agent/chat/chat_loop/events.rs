@@ -238,7 +238,7 @@ impl ChatLoop {
                 self.keeper.keep(self.agent.session());
                 // With one prompt, its answer is all that is wanted.
                 if self.show.is_json() || !self.is_once() {
-                    for line in self.show.connected(&connected) {
+                    for line in self.show.connected(&connected, self.agent.node()) {
                         self.say(line).await;
                     }
                 }
