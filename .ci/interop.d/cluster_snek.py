@@ -27,6 +27,7 @@ import time
 
 import websockets
 from common import Failed, Proxy, expect
+from faults import quantiles
 
 CLIENTS = int(os.environ.get("CLUSTER_CLIENTS", "60"))
 ROUNDS = int(os.environ.get("CLUSTER_ROUNDS", "5"))
@@ -293,12 +294,6 @@ def check(clients, stream):
             texts = client.sessions[-1].get(channel)
             expect(not texts or texts[-1] == stream[channel][-1], f"{client.name} hears the end of {channel}")
     return len(stored), len(everything), heard
-
-
-def quantiles(times):
-    times = sorted(times)
-    at = lambda share: times[min(len(times) - 1, int(len(times) * share))]
-    return f"p50 {at(0.5):.2f} s, p99 {at(0.99):.2f} s, longest {times[-1]:.2f} s"
 
 
 async def main(switchboard):
