@@ -41,12 +41,13 @@ pub enum Request {
         /// The channel.
         channel: ChannelUid,
     },
-    /// Subscribe to changes of a user's record, then read it: [`Node::handle_member`].
+    /// Subscribe to changes of a user's record, or of all records, then read it:
+    /// [`Node::handle_member`].
     Watch {
         /// The user.
         username: Str,
     },
-    /// Unsubscribe from changes of a user's record.
+    /// Changes of a user's record are no longer needed. They may come: they are ignored.
     Unwatch {
         /// The user.
         username: Str,

@@ -192,7 +192,7 @@ impl NatsBackend {
     }
 
     /// Returns whether a user has a connection to any node. A node that is dead or does not answer
-    /// within a second has no users.
+    /// within a second has no users; so `false` can take this second.
     ///
     /// # Errors
     /// [`NatsError::Unavailable`]: this node has no connection to NATS. Retrying is safe.

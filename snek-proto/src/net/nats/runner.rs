@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, sleep_until};
 
 use super::state::{Phase, Shared, node};
-use super::store::{Store, live, public};
+use super::store::{Store, live, public, user_of};
 use crate::cluster::{Membership, NodeConfig, Request, SendId, SendReply};
 use crate::id::ChannelUid;
 
@@ -42,7 +42,9 @@ pub struct NatsRunner {
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Source {
     Channel(ChannelUid),
-    User(Str),
+    /// Changes of users' records, and questions whether a user is online. One subscription for all: each
+    /// takes some KiB.
+    Users,
 }
 
 /// What NATS has answered.
@@ -154,7 +156,7 @@ impl Life {
                 change = next_change(&mut self.public) => self.changed(change),
                 Ok(()) = gaps.changed() => self.check(),
                 () = until(timeout) => {
-                    shared.with(|state| state.node.handle_timeout(clock()));
+                    shared.change(|state| state.node.handle_timeout(clock()));
                 }
             }
         }
@@ -174,11 +176,11 @@ impl Life {
             }
             Request::Close { channel } => self.unsubscribe(&Source::Channel(channel)),
             Request::Watch { username } => {
-                let subject = store.of_user(&username);
-                self.subscribe(Source::User(username.clone()), subject);
+                self.subscribe(Source::Users, store.of_users());
                 self.member(username);
             }
-            Request::Unwatch { username } => self.unsubscribe(&Source::User(username)),
+            // What comes of a user without connections is ignored.
+            Request::Unwatch { .. } => {}
             Request::Fill { channel, fill } => self.read(async move {
                 let (events, through) = store.fill(&channel, fill).await?;
                 Some(Done::Filled(channel, fill, events, through))
@@ -268,7 +270,7 @@ impl Life {
     fn deliver(&mut self, first: (Source, Message)) {
         let shared = Arc::clone(&self.shared);
         let mut members = Vec::new();
-        shared.with(|state| {
+        shared.change(|state| {
             let mut next = Some(first);
             for _ in 0..BATCH {
                 let Some((source, message)) = next.take() else {
@@ -280,13 +282,18 @@ impl Life {
                             state.node.handle_live(&channel, live, clock());
                         }
                     }
-                    Source::User(username) => match message.reply {
-                        Some(reply) => {
-                            let client = shared.store.nats.client();
-                            let _ = client.publish(reply, Bytes::new()).now_or_never();
+                    Source::Users => {
+                        let username = user_of(&message.subject);
+                        let online = username.filter(|it| state.node.is_online(it));
+                        match (online, message.reply) {
+                            (Some(_), Some(reply)) => {
+                                let client = shared.store.nats.client();
+                                let _ = client.publish(reply, Bytes::new()).now_or_never();
+                            }
+                            (Some(username), None) => members.push(username),
+                            (None, _) => {}
                         }
-                        None => members.push(username),
-                    },
+                    }
                 }
                 state.flush();
                 next = self.feeds.next().now_or_never().flatten();
@@ -304,7 +311,7 @@ impl Life {
     fn done(&mut self, done: Done) {
         let now = clock();
         let shared = Arc::clone(&self.shared);
-        shared.with(|state| match done {
+        shared.change(|state| match done {
             Done::Opened(channel, ticket, last) => {
                 state.node.handle_open(&channel, ticket, last, now);
             }
@@ -357,7 +364,7 @@ impl Life {
                 if let Some(channel) = public(&entry.key, &entry.value) {
                     let now = clock();
                     self.shared
-                        .with(|state| state.node.handle_public(&channel, entry.revision, now));
+                        .change(|state| state.node.handle_public(&channel, entry.revision, now));
                 }
             }
             Some(Change::Current) => {

@@ -78,11 +78,16 @@ impl Shared {
 
     /// Changes the state, hands on what comes of it, and wakes the runner.
     pub(super) fn with<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let result = self.change(change);
+        self.changed.notify_one();
+        result
+    }
+
+    /// The same for the runner, which looks for requests by itself.
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.lock();
         let result = change(&mut state);
         state.flush();
-        drop(state);
-        self.changed.notify_one();
         result
     }
 

@@ -199,6 +199,11 @@ impl Store {
         self.nats.subject(&["snek", "u", &token(username)])
     }
 
+    /// The subject of what concerns any user.
+    pub(super) fn of_users(&self) -> String {
+        self.nats.subject(&["snek", "u", "*"])
+    }
+
     pub(super) async fn subscribe(&self, subject: String) -> Option<Subscriber> {
         self.nats.client().subscribe(subject).await.ok()
     }
@@ -377,6 +382,12 @@ pub(super) fn public(key: &str, value: &[u8]) -> Option<Channel> {
     let uid = rpc_core::cluster::name_of(key.strip_prefix("p.")?)?;
     let Public { name, tag } = serde_json::from_slice(value).ok()?;
     Some(Channel::new(uid, name, tag.as_deref()))
+}
+
+/// Reads whom a message on [`Store::of_users`] concerns.
+pub(super) fn user_of(subject: &str) -> Option<Str> {
+    let (_, token) = subject.rsplit_once('.')?;
+    rpc_core::cluster::name_of(token).map(Str::from)
 }
 
 /// Reads what a channel's feed brings.
