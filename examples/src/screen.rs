@@ -18,6 +18,8 @@ use rpc_core::net::{Direction, Frame, FrameKind, Observer};
 
 /// The longest description of a frame, in characters.
 const WIDTH: usize = 84;
+/// How many bytes of a text are looked at together.
+const BLOCK: usize = 32;
 /// The width of names, in characters.
 const NAME: usize = 6;
 
@@ -46,7 +48,23 @@ impl Colour {
     /// Returns a text in this colour, followed by a reset.
     #[must_use]
     pub fn paint(self, text: &str) -> String {
-        format!("\x1b[{}m{text}\x1b[0m", self.code())
+        let mut painted = String::with_capacity(text.len() + 9);
+        self.begin(&mut painted);
+        painted.push_str(text);
+        Self::end(&mut painted);
+        painted
+    }
+
+    /// Appends what begins this colour.
+    pub fn begin(self, text: &mut String) {
+        text.push_str("\x1b[");
+        text.push_str(self.code());
+        text.push('m');
+    }
+
+    /// Appends what ends any colour.
+    pub fn end(text: &mut String) {
+        text.push_str("\x1b[0m");
     }
 
     pub(crate) const fn code(self) -> &'static str {
@@ -225,8 +243,13 @@ pub fn printable_lines(text: &str) -> String {
 /// Makes untrusted text safe to show: escapes the characters that control a terminal.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
-    // What most text is made of is looked at byte by byte.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+    // What most text is made of is looked at byte by byte, many together.
+    let are_plain = |bytes: &[u8]| {
+        let plain = bytes.iter().map(|byte| matches!(byte, b' '..=b'~'));
+        plain.fold(true, |all, plain| all & plain)
+    };
+    let (blocks, rest) = text.as_bytes().as_chunks::<BLOCK>();
+    if blocks.iter().all(|block| are_plain(block)) && are_plain(rest) {
         return Cow::Borrowed(text);
     }
     // Some characters that are no controls reorder what stands around them.

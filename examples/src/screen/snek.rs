@@ -60,7 +60,11 @@ fn answer(method: &str, frame: ServerFrame) -> String {
 }
 
 fn event(frame: ServerFrame) -> Option<String> {
-    Some(match frame.into_event()?.ok()? {
+    Some(told(&frame.into_event()?.ok()?))
+}
+
+pub(crate) fn told(event: &Event) -> String {
+    match event {
         Event::Message(message) => {
             let mark = if message.is_final { "" } else { " (so far)" };
             format!(
@@ -69,13 +73,14 @@ fn event(frame: ServerFrame) -> Option<String> {
             )
         }
         Event::SetTyping { data } => {
-            let who = data.user_nick.or(data.username).unwrap_or_default();
-            format!("#{} {who} is typing", data.channel_uid.unwrap_or_default())
+            let who = data.user_nick.as_deref().or(data.username.as_deref());
+            let (who, channel) = (who.unwrap_or_default(), data.channel_uid.as_deref());
+            format!("#{} {who} is typing", channel.unwrap_or_default())
         }
         Event::Join { data } => format!("joined #{}", data.channel_uid),
         Event::Leave { data } => format!("left #{}", data.channel_uid),
         other => format!("event {}", other.name()),
-    })
+    }
 }
 
 #[cfg(test)]

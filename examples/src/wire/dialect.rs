@@ -165,11 +165,20 @@ impl Dialect {
             (Self::Snek(frames), Side::Server) => {
                 let frame = snek::ServerFrame::decode(text, &limits).map_err(wrong)?;
                 let id = frame.call_id().map(|id| id.get().to_owned());
-                let event = frame.clone().into_event().transpose().map_err(wrong)?;
-                let shown = shown(frame, other, |it| {
-                    snek::ServerFrame::decode(it, &limits).ok()
-                });
-                let words = shown.and_then(|it| frames.heard(it));
+                let (event, words) = match other {
+                    None if id.is_none() => {
+                        let event = frame.into_event().transpose().map_err(wrong)?;
+                        let words = event.as_ref().map(screen::snek::told);
+                        (event, words)
+                    }
+                    _ => {
+                        let event = frame.clone().into_event().transpose().map_err(wrong)?;
+                        let shown = shown(frame, other, |it| {
+                            snek::ServerFrame::decode(it, &limits).ok()
+                        });
+                        (event, shown.and_then(|it| frames.heard(it)))
+                    }
+                };
                 match event {
                     Some(event) => {
                         let is_known = !matches!(event, snek::Event::Unknown(_));

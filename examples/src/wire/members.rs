@@ -1,6 +1,7 @@
 //! [`Known`]: the members of frames that no type knows.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use rpc_core::testing::Side;
 use serde_json::Value;
@@ -18,11 +19,42 @@ const MAX_CANDIDATES: usize = 64;
 /// Newer clients of ConnectOnion sign each frame, and repeat what is signed beside it.
 const SIGNED: [&str; 6] = ["from", "nonce", "payload", "signature", "timestamp", "to"];
 
-/// A finder of unknown members. It remembers the shapes of frames without any, because to look for
-/// them takes longer than all else.
+/// A finder of unknown members. It remembers the shapes of frames and what they have of them, because to
+/// look for them takes longer than all else.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    shapes: HashSet<Box<[u8]>>,
+    shapes: HashMap<Box<[u8]>, Vec<String>, BuildHasherDefault<Words>>,
+}
+
+/// A hasher that takes a shape word by word. It resists nobody who wants collisions, which slow down a
+/// decoder by at most [`MAX_SHAPES`] comparisons.
+#[derive(Debug, Default)]
+struct Words(u64);
+
+impl Words {
+    const fn add(&mut self, word: u64) {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        self.0 = (self.0.rotate_left(29) ^ word).wrapping_mul(ODD);
+    }
+}
+
+impl Hasher for Words {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.add(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        if let Some(last) = last.get_mut(..rest.len()) {
+            last.copy_from_slice(rest);
+        }
+        self.add(u64::from_le_bytes(last));
+    }
+
+    fn finish(&self) -> u64 {
+        // The table takes its high bits and its low ones.
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 impl Known {
@@ -35,19 +67,24 @@ impl Known {
         is_sse: bool,
         text: &str,
     ) -> Vec<String> {
-        if self.shapes.contains(shape) {
-            return Vec::new();
+        // A null is not told, and no shape tells of it.
+        if let Some(unknown) = self.shapes.get(shape)
+            && (unknown.is_empty() || !text.contains("null"))
+        {
+            return unknown.clone();
         }
         let write = |text: &str| rewritten(protocol, from, is_sse, text);
         let mut unknown = compare(text, write);
         if (protocol, from) == (Protocol::ConnectOnion, Side::Client) {
             unknown.retain(|path| !SIGNED.contains(&&**path));
         }
-        if unknown.is_empty() && shape.len() <= MAX_SHAPE {
+        // A path through an array is of one item, and a shape of all that are alike.
+        let is_same = unknown.is_empty() || !(shape.contains(&b'[') || text.contains("null"));
+        if is_same && shape.len() <= MAX_SHAPE {
             if self.shapes.len() >= MAX_SHAPES {
                 self.shapes.clear();
             }
-            self.shapes.insert(shape.into());
+            self.shapes.insert(shape.into(), unknown.clone());
         }
         unknown
     }

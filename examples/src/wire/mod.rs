@@ -1,6 +1,7 @@
 //! What passes between a client and a server of one of the five protocols: found, explained, changed.
 
 pub mod check;
+pub mod decode;
 pub mod dialect;
 pub mod explain;
 pub mod faults;

@@ -7,7 +7,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Misfit(pub(super) usize);
 
-const WORD: usize = 8;
+pub(super) const WORD: usize = 8;
 /// Two words fill a vector register on every machine.
 const PAIR: usize = 16;
 /// How many bytes of a long string are tested together.
@@ -146,7 +146,7 @@ fn is_plain(block: &[u8; BLOCK]) -> bool {
 /// Marks the high bit of each special byte. Exact up to the first one; the byte above a special one
 /// may be marked too, because the subtractions borrow from it.
 #[inline]
-const fn marks(word: [u8; WORD]) -> u64 {
+pub(super) const fn marks(word: [u8; WORD]) -> u64 {
     let word = u64::from_le_bytes(word);
     // One bit flipped, the quotation mark follows the control characters.
     let quote_or_control = (word ^ (ONES * 0x02)).wrapping_sub(ONES * 0x21);
@@ -157,7 +157,7 @@ const fn marks(word: [u8; WORD]) -> u64 {
 
 /// The index of the first marked byte.
 #[inline]
-const fn first(marks: u64) -> usize {
+pub(super) const fn first(marks: u64) -> usize {
     (marks.trailing_zeros() / 8) as usize
 }
 

@@ -1,6 +1,8 @@
 //! Decoding the escapes of a string.
 
-use super::scan::{Misfit, copy_plain, escape_end, plain_end};
+use std::borrow::Cow;
+
+use super::scan::{Misfit, WORD, copy_plain, escape_end, first, marks, plain_end};
 
 /// Decodes the contents of a string whose escapes are known to be well formed. `None` for a lone
 /// surrogate, which text cannot hold.
@@ -18,6 +20,56 @@ pub(super) fn unescape(inner: &str) -> Option<String> {
         text.push(character);
         at = next;
     }
+}
+
+/// Reads the string behind whose quotation mark `text` begins, and which reaches nearly to its end.
+/// Returns it and what follows its closing quotation mark. `None` if it is not well formed, or has an
+/// escape with digits.
+pub(crate) fn last_string(text: &str) -> Option<(Cow<'_, str>, &str)> {
+    let bytes = text.as_bytes();
+    let mut at = plain_end(bytes, 0);
+    if bytes.get(at) == Some(&b'"') {
+        return Some((text.get(..at)?.into(), text.get(at + 1..)?));
+    }
+    // A word is copied whole, and what is behind its first mark overwritten.
+    let mut out = vec![0; bytes.len() + WORD];
+    out.get_mut(..at)?.copy_from_slice(bytes.get(..at)?);
+    let mut len = at;
+    loop {
+        while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WORD>()) {
+            out.get_mut(len..len + WORD)?.copy_from_slice(word);
+            let marks = marks(*word);
+            let plain = if marks == 0 { WORD } else { first(marks) };
+            (at, len) = (at + plain, len + plain);
+            if marks != 0 {
+                break;
+            }
+        }
+        let byte = *bytes.get(at)?;
+        at += 1;
+        let byte = match byte {
+            b'"' => break,
+            b'\\' => {
+                at += 1;
+                match bytes.get(at - 1)? {
+                    b'b' => 0x8,
+                    b'f' => 0xc,
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    itself @ (b'"' | b'\\' | b'/') => *itself,
+                    _ => return None,
+                }
+            }
+            0..0x20 => return None,
+            // Of the last bytes, which are no word.
+            itself => itself,
+        };
+        *out.get_mut(len)? = byte;
+        len += 1;
+    }
+    out.truncate(len);
+    Some((String::from_utf8(out).ok()?.into(), text.get(at..)?))
 }
 
 /// Decodes a string that begins at `start` and has its first escape at `at`. Returns it with the index
@@ -151,6 +203,26 @@ mod tests {
             let first = text.find('\\').unwrap();
             let misfit = unescape_from(text, 0, first, None).unwrap_err();
             assert_eq!(misfit, Misfit(place), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_string_of_a_text_is_read_or_left_to_others() {
+        for run in 0..40 {
+            for unit in ["x", "é", "\\n", "\\\"", "\\\\", "\\/", "\\t\\r\\b\\f"] {
+                for before in ["", "ab", "\\\""] {
+                    let inner = format!("{before}{}", unit.repeat(run));
+                    let expected: String = serde_json::from_str(&format!("\"{inner}\"")).unwrap();
+                    for rest in ["", "}", ",\"code\":1000}\n"] {
+                        let text = format!("{inner}\"{rest}");
+                        let read = last_string(&text).unwrap();
+                        assert_eq!(read, (expected.as_str().into(), rest), "{text}");
+                    }
+                    for end in ["", "\u{1}\"", "\n\"", "\\u0041\"", "\\x\"", "\\"] {
+                        assert_eq!(last_string(&format!("{inner}{end}")), None, "{inner}{end}");
+                    }
+                }
+            }
         }
     }
 

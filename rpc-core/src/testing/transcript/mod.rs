@@ -44,6 +44,7 @@
 //! and has another number.
 
 mod earlier;
+mod written;
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -325,6 +326,10 @@ impl Reader {
         self.line += 1;
         if line.trim_ascii().is_empty() {
             return Ok(None);
+        }
+        // Hardly any line has another form.
+        if let Some(entry) = written::entry(line) {
+            return Ok(Some(Item::Entry(entry)));
         }
         let limits = Limits::default().with_max_message_bytes(usize::MAX);
         let bad = |why: String| BadLine {

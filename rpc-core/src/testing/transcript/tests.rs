@@ -134,3 +134,49 @@ fn a_recording_without_numbers_has_a_connection_for_each_request() {
     let connections: Vec<_> = transcript.entries.iter().map(|it| it.conn).collect();
     assert_eq!(connections, [1, 1, 2, 2]);
 }
+
+#[test]
+fn a_line_reads_the_same_in_whatever_form() {
+    let kinds = ["text", "sse", "close", "eof", "ping", "telepathy"];
+    let datas = [
+        "",
+        r#","data":"""#,
+        r#","data":"{\"a\":\"\\n\"}\n""#,
+        r#","data":"é\u0041\ud83d\ude00""#,
+        r#","data":"\ud83d""#,
+        ",\"data\":\"\u{1}\"",
+        r#","data":"x"#,
+        r#","data":null"#,
+    ];
+    let times = [
+        "0.000000",
+        "1.5",
+        "12.345678",
+        "00.000000",
+        "999999999.999999",
+        "1e3",
+        "-1.000000",
+    ];
+    let ends = ["}", "}\n", "}\r\n", "} ", "", r#","x":1}"#, "}}"];
+    let mut read = 0;
+    for (kind, data) in kinds.iter().flat_map(|kind| datas.map(|data| (kind, data))) {
+        for (at, end) in times.iter().flat_map(|at| ends.map(|end| (at, end))) {
+            for (conn, dir, code) in [
+                ("7", r#","dir":"c2s""#, ""),
+                ("0", r#","dir":"s2c""#, r#","code":1000"#),
+                ("07", "", r#","code":70000"#),
+                ("4294967296", r#","dir":"up""#, ""),
+            ] {
+                let line =
+                    format!(r#"{{"at":{at},"conn":{conn}{dir},"kind":"{kind}"{code}{data}{end}"#);
+                // White space that says nothing, and is not what is written.
+                let other = line.replacen("\"at\":", "\"at\": ", 1);
+                let results = [&line, &other].map(|it| Reader::new().read(it).ok());
+                let [quick, slow] = &results;
+                assert_eq!(quick, slow, "{line}");
+                read += usize::from(written::entry(&line).is_some());
+            }
+        }
+    }
+    assert!(read > 100, "{read}");
+}
