@@ -21,6 +21,7 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
   switchboard bot serve --open
   switchboard wire load ws://127.0.0.1:8080 --protocol snek --rate 1000 --duration 10s
   switchboard wire load ws://127.0.0.1:7200 --protocol exoclaw --scenario chat --connections 50 --rate 20
+  switchboard wire load http://127.0.0.1:6767 --protocol acolyte --scenario chat --sse --rate 5
   switchboard wire load ws://127.0.0.1:7200 --protocol exoclaw --json > before.json
   switchboard wire load ws://127.0.0.1:7200 --protocol exoclaw --compare before.json --allow 1.2";
 
@@ -85,6 +86,13 @@ pub(super) struct Args {
     /// The model of an Acolyte server. Default: the server's.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Make the calls of an Acolyte server over HTTP, where chats are read as server-sent events: 'echo'
+    /// asks for the status, and each call has a connection of its own.
+    #[arg(long)]
+    sse: bool,
+    /// Trust servers with a certificate of these issuers, and no others: a PEM file.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// Let passwords, tokens and prompts go to another machine without encryption.
     #[arg(long)]
     insecure: bool,
@@ -181,6 +189,18 @@ async fn load(args: &Args) -> Result<Load, Failure> {
     let dialer = scenario.dialer(&args.url);
     let dialer =
         dialer.map_err(|error| bad(&error, "; say --insecure if it may be seen on the way"))?;
+    let tls = super::trusted(args.ca.as_deref())?;
+    let dialer = match tls.clone() {
+        Some(tls) => dialer.with_tls(tls),
+        None => dialer,
+    };
+    let scenario = match args.sse {
+        true => {
+            let scenario = scenario.over_sse(&args.url, tls);
+            scenario.map_err(|error| Failure::usage(format_args!("--sse: {error}")))?
+        }
+        false => scenario,
+    };
     let is_local = local_port(&args.url);
     Ok(Load {
         in_flight: args.in_flight.map_or(scenario.in_flight(), usize::from),

@@ -119,6 +119,32 @@ fn a_client_that_trusts_the_certificate_talks_over_tls() {
     assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
 }
 
+#[test]
+fn load_trusts_the_issuers_that_it_is_given() {
+    let certificate = Certificate::new("load");
+    let gateway = certificate.serve(&["gateway", "serve", "--port", "0"]);
+    let gateway = url(&gateway).replace("https://", "wss://") + "ws";
+    let daemon = ["daemon", "serve", "--commands", "open"];
+    let daemon = certificate.serve(&[&daemon[..], &LISTEN].concat());
+    let daemon = url(&daemon);
+    let pace = ["--rate", "50", "--duration", "200ms", "--warmup", "0"];
+    for (to, what) in [
+        (&gateway, &["--protocol", "exoclaw"][..]),
+        (&daemon, &["--protocol", "acolyte"]),
+        (&daemon, &["--protocol", "acolyte", "--sse"]),
+    ] {
+        let load = |more: &[&str]| {
+            let args = [&["wire", "load", to], what, &pace, more].concat();
+            outcome(certificate.command(&args))
+        };
+        let (code, out, err) = load(&["--ca", "cert.pem"]);
+        assert_eq!(code, Some(0), "{what:?} {out}{err}");
+        assert!(out.contains("10 of 10 sent"), "{what:?} {out}");
+        let (code, _, err) = load(&[]);
+        assert_eq!(code, Some(3), "{what:?} {err}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn the_proxy_speaks_tls_on_both_sides() {

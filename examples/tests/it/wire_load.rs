@@ -35,6 +35,23 @@ fn texts_are_posted_to_a_router_and_reach_their_clients() {
 }
 
 #[test]
+fn an_acolyte_server_is_asked_over_http_and_its_chats_are_read_as_events() {
+    let place = crate::daemon_cli::Place::new();
+    let server = place.serve(&[]);
+    for (scenario, has_mark) in [("chat", true), ("echo", false)] {
+        let args = ["--sse", "--scenario", scenario, "--prompt", "count to 2"];
+        let pace = ["--rate", "20", "--duration", "500ms", "--json"];
+        let run = load_on("acolyte", &server.url, &[&args[..], &pace].concat());
+        let (code, out, err) = outcome(run);
+        assert_eq!(code, Some(0), "{out}{err}");
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(report["scenario"], format!("{scenario} over SSE"));
+        assert_eq!((&report["ok"], &report["sent"]), (&10.into(), &10.into()));
+        assert_eq!(report["mark"]["name"] == "first text", has_mark, "{out}");
+    }
+}
+
+#[test]
 fn a_run_is_reported_and_compared_with_an_earlier_one() {
     let mut serve = switchboard("bot");
     serve.args(["serve", "--open", "--listen", "127.0.0.1:0"]);
@@ -96,6 +113,13 @@ fn mistakes_say_what_is_right_and_nobody_there_is_code_3() {
             "it has: echo, chat, connect",
         ),
         ("ws://snek.invalid", &[], 2, "--insecure"),
+        ("ws://127.0.0.1:1", &["--sse"], 2, "--sse: only acolyte"),
+        (
+            "wss://127.0.0.1:1",
+            &["--ca", "/nowhere"],
+            2,
+            "--ca /nowhere",
+        ),
         (
             "ws://127.0.0.1:1",
             &["--compare", "/nowhere"],

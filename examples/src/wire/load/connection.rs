@@ -17,6 +17,7 @@ use tokio::time::{Sleep, sleep, timeout};
 use super::post::Posts;
 use super::run::{Shared, lock};
 use super::schedule::Call;
+use super::sse;
 use super::talk::{Heard, Kind, Request, Talk};
 
 /// The pause before a connection that could not be opened, or was lost, is tried again.
@@ -39,6 +40,9 @@ pub(super) async fn keep(
     if shared.scenario.kind() == Kind::Connect {
         let _ = tried.send(());
         return connect_each(shared, index, calls).await;
+    }
+    if let Some(client) = shared.scenario.sse().cloned() {
+        return sse::serve(shared, index, client, calls, tried).await;
     }
     let number = u64::try_from(index).unwrap_or_default();
     let mut tried = Some(tried);
@@ -66,14 +70,24 @@ pub(super) async fn keep(
         if over.is_ok() {
             return;
         }
-        // While a connection is closed, no call comes: only the end of all does.
-        tokio::select! {
-            () = sleep(PAUSE) => {}
-            call = calls.recv() => match call {
-                Some(call) => lock(&shared.stats).failed(call, "not connected"),
-                None => return,
-            },
+        if !pause(&shared, &mut calls).await {
+            return;
         }
+    }
+}
+
+/// Waits before a connection is tried again. Returns whether the run still goes on: while a connection is
+/// closed, no call comes, and only the end of all does.
+pub(super) async fn pause(shared: &Shared, calls: &mut mpsc::UnboundedReceiver<Call>) -> bool {
+    tokio::select! {
+        () = sleep(PAUSE) => true,
+        call = calls.recv() => match call {
+            Some(call) => {
+                lock(&shared.stats).failed(call, "not connected");
+                true
+            }
+            None => false,
+        },
     }
 }
 

@@ -9,6 +9,7 @@ mod post;
 pub mod report;
 pub mod run;
 pub mod schedule;
+mod sse;
 pub mod stats;
 pub mod talk;
 #[cfg(test)]

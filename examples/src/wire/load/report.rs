@@ -100,7 +100,7 @@ impl Report {
             version: VERSION,
             url: url.split('?').next().unwrap_or_default().to_owned(),
             protocol: load.scenario.protocol().name().to_owned(),
-            scenario: load.scenario.kind().name().to_owned(),
+            scenario: load.scenario.name(),
             connections: load.connections,
             rate: load.schedule.rate,
             seconds,

@@ -9,8 +9,12 @@ mod snek;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use acolyte_proto::auth::ApiKey;
+use acolyte_proto::client::ClientConfig;
+use acolyte_proto::net::SseClient;
 use connectonion_proto::auth::{Address, Signer};
 use rpc_core::encode::encode;
+use rpc_core::net::tls::TlsConfig;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::{Limits, Secret, Text};
 use serde::Serialize;
@@ -76,6 +80,8 @@ pub struct Scenario {
     protocol: Protocol,
     kind: Kind,
     caller: Arc<Caller>,
+    /// The client for calls over HTTP.
+    sse: Option<SseClient>,
     /// Differs from run to run, so that nothing of another run passes for an answer.
     run: u64,
 }
@@ -110,8 +116,54 @@ impl Scenario {
             protocol,
             kind,
             caller: Arc::new(caller),
+            sse: None,
             run: u64::try_from(run).unwrap_or_default(),
         })
+    }
+
+    /// Makes the calls over HTTP with server-sent events, each over a connection of its own, instead of
+    /// WebSockets.
+    ///
+    /// # Errors
+    /// The protocol or the kind has no such calls, or why the URL cannot be used.
+    pub fn over_sse(mut self, url: &str, tls: Option<TlsConfig>) -> Result<Self, String> {
+        if self.protocol != Protocol::Acolyte || !matches!(self.kind, Kind::Echo | Kind::Chat) {
+            return Err("only acolyte has server-sent events, for 'echo' and 'chat'".to_owned());
+        }
+        let client = SseClient::new(url, self.acolyte()?).map_err(|error| error.to_string())?;
+        self.sse = Some(match tls {
+            Some(tls) => client.with_tls(tls),
+            None => client,
+        });
+        Ok(self)
+    }
+
+    pub(super) const fn sse(&self) -> Option<&SseClient> {
+        self.sse.as_ref()
+    }
+
+    pub(super) fn model(&self) -> Option<&str> {
+        self.caller.model.as_deref()
+    }
+
+    pub(super) fn prompt(&self) -> &str {
+        &self.caller.prompt
+    }
+
+    /// Returns the name for reports: that of the kind, and of the way if there are several.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let way = self.sse.as_ref().map_or("", |_| " over SSE");
+        format!("{}{way}", self.kind.name())
+    }
+
+    fn acolyte(&self) -> Result<ClientConfig, String> {
+        let mut config = ClientConfig::new().with_insecure_key(self.caller.insecure);
+        if let Some(token) = &self.caller.token {
+            let key = ApiKey::new(token.clone()).map_err(|error| error.to_string())?;
+            config = config.with_api_key(key);
+        }
+        Ok(config)
     }
 
     /// Returns the protocol.
@@ -181,13 +233,7 @@ impl Scenario {
                 connectonion_proto::net::dialer(url, &options).map_err(|error| error.to_string())
             }
             Protocol::Acolyte => {
-                use acolyte_proto::auth::ApiKey;
-                use acolyte_proto::client::ClientConfig;
-                let mut config = ClientConfig::new().with_insecure_key(insecure);
-                if let Some(token) = &caller.token {
-                    let key = ApiKey::new(token.clone()).map_err(|error| error.to_string())?;
-                    config = config.with_api_key(key);
-                }
+                let config = self.acolyte()?;
                 acolyte_proto::net::dialer(url, &config).map_err(|error| error.to_string())
             }
         }?;
@@ -278,7 +324,7 @@ fn say(frame: &impl Serialize, heard: &mut Vec<Heard>) {
 }
 
 /// The name of an error that a server answers with.
-fn error_answer(words: &str) -> String {
+pub(super) fn error_answer(words: &str) -> String {
     format!("error answer: {words}")
 }
 
