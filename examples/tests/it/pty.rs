@@ -39,13 +39,7 @@ impl Screen {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
-        let size = Winsize {
-            ws_row: rows,
-            ws_col: columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        tcsetwinsize(&keys, size).unwrap();
+        tcsetwinsize(&keys, winsize(rows, columns)).unwrap();
         let name = ptsname(&keys, Vec::new()).unwrap();
         let open = || {
             let path = name.to_str().unwrap();
@@ -96,9 +90,22 @@ impl Screen {
         self.waits(row, |rows| rows.last().is_some_and(|last| last == row));
     }
 
+    /// Waits until the row at the bottom, of so many, begins with this.
+    pub(crate) fn has_below(&self, height: u16, begin: &str) {
+        self.waits(begin, |rows| {
+            let is_last = rows.last().is_some_and(|last| last.starts_with(begin));
+            rows.len() == usize::from(height) && is_last
+        });
+    }
+
     /// Waits until this is on the screen, however it came there.
     pub(crate) fn has(&self, part: &str) {
         self.waits(part, |rows| rows.iter().any(|row| row.contains(part)));
+    }
+
+    /// Waits until this is on the screen no more.
+    pub(crate) fn waits_for_no(&self, part: &str) {
+        self.waits(part, |rows| !rows.iter().any(|row| row.contains(part)));
     }
 
     fn waits(&self, what: &str, fits: impl Fn(&[String]) -> bool) {
@@ -110,7 +117,7 @@ impl Screen {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if self.shown.recv_timeout(left).is_err() {
-                panic!("no {what:?} in {rows:#?}");
+                panic!("waited for {what:?}: {rows:#?}");
             }
         }
     }
@@ -137,8 +144,21 @@ impl Screen {
 
     /// Asks the program to end.
     pub(crate) fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// Makes the terminal larger or smaller.
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        let [r, c] = [rows, columns].map(|size| NonZeroU16::new(size).unwrap());
+        self.emulator.lock().unwrap().set_size(r, c);
+        tcsetwinsize(&self.keys, winsize(rows, columns)).unwrap();
+        // The system tells a session only, which this is none of.
+        self.signal("-WINCH");
+    }
+
+    fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        let sent = Command::new("kill").args([name, &pid]).status().unwrap();
         assert!(sent.success());
     }
 
@@ -168,6 +188,15 @@ impl Screen {
         assert_eq!(status.code(), Some(code));
         let modes = tcgetattr(&self.keys).unwrap().local_modes;
         assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON));
+    }
+}
+
+const fn winsize(rows: u16, columns: u16) -> Winsize {
+    Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
     }
 }
 

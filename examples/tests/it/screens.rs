@@ -120,3 +120,73 @@ fn logs_and_warnings_stand_above_what_is_typed_too() {
     screen.types("\x15\x04");
     screen.ends_with(0);
 }
+
+/// The numbers in rows of answers: those that are made of digits and blanks.
+fn numbers(rows: &[String]) -> Vec<u32> {
+    let is_of_numbers = |row: &&String| row.bytes().all(|it| it == b' ' || it.is_ascii_digit());
+    let rows = rows.iter().filter(is_of_numbers);
+    let words = rows.flat_map(|row| row.split_ascii_whitespace());
+    words.map(|word| word.parse().unwrap()).collect()
+}
+
+#[test]
+fn five_hundred_words_a_second_are_all_shown_above_the_status_line() {
+    let daemon = daemon_cli::Place::new();
+    let server = daemon.serve(&[]);
+    let agent = agent_terminal::Place::new();
+    for command in [server.client(&["chat", "--yes"]), agent.client(&[])] {
+        let mut screen = Screen::with_size(command, 60, 80);
+        screen.shows("write what you want");
+        screen.ends_in(">");
+        screen.types("!slow 1000 2\r");
+        // Whenever somebody looks, there is one status line, and it is where it belongs.
+        for number in ["101", "401", "701"] {
+            screen.has(number);
+            screen.ends_in(">");
+            let rows = screen.rows();
+            let statuses = rows.iter().filter(|row| row.ends_with(" · Esc stops"));
+            assert!(statuses.count() <= 1, "{rows:#?}");
+        }
+        screen.has("999");
+        screen.waits_for_no("Esc stops");
+        screen.ends_in(">");
+        let rows = screen.rows();
+        assert_eq!(numbers(&rows), (1..=1000).collect::<Vec<_>>(), "{rows:#?}");
+        let once = |part: &str| rows.iter().filter(|row| row.contains(part)).count() == 1;
+        assert!(once("> !slow 1000 2"), "{rows:#?}");
+        screen.types("\x04");
+        screen.ends_with(0);
+    }
+}
+
+#[test]
+fn a_terminal_that_changes_its_size_in_mid_answer_has_all_of_it() {
+    let place = daemon_cli::Place::new();
+    let server = place.serve(&[]);
+    let mut screen = Screen::with_size(server.client(&["chat", "--yes"]), 60, 120);
+    screen.shows("write what you want done");
+    screen.types("!slow 400 5\r");
+    for columns in [60, 100, 80] {
+        screen.shows("0 ");
+        screen.resize(60, columns);
+        screen.has("Esc stops");
+    }
+    screen.waits_for_no("Esc stops");
+    screen.types("count to 2\r");
+    screen.shows("I count: 1 2 - done");
+    screen.ends_in(">");
+    let rows = screen.rows();
+    assert!(
+        rows.iter().all(|row| row.chars().count() <= 80),
+        "{rows:#?}"
+    );
+    let statuses = rows.iter().filter(|row| row.contains("Esc stops")).count();
+    assert_eq!(statuses, 0, "{rows:#?}");
+    let last = numbers(&rows);
+    assert!(
+        last.ends_with(&(300..=400).collect::<Vec<_>>()),
+        "{rows:#?}"
+    );
+    screen.types("\x04");
+    screen.ends_with(0);
+}

@@ -67,6 +67,31 @@ mod at_a_terminal {
     }
 
     #[test]
+    fn ctrl_s_is_a_key_and_stops_nothing() {
+        let (mut screen, _folder) = top("wire-top-stop");
+        screen.types("\x13n");
+        screen.has("Frame 4: status");
+        screen.types("\x11n");
+        screen.has("Frame 5: ?");
+        screen.types("q");
+        screen.ends_with(0);
+    }
+
+    #[test]
+    fn another_size_of_the_terminal_is_filled_anew() {
+        let (mut screen, _folder) = top("wire-top-size");
+        for (rows, columns) in [(40, 120), (16, 60), (24, 100)] {
+            screen.resize(rows, columns);
+            screen.has_below(rows, "n/p problem  / filter");
+            screen.has("Problems 2");
+        }
+        screen.types("n");
+        screen.has("Frame 4: status");
+        screen.types("q");
+        screen.ends_with(0);
+    }
+
+    #[test]
     fn the_terminal_is_left_as_it_was_after_a_signal() {
         let (screen, _folder) = top("wire-top-signal");
         screen.terminate();

@@ -137,6 +137,8 @@ impl Top {
     fn command(&mut self, key: &KeyEvent) -> Flow {
         let page = isize::try_from(self.page).unwrap_or(1);
         match key.code {
+            // With Ctrl a letter is another key: Ctrl-S and Ctrl-Q stop and start terminals.
+            KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::CONTROL) => {}
             KeyCode::Char('q') => return Flow::Quit,
             KeyCode::Esc if matches!(self.focus, Focus::Tree) => self.focus = Focus::List,
             KeyCode::Esc => self.selected = None,
