@@ -21,6 +21,7 @@ use smarthole_proto::plugin::{
     Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError,
 };
 
+use crate::router::at_terminal::AtTerminal;
 use crate::router::standing::Standing;
 
 /// Notes that one notification tells.
@@ -87,8 +88,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
 async fn keep_notes(args: Args) -> Result<(), Failure> {
     let config = config(&args)?;
     let standing = Arc::new(Standing::default());
+    let notes = Arc::new(Notes::new(args.file));
+    let (shown, mut input) = AtTerminal::open(args.json)?;
     let keeper = Keeper {
-        notes: Arc::new(Notes::new(args.file)),
+        notes: Arc::clone(&notes),
+        shown: shown.clone(),
         writing: tokio::sync::Mutex::new(()),
         only: args.only.iter().map(|word| word.to_lowercase()).collect(),
         reject: args.reject,
@@ -104,9 +108,13 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
     let ended = plugin
         .run_until(async {
             tokio::select! {
-                () = cli::end_signal() => complain("client: finishing the messages in progress; Ctrl-C again ends at once"),
-                () = standing.refused.notified() => {}
+                () = cli::end_signal() => {}
+                () = shown.attend(&mut input, async || on_disk(&notes, Notes::all).await) => {}
+                () = standing.refused.notified() => return,
             }
+            // From here on, Ctrl-C is a signal again.
+            drop(input.take());
+            complain("client: finishing the messages in progress; Ctrl-C again ends at once");
         })
         .await;
     if let Some(error) = standing.take_refusal() {
@@ -175,6 +183,7 @@ fn refused(error: &RegistrationError) -> Failure {
 /// What the client does with messages.
 struct Keeper {
     notes: Arc<Notes>,
+    shown: AtTerminal,
     /// Held while the file is written.
     writing: tokio::sync::Mutex<()>,
     /// Words of the messages that are taken, in small letters; all of them if there are none.
@@ -191,36 +200,10 @@ struct Keeper {
 #[async_trait]
 impl Handler for Keeper {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
-        let text = &*message.text;
-        self.tell(
-            "message",
-            json!({ "text": text }),
-            &format!("gets {text:?}"),
-        );
-        tokio::time::sleep(self.delay).await;
-        if message.time_left().is_zero() {
-            // Somebody else has it by now.
-            return Err(PluginError::rejected("it took me too long"));
-        }
-        if let Some(reason) = self.refusal(text) {
-            let words = format!("rejects it: {reason}");
-            self.tell("rejected", json!({ "reason": reason }), &words);
-            return Err(PluginError::rejected(reason));
-        }
-        if asks_for_notes(text) {
-            let notes = self.on_disk(Notes::all).await?;
-            message.ack().await?;
-            message.notify(told(&notes)).await?;
-        } else {
-            let kept = text.to_owned();
-            self.on_disk(move |notes| notes.add(&kept, SystemTime::now()))
-                .await?;
-            // Only now: what was acknowledged is safe.
-            message.ack().await?;
-            let shown = Notification::new(text).with_title("Note saved");
-            message.notify(shown).await?;
-        }
-        Ok(())
+        self.shown.begins(&message.text).await;
+        let answered = self.answer(message).await;
+        self.shown.ends().await;
+        answered
     }
 
     async fn on_ready(&self, cx: &Context, _: Option<&ClientId>) {
@@ -274,6 +257,39 @@ impl Handler for Keeper {
 }
 
 impl Keeper {
+    async fn answer(&self, message: &InboundMessage) -> Result<(), PluginError> {
+        let text = &*message.text;
+        self.tell(
+            "message",
+            json!({ "text": text }),
+            &format!("gets {text:?}"),
+        );
+        tokio::time::sleep(self.delay).await;
+        if message.time_left().is_zero() {
+            // Somebody else has it by now.
+            return Err(PluginError::rejected("it took me too long"));
+        }
+        if let Some(reason) = self.refusal(text) {
+            let words = format!("rejects it: {reason}");
+            self.tell("rejected", json!({ "reason": reason }), &words);
+            return Err(PluginError::rejected(reason));
+        }
+        if asks_for_notes(text) {
+            let notes = self.on_disk(Notes::all).await?;
+            message.ack().await?;
+            message.notify(told(&notes)).await?;
+        } else {
+            let kept = text.to_owned();
+            self.on_disk(move |notes| notes.add(&kept, SystemTime::now()))
+                .await?;
+            // Only now: what was acknowledged is safe.
+            message.ack().await?;
+            let shown = Notification::new(text).with_title("Note saved");
+            message.notify(shown).await?;
+        }
+        Ok(())
+    }
+
     fn tell(&self, event: &str, about: Value, words: &str) {
         cli::tell(
             self.json,
@@ -303,10 +319,17 @@ impl Keeper {
         work: impl FnOnce(&Notes) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let _writing = self.writing.lock().await;
-        let notes = Arc::clone(&self.notes);
-        let done = tokio::task::spawn_blocking(move || work(&notes)).await;
-        done.map_err(io::Error::other)?
+        on_disk(&self.notes, work).await
     }
+}
+
+async fn on_disk<T: Send + 'static>(
+    notes: &Arc<Notes>,
+    work: impl FnOnce(&Notes) -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let notes = Arc::clone(notes);
+    let done = tokio::task::spawn_blocking(move || work(&notes)).await;
+    done.map_err(io::Error::other)?
 }
 
 /// The last notes, the newest last.
@@ -330,6 +353,7 @@ mod tests {
     fn keeper(only: &[&str], reject: Option<&str>) -> Keeper {
         Keeper {
             notes: Arc::new(Notes::new(None)),
+            shown: AtTerminal::default(),
             writing: tokio::sync::Mutex::new(()),
             only: only.iter().map(|word| (*word).to_owned()).collect(),
             reject: reject.map(str::to_owned),

@@ -1,5 +1,6 @@
 //! A SmartHole router that people can talk to, and a small client for one.
 
+mod at_terminal;
 mod choose;
 mod client;
 mod console;
