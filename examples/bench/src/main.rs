@@ -16,13 +16,14 @@ mod report;
 mod table;
 mod text;
 mod time;
+mod transcript;
 mod work;
 mod ws;
 
 const USAGE: &str = "\
 bench table [OPTIONS]                   measures everything and prints the table
-    --goals 1,4,growth                  some sections only: 1 to 9, calls, cluster, costs, growth, relay, time,
-                                        workers, ws
+    --goals 1,4,growth                  some sections only: 1 to 9, calls, cluster, costs, decode, growth, relay,
+                                        time, workers, ws
     --only TEXT                         rows only whose name holds the text, of calls and of what is counted
     --quick                             fewer calls and connections
     --this-build                        not the codec once more, built for AVX2 with LTO
@@ -30,6 +31,8 @@ bench table [OPTIONS]                   measures everything and prints the table
 bench gate                              counts what has a goal; fails if one is lost
 bench list                              the names of what is counted in instructions
 bench one WORK WAY ROUNDS               does one of them, for a profiler; WAY is ours or a peer's name
+bench recording BYTES                   a recording of this size, as goal decode has it; with `--features gateway`
+bench decode FILE                       decodes it once, for a profiler; with `--features gateway`
 bench pending WAY IN_FLIGHT             nanoseconds and bytes per pending call";
 
 fn main() {
@@ -59,6 +62,17 @@ fn main() {
         ["pending", way, in_flight] => {
             let (time, bytes) = pending::figures(way, in_flight.parse().expect("a number"));
             println!("{time} {bytes}");
+        }
+        #[cfg(feature = "gateway")]
+        ["recording", bytes] => {
+            print!(
+                "{}",
+                transcript::recording(bytes.parse().expect("a number of bytes"))
+            );
+        }
+        #[cfg(feature = "gateway")]
+        ["decode", file] => {
+            transcript::explain(&std::fs::read_to_string(file).expect("a recording"))
         }
         ["net", ref rest @ ..] => net::run(rest),
         _ => {

@@ -66,6 +66,8 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("ws", "The WebSocket layer alone, in memory"),
     ("growth", "Growth: what one costs when there are ten times as many"),
     ("time", "Orientation: the codec in time, as a loop in one process"),
+    ("relay", "The proxy: processor time of a frame that passes"),
+    ("decode", "Decoding a recording"),
     ("workers", "Orientation: both ends in one process, on a runtime with two workers"),
 ];
 

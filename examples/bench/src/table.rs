@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::report::Report;
-use crate::{costs, encode, frames, machine, net, pending, time, work};
+use crate::{costs, encode, frames, machine, net, pending, time, transcript, work};
 
 const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 /// The sections whose work is done by the compiler's optimiser above all.
@@ -119,6 +119,9 @@ fn measure(wanted: &Wanted<'_>, quick: bool) -> Report {
     }
     if wanted.whole("relay") {
         net::relays::table(&mut report, quick);
+    }
+    if wanted.whole("decode") {
+        transcript::table(&mut report, quick);
     }
     if wanted.whole("workers") {
         net::workers::table(&mut report, quick);
