@@ -4,6 +4,7 @@ use rpc_core::{Str, Text};
 
 use super::entry::Intake;
 use super::event::{HubEvent, NewInput, Now, Reply};
+use super::moved::moved;
 use super::run_state::RunState;
 use super::{Hub, Job};
 use crate::console::Line;
@@ -24,7 +25,11 @@ impl Hub {
         let max = self.config.max_intake;
         let found = session_id.and_then(|id| Some((self.entries.get_mut(&id)?, id)));
         let Some((entry, session_id)) = found else {
-            return self.refuse_input(conn, ErrorFrame::new(AUTHENTICATE_FIRST));
+            let error = match self.moved.contains(&conn) {
+                true => moved(),
+                false => ErrorFrame::new(AUTHENTICATE_FIRST),
+            };
+            return self.refuse_input(conn, error);
         };
         if entry.intake.len() >= max {
             let error = refusal(&session_id, InputError::Running(RunRefused::Full));

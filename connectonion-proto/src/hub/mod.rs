@@ -40,7 +40,7 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::time::Instant;
 
@@ -117,6 +117,8 @@ pub struct Hub {
     jobs: HashMap<JobId, Job>,
     /// Connections whose CONNECT waits for the storage.
     entering: HashMap<ConnId, JobId>,
+    /// Connections that are being closed because another host serves their session.
+    moved: HashSet<ConnId>,
     last_job: u64,
     /// The number of runs that start when their prompt is stored.
     beginning: usize,
@@ -138,6 +140,7 @@ impl Hub {
             entries: HashMap::new(),
             jobs: HashMap::new(),
             entering: HashMap::new(),
+            moved: HashSet::new(),
             last_job: 0,
             beginning: 0,
             starved: VecDeque::new(),
@@ -169,6 +172,7 @@ impl Hub {
     /// Removes a closed connection. Its run goes on.
     pub fn disconnect(&mut self, conn: ConnId, now: Now) {
         self.entering.remove(&conn);
+        self.moved.remove(&conn);
         if let Some(session_id) = self.registry.disconnect(conn, now.instant) {
             self.forget_if_left(&session_id);
         }

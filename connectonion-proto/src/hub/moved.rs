@@ -5,8 +5,9 @@ use rpc_core::CloseFrame;
 use super::event::{HubEvent, Now, Reply};
 use super::{Hub, SessionEntry};
 use crate::console::Line;
+use crate::frame::ErrorFrame;
 use crate::id::SessionId;
-use crate::limits::SERVICE_RESTART;
+use crate::limits::{INPUT_REFUSED, SERVICE_RESTART};
 use crate::session::{ConnId, RegistryEvent, RunId};
 
 impl Hub {
@@ -44,6 +45,7 @@ impl Hub {
 
     fn forget(&mut self, session_id: &SessionId, sockets: &[ConnId], run: Option<RunId>) {
         for conn in sockets {
+            self.moved.insert(*conn);
             self.reply(*conn, Reply::Close(elsewhere()));
         }
         let entry = self.entries.remove(session_id);
@@ -73,7 +75,15 @@ impl Hub {
     }
 }
 
+const ELSEWHERE: &str = "another host serves the session";
+
 /// The Close for clients of a session that another host serves.
 pub(super) fn elsewhere() -> CloseFrame {
-    CloseFrame::new(SERVICE_RESTART, "another host serves the session")
+    CloseFrame::new(SERVICE_RESTART, ELSEWHERE)
+}
+
+/// The answer to a prompt that arrives before that Close has left.
+pub(super) fn moved() -> ErrorFrame {
+    let error = ErrorFrame::new(ELSEWHERE).with_code(INPUT_REFUSED);
+    error.with_retryable(true)
 }

@@ -31,6 +31,21 @@ fn a_prompt_of_a_session_that_another_host_serves_is_not_acknowledged() {
 }
 
 #[test]
+fn a_prompt_that_comes_after_its_session_was_given_up_is_refused_for_that_reason() {
+    let mut play = Play::new(HubConfig::default());
+    play.connect(1, OWNER, Some("s"));
+    play.store_all();
+    let now = play.now;
+    play.hub.give_up_all(now);
+    play.input(1, "first");
+    let socket = &play.sockets[&ConnId(1)];
+    assert_eq!(socket.closed, Some(1012));
+    assert_eq!(socket.refused, ["another host serves the session"]);
+    play.hub.disconnect(ConnId(1), now);
+    assert!(play.hub.is_idle());
+}
+
+#[test]
 fn a_result_that_may_not_be_stored_is_not_sent() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, OWNER, Some("s"));
