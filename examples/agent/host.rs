@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "nats")]
 use crate::agent::home::Home;
 use crate::agent::lists::Lists;
 use clap::ValueEnum;
