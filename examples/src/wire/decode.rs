@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{self, BufRead, Read as _, Write};
+use std::time::Duration;
 
 use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{BadLine, Entry, Item, Reader};
@@ -17,8 +18,10 @@ use crate::screen::{Colour, printable};
 const MAX_LINE: u64 = 256 * 1024 * 1024;
 /// The longest description of a frame, in characters, unless all is wanted.
 const WIDTH: usize = 100;
-/// The width of kinds, in characters.
-const KIND: usize = 20;
+/// As many as kinds have characters at least.
+const BLANKS: &str = "                    ";
+/// The most tenths of a millisecond that are exact as a fraction.
+const MAX_TENTHS: u64 = 1 << 40;
 
 /// What is shown of a transcript, and how.
 #[derive(Clone, Copy, Debug, Default)]
@@ -158,13 +161,13 @@ impl Words {
     fn of(&mut self, line: usize, entry: &Entry<'_>, explained: &Explained, full: bool) -> &str {
         self.text.clear();
         self.begin(Colour::Dim);
-        self.number(u64::try_from(line).unwrap_or(u64::MAX), 5, ' ');
+        self.number(u64::try_from(line).unwrap_or(u64::MAX), 5, b' ');
         self.text.push(' ');
-        self.number(entry.at.as_secs(), 3, ' ');
+        self.number(entry.at.as_secs(), 3, b' ');
         self.text.push('.');
-        self.number(entry.at.subsec_micros().into(), 6, '0');
+        self.number(entry.at.subsec_micros().into(), 6, b'0');
         self.text.push(' ');
-        self.number(entry.conn.into(), 3, ' ');
+        self.number(entry.conn.into(), 3, b' ');
         self.end();
         self.text.push_str(match entry.from {
             Some(Side::Client) => " -> ",
@@ -179,7 +182,7 @@ impl Words {
         } else {
             kind.chars().count()
         };
-        self.fill(width, KIND, ' ');
+        self.text.push_str(BLANKS.get(width..).unwrap_or_default());
         self.end();
         self.text.push(' ');
         // A character takes one place or more: those behind are not looked at.
@@ -196,12 +199,15 @@ impl Words {
             _ => self.text.push_str(words.trim_start()),
         }
         if let Some(asked) = &explained.answers {
-            let after = asked.after.as_secs_f64() * 1000.0;
-            let (line, kind) = (asked.line, printable(&asked.kind));
-            self.paint(
-                Colour::Dim,
-                format_args!("  [{kind} of line {line}, {after:.1} ms]"),
-            );
+            self.begin(Colour::Dim);
+            self.text.push_str("  [");
+            self.text.push_str(&printable(&asked.kind));
+            self.text.push_str(" of line ");
+            self.number(u64::try_from(asked.line).unwrap_or(u64::MAX), 1, b' ');
+            self.text.push_str(", ");
+            self.millis(asked.after);
+            self.text.push_str(" ms]");
+            self.end();
         }
         if explained.unknown_kind {
             self.below(Colour::Yellow, "? the kind is not known");
@@ -245,28 +251,37 @@ impl Words {
         }
     }
 
-    /// Adds a number that takes at least so many places.
-    fn number(&mut self, mut number: u64, width: usize, filler: char) {
-        let mut digits = [b'0'; 20];
+    /// Adds a number that takes at least so many places, up to 20.
+    fn number(&mut self, mut number: u64, width: usize, filler: u8) {
+        let mut digits = [filler; 20];
         let mut len = 0;
         for digit in digits.iter_mut().rev() {
-            *digit += u8::try_from(number % 10).unwrap_or(0);
+            *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
             number /= 10;
             len += 1;
             if number == 0 {
                 break;
             }
         }
-        self.fill(len, width, filler);
-        let digits = digits.get(digits.len() - len..).unwrap_or_default();
-        self.text
-            .push_str(str::from_utf8(digits).unwrap_or_default());
+        let from = digits.len().saturating_sub(len.max(width));
+        let digits = str::from_utf8(digits.get(from..).unwrap_or_default());
+        self.text.push_str(digits.unwrap_or_default());
     }
 
-    /// Fills what is shorter than its width.
-    fn fill(&mut self, len: usize, width: usize, filler: char) {
-        for _ in len..width {
-            self.text.push(filler);
+    /// Adds a time in milliseconds, with one digit behind the point.
+    fn millis(&mut self, time: Duration) {
+        let (tenths, rest) = (time.as_nanos() / 100_000, time.as_nanos() % 100_000);
+        match u64::try_from(tenths) {
+            // In the middle, what a fraction is nearest to decides.
+            Ok(tenths) if rest.abs_diff(50_000) > 100 && tenths < MAX_TENTHS => {
+                let tenths = tenths + u64::from(rest > 50_000);
+                self.number(tenths / 10, 1, b' ');
+                self.text.push('.');
+                self.number(tenths % 10, 1, b' ');
+            }
+            _ => {
+                let _ = write!(self.text, "{:.1}", time.as_secs_f64() * 1000.0);
+            }
         }
     }
 
@@ -379,7 +394,7 @@ mod tests {
                 (123_456, 1_000, 10, 4_294_967_295),
             ] {
                 for kind in ["ping", "é", "chat.event/tool-result-of-many"] {
-                    let at = std::time::Duration::new(seconds, micros * 1000);
+                    let at = Duration::new(seconds, micros * 1000);
                     let entry = Entry::new(at, conn, Some(Side::Client), Kind::Text, "");
                     let mut explained = Explainer::new(None, true).explain(1, &entry);
                     (explained.kind, explained.words) = (kind.to_owned(), "said".to_owned());
@@ -395,6 +410,18 @@ mod tests {
                     };
                     assert_eq!(words.of(line, &entry, &explained, false), expected);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn milliseconds_are_as_fractions_show_them() {
+        for micros in (0..5000).chain([999_949, 999_950, 999_951, 86_400_123_450]) {
+            for nanos in [0, 1, 450, 999] {
+                let time = Duration::from_micros(micros) + Duration::from_nanos(nanos);
+                let mut words = Words::default();
+                words.millis(time);
+                assert_eq!(words.text, format!("{:.1}", time.as_secs_f64() * 1000.0));
             }
         }
     }

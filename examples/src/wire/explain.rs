@@ -11,7 +11,7 @@ use rpc_core::testing::transcript::{Entry, Kind};
 use serde::{Serialize, Serializer};
 
 use super::dialect::{Dialect, Fault, Link, Reading, read_sse, redact};
-use super::members::Known;
+use super::members::{Known, Quick};
 use super::shape::Shape;
 use super::stage::{Stage, stage};
 use super::{Protocol, heads};
@@ -108,7 +108,7 @@ pub struct Explainer {
     /// The protocol that the frames have shown.
     found: Option<Protocol>,
     shows_secrets: bool,
-    connections: HashMap<u32, Connection>,
+    connections: HashMap<u32, Connection, Quick>,
     known: Known,
     shape: Shape,
     shortens: bool,
@@ -137,7 +137,7 @@ impl Explainer {
             named: protocol,
             found: None,
             shows_secrets,
-            connections: HashMap::new(),
+            connections: HashMap::default(),
             known: Known::default(),
             shape: Shape::default(),
             shortens: false,

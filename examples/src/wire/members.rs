@@ -23,13 +23,16 @@ const SIGNED: [&str; 6] = ["from", "nonce", "payload", "signature", "timestamp",
 /// look for them takes longer than all else.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    shapes: HashMap<Box<[u8]>, Vec<String>, BuildHasherDefault<Words>>,
+    shapes: HashMap<Box<[u8]>, Vec<String>, Quick>,
 }
 
-/// A hasher that takes a shape word by word. It resists nobody who wants collisions, which slow down a
-/// decoder by at most [`MAX_SHAPES`] comparisons.
+/// Builds hashers that are quick.
+pub(super) type Quick = BuildHasherDefault<Words>;
+
+/// A hasher that takes a key word by word. It resists nobody who wants collisions: for tables of a few
+/// thousand, of what a user looks at.
 #[derive(Debug, Default)]
-struct Words(u64);
+pub(super) struct Words(u64);
 
 impl Words {
     const fn add(&mut self, word: u64) {
