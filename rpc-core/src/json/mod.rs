@@ -42,6 +42,7 @@ pub use open::open;
 pub use serde;
 pub(crate) use str::Str;
 pub use tagged::{Nothing, TagKind, Tagged, read_alone};
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use unescape::last_string;
 pub(crate) use value::Json;
 pub(crate) use verbatim::serialize_verbatim;

@@ -1,8 +1,11 @@
 //! Decoding the escapes of a string.
 
+#[cfg(any(test, feature = "testing"))]
 use std::borrow::Cow;
 
-use super::scan::{Misfit, WORD, copy_plain, escape_end, first, marks, plain_end};
+use super::scan::{Misfit, copy_plain, escape_end, plain_end};
+#[cfg(any(test, feature = "testing"))]
+use super::scan::{WORD, first, marks};
 
 /// Decodes the contents of a string whose escapes are known to be well formed. `None` for a lone
 /// surrogate, which text cannot hold.
@@ -25,6 +28,7 @@ pub(super) fn unescape(inner: &str) -> Option<String> {
 /// Reads the string behind whose quotation mark `text` begins, and which reaches nearly to its end.
 /// Returns it and what follows its closing quotation mark. `None` if it is not well formed, or has an
 /// escape with digits.
+#[cfg(any(test, feature = "testing"))]
 pub(crate) fn last_string(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let bytes = text.as_bytes();
     let mut at = plain_end(bytes, 0);

@@ -25,6 +25,8 @@ pub(super) fn role(name: &str, recorded: &str, live: &str) -> Role {
     let looks_made = both
         .iter()
         .any(|it| it.len() >= 16 || it.bytes().any(|byte| byte.is_ascii_digit()));
+    // Some random letters and digits are letters only.
+    let looks_made = looks_made || has_same_ending(recorded, live);
     if is_secret(name) || (is_id(name) && looks_made) || same_form(recorded, live) {
         return Role::Made;
     }
@@ -129,18 +131,32 @@ fn same_form(recorded: &str, live: &str) -> bool {
     if recorded.len() == live.len() && both.iter().all(|it| is_hex(it)) {
         return true;
     }
-    let split = |text: &str| {
-        let at = text.rfind(['_', '-', ':'])? + 1;
-        let (word, rest) = text.split_at_checked(at)?;
-        let random = rest.len() >= 5
-            && rest.bytes().all(|it| it.is_ascii_alphanumeric())
-            && rest.bytes().any(|it| it.is_ascii_digit());
-        random.then(|| (word.to_owned(), rest.len()))
-    };
-    match (split(recorded), split(live)) {
-        (Some(one), Some(other)) => one.0 == other.0 && one.1.abs_diff(other.1) <= 2,
+    let has_digit = |rest: &str| rest.bytes().any(|it| it.is_ascii_digit());
+    match (ending(recorded), ending(live)) {
+        (Some((word, one)), Some((same, other))) => {
+            let is_random = [one, other].iter().all(|it| it.len() >= 5 && has_digit(it));
+            word == same && is_random && one.len().abs_diff(other.len()) <= 2
+        }
         _ => false,
     }
+}
+
+/// Whether both are the same word and as many letters or digits behind it, at least eight.
+fn has_same_ending(recorded: &str, live: &str) -> bool {
+    match (ending(recorded), ending(live)) {
+        (Some((word, one)), Some((same, other))) => {
+            word == same && one.len() == other.len() && one.len() >= 8
+        }
+        _ => false,
+    }
+}
+
+/// Splits a word from the letters and digits behind its last separator.
+fn ending(text: &str) -> Option<(&str, &str)> {
+    let at = text.rfind(['_', '-', ':'])? + 1;
+    let (word, rest) = text.split_at_checked(at)?;
+    let is_plain = rest.bytes().all(|it| it.is_ascii_alphanumeric());
+    is_plain.then_some((word, rest))
 }
 
 #[cfg(test)]
@@ -156,6 +172,9 @@ mod tests {
             ("token", "a", "b", Role::Made),
             ("input_tokens", "11", "12", Role::Content),
             ("taskId", "task_fgz1hprz", "task_43m5v7jh", Role::Made),
+            ("taskId", "task_fyhlkfle", "task_cndtiusq", Role::Made),
+            ("channel_id", "room_kitchen", "room_bedroom", Role::Content),
+            ("kind", "task_started1", "task_finished", Role::Content),
             ("x", "task_fgz1hprz", "task_43m5v7jh", Role::Made),
             ("model", "gpt-4-mini", "gpt-5-mini", Role::Content),
             (
