@@ -2,7 +2,7 @@
 
 use connectonion_proto::hub::HubConfig;
 use connectonion_proto::storage::RecordStatus;
-use serde_json::json;
+use serde_json::{Value, json};
 use switchboard_testing::nats::NatsServer;
 
 use super::hosts::{Host, Stored, said, short};
@@ -20,6 +20,18 @@ async fn begin(host: &Host, session_id: &str, prompt: &str) {
     client.hear_a("user_input").await;
 }
 
+/// Comes back to a session whose answer is stored.
+async fn come_back(host: &Host, session_id: &str) -> (Client, Value) {
+    let session = json!({"session_id": session_id});
+    let (mut client, connected) = Client::dial_in(&host.url, session.clone()).await;
+    if connected["status"] != "running" {
+        return (client, connected);
+    }
+    // Its host has not noticed yet that it is stored.
+    client.output().await;
+    Client::dial_in(&host.url, session).await
+}
+
 #[tokio::test]
 async fn the_run_of_a_dead_host_is_finished_by_another_one_without_a_client() {
     let nats = NatsServer::start();
@@ -31,7 +43,7 @@ async fn the_run_of_a_dead_host_is_finished_by_another_one_without_a_client() {
     let record = stored.ended("s").await;
     assert_eq!(record.status, RecordStatus::Done);
     assert_eq!(record.result.as_deref(), Some("run 2 of alone"));
-    let (mut client, connected) = Client::dial_in(&b.url, json!({"session_id": "s"})).await;
+    let (mut client, connected) = come_back(&b, "s").await;
     assert_eq!(said(&connected), ["stall alone", "run 2 of alone"]);
     assert_eq!(client.ask("count").await, "3 messages");
 }
@@ -85,7 +97,7 @@ async fn two_hosts_that_find_the_same_dead_owner_run_its_prompt_once() {
     for id in &sessions {
         let record = stored.ended(id).await;
         assert_eq!(record.result, Some(format!("run 2 of twice-{id}").into()));
-        let (_, connected) = Client::dial_in(&b.url, json!({"session_id": id})).await;
+        let (_, connected) = come_back(&b, id).await;
         assert_eq!(said(&connected).len(), 2);
     }
 }
