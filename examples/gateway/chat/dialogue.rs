@@ -8,7 +8,7 @@ use examples::terminal::{self, ChatEvent, ChatView};
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{Chat, Client};
-use rpc_core::CallError;
+use rpc_core::{CallError, Delivery, Refused};
 
 use super::line::Line;
 use super::{Args, Connected, ask, explain, shown};
@@ -24,6 +24,8 @@ struct Dialogue<'a> {
     /// The reply that comes.
     chat: Option<Chat>,
     has_begun: bool,
+    /// What was said last, to be said again if the connection turns out to be over.
+    said: Option<String>,
     tokens: u64,
     /// What is said after the reply.
     waiting: VecDeque<String>,
@@ -40,6 +42,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
         view: ChatView::new(input.terminal.as_ref()),
         chat: None,
         has_begun: false,
+        said: None,
         tokens: 0,
         waiting: VecDeque::new(),
     };
@@ -78,6 +81,14 @@ async fn next(chat: &mut Option<Chat>) -> Option<Result<StreamEvent, CallError<R
         Some(chat) => chat.next().await,
         None => pending().await,
     }
+}
+
+fn was_not_sent<E>(error: &CallError<E>) -> bool {
+    let is_over = matches!(
+        error,
+        CallError::Refused(Refused::Closed) | CallError::Closed { .. }
+    );
+    is_over && error.delivery() == Delivery::NotSent
 }
 
 impl Dialogue<'_> {
@@ -157,6 +168,7 @@ impl Dialogue<'_> {
             return;
         };
         let chat = client.chat_send(message).await;
+        self.said = Some(text.to_owned());
         (self.chat, self.has_begun, self.tokens) = (Some(chat), false, 0);
         self.show(ChatEvent::Activity("thinking".to_owned())).await;
     }
@@ -185,6 +197,13 @@ impl Dialogue<'_> {
             }
             Some(Err(error)) => {
                 self.show(ChatEvent::Ended).await;
+                if was_not_sent(&error)
+                    && let Some(text) = self.said.take()
+                {
+                    self.send(&text).await;
+                    self.said = None;
+                    return;
+                }
                 let failure = explain(error, self.has_begun);
                 self.wrong(failure.to_string()).await;
             }

@@ -2,6 +2,7 @@
 
 use connectonion_proto::hub::HubConfig;
 use connectonion_proto::storage::RecordStatus;
+use rpc_core::net::ws::WsStream;
 use serde_json::{Value, json};
 use switchboard_testing::nats::NatsServer;
 
@@ -21,7 +22,7 @@ async fn begin(host: &Host, session_id: &str, prompt: &str) {
 }
 
 /// Comes back to a session whose answer is stored.
-async fn come_back(host: &Host, session_id: &str) -> (Client, Value) {
+async fn come_back(host: &Host, session_id: &str) -> (Client<WsStream>, Value) {
     let session = json!({"session_id": session_id});
     let (mut client, connected) = Client::dial_in(&host.url, session.clone()).await;
     if connected["status"] != "running" {
