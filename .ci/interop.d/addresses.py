@@ -147,7 +147,9 @@ async def at_terminal(*args):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
     std = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-    env = os.environ | {"TERM": "xterm", "NO_COLOR": "1"}
+    # With CI set, a terminal gets plain lines, as a file does.
+    env = {name: value for name, value in os.environ.items() if name != "CI"}
+    env |= {"TERM": "xterm", "NO_COLOR": "1"}
     process = await asyncio.create_subprocess_exec(SWITCHBOARD, *args, **std, env=env, start_new_session=True)
     os.close(theirs)
     screen = Screen(process, ours)
