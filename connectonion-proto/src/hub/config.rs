@@ -21,9 +21,10 @@ rpc_core::config! {
         /// How long a stored session is kept after its last run. Default 24 h.
         pub result_ttl: Duration = RESULT_TTL => with_result_ttl,
         /// How often a prompt whose run was interrupted by the end of its host is run again: when its
-        /// client comes back, or when another host [takes over](super::Hub::recover). What the agent did before the end, it may do twice, and it starts from
-        /// the prompt; a prompt that ends every host is given up. Default 0: the client gets the
-        /// prompt back with the conversation, unanswered.
+        /// client comes back, or when another host [takes over](super::Hub::recover). What the agent
+        /// did before the end, it may do twice, and it starts from the prompt; a prompt that ends
+        /// every host is given up. Default 0: the client gets the prompt back with the conversation,
+        /// unanswered.
         pub max_reruns: u32 = 0 => with_max_reruns,
         /// Whether the events of runs are stored, so that they outlive the host, within the bounds of
         /// a session's [log](RegistryConfig::log). Default no; a runtime does it if its storage

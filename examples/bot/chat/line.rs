@@ -53,10 +53,6 @@ impl terminal::Line for Line {
         Self::Quit
     }
 
-    fn is_quit(&self) -> bool {
-        *self == Self::Quit
-    }
-
     fn commands() -> &'static [Command] {
         const {
             &[

@@ -137,10 +137,6 @@ mod tests {
             Self
         }
 
-        fn is_quit(&self) -> bool {
-            true
-        }
-
         fn commands() -> &'static [Command] {
             const {
                 &[

@@ -14,6 +14,8 @@ mod queue;
 mod show;
 mod view;
 
+use std::mem::discriminant;
+
 pub use chat_view::{ChatEvent, ChatView, PlanItem, PlanStatus};
 pub use command::{Command, help, split_command, unknown};
 pub use editor::Terminal;
@@ -35,8 +37,10 @@ pub trait Line: Sized + Send + 'static {
     /// Returns the value for Ctrl-C.
     fn quit() -> Self;
 
-    /// Returns whether the line ends the input.
-    fn is_quit(&self) -> bool;
+    /// Returns whether the line ends the input. Default: what Ctrl-C gives does.
+    fn is_quit(&self) -> bool {
+        discriminant(self) == discriminant(&Self::quit())
+    }
 
     /// Returns the value for Esc while something runs; `None` if nothing can be stopped.
     fn stop() -> Option<Self> {
