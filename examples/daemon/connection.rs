@@ -229,9 +229,9 @@ impl Connection {
         }
     }
 
-    /// Returns whether the connection has ended. Over HTTP each request has one of its own.
+    /// Returns whether the connection has ended or is closing. Over HTTP each request has its own.
     pub(crate) fn is_over(&self) -> bool {
-        self.client().is_some_and(|it| it.state().ended().is_some())
+        self.client().is_some_and(|it| !it.state().is_ready())
     }
 
     /// Returns which of several servers this is.

@@ -187,8 +187,9 @@ impl Connected {
         Ok(Self { client, connection })
     }
 
+    /// Whether the connection has ended or is closing.
     fn is_over(&self) -> bool {
-        self.client.state().ended().is_some()
+        !self.client.state().is_ready()
     }
 
     /// Says in words which node this is.

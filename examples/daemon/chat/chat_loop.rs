@@ -17,6 +17,7 @@ use examples::terminal::{ChatEvent, ChatView, Input, Output, Terminal, help};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::net::entropy;
+use rpc_core::{Delivery, Refused};
 
 use super::line::{HELP, Line};
 use crate::daemon::asking::{self, ALLOW, MAY_WORK, NOBODY};
@@ -71,6 +72,8 @@ struct Running {
     chat: Chat,
     number: u64,
     text: String,
+    /// Starts once more if the connection turns out to have ended before it was sent.
+    may_repeat: bool,
     /// The beginning of a line of the answer.
     line: String,
 }
@@ -310,7 +313,7 @@ impl<'a> ChatLoop<'a> {
     /// Starts a chat, or lets it wait: an answer to a question that may come has to be the next one.
     async fn begin(&mut self, text: String) {
         if self.wishes.yes || self.running.is_empty() {
-            return self.start(text).await;
+            return self.start(text, true).await;
         }
         self.waiting.push_back(text);
         let place = self.waiting.len();
@@ -327,11 +330,11 @@ impl<'a> ChatLoop<'a> {
         } else if self.running.is_empty()
             && let Some(text) = self.waiting.pop_front()
         {
-            self.start(text).await;
+            self.start(text, true).await;
         }
     }
 
-    async fn start(&mut self, text: String) {
+    async fn start(&mut self, text: String, may_repeat: bool) {
         if let Err(failure) = self.reconnect().await {
             return self.wrong(&failure.to_string()).await;
         }
@@ -346,6 +349,7 @@ impl<'a> ChatLoop<'a> {
                     chat,
                     number: self.number,
                     text,
+                    may_repeat,
                     line: String::new(),
                 });
             }
@@ -357,7 +361,7 @@ impl<'a> ChatLoop<'a> {
         self.view([ChatEvent::Activity(what.to_owned())]).await;
     }
 
-    fn request(&self, text: &str) -> Result<ChatRequest, rpc_core::Refused> {
+    fn request(&self, text: &str) -> Result<ChatRequest, Refused> {
         let mut request = self.wishes.request(text, &self.connection.status);
         request.session_id = Some(self.session.clone());
         for item in &self.said {
@@ -372,6 +376,9 @@ impl<'a> ChatLoop<'a> {
         self.waiting.clear();
         if !self.running.is_empty() {
             self.view_work("stopping").await;
+        }
+        for running in &mut self.running {
+            running.may_repeat = false;
         }
         let mut ending = VecDeque::new();
         while let Some(mut last) = self.running.pop_back() {
@@ -399,9 +406,15 @@ impl<'a> ChatLoop<'a> {
             return;
         };
         if let ChatUpdate::Ended(outcome) = update {
-            if let Some(running) = self.running.remove(at) {
-                self.ended(running, &outcome).await;
-                self.go_on().await;
+            match self.running.remove(at) {
+                Some(running) if running.may_repeat && was_not_sent(&outcome) => {
+                    self.start(running.text, false).await;
+                }
+                Some(running) => {
+                    self.ended(running, &outcome).await;
+                    self.go_on().await;
+                }
+                None => {}
             }
             return;
         }
@@ -488,6 +501,18 @@ impl<'a> ChatLoop<'a> {
             self.said.pop_front();
         }
     }
+}
+
+/// Whether the connection had ended before the chat was sent.
+fn was_not_sent(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::NotSent(Refused::Closed)
+            | Outcome::Closed {
+                delivery: Delivery::NotSent,
+                ..
+            }
+    )
 }
 
 /// What the next of them tells that has something to tell.

@@ -1,13 +1,16 @@
 //! Calls over a link: answers, streams, failures, closing and draining. In memory, paused clock.
 
+use std::future::Future as _;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use rpc_core::net::{DrainReport, Frame, LinkConfig, LinkState, Queued};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use crate::toy::guest::GuestEvent;
-use crate::toy::net::{connected, echo};
+use crate::toy::net::{HostLink, connected, echo};
 
 fn config() -> LinkConfig {
     LinkConfig::default()
@@ -99,6 +102,36 @@ async fn a_cut_line_ends_all_calls_at_once_with_the_reason() {
         );
     }
     assert_eq!(host.task.await.unwrap(), CloseReason::Lost);
+}
+
+/// Notes the state of a link whenever it is woken.
+struct Noting {
+    link: HostLink,
+    seen: Mutex<Vec<LinkState>>,
+}
+
+impl Wake for Noting {
+    fn wake(self: Arc<Self>) {
+        self.seen.lock().unwrap().push(self.link.state());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_learns_of_a_lost_line_from_a_call_does_not_find_it_ready() {
+    let (mut guest, host, cutter) = connected(config(), config()).await;
+    let noting = Arc::new(Noting {
+        link: host.link.clone(),
+        seen: Mutex::default(),
+    });
+    let waker = Waker::from(Arc::clone(&noting));
+    let mut call = pin!(host.link.call(|m, now| m.ask("?", now)));
+    let polled = call.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    guest.event().await;
+    cutter.cut();
+    host.task.await.unwrap();
+    assert_eq!(*noting.seen.lock().unwrap(), [LinkState::Closing]);
+    assert!(call.await.is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -131,6 +131,8 @@ pub enum LinkState {
     },
     /// A ready connection is closing, by a Close or because the peer violated the protocol. Calls
     /// are refused; the connection stays up for its last frames. One of the states below follows.
+    /// [`Link::state`] also returns this for a lost connection, from before its calls fail; no
+    /// event reports it then.
     Closing,
     /// The connection was lost, or an attempt failed; another attempt follows.
     Lost {

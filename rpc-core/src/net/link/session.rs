@@ -170,6 +170,9 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             }
             let choked = !self.driver.machine().wants_input();
             turn.is_gone = io.is_ready();
+            if turn.is_gone {
+                self.note_closing();
+            }
             self.deliver(cx, turn);
             if std::mem::take(&mut self.is_dead) {
                 // By now it has been told as far as its line takes it.
@@ -199,11 +202,16 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     }
 
     /// Reports a machine that has ended and refuses calls, although its connection may stay up for
-    /// its last frames. Once the connection is gone the next state reports it.
+    /// its last frames. Once the connection is gone the next state reports it, but who asks must not
+    /// find the link ready after a call has failed.
     fn note_closing(&mut self) {
-        let is_closing = self.driver.machine().is_closed() && !self.driver.is_gone();
-        if self.ready && is_closing && !std::mem::replace(&mut self.closing_told, true) {
-            self.front.set_state(LinkState::Closing);
+        let is_closing = self.ready && self.driver.machine().is_closed();
+        if !is_closing || std::mem::replace(&mut self.closing_told, true) {
+            return;
+        }
+        match self.driver.is_gone() {
+            true => self.front.shared.state.set(LinkState::Closing),
+            false => self.front.set_state(LinkState::Closing),
         }
     }
 
