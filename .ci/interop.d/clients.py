@@ -233,10 +233,10 @@ async def a_huge_frame_closes_only_its_sender(kind, url):
 async def an_idle_client_with_a_short_heartbeat_lives(url):
     line = AiohttpLine()
     line.session = aiohttp.ClientSession()
-    line.socket = await line.session.ws_connect(url, heartbeat=0.2)
+    line.socket = await line.session.ws_connect(url, heartbeat=0.8)
     alice = User(line)
     await alice.value("login", "alice", "wonderland")
-    await asyncio.sleep(1)
+    await asyncio.sleep(2)
     await alice.value("ping")
     await alice.close()
 

@@ -215,7 +215,7 @@ async def a_line_is_cut_again_and_again(real):
 async def a_killed_client_takes_up_the_run(real):
     home = next(real.homes)
     async with real.chat("--invite", CODE, home=home, leave=None) as chat:
-        await chat.write(f"steps {STEPS} 0.5")
+        await chat.write(f"steps {STEPS} 1")
         await real.allow_for_the_session(chat)
         await chat.step("tool_result", result="step 1 done")
         await chat.stopped()
