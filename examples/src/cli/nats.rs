@@ -34,7 +34,7 @@ pub struct NatsArgs {
     /// Share everything with the other nodes on this NATS server (nats-server -js). Several URLs of one NATS
     /// cluster have commas between them; tls:// needs TLS. Default: this node is alone.
     #[arg(long = "nats", value_name = "URL", env = URL, hide_env_values = true)]
-    nats_url: Option<String>,
+    nats_url: Option<Secret>,
     /// The prefix of all names on NATS; two clusters on one NATS need two. Default: switchboard.
     #[arg(long = "nats-prefix", value_name = "NAME")]
     nats_prefix: Option<String>,
@@ -95,8 +95,8 @@ impl NatsArgs {
     }
 
     fn url(&self) -> Option<&str> {
-        let file = self.file.url.as_ref().map(|url| url.expose().as_str());
-        self.nats_url.as_deref().or(file)
+        let url = self.nats_url.as_ref().or(self.file.url.as_ref());
+        url.map(|url| url.expose().as_str())
     }
 
     /// Returns whether this is a node of a cluster.
@@ -316,6 +316,15 @@ mod tests {
         let args = [&args[..], &["--nats-password-file", &file]].concat();
         let config = parse(&args).config().unwrap().unwrap();
         assert!(!format!("{config:?}").contains("wonder"));
+    }
+
+    #[test]
+    fn a_password_in_the_url_logs_in_and_is_never_printed() {
+        let args = parse(&["--nats", "nats://ann:wonder@a"]);
+        let config = args.config().unwrap().unwrap();
+        let expected = NatsConfig::new("nats://a").with_user("ann", "wonder");
+        assert_eq!(format!("{config:?}"), format!("{expected:?}"));
+        assert!(!format!("{args:?} {config:?}").contains("wonder"));
     }
 
     #[test]

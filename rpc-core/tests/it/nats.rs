@@ -190,6 +190,7 @@ async fn no_server_no_jetstream_and_a_bad_configuration_say_so() {
         NatsConfig::new("nats://a:b:c:d"),
         NatsConfig::new("nats://127.0.0.1:1").with_prefix("a.b"),
         NatsConfig::new("nats://127.0.0.1:1").with_nkey("SUsecret"),
+        NatsConfig::new("http://SUsecret@127.0.0.1:1"),
     ] {
         let error = Nats::connect(config).await.unwrap_err();
         assert!(matches!(error, NatsError::Config { .. }), "{error:?}");
@@ -229,6 +230,35 @@ async fn wrong_credentials_are_denied_and_right_ones_are_not() {
     assert!(!format!("{config:?}").contains("wonder"));
     let nats = Nats::connect(config).await.unwrap();
     bucket(&nats).await;
+}
+
+#[tokio::test]
+async fn credentials_in_the_url_log_in_and_are_never_shown() {
+    let user = "authorization { user: ann, password: \"wonder,land\" }";
+    let token = "authorization { token: sesame }";
+    for (asked, right, wrong) in [
+        (user, "ann:wonder%2Cland@", "ann:wonderland@"),
+        (token, "sesame@", "ann:sesame@"),
+    ] {
+        let server = NatsServer::start_with(asked, &[]);
+        let config = |login| {
+            // Nobody is at the first address.
+            let urls = format!("nats://127.0.0.1:1,nats://{login}{}", server.address());
+            NatsConfig::new(&urls).with_timeout(Duration::from_secs(2))
+        };
+        let error = Nats::connect(config(wrong)).await.unwrap_err();
+        assert!(matches!(error, NatsError::Denied { .. }), "{error:?}");
+        let nats = Nats::connect(config(right)).await.unwrap();
+        bucket(&nats).await;
+        let shown = format!("{:?} {nats:?} {error:?} {error}", config(right));
+        assert!(
+            !shown.contains("wonder") && !shown.contains("sesame"),
+            "{shown}"
+        );
+        let other = config(right).with_user("bob", "builder");
+        let error = Nats::connect(other).await.unwrap_err();
+        assert!(matches!(error, NatsError::Denied { .. }), "{error:?}");
+    }
 }
 
 #[tokio::test]

@@ -11,13 +11,26 @@ use super::NatsError;
 const PREFIX: &str = "switchboard";
 
 /// How a program authenticates itself to NATS.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Credentials {
     #[default]
     None,
     User(String, Secret),
     Token(Secret),
     Nkey(Secret),
+    /// Two addresses have different ones.
+    Contradictory,
+}
+
+impl Credentials {
+    /// Reads what is before the `@` of an address.
+    fn of_address(text: &str) -> Self {
+        match text.split_once(':') {
+            _ if text.is_empty() => Self::None,
+            Some((user, password)) => Self::User(decoded(user), decoded(password).into()),
+            None => Self::Token(decoded(text).into()),
+        }
+    }
 }
 
 /// Where NATS is, the credentials, and the prefix of all subjects and names.
@@ -27,6 +40,7 @@ pub(super) enum Credentials {
 /// publish and to subscribe.
 #[derive(Clone, Debug)]
 pub struct NatsConfig {
+    /// Without credentials.
     pub(super) servers: Vec<String>,
     pub(super) credentials: Credentials,
     pub(super) tls: Option<TlsConfig>,
@@ -38,21 +52,32 @@ pub struct NatsConfig {
 impl NatsConfig {
     /// Creates a configuration for these servers: one or several URLs with commas between them, as
     /// in `nats://10.0.0.1:4222,nats://10.0.0.2:4222`. With `tls://` the connection must be
-    /// encrypted. A URL may hold `user:password@` or `token@`.
+    /// encrypted. A URL may hold `user:password@` or `token@`, in which `%2C` is a comma. They count
+    /// for all servers, unless one of the methods below sets others.
     #[must_use]
     pub fn new(servers: &str) -> Self {
-        let servers = servers.split(',').map(str::trim);
-        Self {
-            servers: servers
-                .filter(|it| !it.is_empty())
-                .map(str::to_owned)
-                .collect(),
+        let mut config = Self {
+            servers: Vec::new(),
             credentials: Credentials::None,
             tls: None,
             prefix: PREFIX.to_owned(),
             timeout: Duration::from_secs(5),
             replicas: 1,
+        };
+        for url in servers.split(',').map(str::trim) {
+            let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
+            let (login, host) = rest.rsplit_once('@').unwrap_or(("", rest));
+            if !host.is_empty() {
+                config.servers.push(format!("{scheme}://{host}"));
+            }
+            match Credentials::of_address(login) {
+                Credentials::None => {}
+                found if config.credentials == Credentials::None => config.credentials = found,
+                found if config.credentials == found => {}
+                _ => config.credentials = Credentials::Contradictory,
+            }
         }
+        config
     }
 
     /// Authenticates with a user and a password.
@@ -118,6 +143,61 @@ impl NatsConfig {
         if self.servers.is_empty() {
             return Err(NatsError::config("there is no address of a NATS server"));
         }
+        if self.credentials == Credentials::Contradictory {
+            return Err(NatsError::config(
+                "the addresses of NATS have different credentials",
+            ));
+        }
         Ok(())
+    }
+}
+
+/// A part of a URL without its `%XX`. What does not decode to text stands for itself.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|it| std::str::from_utf8(it).ok());
+        let hex = digits.filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let byte = hex.and_then(|it| u8::from_str_radix(it, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = byte.map_or(after, |_| &after[2..]);
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credentials(servers: &str) -> Credentials {
+        NatsConfig::new(servers).credentials
+    }
+
+    #[test]
+    fn an_address_may_hold_a_user_with_a_password_or_a_token() {
+        let ann = |password: &str| Credentials::User("ann".to_owned(), password.into());
+        for (servers, expected) in [
+            ("nats://a", Credentials::None),
+            ("nats://@a", Credentials::None),
+            ("nats://ann:x@a", ann("x")),
+            ("ann:x@a:4222", ann("x")),
+            ("tls://ann:@a", ann("")),
+            ("nats://ann:%2C%40%3a%C3%A9%@a", ann(",@:é%")),
+            ("nats://ann:%FF@a", ann("%FF")),
+            ("nats://ann:p@s/w:d@a", ann("p@s/w:d")),
+            ("nats://sesame@a", Credentials::Token("sesame".into())),
+            ("nats://a,nats://ann:x@b,nats://ann:x@c", ann("x")),
+            ("nats://ann:x@a,nats://ann:y@b", Credentials::Contradictory),
+        ] {
+            assert_eq!(credentials(servers), expected, "{servers}");
+        }
+        let config = NatsConfig::new("nats://ann:wonder@a, wonder@b:1,");
+        assert_eq!(config.servers, ["nats://a", "nats://b:1"]);
+        assert!(!format!("{config:?}").contains("wonder"));
+        let error = config.check().unwrap_err().to_string();
+        assert!(error.contains("different credentials"), "{error}");
+        config.with_token("other").check().unwrap();
     }
 }

@@ -95,7 +95,7 @@ impl Nats {
         let node = new_node();
         let (gaps, gap_count) = watch::channel(0);
         let mut options = match &config.credentials {
-            Credentials::None => ConnectOptions::new(),
+            Credentials::None | Credentials::Contradictory => ConnectOptions::new(),
             Credentials::User(user, password) => {
                 ConnectOptions::with_user_and_password(user.clone(), password.expose().clone())
             }
@@ -355,10 +355,8 @@ fn is_nkey_seed(seed: &str) -> bool {
     seed.len() == 58 && seed.starts_with("SU") && seed.bytes().all(is_base32)
 }
 
-/// Names the address without its credentials.
 fn bad_address(address: &str, error: &std::io::Error) -> NatsError {
-    let host = address.rsplit('@').next().unwrap_or_default();
-    NatsError::config(format!("bad address of NATS {host:?}: {}", error.kind()))
+    NatsError::config(format!("bad address of NATS {address:?}: {}", error.kind()))
 }
 
 /// At once, then 50 ms, doubled up to 2 s: a restarted server is soon found again, and a dead one is
