@@ -5,6 +5,8 @@ use std::time::Duration;
 use crate::limits::{MAX_CLIENT_MESSAGE, RESULT_TTL};
 use crate::session::RegistryConfig;
 
+const STORE_AGAIN: Duration = Duration::from_secs(5);
+
 rpc_core::config! {
     /// The configuration of a [`Hub`](super::Hub).
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,9 @@ rpc_core::config! {
         /// a session's [log](RegistryConfig::log). Default no; a runtime does it if its storage
         /// [keeps](crate::storage::Storage::keeps_events) them.
         pub store_events: bool = false => with_store_events,
+        /// How long to wait before what was not stored is [stored again](super::Hub::store_again).
+        /// Default 5 s.
+        pub store_again: Duration = STORE_AGAIN => with_store_again,
         /// The largest number of prompts of one session that wait to be stored. Default 64.
         pub max_intake: usize = 64 => with_max_intake,
     }

@@ -8,6 +8,7 @@ use super::entry::Origin;
 use super::event::{AskError, EmitError, HubEvent, JobId, Now, Reply};
 use super::events::outlives_its_host;
 use super::run_state::with_mode;
+use super::unstored::NotStored;
 use super::{Hub, Job};
 use crate::codec::to_json;
 use crate::console::Line;
@@ -20,7 +21,7 @@ use crate::id::{SessionId, event_id};
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::{Entry, is_logged};
 use crate::session::{AgentError, ConnId, RequestKind, RunId, RunOver, RuntimeInput};
-use crate::storage::{RecordStatus, StorageError};
+use crate::storage::RecordStatus;
 
 /// The longest type of an agent's own event, in bytes.
 const MAX_EVENT_NAME: usize = 128;
@@ -124,12 +125,19 @@ impl Hub {
             return;
         }
         let (owner, copy) = (entry.owner, entry.copy.clone());
-        let record = self
-            .record(session_id, owner, &Str::default(), now.unix)
-            .with_status(RecordStatus::Connected)
-            .with_session(copy);
+        let unstored = entry.unstored.take();
+        let is_again = unstored.is_some();
+        let record = match unstored {
+            Some(record) => *record,
+            None => self
+                .record(session_id, owner, &Str::default(), now.unix)
+                .with_status(RecordStatus::Connected),
+        };
+        let record = record.with_session(copy).with_inputs(Vec::new());
         let job = Job::Save {
             session_id: session_id.clone(),
+            record: Box::new(record.clone()),
+            is_again,
         };
         let job = self.store(job, record);
         if let Some(entry) = self.entries.get_mut(session_id) {
@@ -139,9 +147,9 @@ impl Hub {
 
     pub(super) fn saved(
         &mut self,
-        job: JobId,
+        (job, is_again): (JobId, bool),
         session_id: &SessionId,
-        outcome: Result<(), StorageError>,
+        outcome: Result<(), NotStored>,
         now: Now,
     ) {
         let entry = self.entries.get_mut(session_id);
@@ -149,11 +157,14 @@ impl Hub {
             return;
         };
         entry.saving = None;
-        if let Err(error) = outcome {
-            entry.origin = Origin::Here;
-            self.line(Line::AgentError {
-                message: format!("a mode was not stored: {error}"),
-            });
+        entry.origin = Origin::Elsewhere;
+        if let Err(not_stored) = outcome {
+            if !is_again {
+                self.line(Line::AgentError {
+                    message: format!("a mode was not stored: {}", not_stored.0),
+                });
+            }
+            self.keep_unstored(session_id, not_stored, now);
         }
         self.save(session_id, now);
         self.forget_if_left(session_id);

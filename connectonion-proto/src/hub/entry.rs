@@ -8,6 +8,7 @@ use super::event::{JobId, NewInput};
 use super::run_state::RunState;
 use crate::id::EventId;
 use crate::session::{ConnId, Owner, RunId, RuntimeInput};
+use crate::storage::Record;
 
 /// Where else a copy of a session exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub(super) struct SessionEntry {
     /// The conversation between runs.
     pub(super) copy: Option<Json>,
     pub(super) origin: Origin,
+    /// The last record, if it was not stored and may be stored later.
+    pub(super) unstored: Option<Box<Record>>,
     /// The copy was changed between runs and is not being stored.
     pub(super) is_unsaved: bool,
     /// The job that stores changes between runs.
@@ -74,6 +77,7 @@ impl SessionEntry {
             owner,
             copy: None,
             origin: Origin::Elsewhere,
+            unstored: None,
             is_unsaved: false,
             saving: None,
             work: None,
@@ -137,5 +141,6 @@ impl SessionEntry {
             && self.storing.is_none()
             && self.saving.is_none()
             && self.origin == Origin::Elsewhere
+            && self.unstored.is_none()
     }
 }

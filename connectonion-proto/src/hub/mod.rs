@@ -16,7 +16,8 @@
 //! - A change of mode between two runs is sent at once and then stored. A run stores its mode at
 //!   its end.
 //! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
-//!   the client keeps the conversation; until it is stored, the hub holds it in memory.
+//!   the client keeps the conversation. The hub holds it in memory and
+//!   [stores it again](Hub::store_again), until it is stored or the session is removed.
 //! - Events are sent at once. If [they are stored](HubConfig::store_events), it is in batches beside
 //!   that: clients resume among them when the run of a dead host begins again.
 //! - A host that is killed during a run finds the prompts of that run in its storage. The client
@@ -39,6 +40,7 @@ mod run_state;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod unstored;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -86,11 +88,16 @@ enum Job {
         run: RunId,
         closing: Text,
         is_failure: bool,
+        record: Box<Record>,
     },
     /// Events of a run.
     Events { session_id: SessionId, run: RunId },
-    /// Changes between runs.
-    Save { session_id: SessionId },
+    /// Changes between runs, or what was not stored before.
+    Save {
+        session_id: SessionId,
+        record: Box<Record>,
+        is_again: bool,
+    },
     /// A record that nothing waits for.
     Note,
 }
@@ -102,7 +109,7 @@ impl Job {
             | Self::Interject { session_id, .. }
             | Self::End { session_id, .. }
             | Self::Events { session_id, .. }
-            | Self::Save { session_id } => Some(session_id),
+            | Self::Save { session_id, .. } => Some(session_id),
             Self::Load { .. } | Self::Recover { .. } | Self::Note => None,
         }
     }
@@ -124,6 +131,8 @@ pub struct Hub {
     beginning: usize,
     /// Sessions with acknowledged prompts that wait until fewer agents run.
     starved: VecDeque<SessionId>,
+    /// When to store again what was not stored.
+    store_again_at: Option<Instant>,
     ids: UniqueBits,
     replies: VecDeque<(ConnId, Reply)>,
     events: VecDeque<HubEvent>,
@@ -144,6 +153,7 @@ impl Hub {
             last_job: 0,
             beginning: 0,
             starved: VecDeque::new(),
+            store_again_at: None,
             ids: UniqueBits::new(seed),
             replies: VecDeque::new(),
             events: VecDeque::new(),
@@ -206,9 +216,20 @@ impl Hub {
                 run,
                 closing,
                 is_failure,
-            }) => self.end_stored(&session_id, run, closing, is_failure, outcome, now),
+                record,
+            }) => {
+                let outcome = outcome.map_err(|error| (error, record));
+                self.end_stored(&session_id, run, closing, is_failure, outcome, now);
+            }
             Some(Job::Events { run, .. }) => self.events_stored(run),
-            Some(Job::Save { session_id }) => self.saved(job, &session_id, outcome, now),
+            Some(Job::Save {
+                session_id,
+                record,
+                is_again,
+            }) => {
+                let outcome = outcome.map_err(|error| (error, record));
+                self.saved((job, is_again), &session_id, outcome, now);
+            }
             Some(Job::Load { .. } | Job::Recover { .. } | Job::Note) | None => {}
         }
     }
@@ -240,7 +261,7 @@ impl Hub {
         }
     }
 
-    /// Removes expired sessions. An early call does nothing.
+    /// Removes expired sessions, and stores again what was not stored. An early call does nothing.
     pub fn handle_timeout(&mut self, now: Now) {
         self.registry.handle_timeout(now.instant);
         while let Some(event) = self.registry.poll_event() {
@@ -255,13 +276,17 @@ impl Hub {
                 } => self.removed(&session_id, why, &sockets, run.zip(Some(unread)), now),
             }
         }
+        if self.store_again_at.is_some_and(|at| at <= now.instant) {
+            self.store_again(now);
+        }
         self.feed_starved(now);
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) is due next; possibly a little early.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.registry.poll_timeout()
+        let deadlines = [self.registry.poll_timeout(), self.store_again_at];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Returns the next job or event.
@@ -414,6 +439,11 @@ impl Hub {
         }
         if entry.work.as_ref().is_some_and(|work| work.run.is_none()) {
             self.beginning -= 1;
+        }
+        if let (None, Some(record)) = (&entry.work, entry.unstored) {
+            let record = record.with_session(entry.copy).with_inputs(waiting);
+            self.store(Job::Note, record);
+            return;
         }
         let Some(((run, unread), work)) = run.zip(entry.work) else {
             return;

@@ -8,13 +8,14 @@ use super::chat::chat_items;
 use super::entry::{Intake, Origin};
 use super::event::{Finished, Now};
 use super::run_state::{RunState, without};
+use super::unstored::NotStored;
 use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{ErrorFrame, EventKind, Output, UserInput};
 use crate::id::SessionId;
 use crate::limits::NO_RESULT;
 use crate::session::{self, RunId, RunOver, RuntimeInput};
-use crate::storage::{RecordStatus, StorageError};
+use crate::storage::RecordStatus;
 
 impl Hub {
     /// Ends a run with a result. If no acknowledged input is unread, the result is stored, then the
@@ -76,6 +77,7 @@ impl Hub {
             run,
             closing,
             is_failure: false,
+            record: Box::new(record.clone()),
         };
         self.store(job, record);
         Ok(Finished::Done)
@@ -153,6 +155,7 @@ impl Hub {
             run,
             closing,
             is_failure: true,
+            record: Box::new(record.clone()),
         };
         self.store(job, record);
         Ok(())
@@ -164,7 +167,7 @@ impl Hub {
         run: RunId,
         closing: Text,
         is_failure: bool,
-        outcome: Result<(), StorageError>,
+        outcome: Result<(), NotStored>,
         now: Now,
     ) {
         // A run that was given up meanwhile has told so.
@@ -176,14 +179,13 @@ impl Hub {
             return;
         };
         entry.work = None;
-        entry.origin = match &outcome {
-            Ok(()) => Origin::Elsewhere,
-            Err(_) => Origin::Here,
-        };
-        if let Err(error) = outcome {
+        entry.unstored = None;
+        entry.origin = Origin::Elsewhere;
+        if let Err(not_stored) = outcome {
             self.line(Line::AgentError {
-                message: format!("a result was not stored: {error}"),
+                message: format!("a result was not stored: {}", not_stored.0),
             });
+            self.keep_unstored(session_id, not_stored, now);
         }
         self.next_intake(session_id, now);
         self.feed_starved(now);

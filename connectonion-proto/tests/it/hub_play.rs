@@ -155,7 +155,11 @@ impl Play {
         let Some(job) = self.jobs.pop_front() else {
             return false;
         };
-        let failure = || StorageError::TooLarge { size: 2, max: 1 };
+        let failure = || StorageError::Io {
+            what: "store",
+            kind: std::io::ErrorKind::StorageFull,
+            message: "no room".to_owned(),
+        };
         match job {
             Job::Load(job, id) => {
                 let found = match fails {
@@ -191,10 +195,15 @@ impl Play {
 
     /// The storage says of its next job that another host serves the session.
     pub fn store_fenced(&mut self) {
+        self.refuse_one(StorageError::Fenced);
+    }
+
+    /// The storage refuses its next job.
+    pub fn refuse_one(&mut self, error: StorageError) {
         match self.jobs.pop_front().unwrap() {
-            Job::Load(job, _) => self.hub.loaded(job, Err(StorageError::Fenced), self.now),
+            Job::Load(job, _) => self.hub.loaded(job, Err(error), self.now),
             Job::Store(job, _) | Job::Events(job, ..) => {
-                self.hub.stored(job, Err(StorageError::Fenced), self.now);
+                self.hub.stored(job, Err(error), self.now);
             }
         }
         self.settle();
@@ -230,6 +239,12 @@ impl Play {
         self.sockets.clear();
         self.agents.clear();
         self.storage.recover(self.now.unix).unwrap();
+    }
+
+    /// The host is about to end.
+    pub fn store_again(&mut self) {
+        self.hub.store_again(self.now);
+        self.settle();
     }
 
     pub fn finish(&mut self, run: RunId, result: &str) {

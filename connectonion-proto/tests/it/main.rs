@@ -27,6 +27,7 @@ mod hub_moved;
 #[allow(dead_code, reason = "the simulation of the hub needs more of it")]
 mod hub_play;
 mod hub_recover;
+mod hub_unstored;
 mod invalid_json;
 mod keys;
 mod killed;

@@ -324,6 +324,7 @@ impl Life {
         }
         self.play.store_all();
         self.play.advance(11 * MINUTE);
+        self.play.store_all();
         let registry = self.play.hub.registry();
         let is_empty = registry.is_empty() && registry.log_bytes() == 0;
         ensure(is_empty, || "sessions are left".to_owned())?;

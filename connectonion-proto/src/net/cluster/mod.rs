@@ -9,6 +9,9 @@
 //!
 //! - A prompt is acknowledged when the stream has it, and so is a result before its OUTPUT. What is
 //!   acknowledged survives every host.
+//! - While the stream has no room, an OUTPUT is sent all the same, and stored
+//!   [later](crate::hub::HubConfig::store_again), at the latest when its host shuts down. If the host
+//!   dies or loses its lease before, the next one finds the prompt without a result.
 //! - A host shows that it is alive by a lease. When an owner dies, another host becomes the owner of
 //!   its sessions as soon as the lease is over; a client that comes earlier waits for that. The new
 //!   owner finds a session as one host finds it after a kill: the conversation up to the last prompt,

@@ -223,12 +223,26 @@ impl HostRuntime {
         status
     }
 
-    /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`.
+    /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`. What
+    /// could not be stored before is stored again, at the beginning and at the end.
     pub async fn drain(&self, timeout: Duration) {
+        let deadline = clock() + timeout;
+        self.store_again();
         if !self.shared.hub.drain(timeout).await {
             let running = self.running();
             tracing::warn!(running, "agents are still running at shutdown");
         }
+        self.store_again();
+        let rest = deadline.saturating_duration_since(clock());
+        self.shared.hub.drain(rest).await;
+        let unstored = self.read(Hub::unstored);
+        if unstored > 0 {
+            tracing::warn!(unstored, "results are not stored at shutdown");
+        }
+    }
+
+    fn store_again(&self) {
+        self.with(|state, now| state.hub.store_again(now));
     }
 
     pub(super) fn is_closing(&self) -> bool {

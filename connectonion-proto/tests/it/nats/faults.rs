@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use connectonion_proto::hub::HubConfig;
-use rpc_core::net::nats::{Nats, NatsConfig, NatsError};
+use connectonion_proto::hub::{Hub, HubConfig};
+use rpc_core::net::nats::{Expect, Nats, NatsConfig, NatsError};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
-use super::hosts::{Host, long, said, short};
+use super::hosts::{Host, Stored, long, said, short};
 use crate::staff::{Client, input};
 
 #[tokio::test]
@@ -60,6 +60,63 @@ async fn a_full_stream_refuses_prompts_and_keeps_what_it_has() {
     assert_eq!(error["retryable"], true, "{error}");
     assert!(error["code"].is_string());
     assert_eq!(client.ask("count").await, "3 messages");
+}
+
+/// A host with an answer that NATS has no room for until other things are purged. Its client has it.
+async fn unstored(nats: &NatsServer, hub: HubConfig) -> Host {
+    let options = long().with_max_bytes(1_000_000);
+    let host = Host::start(&nats.url(), options, hub).await;
+    let (mut client, _) = Client::dial_in(&host.url, json!({"session_id": "s"})).await;
+    client.say(&input("ask who?")).await;
+    let question = client.hear_until("ask_user").await.pop().unwrap();
+    let other = host.nats.subject(&["onion", "s", "other"]);
+    let filling = host
+        .nats
+        .publish(other, vec![0; 800_000].into(), Expect::default());
+    filling.await.unwrap();
+    let long = "x".repeat(100_000);
+    let answer = json!({"type": "ASK_USER_RESPONSE", "request_id": question["id"], "answer": long});
+    client.say(&answer).await;
+    let output = client.output().await;
+    assert!(output["result"].as_str().unwrap().len() > 100_000);
+    host
+}
+
+/// The next host that serves the session has the answer, and asks nobody again.
+async fn next_host_has_the_answer(host: &Host) {
+    let (_, connected) = Client::dial_in(&host.url, json!({"session_id": "s"})).await;
+    assert_ne!(connected["status"], "running");
+    let said = said(&connected);
+    assert_eq!((said.len(), &*said[0]), (2, "ask who?"));
+    assert!(said[1].len() > 100_000);
+}
+
+#[tokio::test]
+async fn an_answer_that_nats_had_no_room_for_is_stored_as_soon_as_there_is_room() {
+    let nats = NatsServer::start();
+    let hub = HubConfig::default().with_store_again(Duration::from_millis(20));
+    let a = unstored(&nats, hub).await;
+    let stored = Stored::open(&nats.url()).await;
+    stored.forget("other").await;
+    stored.ended("s").await;
+    let b = Host::start(&nats.url(), long(), HubConfig::default().with_max_reruns(1)).await;
+    a.handle.drain(crate::staff::SECOND).await;
+    a.run.await.unwrap();
+    next_host_has_the_answer(&b).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nats_had_no_room_for_is_stored_before_its_host_leaves() {
+    let nats = NatsServer::start();
+    let hub = HubConfig::default().with_store_again(Duration::MAX);
+    let a = unstored(&nats, hub).await;
+    assert_eq!(a.runtime.read(Hub::unstored), 1);
+    let stored = Stored::open(&nats.url()).await;
+    stored.forget("other").await;
+    let b = Host::start(&nats.url(), long(), HubConfig::default().with_max_reruns(1)).await;
+    a.handle.drain(crate::staff::SECOND).await;
+    a.run.await.unwrap();
+    next_host_has_the_answer(&b).await;
 }
 
 #[tokio::test]

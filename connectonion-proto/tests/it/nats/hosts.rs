@@ -137,6 +137,12 @@ impl Stored {
             .await;
     }
 
+    /// Removes all messages of a session.
+    pub async fn forget(&self, session_id: &str) {
+        let subject = self.nats.subject(&["onion", "s", session_id]);
+        self.sessions.purge().filter(subject).await.unwrap();
+    }
+
     /// The record of a session, as soon as its run has ended.
     pub async fn ended(&self, session_id: &str) -> Record {
         let has_ended =
