@@ -106,17 +106,18 @@ pub(crate) fn encode_text(
 }
 
 /// Returns a frame in a form that is safe to log: without the value of any member `token`, at any
-/// depth, and without any text that does not decode, because it may be a misplaced token.
+/// depth, and without any text that does not decode, because it may be a misplaced token. What is borrowed
+/// is the whole frame.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
     let is_frame = matches!(first_byte(text), Some(b'{' | b'['));
-    // A frame that holds a token has the word in it, as it is or with escapes.
-    if is_frame && !text.contains("token") && !text.contains('\\') {
+    // A frame that holds a token has the word in it, in some spelling, as it is or with escapes.
+    if is_frame && !["oken", "OKEN", "\\"].iter().any(|it| text.contains(it)) {
         return Cow::Borrowed(text);
     }
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
     if Token::decode(text, &limits).is_ok() {
-        return Cow::Borrowed(r#"{"token":"***"}"#);
+        return Cow::Owned(r#"{"token":"***"}"#.to_owned());
     }
     match serde_json::from_str(text) {
         Ok(value) if is_frame && !names_token(&value) => Cow::Borrowed(text),
@@ -124,13 +125,13 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns whether an object in a JSON value has a member `token`.
+/// Returns whether an object in a JSON value has a member `token`, in capitals or not.
 fn names_token(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(names_token),
         Value::Object(members) => members
             .iter()
-            .any(|(name, value)| name == "token" || names_token(value)),
+            .any(|(name, value)| name.eq_ignore_ascii_case("token") || names_token(value)),
         _ => false,
     }
 }
@@ -154,8 +155,12 @@ mod tests {
             r#""hunter2""#,
             "hunter2",
             r#"{"id":"1","method":"ping","token":"hunter2"}"#,
+            r#"{"Token":"hunter2"}"#,
+            r#"{"auth":{"TOKEN":"hunter2"}}"#,
         ] {
-            assert!(!redact(text).contains("hunter2"), "{text}");
+            let shown = redact(text);
+            assert!(!shown.contains("hunter2"), "{text}");
+            assert!(matches!(shown, Cow::Owned(_)), "{text} is not whole");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rpc_core::json::DecodeErrorKind;
+use rpc_core::json::{DecodeErrorKind, each_member};
 use rpc_core::{CallId, Limits, Refused};
 use serde::Serialize;
 
@@ -117,24 +117,34 @@ pub(crate) fn encode_failure(
 }
 
 /// Returns a frame in a form that is safe to log: without the arguments of a login, and without any
-/// text that does not decode, because it might be part of a login.
+/// text that is no frame of either side, because it might be a login, or a part of one. What is borrowed is
+/// the whole frame.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
     match ClientFrame::decode(text, &limits) {
-        Ok(frame) if frame.method == LOGIN => {
+        Ok(frame) if frame.method.eq_ignore_ascii_case(LOGIN) => {
             let call_id = frame.call_id.as_ref().map_or("null", |id| id.get());
             Cow::Owned(format!(
                 r#"{{"method":"login","args":["***"],"callId":{call_id}}}"#
             ))
         }
         Ok(_) => Cow::Borrowed(text),
-        // Frames of the server have no method.
-        Err(error) if error.kind() == DecodeErrorKind::MissingMember("method") => {
+        // Frames of the server have no method, and no arguments either.
+        Err(error)
+            if error.kind() == DecodeErrorKind::MissingMember("method") && !has_arguments(text) =>
+        {
             Cow::Borrowed(text)
         }
         Err(_) => Cow::Owned(format!("(no frame, {} bytes)", text.len())),
     }
+}
+
+/// Returns whether a frame has arguments, as a request whose method is missing.
+fn has_arguments(text: &str) -> bool {
+    let mut has = false;
+    let read = each_member(text, |name, _| has |= name == "args" || name == "kwargs");
+    has || read.is_err()
 }
 
 #[cfg(test)]
@@ -149,6 +159,10 @@ mod tests {
             r#"{"method":"login","args":["ann","hunter2""#,
             r#"{"method":"login","args":{"password":"hunter2"}}"#,
             r#"{"method":1,"args":["hunter2"]}"#,
+            r#"{"mehtod":"login","args":["ann","hunter2"],"callId":"1"}"#,
+            r#"{"\u0061rgs":["ann","hunter2"],"callId":"1"}"#,
+            r#"{"kwargs":{"password":"hunter2"}}"#,
+            r#"{"method":"Login","args":["ann","hunter2"],"callId":"1"}"#,
         ] {
             assert!(!redact(text).contains("hunter2"), "{text}");
         }

@@ -101,8 +101,8 @@ impl Fault {
 pub enum Dialect {
     /// Snek.
     Snek(screen::snek::Frames),
-    /// Exoclaw.
-    Exoclaw(screen::exoclaw::Frames),
+    /// Exoclaw, and whether nothing was said yet: a gateway takes any object with a token for the first frame.
+    Exoclaw(screen::exoclaw::Frames, bool),
     /// SmartHole.
     SmartHole(screen::smarthole::Frames),
     /// ConnectOnion.
@@ -119,7 +119,7 @@ impl From<Protocol> for Dialect {
     fn from(protocol: Protocol) -> Self {
         match protocol {
             Protocol::Snek => Self::Snek(screen::snek::Frames::default()),
-            Protocol::Exoclaw => Self::Exoclaw(screen::exoclaw::Frames::default()),
+            Protocol::Exoclaw => Self::Exoclaw(screen::exoclaw::Frames::default(), true),
             Protocol::SmartHole => Self::SmartHole(screen::smarthole::Frames::default()),
             Protocol::ConnectOnion => Self::ConnectOnion,
             Protocol::Acolyte => Self::Acolyte(screen::acolyte::Frames::default()),
@@ -127,11 +127,20 @@ impl From<Protocol> for Dialect {
     }
 }
 
-/// Returns a frame without its secrets. What cannot be read may be half a secret and is not shown.
+/// Returns a frame without its secrets. What cannot be read may be half a secret and is not shown. What is
+/// borrowed is the whole frame.
 #[must_use]
-pub fn redact(protocol: Protocol, text: &str) -> Cow<'_, str> {
+pub fn redact(protocol: Protocol, from: Side, text: &str) -> Cow<'_, str> {
     match protocol {
-        Protocol::Snek => snek_proto::codec::redact(text),
+        Protocol::Snek => match snek_proto::codec::redact(text) {
+            // It could be a frame of the server, but the client has sent it.
+            Cow::Borrowed(_)
+                if from == Side::Client && snek::ClientFrame::decode(text, &limits()).is_err() =>
+            {
+                Cow::Owned(format!("(no frame, {} bytes)", text.len()))
+            }
+            redacted => redacted,
+        },
         Protocol::Exoclaw => exoclaw_proto::codec::redact(text),
         Protocol::ConnectOnion => connectonion_proto::codec::redact(text),
         Protocol::SmartHole | Protocol::Acolyte => Cow::Borrowed(text),
@@ -187,8 +196,15 @@ impl Dialect {
                     None => ("answer".to_owned(), true, answers(id), words),
                 }
             }
-            (Self::Exoclaw(frames), Side::Client) => {
-                let frame = exoclaw::ClientFrame::decode(text, &limits).map_err(wrong)?;
+            (Self::Exoclaw(frames, is_new), Side::Client) => {
+                let is_first = std::mem::take(is_new);
+                let frame = exoclaw::ClientFrame::decode(text, &limits);
+                let frame = frame.or_else(|error| {
+                    let token = exoclaw::Token::decode(text, &limits).ok();
+                    let token = token.filter(|_| is_first);
+                    token.map(exoclaw::ClientFrame::Token).ok_or(error)
+                });
+                let frame = frame.map_err(wrong)?;
                 match frame {
                     exoclaw::ClientFrame::Request(request) => {
                         if let Some(refusal) = request.call.refusal(&limits)
@@ -220,7 +236,8 @@ impl Dialect {
                     }
                 }
             }
-            (Self::Exoclaw(frames), Side::Server) => {
+            (Self::Exoclaw(frames, is_new), Side::Server) => {
+                *is_new = false;
                 let frame = exoclaw::ServerFrame::decode(text, &limits).map_err(wrong)?;
                 let (kind, is_known) = match &frame {
                     exoclaw::ServerFrame::Hello(_) => ("hello", true),

@@ -163,6 +163,12 @@ impl Explainer {
         self.named.or(self.found)
     }
 
+    /// Returns whether secrets are shown.
+    #[must_use]
+    pub const fn shows_secrets(&self) -> bool {
+        self.shows_secrets
+    }
+
     /// Explains the entry in this line.
     pub fn explain(&mut self, line: usize, entry: &Entry<'_>) -> Explained {
         match entry.kind {
@@ -206,24 +212,18 @@ impl Explainer {
         if self.shows_secrets {
             return Cow::Borrowed(&entry.data);
         }
-        match (entry.kind, self.protocol()) {
-            (Kind::Text | Kind::Sse, Some(protocol)) => redact(protocol, &entry.data),
+        match (entry.kind, self.protocol().zip(entry.from)) {
+            (Kind::Text | Kind::Sse, Some((protocol, from))) => redact(protocol, from, &entry.data),
             (Kind::Text | Kind::Sse | Kind::Body, _) => Cow::Borrowed(""),
-            (Kind::Http | Kind::Open, _) => {
-                let head = entry.data.split("\r\n\r\n").next().unwrap_or_default();
-                Cow::Owned(heads::redact(head))
-            }
+            (Kind::Http | Kind::Open, _) => Cow::Owned(heads::redact(heads::split(&entry.data).0)),
             _ => Cow::Borrowed(&entry.data),
         }
     }
 
     /// The head of an HTTP message, or the path of a WebSocket.
     fn head(&mut self, entry: &Entry<'_>) -> Explained {
-        let (head, body) = entry
-            .data
-            .split_once("\r\n\r\n")
-            .unwrap_or((&entry.data, ""));
-        let first = head.split("\r\n").next().unwrap_or_default();
+        let (head, body) = heads::split(&entry.data);
+        let first = head.lines().next().unwrap_or_default();
         if entry.from == Some(Side::Client) {
             let path = first.split(' ').find(|word| word.starts_with('/'));
             let path = path.and_then(Protocol::of_path);
@@ -233,7 +233,7 @@ impl Explainer {
             true => head.to_owned(),
             false => heads::redact(head),
         };
-        let mut lines = shown.split("\r\n");
+        let mut lines = shown.lines();
         let mut words = lines.next().unwrap_or_default().to_owned();
         let told = lines.filter(|line| {
             let line = line.to_ascii_lowercase();
@@ -276,7 +276,7 @@ impl Explainer {
         };
         let look = self.shape.of(protocol, from, text);
         let mut shown = match !self.shows_secrets && look.may_hold_secret {
-            true => redact(protocol, text),
+            true => redact(protocol, from, text),
             false => Cow::Borrowed(text),
         };
         if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&entry.conn)
@@ -301,7 +301,7 @@ impl Explainer {
             false => connection.dialect.read(from, text, other),
         };
         if read.is_err() && !self.shows_secrets {
-            shown = redact(protocol, text);
+            shown = redact(protocol, from, text);
         }
         let redacted = matches!(shown, Cow::Owned(_));
         let Reading {

@@ -20,7 +20,7 @@ const LONG: usize = 2048;
 /// Names of members that hold secrets, or what is cut.
 const fn secrets(protocol: Protocol, from: Side) -> &'static [&'static [u8]] {
     match (protocol, from) {
-        (Protocol::Snek, Side::Server) => &[b"method"],
+        (Protocol::Snek, Side::Server) => &[b"method", b"args", b"kwargs"],
         (Protocol::Exoclaw, _) => &[b"token"],
         (Protocol::ConnectOnion, _) => &[
             b"signature",
@@ -137,12 +137,15 @@ impl Shape {
                     let rest = bytes.get(at..).unwrap_or_default();
                     let is_name = rest.iter().find(|it| !it.is_ascii_whitespace()) == Some(&b':');
                     is_secret |= match is_name {
-                        true => is_escaped || secrets.contains(&string),
+                        true => {
+                            let is_it = |it: &&[u8]| it.eq_ignore_ascii_case(string);
+                            is_escaped || secrets.iter().any(is_it)
+                        }
                         // The beginning may be escaped, too.
                         false if protocol == Protocol::ConnectOnion => is_data_url(string),
                         false => {
                             protocol == Protocol::Snek
-                                && (string == b"login" || is_escaped && is_tag)
+                                && (string.eq_ignore_ascii_case(b"login") || is_escaped && is_tag)
                         }
                     };
                     if is_name || is_tag {
@@ -269,7 +272,11 @@ mod tests {
             r#"{"method":"log\u0069n","args":["ann","hunter2"],"callId":"1"}"#,
             r#"{"m\u0065thod":"login","args":["ann","hunter2"],"callId":"1"}"#,
             r#"{"method":1,"args":["hunter2"],"callId":"1","data":null}"#,
+            r#"{"method":"Login","args":["ann","hunter2"],"callId":"1"}"#,
+            r#"{"mehtod":"login","args":["ann","hunter2"],"callId":"1"}"#,
+            r#"{"event":"message","kwargs":{"password":"hunter2"}}"#,
             r#"{"token":"hunter2"}"#,
+            r#"{"Token":"hunter2","id":"1","method":"ping"}"#,
             r#"{"tok\u0065n":"hunter2"}"#,
             r#"{"id":"1","method":"x","params":{"a":[{"token":"hunter2"}]}}"#,
             r#"{"type":"CONNECT","payload":{"invite_code":"hunter2"},"signature":"hunter2"}"#,
@@ -283,7 +290,10 @@ mod tests {
                 for from in [Side::Client, Side::Server] {
                     let mut shape = Shape::default();
                     let may = shape.of(protocol, from, text).may_hold_secret;
-                    if let Cow::Owned(shown) = redact(protocol, text) {
+                    let shown = redact(protocol, from, text);
+                    if let Cow::Borrowed(shown) = shown {
+                        assert_eq!(shown, text, "{protocol:?} {from:?}");
+                    } else {
                         let is_read = super::super::dialect::Dialect::from(protocol)
                             .read(from, text, None)
                             .is_ok();

@@ -74,6 +74,63 @@ fn secrets_are_shown_only_if_wanted() {
 }
 
 #[test]
+fn the_place_of_an_error_shows_no_secret() {
+    for (protocol, text) in [
+        (Protocol::Exoclaw, r#"{"method":"ping","token":"hunter2"}"#),
+        (Protocol::Exoclaw, r#"{"token":"hunter2"}"#),
+        (
+            Protocol::Snek,
+            r#"{"mehtod":"login","args":["ann","hunter2"],"callId":"1"}"#,
+        ),
+        (Protocol::Snek, r#"{"callId":"1","password":"hunter2"}"#),
+        (
+            Protocol::ConnectOnion,
+            r#"{"type":"CONNECT","payload":5,"signature":"hunter2"}"#,
+        ),
+    ] {
+        for from in [Side::Client, Side::Server] {
+            let mut explainer = Explainer::new(Some(protocol), false);
+            let entry = Entry::new(Duration::ZERO, 1, Some(from), Kind::Text, text);
+            // The first frame of a client may be a token.
+            let _ = explainer.explain(
+                1,
+                &Entry::new(Duration::ZERO, 1, Some(from), Kind::Text, "{}"),
+            );
+            let explained = explainer.explain(2, &entry);
+            if from == Side::Server && protocol == Protocol::Snek && text.contains("password") {
+                // An answer of the server may have any members.
+                continue;
+            }
+            let at = explained.fault.as_ref().map_or(0, |fault| fault.at);
+            let (place, _) = crate::wire::place::place(text, at, explained.redacted);
+            assert!(!place.contains("hunter2"), "{place}: {explained:?}");
+            assert!(!explained.words.contains("hunter2"), "{explained:?}");
+            assert!(!explainer.data(&entry).contains("hunter2"), "{explained:?}");
+        }
+    }
+}
+
+#[test]
+fn the_first_frame_of_an_exoclaw_client_may_be_a_token_with_other_members() {
+    let token = r#"{"token":"hunter2","client":"x","id":"0"}"#;
+    let hello = r#"{"ok":true,"version":"0.1.0"}"#;
+    let mut explainer = Explainer::new(Some(Protocol::Exoclaw), false);
+    let frames = texts(
+        &mut explainer,
+        &[
+            (Side::Client, token),
+            (Side::Server, hello),
+            (Side::Client, token),
+        ],
+    );
+    assert_eq!((&*frames[0].kind, &frames[0].fault), ("token", &None));
+    assert_eq!(frames[1].answers.as_ref().unwrap().line, 1);
+    let fault = frames[2].fault.as_ref().unwrap();
+    assert!(fault.error.contains("`method` is missing"), "{fault:?}");
+    assert!(!format!("{frames:?}").contains("hunter2"), "{frames:?}");
+}
+
+#[test]
 fn the_data_of_an_entry_has_no_secrets() {
     let login = r#"{"method":"login","args":["ann","hunter2"],"kwargs":{},"callId":"1"}"#;
     let upgrade = "GET /rpc.ws?token=hunter2 HTTP/1.1\r\nAuthorization: hunter2\r\n\r\nhunter2";

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::line::Line;
 use crate::wire::check::conn::{self, Request};
-use crate::wire::heads::redact_path;
+use crate::wire::heads::redact_url;
 
 /// The time for a request to come after a client has connected.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ impl Clients {
         // Queries hold tokens and numbers of attempts.
         let without_query = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
         if !path.is_empty() && without_query(&path) != without_query(&request.path) {
-            let (got, recorded) = (redact_path(&request.path), redact_path(&path));
+            let (got, recorded) = (redact_url(&request.path), redact_url(&path));
             let _ = request.refuse("404").await;
             return Err(format!("a request for {got} comes: {recorded} is recorded"));
         }

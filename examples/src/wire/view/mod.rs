@@ -12,6 +12,7 @@ use rpc_core::testing::transcript::{Header, Item, Reader};
 
 use super::Protocol;
 use super::explain::Explainer;
+use super::heads::redact_words;
 
 pub use calls::{Call, State};
 pub use feed::{Feed, open};
@@ -179,9 +180,17 @@ impl Lines {
                         .row(n, &entry, explained, self.explainer.data(&entry)),
                 )
             }
-            Ok(Some(Item::Header(header))) => {
+            Ok(Some(Item::Header(mut header))) => {
                 let protocol = header.protocol.as_deref().and_then(Protocol::parse);
                 self.explainer.begin(protocol);
+                if !self.explainer.shows_secrets() {
+                    for words in [&mut header.client, &mut header.server]
+                        .into_iter()
+                        .flatten()
+                    {
+                        *words = redact_words(words);
+                    }
+                }
                 begin(header);
                 None
             }

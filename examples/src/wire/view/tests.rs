@@ -103,6 +103,21 @@ fn secrets_are_in_no_row() {
 }
 
 #[test]
+fn secrets_are_in_no_header_unless_they_are_wanted() {
+    let text = r#"{"transcript":1,"client":"a b","server":"ws://u:hunter2@h/ws?token=hunter2"}"#;
+    for (shows, server) in [
+        (false, "ws://***@h/ws?token=***"),
+        (true, "ws://u:hunter2@h/ws?token=hunter2"),
+    ] {
+        let view = Shared::default();
+        open(text.as_bytes(), Lines::new(None, shows), &view).unwrap();
+        let header = lock(&view).header().clone();
+        assert_eq!(header.server.as_deref(), Some(server));
+        assert_eq!(header.client.as_deref(), Some("a b"));
+    }
+}
+
+#[test]
 fn the_oldest_frames_and_calls_make_room() {
     let mut view = View::new();
     let mut lines = Lines::new(Some(Protocol::Exoclaw), false);
