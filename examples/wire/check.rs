@@ -12,6 +12,7 @@ use examples::wire::check::report::{Report, evidence};
 use examples::wire::check::{
     Command, Outcome, Peer, Remote, Role, Row, Settings, Suite, Variables, Verdict, run,
 };
+use examples::wire::heads::redact_url;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
@@ -111,7 +112,7 @@ pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
             let remote = Remote::new(&url).map_err(Failure::usage)?;
             let protocol = options.protocol.or_else(|| of_url(&url));
             let peer = Peer::Server(Arc::new(remote), url.clone());
-            report(protocol, Role::Server, &url, &peer, options).await
+            report(protocol, Role::Server, &redact_url(&url), &peer, options).await
         }
         Who::Client { options, command } => {
             let target = command.join(" ");

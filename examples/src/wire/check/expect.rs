@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::broken::{Direction, Frame};
+use super::hide::hide;
 use super::pattern::{self, short};
 use super::peer::Ended;
 use super::play::Script;
@@ -223,7 +224,9 @@ impl Script<'_> {
 
     pub(super) fn log(&mut self, connection: u8, sent: bool, text: &str) {
         if self.evidence.len() < MAX_EVIDENCE.0 {
-            let text = self.redacted(rpc_core::text::beginning(text, MAX_EVIDENCE.1));
+            // What is cut before could end with a part of a secret.
+            let text = self.redacted(text);
+            let text = rpc_core::text::beginning(&text, MAX_EVIDENCE.1).to_owned();
             let millis = self.started.elapsed().as_millis();
             self.evidence.push(Entry {
                 millis,
@@ -237,7 +240,7 @@ impl Script<'_> {
     pub(super) fn redacted(&self, text: &str) -> String {
         let secrets = SECRETS.iter().filter_map(|name| self.variables.text(name));
         let secrets = secrets.filter(|secret| !secret.is_empty());
-        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+        secrets.fold(text.to_owned(), |text, secret| hide(&text, secret))
     }
 }
 

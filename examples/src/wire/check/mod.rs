@@ -8,6 +8,7 @@
 pub(in crate::wire) mod broken;
 pub(in crate::wire) mod conn;
 mod expect;
+mod hide;
 pub(in crate::wire) mod http;
 mod pattern;
 mod peer;
