@@ -122,7 +122,9 @@ impl<'a> Report<'a> {
         }
         let mut report = JUnit::new(self.target);
         report.add_test_suite(suite);
-        report.to_string().map_err(|error| error.to_string())
+        let mut xml = report.to_string().map_err(|error| error.to_string())?;
+        xml.retain(is_allowed);
+        Ok(xml)
     }
 
     /// Writes the report as one page, which needs no other file and runs no script.
@@ -233,6 +235,11 @@ pub fn evidence(entries: &[Entry]) -> String {
     lines.collect()
 }
 
+/// Returns whether a character may be in XML.
+const fn is_allowed(letter: char) -> bool {
+    matches!(letter, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+}
+
 /// Escapes what would be markup, and characters that control a terminal or reorder text.
 fn escaped(text: &str) -> String {
     let lines = crate::screen::printable_lines(text);
@@ -261,7 +268,7 @@ mod tests {
             Verdict::Pass,
             Verdict::Fail {
                 step: "< {}".to_owned(),
-                reason: "<script>alert(1)</script>\u{1b}[2J".to_owned(),
+                reason: "<script>alert(1)</script>\u{1b}[2J\u{fffe}".to_owned(),
             },
             Verdict::NotApplicable {
                 reason: "no token".to_owned(),
@@ -271,7 +278,7 @@ mod tests {
             millis: 3,
             connection: 1,
             sent: false,
-            text: "]]>\u{1b}<b>".to_owned(),
+            text: "]]>\u{1b}<b>\u{fffe}\u{ffff}\0".to_owned(),
         };
         let verdicts = verdicts.iter().cycle().take(suite.rows.len());
         verdicts
@@ -306,7 +313,9 @@ mod tests {
             );
         }
         assert!(
-            xml.contains(r#"<failure message="#) && xml.contains("<skipped"),
+            xml.chars().all(is_allowed)
+                && xml.contains(r#"<failure message="#)
+                && xml.contains("<skipped"),
             "{xml}"
         );
         let json = serde_json::to_value(&report).unwrap();
