@@ -39,8 +39,11 @@ impl<'a> Members<'a> {
         found.next().unwrap_or_default()
     }
 
-    fn number(&self, name: &str) -> Option<u16> {
-        self.raw(name)?.parse().ok()
+    /// Returns the code of a Close, if there is one; `None` if it is none.
+    fn code(&self) -> Option<Option<u16>> {
+        let raw = self.raw("code");
+        raw.map(|raw| raw.parse().ok())
+            .map_or(Some(None), |it| it.map(Some))
     }
 }
 
@@ -74,11 +77,11 @@ impl Earlier {
             entry(None, Kind::Note, text)
         } else if let Some(event) = members.text("event").filter(|_| from.is_none()) {
             let (from, kind, data) = happened(&event, &members)?;
-            entry(Some(from), kind, data).with_code(members.number("code"))
+            entry(Some(from), kind, data).with_code(members.code()?)
         } else {
             let from = from?;
             let (kind, data) = frame(&members)?;
-            entry(Some(from), kind, data).with_code(members.number("code"))
+            entry(Some(from), kind, data).with_code(members.code()?)
         };
         entry.conn = self.connection(&members, &entry);
         Some(Item::Entry(entry))

@@ -324,6 +324,11 @@ impl Reader {
     /// [`BadLine`] if it is not a line of a transcript. The reader can go on with the next one.
     pub fn read<'a>(&mut self, line: &'a str) -> Result<Option<Item<'a>>, BadLine> {
         self.line += 1;
+        // Some editors begin a file with a mark of its encoding.
+        let line = match self.line {
+            1 => line.strip_prefix('\u{feff}').unwrap_or(line),
+            _ => line,
+        };
         if line.trim_ascii().is_empty() {
             return Ok(None);
         }

@@ -66,6 +66,17 @@ fn other_members_are_ignored_and_absent_ones_have_a_default() {
 }
 
 #[test]
+fn a_file_may_begin_with_the_mark_of_its_encoding() {
+    let (header, entry) = ("{\"transcript\":1}\n", r#"{"at":1,"conn":1,"kind":"note"}"#);
+    let transcript = Transcript::parse(&format!("\u{feff}{header}{entry}")).unwrap();
+    assert_eq!(
+        (transcript.header.transcript, transcript.entries.len()),
+        (1, 1)
+    );
+    assert!(Transcript::parse(&format!("{header}\u{feff}{entry}")).is_err());
+}
+
+#[test]
 fn a_line_of_another_form_is_named_without_its_contents() {
     let text = "{\"transcript\":1}\n\n{\"secret\":\"hunter2\"}";
     let error = Transcript::parse(text).unwrap_err();
@@ -77,6 +88,9 @@ fn a_line_of_another_form_is_named_without_its_contents() {
         r#"{"at":-1,"conn":1,"kind":"text"}"#,
         r#"{"at":1,"conn":1,"kind":"text","dir":"up"}"#,
         r#"{"at":1,"conn":1,"kind":"telepathy"}"#,
+        r#"{"at":1,"conn":1,"dir":"s2c","kind":"close","code":99999}"#,
+        r#"{"at":1,"conn":1,"dir":"s2c","kind":"close","code":-1}"#,
+        r#"{"t":1,"dir":"s2c","kind":"close","code":"1000"}"#,
         "nonsense",
     ] {
         assert!(Transcript::parse(line).is_err(), "{line}");
