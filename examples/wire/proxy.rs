@@ -105,18 +105,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     }
     let view = args.is_watched().then(Shared::default);
     let recorder = recorder(&args, view.as_ref())?;
-    if let Some(recorder) = &recorder
-        && let Some(faults) = proxy
-            .faults
-            .as_ref()
-            .filter(|it| !it.rules.list().is_empty())
-    {
-        // What repeats the run, and why frames are missing.
-        let note = format!(
-            "faults with --seed {}: {}",
-            faults.seed,
-            args.faults.join("; ")
-        );
+    let note = proxy.faults.as_ref().and_then(Faults::note);
+    if let (Some(recorder), Some(note)) = (&recorder, note) {
         recorder.entry(0, None, Kind::Note, &note, None);
     }
     proxy.recorder = recorder;

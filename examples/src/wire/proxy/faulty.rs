@@ -31,6 +31,17 @@ pub struct Faults {
     pub seed: u64,
 }
 
+impl Faults {
+    /// Returns what repeats a run and says why frames are missing: the seed and all rules, wherever they came
+    /// from; `None` without rules.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let rules: Vec<_> = self.rules.list().into_iter().map(|it| it.text).collect();
+        let note = format!("faults with --seed {}: {}", self.seed, rules.join("; "));
+        (!rules.is_empty()).then_some(note)
+    }
+}
+
 /// How both ends of a connection end on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {

@@ -17,19 +17,14 @@ pub(super) struct Head {
     lines: Vec<String>,
 }
 
-/// Reads a head, and returns it with the bytes that came behind it; `None` at the end of the stream.
+/// Reads a head, of which `bytes` came before, and returns it with the bytes that came behind it; `None` at
+/// the end of the stream.
 pub(super) async fn read_head(
     from: &mut (impl AsyncRead + Unpin),
+    mut bytes: Vec<u8>,
 ) -> io::Result<Option<(Head, Vec<u8>)>> {
-    let mut bytes = Vec::new();
+    let mut start = 0;
     loop {
-        let start = bytes.len().saturating_sub(3);
-        if from.read_buf(&mut bytes).await? == 0 {
-            return match bytes.is_empty() {
-                true => Ok(None),
-                false => Err(io::ErrorKind::UnexpectedEof.into()),
-            };
-        }
         let new = bytes.get(start..).unwrap_or_default();
         if let Some(end) = new.windows(4).position(|it| it == b"\r\n\r\n") {
             let rest = bytes.split_off(start + end + 4);
@@ -37,6 +32,13 @@ pub(super) async fn read_head(
         }
         if bytes.len() > MAX_HEAD {
             return Err(io::Error::other("the head of an HTTP message is too large"));
+        }
+        start = bytes.len().saturating_sub(3);
+        if from.read_buf(&mut bytes).await? == 0 {
+            return match bytes.is_empty() {
+                true => Ok(None),
+                false => Err(io::ErrorKind::UnexpectedEof.into()),
+            };
         }
     }
 }
@@ -118,6 +120,11 @@ impl Head {
         self.first.split(' ').nth(1)?.parse().ok()
     }
 
+    /// Returns whether another answer to the same request follows: "continue", or hints.
+    pub(super) fn is_interim(&self) -> bool {
+        matches!(self.status(), Some(100 | 102..200))
+    }
+
     /// Returns whether the request asks for a WebSocket.
     pub(super) fn is_upgrade(&self) -> bool {
         self.header("upgrade")
@@ -184,9 +191,16 @@ mod tests {
     #[tokio::test]
     async fn the_bytes_behind_a_head_are_kept() {
         let mut bytes = &b"HTTP/1.1 101 Switching\r\n\r\n\x81\x01x"[..];
-        let (head, rest) = read_head(&mut bytes).await.unwrap().unwrap();
+        let (head, rest) = read_head(&mut bytes, Vec::new()).await.unwrap().unwrap();
         assert_eq!((head.status(), &rest[..]), (Some(101), &b"\x81\x01x"[..]));
-        assert_eq!(read_head(&mut &b""[..]).await.unwrap(), None);
-        assert!(read_head(&mut &b"GET"[..]).await.is_err());
+        let first = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r".to_vec();
+        let mut bytes = &b"\nbody"[..];
+        let (head, rest) = read_head(&mut bytes, first).await.unwrap().unwrap();
+        assert!(head.is_interim());
+        let (head, rest) = read_head(&mut bytes, rest).await.unwrap().unwrap();
+        assert!(!head.is_interim());
+        assert_eq!((head.status(), &rest[..]), (Some(200), &b"body"[..]));
+        assert_eq!(read_head(&mut &b""[..], Vec::new()).await.unwrap(), None);
+        assert!(read_head(&mut &b"GET"[..], Vec::new()).await.is_err());
     }
 }

@@ -162,7 +162,7 @@ impl Proxy {
                 Some(tls) => tls.accept(tcp).await?,
                 None => tcp.into(),
             };
-            let head = read_head(&mut client).await?;
+            let head = read_head(&mut client, Vec::new()).await?;
             io::Result::Ok((client, head))
         };
         let read = timeout(HEAD_TIME, accept).await;
@@ -253,13 +253,19 @@ impl Proxy {
             recorder.map(|recorder| Tap::body(recorder, conn, from, is_sse, in_chunks))
         };
         let answer = async move {
-            let Some((answer, rest)) = read_head(&mut server_reads).await? else {
-                return Err(io::Error::other("the server closed without an answer"));
-            };
-            self.record(conn, Some(Side::Server), Kind::Http, &answer.text());
-            client_writes.write_all(answer.text().as_bytes()).await?;
-            client_writes.flush().await?;
-            Ok((answer, rest, server_reads, client_writes))
+            let mut came = Vec::new();
+            loop {
+                let Some((answer, rest)) = read_head(&mut server_reads, came).await? else {
+                    return Err(io::Error::other("the server closed without an answer"));
+                };
+                self.record(conn, Some(Side::Server), Kind::Http, &answer.text());
+                client_writes.write_all(answer.text().as_bytes()).await?;
+                client_writes.flush().await?;
+                if !answer.is_interim() {
+                    return Ok((answer, rest, server_reads, client_writes));
+                }
+                came = rest;
+            }
         };
         if is_upgrade {
             let answer = timeout(HEAD_TIME, answer).await;

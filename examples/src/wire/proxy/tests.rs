@@ -203,11 +203,11 @@ async fn exchange(address: SocketAddr, request: &str) -> String {
 async fn plain_http_passes_and_its_events_are_recorded() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = listener.local_addr().unwrap();
-    let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
+    let answer = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
         f\r\ndata: {\"a\":1}\n\n\r\n9\r\ndata: x\n\n\r\n0\r\n\r\n";
     let serving = tokio::spawn(async move {
         let (mut tcp, _) = listener.accept().await.unwrap();
-        let (head, mut body) = read_head(&mut tcp).await.unwrap().unwrap();
+        let (head, mut body) = read_head(&mut tcp, Vec::new()).await.unwrap().unwrap();
         while body.len() < 4 {
             tcp.read_buf(&mut body).await.unwrap();
         }
@@ -266,11 +266,42 @@ async fn raw(proxy: &Running, listener: &TcpListener) -> (TcpStream, TcpStream) 
     let head = format!("GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\n\r\n");
     client.write_all(head.as_bytes()).await.unwrap();
     let (mut server, _) = listener.accept().await.unwrap();
-    read_head(&mut server).await.unwrap().unwrap();
-    let agreed = b"HTTP/1.1 101 Switching Protocols\r\n\r\n";
-    server.write_all(agreed).await.unwrap();
-    read_head(&mut client).await.unwrap().unwrap();
+    read_head(&mut server, Vec::new()).await.unwrap().unwrap();
+    let hints = "HTTP/1.1 103 Early Hints\r\n\r\n";
+    let agreed = "HTTP/1.1 101 Switching Protocols\r\n\r\n";
+    let answers = format!("{hints}{agreed}");
+    server.write_all(answers.as_bytes()).await.unwrap();
+    let mut passed = vec![0; answers.len()];
+    client.read_exact(&mut passed).await.unwrap();
+    assert_eq!(passed, answers.as_bytes());
     (client, server)
+}
+
+#[tokio::test]
+async fn hints_before_an_answer_hide_no_frames() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("ws://{}", listener.local_addr().unwrap());
+    for (plan, expected) in [
+        ("", vec![Kind::Text, Kind::Eof]),
+        ("s2c text drop", vec![Kind::Text, Kind::Fault, Kind::Eof]),
+    ] {
+        let proxy = start_with(&server, plan).await;
+        let (mut client, mut server) = raw(&proxy, &listener).await;
+        server.write_all(&[0x81, 1, b'x']).await.unwrap();
+        drop(server);
+        let mut got = Vec::new();
+        client.read_to_end(&mut got).await.unwrap();
+        assert_eq!(got.is_empty(), !plan.is_empty(), "{plan}");
+        drop(client);
+        let (_, transcript) = proxy.end().await;
+        let all = transcript.entries.iter();
+        let all = all.filter(|it| it.from == Some(Side::Server) && it.kind != Kind::Http);
+        assert_eq!(
+            all.map(|it| it.kind).collect::<Vec<_>>(),
+            expected,
+            "{plan}"
+        );
+    }
 }
 
 /// Sends pongs until nothing takes them any more. The clock is paused then, and stands wherever
@@ -358,6 +389,18 @@ async fn faulty(plan: &str, texts: &[&str]) -> (Vec<String>, String, Transcript)
 
 fn owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|it| (*it).to_owned()).collect()
+}
+
+#[test]
+fn a_recording_says_all_rules_wherever_they_came_from() {
+    let faults = |plan: &str| Faults {
+        rules: Rules::new(&Arc::new(Plan::parse(plan).unwrap())),
+        seed: 7,
+    };
+    let note = faults(";# of a file\nc2s a drop 1/3\n\nreset #2 ;").note();
+    let expected = "faults with --seed 7: c2s a drop 1/3; reset #2";
+    assert_eq!(note.as_deref(), Some(expected));
+    assert_eq!(faults("").note(), None);
 }
 
 #[tokio::test]

@@ -148,7 +148,7 @@ impl Script {
             self.path = target.split("\r\n").next().unwrap_or_default().to_owned();
             head.clone_into(&mut self.request);
             self.is_plain = header(head, "upgrade").is_none();
-        } else if self.answer.is_empty() {
+        } else if self.answer.is_empty() || self.is_interim() {
             let (head, body) = head.split_once("\r\n\r\n").unwrap_or((head, ""));
             self.answer = format!("{head}\r\n\r\n");
             if !body.is_empty() && self.is_plain {
@@ -184,6 +184,11 @@ impl Script {
     pub fn status(&self) -> Option<u16> {
         let status = self.answer.split_once(' ')?.1;
         status.get(..3)?.parse().ok()
+    }
+
+    /// Returns whether another answer follows: the recorded one says "continue", or gives hints.
+    fn is_interim(&self) -> bool {
+        matches!(self.status(), Some(100 | 102..200))
     }
 
     /// Returns whether the upgrade to a WebSocket was refused.

@@ -373,6 +373,7 @@ fn a_recording_is_read_with_its_heads() {
     let lines = [
         r#"{"at":0,"conn":1,"dir":"c2s","kind":"http","data":"POST /v1/x?a HTTP/1.1\r\nhost: h\r\n\r\n"}"#,
         r#"{"at":0,"conn":1,"dir":"c2s","kind":"body","data":"{}"}"#,
+        r#"{"at":0,"conn":1,"dir":"s2c","kind":"http","data":"HTTP/1.1 100 Continue\r\n\r\n"}"#,
         r#"{"at":0,"conn":1,"dir":"s2c","kind":"http","data":"HTTP/1.1 200 OK\r\nX: y\r\n\r\n"}"#,
         r#"{"at":0,"conn":1,"dir":"s2c","kind":"body","data":"ab"}"#,
         r#"{"at":0,"conn":1,"dir":"s2c","kind":"body","data":"c"}"#,
@@ -386,11 +387,11 @@ fn a_recording_is_read_with_its_heads() {
     assert_eq!((plain.path.as_str(), plain.is_plain), ("/v1/x?a", true));
     assert_eq!((plain.status(), plain.body_of_request()), (Some(200), "{}"));
     assert_eq!(plain.answer_header("x"), Some("y"));
-    assert_eq!((plain.steps.len(), plain.steps[0].line), (1, 4));
+    assert_eq!((plain.steps.len(), plain.steps[0].line), (1, 5));
     assert!(refused.is_refused() && refused.steps.is_empty());
     assert_eq!(
         (refused.line, refused.header("upgrade")),
-        (6, Some("websocket"))
+        (7, Some("websocket"))
     );
 }
 
