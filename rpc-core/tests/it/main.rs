@@ -16,6 +16,8 @@ mod mounted;
 mod nats;
 #[cfg(feature = "nats")]
 mod nats_nodes;
+#[cfg(feature = "nats")]
+mod nats_permissions;
 mod nodes;
 mod rotation;
 mod secrets;

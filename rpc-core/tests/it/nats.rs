@@ -162,13 +162,13 @@ async fn a_server_that_hangs_is_unavailable() {
 
 #[tokio::test]
 async fn a_full_bucket_and_a_large_value_are_told_apart() {
-    let server = NatsServer::start_with("max_payload: 2000", &[]);
+    let server = NatsServer::start_with("max_payload: 65536", &[]);
     let nats = connect(&server).await;
-    let small = BucketConfig::default().with_max_bytes(5_000_u64);
+    let small = BucketConfig::default().with_max_bytes(100_000_u64);
     let bucket = nats.bucket("small", small).await.unwrap();
-    let large = Bytes::from(vec![b'x'; 3_000]);
+    let large = Bytes::from(vec![b'x'; 70_000]);
     assert_eq!(bucket.put("key", large).await, Err(NatsError::TooLarge));
-    let piece = Bytes::from(vec![b'x'; 1_500]);
+    let piece = Bytes::from(vec![b'x'; 30_000]);
     let mut outcomes = Vec::new();
     for number in 0..5 {
         outcomes.push(bucket.put(&format!("k{number}"), piece.clone()).await);
@@ -178,6 +178,38 @@ async fn a_full_bucket_and_a_large_value_are_told_apart() {
         matches!(outcomes[4], Err(NatsError::Full { .. })),
         "{outcomes:?}"
     );
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_too_short_messages_is_refused_with_its_limit() {
+    let server = NatsServer::start_with("max_payload: 65535", &[]);
+    let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(2));
+    let error = Nats::connect(config).await.unwrap_err();
+    assert!(matches!(error, NatsError::Config { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(
+        text.contains("65535 bytes") && text.contains("max_payload"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn more_replicas_than_the_server_has_are_a_bad_configuration() {
+    let server = NatsServer::start();
+    let config = NatsConfig::new(&server.url()).with_replicas(3);
+    let nats = Nats::connect(config).await.unwrap();
+    for error in [
+        nats.bucket("test", BucketConfig::default())
+            .await
+            .unwrap_err(),
+        nats.stream("log", stream_of(&nats)).await.unwrap_err(),
+    ] {
+        assert!(matches!(error, NatsError::Config { .. }), "{error:?}");
+        assert!(
+            error.to_string().contains("replicas > 1 not supported"),
+            "{error}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -85,8 +85,9 @@ impl Bucket {
         // As `nats kv add` does it, without the account's data, which old servers write otherwise.
         let max_age = config.max_age.unwrap_or_default();
         let window = Some(max_age).filter(|age| !age.is_zero());
+        let stream = format!("KV_{name}");
         let config = stream::Config {
-            name: format!("KV_{name}"),
+            name: stream.clone(),
             subjects: vec![format!("$KV.{name}.>")],
             max_messages_per_subject: 1,
             max_age,
@@ -101,8 +102,8 @@ impl Bucket {
             num_replicas: replicas,
             ..stream::Config::default()
         };
-        let stream = nats.jetstream().get_or_create_stream(config).await;
-        let stream = stream.map_err(|error| NatsError::of(&error))?;
+        let opening = nats.jetstream().get_or_create_stream(config);
+        let stream = nats.asked(&stream, opening).await?;
         // A node that counts on more time than the bucket gives would be taken for dead.
         let kept = stream.cached_info().config.max_age;
         if !kept.is_zero() && kept < max_age {
@@ -115,6 +116,11 @@ impl Bucket {
             stream: Arc::new(stream),
             prefix: format!("$KV.{name}."),
         })
+    }
+
+    /// The stream's.
+    fn name(&self) -> &str {
+        &self.stream.cached_info().config.name
     }
 
     /// Returns the value of a key; `None` if there is none.
@@ -132,15 +138,14 @@ impl Bucket {
     /// Returns the value of a key, and the sequence of its last write or deletion.
     async fn read(&self, key: &str) -> Result<(Option<Entry>, u64), NatsError> {
         let subject = format!("{}{key}", self.prefix);
-        let message = match self.stream.get_last_raw_message_by_subject(&subject).await {
-            Ok(message) => message,
-            Err(error) => {
-                return match error.kind() {
-                    LastRawMessageErrorKind::NoMessageFound => Ok((None, 0)),
-                    LastRawMessageErrorKind::JetStream(error) => Err(NatsError::jetstream(&error)),
-                    _ => Err(NatsError::of(&error)),
-                };
+        let reading = async {
+            match self.stream.get_last_raw_message_by_subject(&subject).await {
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+                read => read.map(Some),
             }
+        };
+        let Some(message) = self.nats.asked(self.name(), reading).await? else {
+            return Ok((None, 0));
         };
         let entry = message.headers.get(OPERATION).is_none().then(|| Entry {
             key: key.to_owned(),
@@ -230,8 +235,8 @@ impl Bucket {
     pub async fn remove(&self, key: &str, revision: u64) -> Result<(), NatsError> {
         let subject = format!("{}{key}", self.prefix);
         let purge = self.stream.purge().sequence(revision.saturating_add(1));
-        let purged = purge.filter(subject).await;
-        match purged.map_err(|error| NatsError::of(&error))?.purged {
+        let purging = purge.filter(subject).into_future();
+        match self.nats.asked(self.name(), purging).await?.purged {
             0 => Err(NatsError::Conflict),
             _ => Ok(()),
         }
@@ -248,8 +253,8 @@ impl Bucket {
     /// Cancel-safe.
     pub async fn keys(&self, pattern: &str) -> Result<Vec<String>, NatsError> {
         let filter = format!("{}{pattern}", self.prefix);
-        let subjects = self.stream.info_with_subjects(filter).await;
-        let mut subjects = subjects.map_err(|error| NatsError::of(&error))?;
+        let asking = self.stream.info_with_subjects(filter);
+        let mut subjects = self.nats.asked(self.name(), asking).await?;
         let mut keys = Vec::new();
         while let Some(subject) = subjects.next().await {
             let (subject, _) = subject.map_err(|error| NatsError::of(&error))?;
@@ -299,8 +304,8 @@ impl Bucket {
             deliver_policy: DeliverPolicy::LastPerSubject,
             ..OrderedConfig::default()
         };
-        let consumer = self.stream.create_consumer(config).await;
-        let consumer = consumer.map_err(|error| NatsError::of(&error))?;
+        let creating = self.stream.create_consumer(config);
+        let consumer = self.nats.asked(self.name(), creating).await?;
         let pending = consumer.cached_info().num_pending;
         let messages = consumer.messages().await;
         Ok(Watch {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::{sleep_until, timeout_at};
 
-use super::lease::{node_in, perform, read};
+use super::lease::{node_in, perform, read, refused};
 use super::{Bucket, BucketConfig, Nats, NatsError, NodeLease};
 use crate::Str;
 use crate::cluster::{
@@ -163,7 +163,7 @@ impl Claims {
                 continue;
             };
             let node = self.shared.lease.node();
-            let reply = async {
+            let doing = async {
                 match &request.operation {
                     Operation::ReadNode { node: other } => {
                         let key = token(other);
@@ -172,8 +172,11 @@ impl Claims {
                     operation => perform(&self.shared.names, key, node, operation.clone()).await,
                 }
             };
-            match timeout_at(timeout.into(), reply).await {
-                Ok(reply) => claim.handle_reply(request.number, reply, clock()),
+            match timeout_at(timeout.into(), doing).await {
+                Ok(done) => {
+                    let reply = done.unwrap_or_else(|error| refused(node, &error));
+                    claim.handle_reply(request.number, reply, clock());
+                }
                 Err(_) => claim.handle_timeout(clock()),
             }
         }

@@ -9,6 +9,8 @@ use super::NatsError;
 
 /// The default of [`NatsConfig::with_prefix`].
 const PREFIX: &str = "switchboard";
+/// The least `max_payload` of a server: no value that is written whole is larger.
+const MIN_PAYLOAD: usize = 64 * 1024;
 
 /// How a program authenticates itself to NATS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +38,13 @@ impl Credentials {
 /// Where NATS is, the credentials, and the prefix of all subjects and names.
 ///
 /// Whoever may publish under the prefix can do everything that a node can: give the nodes a NATS
-/// account of their own. They need the subjects `PREFIX.>`, `$JS.API.>` and `$KV.PREFIX_*.>`, to
-/// publish and to subscribe.
+/// account of their own. They need to subscribe to `PREFIX.>`, and to publish to `PREFIX.>`,
+/// `$JS.API.>`, `$JS.FC.>` (without it long reads stop halfway) and `$KV.PREFIX_NAME.>` for each NAME
+/// of a bucket; `*` stands for whole tokens only. Those of Snek are `snek`; of ConnectOnion `nodes`,
+/// `onion_owners` and `onion_signatures`; of the example gateway `nodes` and `gateway`. What is
+/// not permitted fails with [`NatsError::Denied`] and is logged as a warning.
+///
+/// The server has to accept messages of 64 KiB (`max_payload`); its default is 1 MiB.
 #[derive(Clone, Debug)]
 pub struct NatsConfig {
     /// Without credentials.
@@ -131,6 +138,16 @@ impl NatsConfig {
     pub const fn with_replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
         self
+    }
+
+    /// Refuses a server that accepts too short messages.
+    pub(super) fn check_payload(max: usize) -> Result<(), NatsError> {
+        if max >= MIN_PAYLOAD {
+            return Ok(());
+        }
+        Err(NatsError::config(format_args!(
+            "NATS accepts messages of {max} bytes at most: set its max_payload to {MIN_PAYLOAD} or more"
+        )))
     }
 
     pub(super) fn check(&self) -> Result<(), NatsError> {

@@ -3,7 +3,10 @@
 use std::error::Error;
 use std::fmt::Display;
 
-use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::context::{
+    CreateStreamErrorKind, GetStreamErrorKind, PublishError, PublishErrorKind,
+};
+use async_nats::jetstream::stream::{ConsumerErrorKind, LastRawMessageErrorKind, PurgeErrorKind};
 use async_nats::jetstream::{self, ErrorCode};
 
 /// Why a request to NATS failed.
@@ -30,7 +33,7 @@ pub enum NatsError {
     /// The message is larger than the server accepts. Nothing was written; retrying fails again.
     #[error("the message is larger than NATS accepts")]
     TooLarge,
-    /// The credentials are wrong, or give no right to do this. Retrying fails again.
+    /// The credentials are wrong, or give no right to do this. Nothing was written; retrying fails again.
     #[error("NATS refuses: {message}")]
     Denied {
         /// The server's text.
@@ -78,8 +81,8 @@ impl NatsError {
     pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
         let mut source = Some(error);
         while let Some(error) = source {
-            if let Some(error) = error.downcast_ref::<jetstream::Error>() {
-                return Self::jetstream(error);
+            if let Some(error) = answer_in(error) {
+                return Self::jetstream(&error);
             }
             source = error.source();
         }
@@ -101,6 +104,7 @@ impl NatsError {
                     message: "JetStream is off: start nats-server with -js".to_owned(),
                 }
             }
+            ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED => Self::Config { message },
             // The server is starting, or has no leader.
             _ if error.code() == 503 => Self::Unavailable { message },
             code => Self::JetStream {
@@ -109,6 +113,28 @@ impl NatsError {
             },
         }
     }
+}
+
+/// JetStream's answer, if this is one or holds one in its kind.
+fn answer_in(error: &(dyn Error + 'static)) -> Option<jetstream::Error> {
+    macro_rules! in_kinds {
+        ($($kind:ident),*) => {
+            $(if let Some(error) = error.downcast_ref::<async_nats::error::Error<$kind>>() {
+                return match error.kind() {
+                    $kind::JetStream(error) => Some(error),
+                    _ => None,
+                };
+            })*
+        };
+    }
+    in_kinds!(
+        CreateStreamErrorKind,
+        GetStreamErrorKind,
+        ConsumerErrorKind,
+        LastRawMessageErrorKind,
+        PurgeErrorKind
+    );
+    error.downcast_ref().cloned()
 }
 
 impl From<PublishError> for NatsError {

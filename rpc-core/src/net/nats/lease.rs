@@ -39,6 +39,8 @@ struct Shared {
     node: Str,
     /// Wakes the renewal.
     released: tokio::sync::Notify,
+    /// Why NATS denies this node its key.
+    denied: watch::Sender<Option<NatsError>>,
 }
 
 impl Shared {
@@ -59,6 +61,7 @@ impl NodeLease {
             node: nats.node().clone(),
             lease: Mutex::new(Lease::new(nats.node().clone(), config, clock())),
             released: tokio::sync::Notify::new(),
+            denied: watch::Sender::new(None),
         });
         let (changes, changed) = watch::channel(());
         let lease = Self {
@@ -137,6 +140,22 @@ impl NodeLease {
         }
     }
 
+    /// Waits until NATS denies this node its key, for lack of permission: without a change of the
+    /// permissions it will not count as alive again. Waits for ever if that does not happen.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn denied(&self) -> NatsError {
+        let mut denied = self.shared.denied.subscribe();
+        loop {
+            if let Some(error) = &*denied.borrow_and_update() {
+                return error.clone();
+            }
+            // The sender is here.
+            let _ = denied.changed().await;
+        }
+    }
+
     /// Gives the lease back: it is invalid at once, and other nodes need not wait for its end. The
     /// [`Renewal`] returns when the key is removed.
     pub fn release(&self) {
@@ -202,7 +221,16 @@ impl Renewal {
             let (timeout, lost) = {
                 let mut lease = shared.lock();
                 while let Some(request) = lease.poll_request() {
-                    let reply = perform(&shared.nodes, &key, &shared.node, request.operation);
+                    let doing = perform(&shared.nodes, &key, &shared.node, request.operation);
+                    let reply = async {
+                        doing.await.unwrap_or_else(|error| {
+                            let reply = refused(&shared.node, &error);
+                            if let NatsError::Denied { .. } = error {
+                                shared.denied.send_replace(Some(error));
+                            }
+                            reply
+                        })
+                    };
                     asking = Some((request.number, Box::pin(reply)));
                 }
                 while let Some(event) = lease.poll_event() {
@@ -246,7 +274,15 @@ impl fmt::Debug for Renewal {
 }
 
 /// Does what a lease or a claim asks for, with a key of this bucket.
-pub(super) async fn perform(bucket: &Bucket, key: &str, node: &Str, operation: Operation) -> Reply {
+///
+/// # Errors
+/// What is [refused].
+pub(super) async fn perform(
+    bucket: &Bucket,
+    key: &str,
+    node: &Str,
+    operation: Operation,
+) -> Result<Reply, NatsError> {
     let value = || {
         serde_json::to_vec(&Named { node: node.clone() })
             .map(Bytes::from)
@@ -255,9 +291,10 @@ pub(super) async fn perform(bucket: &Bucket, key: &str, node: &Str, operation: O
     let written = match operation {
         Operation::Read | Operation::ReadNode { .. } => {
             return match read(bucket, key).await {
-                Ok(Some((node, revision))) => Reply::Found { node, revision },
-                Ok(None) => Reply::Missing,
-                Err(_) => Reply::Unknown,
+                Ok(Some((node, revision))) => Ok(Reply::Found { node, revision }),
+                Ok(None) => Ok(Reply::Missing),
+                Err(error @ NatsError::Denied { .. }) => Err(error),
+                Err(_) => Ok(Reply::Unknown),
             };
         }
         Operation::Create => bucket.create(key, value()).await,
@@ -265,14 +302,17 @@ pub(super) async fn perform(bucket: &Bucket, key: &str, node: &Str, operation: O
         Operation::Delete { revision } => bucket.remove(key, revision).await.map(|()| revision),
     };
     match written {
-        Ok(revision) => Reply::Stored { revision },
-        Err(NatsError::Conflict) => Reply::Conflict,
-        Err(NatsError::Unavailable { .. } | NatsError::JetStream { .. }) => Reply::Unknown,
-        Err(error) => {
-            tracing::warn!(%node, %error, "NATS refuses a lease or a claim");
-            Reply::Refused
-        }
+        Ok(revision) => Ok(Reply::Stored { revision }),
+        Err(NatsError::Conflict) => Ok(Reply::Conflict),
+        Err(NatsError::Unavailable { .. } | NatsError::JetStream { .. }) => Ok(Reply::Unknown),
+        Err(error) => Err(error),
     }
+}
+
+/// What a lease or a claim is told of such an error.
+pub(super) fn refused(node: &Str, error: &NatsError) -> Reply {
+    tracing::warn!(%node, %error, "NATS refuses a lease or a claim");
+    Reply::Refused
 }
 
 /// The node that a key names, and the key's revision.

@@ -13,12 +13,14 @@ mod claims;
 mod config;
 mod error;
 mod lease;
+mod violations;
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::context::{Context, ContextBuilder, GetStreamErrorKind};
+use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{self, Stream};
@@ -36,6 +38,10 @@ use config::Credentials;
 pub use config::NatsConfig;
 pub use error::NatsError;
 pub use lease::{NodeLease, Renewal};
+use violations::Violations;
+
+/// The part of the subjects of answers after the prefix.
+const INBOX: &str = "_inbox";
 
 /// A connection to NATS, as one node of a cluster. Cheap to clone.
 ///
@@ -54,6 +60,7 @@ struct Shared {
     replicas: usize,
     timeout: Duration,
     gap_count: watch::Receiver<u64>,
+    violations: Violations,
 }
 
 /// What must hold for a message to be stored.
@@ -80,7 +87,7 @@ impl Nats {
     /// Connects to the first server that answers, under a new node id.
     ///
     /// # Errors
-    /// [`NatsError::Config`], [`NatsError::Denied`], and [`NatsError::Unavailable`] if no server
+    /// [`NatsError::Config`], also if the server accepts too short messages; [`NatsError::Denied`]; and [`NatsError::Unavailable`] if no server
     /// answers in time; retrying that is safe.
     ///
     /// # Cancel safety
@@ -94,6 +101,8 @@ impl Nats {
             .collect::<Result<_, _>>()?;
         let node = new_node();
         let (gaps, gap_count) = watch::channel(0);
+        let violations = Violations::new();
+        let refused = violations.clone();
         let mut options = match &config.credentials {
             Credentials::None | Credentials::Contradictory => ConnectOptions::new(),
             Credentials::User(user, password) => {
@@ -114,13 +123,16 @@ impl Nats {
         }
         let options = options
             .name(format!("{} {node}", config.prefix))
-            .custom_inbox_prefix(format!("{}._inbox", config.prefix))
+            .custom_inbox_prefix(format!("{}.{INBOX}", config.prefix))
             .connection_timeout(config.timeout)
             .request_timeout(Some(config.timeout))
             .ping_interval(Duration::from_secs(5))
             .reconnect_delay_callback(reconnect_delay)
             .event_callback(move |event| {
                 log(&event);
+                if let Event::ServerError(error) = &event {
+                    refused.report(error);
+                }
                 if matches!(event, Event::Connected | Event::SlowConsumer(_)) {
                     gaps.send_modify(|count| *count += 1);
                 }
@@ -139,6 +151,7 @@ impl Nats {
                 ConnectErrorKind::ServerParse => NatsError::config(error),
                 _ => NatsError::unavailable(error),
             })?;
+        NatsConfig::check_payload(client.server_info().max_payload)?;
         let jetstream = ContextBuilder::new()
             .timeout(config.timeout)
             .build(client.clone());
@@ -150,6 +163,7 @@ impl Nats {
                 replicas: config.replicas,
                 timeout: config.timeout,
                 gap_count,
+                violations,
             }),
             node,
         })
@@ -217,18 +231,11 @@ impl Nats {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn check(&self) -> Result<(), NatsError> {
-        let asked = self.jetstream().get_stream(self.name("nodes")).await;
-        let Err(error) = asked else {
-            return Ok(());
-        };
-        let error = match error.kind() {
-            GetStreamErrorKind::JetStream(error) => NatsError::jetstream(&error),
-            _ => NatsError::of(&error),
-        };
-        match error {
-            // It answers that there is no such stream.
-            NatsError::JetStream { .. } => Ok(()),
-            error => Err(error),
+        let name = self.name("nodes");
+        match self.asked(&name, self.jetstream().get_stream(&name)).await {
+            // It may answer that there is no such stream.
+            Ok(_) | Err(NatsError::JetStream { .. }) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -241,13 +248,14 @@ impl Nats {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn stream(&self, name: &str, config: stream::Config) -> Result<Stream, NatsError> {
+        let name = self.name(name);
         let config = stream::Config {
-            name: self.name(name),
+            name: name.clone(),
             num_replicas: self.shared.replicas,
             ..config
         };
-        let opened = self.jetstream().get_or_create_stream(config).await;
-        opened.map_err(|error| NatsError::of(&error))
+        let opening = self.jetstream().get_or_create_stream(config);
+        self.asked(&name, opening).await
     }
 
     /// Opens the bucket with this name under the prefix. Creates it if it does not exist.
@@ -324,11 +332,40 @@ impl Nats {
         subject: String,
         message: PublishMessage,
     ) -> Result<PublishAck, NatsError> {
-        let sending = self.jetstream().send_publish(subject, message);
-        // While there is no connection, the queue of the client may be full.
-        let sent = tokio::time::timeout(self.timeout(), sending);
-        let answer = sent.await.map_err(NatsError::unavailable)??;
-        Ok(answer.await?)
+        let name = format!("\"{subject}\"");
+        self.or_denied(&name, async {
+            let sending = self.jetstream().send_publish(subject, message);
+            // While there is no connection, the queue of the client may be full.
+            let sent = tokio::time::timeout(self.timeout(), sending);
+            let answer = sent.await.map_err(NatsError::unavailable)??;
+            Ok(answer.await?)
+        })
+        .await
+    }
+
+    /// Waits for JetStream's answer about the stream with this name.
+    fn asked<T, E: Error + 'static>(
+        &self,
+        name: &str,
+        request: impl Future<Output = Result<T, E>>,
+    ) -> impl Future<Output = Result<T, NatsError>> {
+        // Such requests are large.
+        let request = Box::pin(request);
+        async move {
+            let request = async { request.await.map_err(|error| NatsError::of(&error)) };
+            self.or_denied(name, request).await
+        }
+    }
+
+    /// Waits for the answer to a request with this in its subject, or until it is denied.
+    async fn or_denied<T>(
+        &self,
+        name: &str,
+        request: impl Future<Output = Result<T, NatsError>>,
+    ) -> Result<T, NatsError> {
+        let inbox = format!("\"{}.{INBOX}.", self.prefix());
+        let violations = &self.shared.violations;
+        violations.or_denied([name, &inbox], request).await
     }
 
     fn name(&self, name: &str) -> String {
@@ -372,6 +409,7 @@ fn log(event: &Event) {
     match event {
         Event::Connected => tracing::info!("connected to NATS"),
         Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
+        Event::ServerError(error) => tracing::warn!(%error, "NATS refuses"),
         event => tracing::debug!(%event, "NATS"),
     }
 }
