@@ -250,7 +250,7 @@ async def faults_by_hand(scene):
             await page.until("document.getElementById('counts').textContent.includes('1 problem')")
             await scene.axe.check(page, "wire-faults")
             await page.click("#rules input")
-            await page.until("!document.querySelector('#rules input').checked")
+            await page.until("!document.querySelector('#rules input').checked && !document.querySelector('#rules [aria-busy]')")
             await pings(3)
             await answers(3)
             await page.run("document.querySelector('#rules button').click()")

@@ -37,7 +37,11 @@ class Faults {
         const label = make("label");
         const box = make("input");
         box.type = "checkbox";
-        box.addEventListener("change", () => this.send({ id: rule.id, on: box.checked }));
+        box.addEventListener("change", async () => {
+          item.setAttribute("aria-busy", "true");
+          await this.send({ id: rule.id, on: box.checked });
+          item.removeAttribute("aria-busy");
+        });
         label.append(box, make("code", "", rule.text));
         const remove = button("quiet", "Remove", () => this.send({ remove: rule.id }));
         remove.setAttribute("aria-label", `Remove ${rule.text}`);
