@@ -44,7 +44,8 @@ pub(crate) struct Args {
     name: String,
     #[command(flatten)]
     home: Home,
-    /// The file of the agent's key, created if it is missing. Default: host.key in --home
+    /// The file of the agent's key, created if it is missing; with --nats all hosts of the agent need the same.
+    /// Default: host.key in --home
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// The folder of the agent's files, created if it is missing. Default: files in --home
@@ -178,7 +179,8 @@ async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Fail
         return Ok(options);
     };
     let options_of_cluster = ClusterOptions::default().with_lease(args.lease.config(None));
-    let cluster = Cluster::open(nats, options_of_cluster).await;
+    let address = *options.runtime.access.host();
+    let cluster = Cluster::open(nats, address, options_of_cluster).await;
     let cluster = cluster.map_err(|error| Failure::new(format_args!("--nats: {error}")))?;
     Ok(options.with_cluster(cluster))
 }

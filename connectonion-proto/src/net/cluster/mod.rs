@@ -1,6 +1,6 @@
 //! Several hosts of one agent as one, on NATS with JetStream: [`Cluster`].
 //!
-//! All hosts of a cluster have the agent's key, and any of them accepts any client, so that any load
+//! All hosts of a cluster have the agent's key, which is checked, and any of them accepts any client, so that any load
 //! balancer will do. A session has one owner at a time, which runs its agent and writes its records.
 //! A client that comes to another host is served *through* it: its frames travel over NATS to the
 //! owner, which treats the connection like one of its own.
@@ -80,12 +80,17 @@ use tokio::time::{sleep, timeout};
 use self::node::{Current, Node};
 use self::relays::Relays;
 use super::HostRuntime;
+use crate::auth::Address;
 use crate::limits::{MAX_CLIENT_MESSAGE, SIGNATURE_WINDOW};
 
 pub(super) use ingress::Origin;
 pub use relay::RelayConfig;
 pub use storage::NatsStorage;
 
+/// The bucket of the owners of sessions.
+const OWNERS: &str = "onion_owners";
+/// The key of the agent's address in it.
+const AGENT: &str = "agent.address";
 /// How long a host that leaves waits for NATS.
 const LEAVE: Duration = Duration::from_secs(2);
 /// How long to wait before the cluster is joined again.
@@ -129,7 +134,7 @@ rpc_core::config! {
 ///
 /// # async fn doc(key: Signer) -> Result<(), Box<dyn std::error::Error>> {
 /// let nats = Nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?;
-/// let cluster = Cluster::open(nats, ClusterOptions::default()).await?;
+/// let cluster = Cluster::open(nats, *key.address(), ClusterOptions::default()).await?;
 /// let options = ServerOptions::new(&key, TrustLevel::Careful).with_cluster(cluster);
 /// # Ok(())
 /// # }
@@ -148,15 +153,23 @@ struct Shared {
 }
 
 impl Cluster {
-    /// Opens the stream and the buckets of the cluster, and creates those that do not exist. The
-    /// host joins the cluster when its server runs.
+    /// Opens the stream and the buckets of the cluster of the agent with this address, and creates
+    /// those that do not exist. The host joins the cluster when its server runs.
     ///
     /// # Errors
-    /// [`NatsError`]; retrying is safe.
+    /// [`NatsError`]; retrying is safe. [`NatsError::Config`] if the hosts under the prefix serve an
+    /// agent with another address, or have a shorter lease.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn open(nats: Nats, options: ClusterOptions) -> Result<Self, NatsError> {
+    pub async fn open(
+        nats: Nats,
+        address: Address,
+        options: ClusterOptions,
+    ) -> Result<Self, NatsError> {
+        check_agent(&nats, address).await?;
+        // Whether its bucket fits: joining comes later.
+        drop(nats.lease(options.lease).await?);
         let signatures = BucketConfig::default().with_max_age(2 * SIGNATURE_WINDOW);
         let signatures = nats.bucket("onion_signatures", signatures).await?;
         let max_bytes = options.max_bytes;
@@ -298,6 +311,28 @@ impl Cluster {
                 None => return,
             }
         }
+    }
+}
+
+/// Checks that the sessions under the prefix are those of the agent with this address.
+async fn check_agent(nats: &Nats, address: Address) -> Result<(), NatsError> {
+    // Beside the owners of sessions, whose keys are one token.
+    let owners = nats.bucket(OWNERS, BucketConfig::default()).await?;
+    let ours = address.to_string();
+    match owners.create(AGENT, ours.clone().into()).await {
+        Err(NatsError::Conflict) => {}
+        outcome => return outcome.map(drop),
+    }
+    let known = owners.get(AGENT).await?;
+    let known = known.map(|entry| String::from_utf8_lossy(&entry.value).into_owned());
+    match known.filter(|known| *known != ours) {
+        None => Ok(()),
+        Some(known) => Err(NatsError::Config {
+            message: format!(
+                "the hosts under the prefix {:?} serve the agent {known}, and this one has the key of {ours}: give all hosts of an agent the same key, and another agent another prefix",
+                nats.prefix()
+            ),
+        }),
     }
 }
 

@@ -30,7 +30,7 @@ impl Node {
     ) -> Result<(Self, Renewal), NatsError> {
         let (lease, renewal) = nats.lease(lease).await?;
         let claims = nats
-            .claims("onion_owners", &lease, ClaimConfig::default())
+            .claims(super::OWNERS, &lease, ClaimConfig::default())
             .await?;
         let node = Self {
             lease,

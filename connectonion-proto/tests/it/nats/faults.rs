@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use connectonion_proto::auth::Signer;
 use connectonion_proto::hub::{Hub, HubConfig};
+use connectonion_proto::net::cluster::Cluster;
 use rpc_core::net::nats::{Expect, Nats, NatsConfig, NatsError};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
 use super::hosts::{Host, Stored, long, said, short};
-use crate::staff::{Client, input};
+use crate::staff::{Client, host_key, input};
 
 #[tokio::test]
 async fn a_restart_of_nats_loses_nothing() {
@@ -117,6 +119,37 @@ async fn an_answer_that_nats_had_no_room_for_is_stored_before_its_host_leaves() 
     a.handle.drain(crate::staff::SECOND).await;
     a.run.await.unwrap();
     next_host_has_the_answer(&b).await;
+}
+
+#[tokio::test]
+async fn a_host_of_another_agent_is_refused_with_both_addresses() {
+    let nats = NatsServer::start();
+    let _a = Host::start(&nats.url(), long(), HubConfig::default()).await;
+    let other = Signer::from_seed(&[9; 32]);
+    let link = Nats::connect(NatsConfig::new(&nats.url())).await.unwrap();
+    let refused = Cluster::open(link, *other.address(), long()).await;
+    let Err(NatsError::Config { message }) = refused else {
+        panic!("{refused:?}");
+    };
+    for address in [host_key().address(), other.address()] {
+        assert!(message.contains(&address.to_string()), "{message}");
+    }
+    // Under a prefix of its own it is the first.
+    let config = NatsConfig::new(&nats.url()).with_prefix("other");
+    let link = Nats::connect(config).await.unwrap();
+    Cluster::open(link, *other.address(), long()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_host_that_could_never_join_is_refused_at_its_start() {
+    let nats = NatsServer::start();
+    let _a = Host::start(&nats.url(), short(), HubConfig::default()).await;
+    let link = Nats::connect(NatsConfig::new(&nats.url())).await.unwrap();
+    let refused = Cluster::open(link, *host_key().address(), long()).await;
+    assert!(
+        matches!(refused, Err(NatsError::Config { .. })),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

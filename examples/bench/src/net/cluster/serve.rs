@@ -76,7 +76,8 @@ pub(super) async fn onion(nats: &str) {
     let mut cluster = None;
     if nats != ALONE {
         let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
-        let opened = Cluster::open(nats, ClusterOptions::default());
+        let address = *options.runtime.access.host();
+        let opened = Cluster::open(nats, address, ClusterOptions::default());
         let opened = cluster.insert(opened.await.unwrap());
         options = options.with_cluster(opened.clone());
     }
