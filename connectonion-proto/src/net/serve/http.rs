@@ -9,6 +9,8 @@ use http::header::{CONTENT_TYPE, HeaderValue, UPGRADE};
 use http::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 
+#[cfg(feature = "nats")]
+use super::Cluster;
 use super::options::Service;
 use crate::frame::Standing;
 use crate::net::HostRuntime;
@@ -22,6 +24,8 @@ pub(super) struct Pages {
     pub(super) trust: &'static str,
     pub(super) started: Instant,
     pub(super) service: Option<Arc<Service>>,
+    #[cfg(feature = "nats")]
+    pub(super) cluster: Option<Cluster>,
 }
 
 #[derive(Serialize)]
@@ -58,11 +62,7 @@ impl Pages {
             _ if request.headers().contains_key(UPGRADE) => {
                 plain(StatusCode::FORBIDDEN, "WebSockets are at /ws")
             }
-            "/health" if is_get => json(&Health {
-                status: "healthy",
-                agent: &self.name,
-                uptime: self.started.elapsed().as_secs(),
-            }),
+            "/health" if is_get => self.health(),
             "/info" if is_get => json(&Info {
                 name: &self.name,
                 address: self.runtime.address().to_string(),
@@ -79,6 +79,31 @@ impl Pages {
                 None => plain(StatusCode::NOT_FOUND, "not found"),
             },
         }
+    }
+
+    /// Returns whether this host is well. One that is not in its cluster serves nobody: 503.
+    fn health(&self) -> Response<Bytes> {
+        let (code, status) = match self.is_joined() {
+            true => (StatusCode::OK, "healthy"),
+            false => (StatusCode::SERVICE_UNAVAILABLE, "not in the cluster"),
+        };
+        let health = Health {
+            status,
+            agent: &self.name,
+            uptime: self.started.elapsed().as_secs(),
+        };
+        json_with(code, &health)
+    }
+
+    #[cfg(feature = "nats")]
+    fn is_joined(&self) -> bool {
+        self.cluster.as_ref().is_none_or(Cluster::is_joined)
+    }
+
+    #[cfg(not(feature = "nats"))]
+    #[allow(clippy::unused_self, reason = "a host alone has no cluster")]
+    const fn is_joined(&self) -> bool {
+        true
     }
 
     /// Returns the status of a session. These callers have proved nothing, so only sessions of

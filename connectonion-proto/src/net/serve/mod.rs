@@ -84,7 +84,8 @@ struct Shared {
 
 impl Server {
     /// Binds the host to an address; the known hosts use port 8000. It serves WebSockets at
-    /// [`WS_PATH`], and `/health`, `/info` and `/sessions/{id}` as the known clients expect.
+    /// [`WS_PATH`], and `/health`, `/info` and `/sessions/{id}` as the known clients expect. The status
+    /// of `/health` is 503 while the host is not in the cluster that it belongs to.
     ///
     /// # Errors
     /// The system's error, if the address is not available. Retrying helps once it is free.
@@ -189,6 +190,8 @@ fn prepare(agent: impl Agent, options: ServerOptions) -> (Arc<Shared>, HttpConfi
         trust: options.trust.as_str(),
         started: Instant::now(),
         service: options.service,
+        #[cfg(feature = "nats")]
+        cluster: options.cluster.clone(),
     });
     let mut http = options.http.with_path(WS_PATH);
     http = http.with_http(move |request, peer| Arc::clone(&pages).answer(request, peer));

@@ -33,6 +33,7 @@ async fn a_host_without_nats_gives_its_sessions_up_and_comes_back() {
     let session = json!({"session_id": "s"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
     client.ask("one").await;
+    assert_eq!(a.get_with_status("/health").await.0, 200);
     nats.pause();
     client.say(&input("two")).await;
     // It is not acknowledged, and its client learns to connect again.
@@ -40,8 +41,14 @@ async fn a_host_without_nats_gives_its_sessions_up_and_comes_back() {
     assert_eq!(close.code, 1012);
     assert!(!a.cluster.is_joined());
     assert_eq!(a.runtime.sessions(), 0);
+    let (status, health) = a.get_with_status("/health").await;
+    assert_eq!(
+        (status, &health["status"]),
+        (503, &json!("not in the cluster"))
+    );
     nats.resume();
     a.cluster.joined().await;
+    assert_eq!(a.get_with_status("/health").await.0, 200);
     let (mut client, connected) = Client::dial_in(&a.url, session).await;
     let said = said(&connected);
     // What it says next was sent before NATS hung, and may be stored or not.

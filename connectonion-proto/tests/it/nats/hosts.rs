@@ -95,14 +95,19 @@ impl Host {
     }
 
     pub async fn get(&self, path: &str) -> Value {
+        self.get_with_status(path).await.1
+    }
+
+    pub async fn get_with_status(&self, path: &str) -> (u16, Value) {
         let mut tcp = TcpStream::connect(self.address).await.unwrap();
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         tcp.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         tcp.read_to_string(&mut answer).await.unwrap();
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(body).unwrap()
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse();
+        (status.unwrap(), serde_json::from_str(body).unwrap())
     }
 }
 
