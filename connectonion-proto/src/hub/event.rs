@@ -147,7 +147,8 @@ pub enum Reply {
     Acknowledge(RuntimeInputAck),
     /// Any other frame.
     Frame(Text),
-    /// Closes the connection: another host serves the session, and the client should connect again.
+    /// Closes the connection: this host does not serve the session, and the client should connect
+    /// again.
     Close(CloseFrame),
 }
 

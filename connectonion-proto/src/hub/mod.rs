@@ -124,7 +124,7 @@ pub struct Hub {
     jobs: HashMap<JobId, Job>,
     /// Connections whose CONNECT waits for the storage.
     entering: HashMap<ConnId, JobId>,
-    /// Connections that are being closed because another host serves their session.
+    /// Connections that are being closed because this host does not serve their session.
     moved: HashSet<ConnId>,
     last_job: u64,
     /// The number of runs that start when their prompt is stored.

@@ -1,4 +1,4 @@
-//! Sessions that another host serves now.
+//! Sessions that this host does not serve any more.
 
 use rpc_core::CloseFrame;
 
@@ -56,7 +56,8 @@ impl Hub {
         if let Some(run) = run {
             self.events.push_back(HubEvent::Cancel { run });
             self.line(Line::AgentError {
-                message: "the agent was stopped: another host serves its session".to_owned(),
+                message: "the agent was stopped: this host does not serve its session any more"
+                    .to_owned(),
             });
         }
     }
@@ -75,9 +76,10 @@ impl Hub {
     }
 }
 
-const ELSEWHERE: &str = "another host serves the session";
+/// Another host serves it, or will: this one may have lost its place.
+const ELSEWHERE: &str = "this host does not serve the session: connect again";
 
-/// The Close for clients of a session that another host serves.
+/// The Close for clients of such a session.
 pub(super) fn elsewhere() -> CloseFrame {
     CloseFrame::new(SERVICE_RESTART, ELSEWHERE)
 }

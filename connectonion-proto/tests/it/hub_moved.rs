@@ -40,7 +40,9 @@ fn a_prompt_that_comes_after_its_session_was_given_up_is_refused_for_that_reason
     play.input(1, "first");
     let socket = &play.sockets[&ConnId(1)];
     assert_eq!(socket.closed, Some(1012));
-    assert_eq!(socket.refused, ["another host serves the session"]);
+    // No other host need serve it: this one has lost its lease.
+    let reason = "this host does not serve the session: connect again";
+    assert_eq!(socket.refused, [reason]);
     play.hub.disconnect(ConnId(1), now);
     assert!(play.hub.is_idle());
 }

@@ -31,8 +31,12 @@
 //!   begin again belong to nobody until a client comes.
 //! - An owner that was only paused is refused by the server from its first write on. It stops the
 //!   run and closes the session's connections with 1012, without acknowledging anything more.
-//! - A host that cannot reach NATS for the time of its lease gives up all its sessions, and serves
-//!   again, under a new name, when it reaches NATS.
+//! - A host that cannot renew its lease in time, because it does not reach NATS or because NATS has no
+//!   room at all, gives up all its sessions, and serves again, under a new name, when it can. Its
+//!   server answers `/health` with 503 meanwhile.
+//! - Clients that ask several hosts for one session that nobody owns, at the same moment, are served
+//!   by the host that becomes its owner. The others close with 1012, and find the owner when they
+//!   connect again.
 //!
 //! # What does not
 //!
