@@ -22,12 +22,13 @@ const ALIASES: [(&str, &str); 8] = [
 ];
 
 /// What [`preload`] colours: a bit of everything in the languages that models write most.
-const SAMPLES: [(&str, &str); 5] = [
+const SAMPLES: [(&str, &str); 6] = [
     ("rust", "fn f() -> u8 { /* a */ g(\"x\", 1) }\n"),
     ("python", "def f(a):\n    return \"x\" + 1  # a\n"),
     ("js", "const f = (a) => g(\"x\", 1); // a\n"),
     ("sh", "ls -l \"$x\" | grep 1 # a\n"),
     ("json", "{\"a\": [1, true, \"x\"]}\n"),
+    ("diff", "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"),
 ];
 
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);

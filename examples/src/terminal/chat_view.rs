@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use super::plain::Plain;
 use super::queue::Queue;
 use super::{Terminal, is_plain, painter};
+use crate::markdown::preload;
 
 /// Something to show. Texts may hold anything: what controls a terminal is escaped by the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,6 +190,7 @@ impl ChatView {
         match terminal {
             Some(terminal) => terminal.above(),
             None if io::stdout().is_terminal() && !is_plain() => {
+                preload();
                 Self::with_thread(|queue| painter::run(&queue))
             }
             None => Self::plain(),

@@ -21,6 +21,7 @@ use super::show::Show;
 use super::view::View;
 use super::{ChatEvent, ChatView, Line, input};
 use crate::cli::{self, Failure};
+use crate::markdown::preload;
 
 /// How often the screen is drawn, at most, and how long the editor waits for a key.
 pub(super) const FRAME: Duration = Duration::from_millis(40);
@@ -67,6 +68,8 @@ impl Terminal {
                 Failure::usage(format_args!("--history {file}: {error}"))
             })?,
         };
+        // The editor's thread reads the keys, too: the first code of an answer must not keep it.
+        preload();
         let queue = Queue::default();
         set_shown(Some(queue.clone()));
         let stop = L::stop().map(|_| "Esc stops");
