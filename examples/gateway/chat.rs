@@ -237,24 +237,21 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
         true => say(connected.event()),
         false => cli::complain(connected.place(false)),
     }
-    let work = async {
-        match (text, query) {
-            (Some(text), _) => converse(&connected.client, args.message(&text), args.json).await,
-            (None, Some(query)) => {
-                let lines = ask(&connected.client, args, query).await;
-                let lines = lines.map_err(|error| explain(error, false))?;
-                lines.iter().for_each(say);
-                Ok(())
-            }
-            (None, None) => Ok(()),
-        }
-    };
-    let outcome = tokio::select! {
-        outcome = work => outcome,
-        () = cli::end_signal() => Err(Failure::aborted()),
+    let outcome = match (text, query) {
+        (Some(text), _) => converse(&connected.client, args.message(&text), args.json).await,
+        (None, Some(query)) => tell(&connected.client, args, query).await,
+        (None, None) => Ok(()),
     };
     connected.close().await?;
     outcome
+}
+
+/// Waits for `work`, unless the user ends it.
+async fn unless_ended<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    tokio::select! {
+        done = work => Ok(done),
+        () = cli::end_signal() => Err(Failure::aborted()),
+    }
 }
 
 /// What has failed, in the gateway's own words if it has any. Whether it has `begun` to answer.
@@ -324,6 +321,14 @@ async fn ask(
     })
 }
 
+/// Prints what the gateway remembers.
+async fn tell(client: &Client, args: &Args, query: Query) -> Result<(), Failure> {
+    let lines = unless_ended(ask(client, args, query)).await?;
+    let lines = lines.map_err(|error| explain(error, false))?;
+    lines.iter().for_each(say);
+    Ok(())
+}
+
 /// A line for each budget.
 fn words(budget: &BudgetStatus) -> String {
     let of = [
@@ -345,9 +350,10 @@ async fn converse(client: &Client, chat: ChatSend, json: bool) -> Result<(), Fai
         true => ChatView::plain(),
         false => ChatView::new(None),
     };
-    let outcome = follow(client, chat, json, &view).await;
+    let outcome = unless_ended(follow(client, chat, json, &view)).await;
+    // However it ends: the terminal keeps nothing of what went on.
     view.finish().await;
-    outcome
+    outcome?
 }
 
 async fn follow(

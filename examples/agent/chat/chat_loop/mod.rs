@@ -224,7 +224,14 @@ impl ChatLoop {
         }
         self.keeper.keep(self.agent.session());
         if self.is_busy && worked.as_ref().err().is_none_or(Failure::is_abort) {
-            complain("the agent goes on; come back to it with --resume");
+            let words = "the agent goes on; come back to it with --resume";
+            match self.voice {
+                // Below the answer as far as it came.
+                Voice::View(_) if !cli::is_quiet() => {
+                    self.view([ChatEvent::Note(words.to_owned())]).await;
+                }
+                _ => complain(words),
+            }
         }
         worked?;
         if self.is_declined {

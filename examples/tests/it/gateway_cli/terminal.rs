@@ -91,3 +91,19 @@ fn a_single_answer_is_rendered_without_a_prompt() {
     assert!(!rows.concat().contains("stops"), "{rows:#?}");
     screen.ends_with(0);
 }
+
+#[test]
+fn a_single_answer_that_is_aborted_leaves_no_status_line() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let command = folder.gateway(&["chat", "--url", &url, "!slow 1000 50"]);
+    let screen = Screen::with_size(command, 60, 60);
+    screen.has("Ctrl-C stops");
+    screen.has("1 2 3");
+    screen.terminate();
+    screen.ends_in("error: aborted");
+    let rows = screen.rows();
+    assert!(rows[0].starts_with("1 2 3"), "{rows:#?}");
+    assert!(!rows.concat().contains("stops"), "{rows:#?}");
+    screen.ends_with(130);
+}
