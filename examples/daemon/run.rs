@@ -1,7 +1,7 @@
 //! `switchboard daemon run`: gives an agent something to do, and prints its answer.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use acolyte_proto::client::{ChatUpdate, Outcome};
@@ -22,7 +22,7 @@ use crate::daemon::connection::{Connection, Server, Wishes};
 use crate::daemon::show::{self, Piece, Show, Style, words};
 
 /// The longest prompt from standard input, in bytes.
-const MAX_PROMPT: u64 = 512 * 1024;
+const MAX_PROMPT: usize = 512 * 1024;
 /// How often it is told that a tool still runs.
 const STILL: Duration = Duration::from_secs(1);
 
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let prompt = match args.prompt.as_str() {
-        "-" => read_prompt()?,
+        "-" => terminal::read_all(MAX_PROMPT)?,
         prompt => prompt.to_owned(),
     };
     let mut end = cli::end_signal().boxed();
@@ -113,17 +113,6 @@ async fn converse(
             () = &mut end => return Err(Failure::aborted()),
         };
     }
-}
-
-fn read_prompt() -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = io::stdin().take(MAX_PROMPT + 1).read_to_string(&mut text);
-    read.map_err(|error| Failure::usage(format_args!("standard input: {error}")))?;
-    if text.len() as u64 > MAX_PROMPT {
-        let message = format!("standard input has more than {MAX_PROMPT} bytes");
-        return Err(Failure::usage(message));
-    }
-    Ok(text)
 }
 
 fn style(args: &Args) -> Style {

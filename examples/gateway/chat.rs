@@ -4,6 +4,7 @@
 mod dialogue;
 mod line;
 
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -221,7 +222,7 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
         (Some(text), _) if text != "-" => Some(text.clone()),
         (None, Some(_)) => None,
         (Some(_), _) => Some(terminal::read_all(MAX_TEXT)?),
-        (None, None) if args.json || !terminal::is_interactive() => {
+        (None, None) if args.json || !io::stdin().is_terminal() => {
             Some(terminal::read_all(MAX_TEXT)?)
         }
         (None, None) => return dialogue::run(args).await,

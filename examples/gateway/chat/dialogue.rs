@@ -1,4 +1,4 @@
-//! [`run`]: a dialogue with a gateway at a terminal.
+//! [`run`]: a dialogue with a gateway at a terminal, whether lines can be edited there or not.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -29,6 +29,8 @@ struct Dialogue<'a> {
     tokens: u64,
     /// What is said after the reply.
     waiting: VecDeque<String>,
+    /// Lines are edited, and keys are read while a reply comes.
+    is_edited: bool,
 }
 
 /// Talks until the user leaves.
@@ -45,6 +47,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
         said: None,
         tokens: 0,
         waiting: VecDeque::new(),
+        is_edited: input.terminal.is_some(),
     };
     if let Some(place) = place {
         dialogue.show(ChatEvent::Note(place)).await;
@@ -54,14 +57,20 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
         .await;
     let end = cli::end_signal();
     tokio::pin!(end);
-    loop {
+    // Without an editor, what was said before the end of the lines is still answered.
+    let (mut is_silent, mut is_cut) = (false, false);
+    while !is_silent || dialogue.chat.is_some() {
         tokio::select! {
-            line = input.lines.recv() => match line {
+            line = input.lines.recv(), if !is_silent => match line {
                 Some(line) => if dialogue.line(line).await { break },
-                None => break,
+                None if dialogue.is_edited => break,
+                None => is_silent = true,
             },
             event = next(&mut dialogue.chat) => dialogue.event(event).await,
-            () = &mut end => break,
+            () = &mut end => {
+                is_cut = dialogue.chat.is_some();
+                break;
+            }
         }
     }
     let Dialogue {
@@ -69,9 +78,12 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     } = dialogue;
     drop(input);
     view.finish().await;
-    match connected {
-        Some(connected) => connected.close().await,
-        None => Ok(()),
+    if let Some(connected) = connected {
+        connected.close().await?;
+    }
+    match is_cut {
+        true => Err(Failure::aborted()),
+        false => Ok(()),
     }
 }
 
@@ -108,8 +120,11 @@ impl Dialogue<'_> {
                 None => self.send(&text).await,
             },
             Line::Query(_) if self.chat.is_some() => {
-                self.wrong("wait for the reply, or stop it with Esc".to_owned())
-                    .await;
+                let or_stop = match self.is_edited {
+                    true => ", or stop it with Esc",
+                    false => "",
+                };
+                self.wrong(format!("wait for the reply{or_stop}")).await;
             }
             Line::Query(query) => {
                 if let Some(client) = self.connection().await {

@@ -64,11 +64,14 @@ pub fn is_watched() -> bool {
     !cli::is_quiet() && io::stdout().is_terminal() && io::stderr().is_terminal() && !is_plain()
 }
 
-/// Reads all of standard input, as one text.
+/// Reads all of standard input, as one text. Somebody who writes it at a terminal is told how it ends.
 ///
 /// # Errors
 /// [`Failure`] if it is longer than `max_bytes`, is not UTF-8 or cannot be read.
 pub fn read_all(max_bytes: usize) -> Result<String, Failure> {
+    if io::stdin().is_terminal() {
+        complain("write what you want to say; Ctrl-D on an empty line sends it");
+    }
     let mut text = String::new();
     let most = u64::try_from(max_bytes).unwrap_or(u64::MAX);
     let read = (io::stdin().lock().take(most.saturating_add(1))).read_to_string(&mut text);

@@ -35,7 +35,16 @@ impl Screen {
         Self::with_size(command, rows, COLUMNS)
     }
 
-    pub(crate) fn with_size(mut command: Command, rows: u16, columns: u16) -> Self {
+    pub(crate) fn with_size(command: Command, rows: u16, columns: u16) -> Self {
+        Self::of_kind("xterm", command, rows, columns)
+    }
+
+    /// A terminal whose cursor cannot be moved.
+    pub(crate) fn dumb(command: Command) -> Self {
+        Self::of_kind("dumb", command, 24, COLUMNS)
+    }
+
+    fn of_kind(kind: &str, mut command: Command, rows: u16, columns: u16) -> Self {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
@@ -46,7 +55,7 @@ impl Screen {
             File::options().read(true).write(true).open(path).unwrap()
         };
         command
-            .env("TERM", "xterm")
+            .env("TERM", kind)
             .env_remove("NO_COLOR")
             .env_remove("CI")
             .stdin(open())

@@ -107,3 +107,30 @@ fn a_single_answer_that_is_aborted_leaves_no_status_line() {
     assert!(!rows.concat().contains("stops"), "{rows:#?}");
     screen.ends_with(130);
 }
+
+#[test]
+fn a_terminal_without_a_cursor_gets_a_dialogue_line_by_line() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let mut screen = Screen::dumb(folder.gateway(&["chat", "--url", &url]));
+    screen.shows("write a message");
+    screen.types("count to 2\r");
+    screen.shows("I count: 1 2 - done\r\n");
+    screen.types("/help\r");
+    screen.shows("forget the turns of this conversation");
+    // What was said before the end is answered.
+    screen.types("count to 3\r\x04");
+    screen.shows("I count: 1 2 3 - done");
+    screen.ends_with(0);
+}
+
+#[test]
+fn who_writes_a_whole_message_at_a_terminal_is_told_how_it_ends() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let mut screen = Screen::dumb(folder.gateway(&["chat", "--url", &url, "-"]));
+    screen.shows("Ctrl-D");
+    screen.types("count to 2\r\x04");
+    screen.shows("I count: 1 2 - done");
+    screen.ends_with(0);
+}
