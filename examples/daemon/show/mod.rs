@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 
 use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
+use acolyte_proto::error::code;
 use acolyte_proto::event::{Checklist, Event, NoticeLevel};
 use acolyte_proto::frame::Reply;
 use examples::cli;
@@ -353,9 +354,10 @@ const fn name(outcome: &Outcome) -> &'static str {
 /// An outcome that is no success, in words.
 pub(crate) fn words(outcome: &Outcome) -> String {
     match outcome {
+        // That it is unknown is no news to people.
         Outcome::Failed(Failure::Server(error)) => match error.code.as_deref() {
-            Some(code) => format!("{} ({code})", error.message),
-            None => error.message.to_string(),
+            Some(code) if code != code::UNKNOWN => format!("{} ({code})", error.message),
+            _ => error.message.to_string(),
         },
         Outcome::Failed(failure) => failure.to_string(),
         Outcome::Closed { delivery, .. } | Outcome::TimedOut { delivery } => {

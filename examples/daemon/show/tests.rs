@@ -48,6 +48,12 @@ fn people_read_what_happens_line_by_line() {
         (event(Event::ToolResult(ToolResult::ok("c", "t"))), &[]),
         (event(Event::ToolResult(failed)), &["  t failed: E_X"]),
         (
+            event(Event::ToolResult(
+                ToolResult::failed("c", "t").with_code("E_DECLINED"),
+            )),
+            &["  t failed: you declined it"],
+        ),
+        (
             event(Event::Checklist(list)),
             &["  Plan", "    [~] now", "    [ ] later"],
         ),
@@ -195,6 +201,9 @@ fn programs_read_an_object_for_each_update() {
 #[test]
 fn an_end_says_what_became_of_the_chat() {
     let error = ChatError::new("no").with_code("E_X");
+    let unknown = ChatError::new("broken").with_code("E_UNKNOWN");
+    let unknown = Outcome::Failed(Failure::Server(Box::new(unknown)));
+    assert_eq!(words(&unknown), "broken");
     let mut cut = Reply::new("so far", "m");
     cut.error = Some("cut".into());
     let lost = Outcome::Closed {

@@ -3,6 +3,7 @@
 use acolyte_proto::event::{
     Diff, DiffMarker, FileHeader, Part, ShellOutput, ToolCall, ToolHeader, ToolResult, Truncated,
 };
+use examples::daemon::Code;
 use examples::screen::{Colour, printable};
 use serde_json::{Map, Value};
 
@@ -34,9 +35,12 @@ pub(super) fn call(call: &ToolCall) -> String {
     line.trim_end().to_owned()
 }
 
-/// Why a tool has failed, if it has.
+/// Why a tool has failed, if it has. Codes that this program does not know stay what they are.
 pub(super) fn failure(result: &ToolResult) -> Option<&str> {
-    let why = result.code.as_deref().unwrap_or("no reason given");
+    let why = match result.code.as_deref() {
+        Some(code) => Code::of(code).map_or(code, |known| known.words()),
+        None => Code::Other.words(),
+    };
     result.is_error().then_some(why)
 }
 

@@ -34,6 +34,8 @@ pub enum Code {
     Failed,
     /// The call is wrong: no such tool, a bad argument. Nothing was done.
     Call,
+    /// The user does not allow the call. Nothing was done.
+    Declined,
     /// The chat was aborted.
     Aborted,
     /// Something else.
@@ -41,6 +43,42 @@ pub enum Code {
 }
 
 impl Code {
+    const ALL: [Self; 10] = [
+        Self::Sandbox,
+        Self::NotFound,
+        Self::TimedOut,
+        Self::TooLarge,
+        Self::Edit,
+        Self::Failed,
+        Self::Call,
+        Self::Declined,
+        Self::Aborted,
+        Self::Other,
+    ];
+
+    /// Returns what a code for clients stands for.
+    #[must_use]
+    pub fn of(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == code)
+    }
+
+    /// Returns the reason in words, for whoever watches.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Sandbox => "it would not stay within the workspace",
+            Self::NotFound => "there is no such file",
+            Self::TimedOut => "it took too long",
+            Self::TooLarge => "it is too large, or there is too much of it",
+            Self::Edit => "the text to replace is not there, or there more than once",
+            Self::Failed => "the command ended with an error",
+            Self::Call => "there is no such tool, or it cannot be called like this",
+            Self::Declined => "you declined it",
+            Self::Aborted => "aborted",
+            Self::Other => "no reason given",
+        }
+    }
+
     /// Returns the code for clients.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -52,6 +90,7 @@ impl Code {
             Self::Edit => "E_EDIT_NO_MATCH",
             Self::Failed => "E_COMMAND_FAILED",
             Self::Call => "E_TOOL_CALL",
+            Self::Declined => "E_DECLINED",
             Self::Aborted => code::ABORTED,
             Self::Other => code::UNKNOWN,
         }
@@ -123,5 +162,19 @@ impl Problem {
     pub(super) fn outside(name: &str) -> Self {
         let message = format!("{name:?} leads out of the workspace");
         Self::new(Code::Sandbox, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_for_clients_has_words() {
+        for code in Code::ALL {
+            assert_eq!(Code::of(code.as_str()), Some(code));
+            assert!(!code.words().contains("E_"), "{code:?}");
+        }
+        assert_eq!(Code::of("E_X"), None);
     }
 }

@@ -100,7 +100,7 @@ impl Toolbox {
                 let look = move || previewed(&workspace, &name, &arguments);
                 let change = tokio::task::spawn_blocking(look).await;
                 let change = change.unwrap_or_else(|_| Err(panicked()))?;
-                Ok(Some(Step::edit(&change)))
+                Ok((!change.is_nothing()).then(|| Step::edit(&change)))
             }
             _ => Ok(None),
         }

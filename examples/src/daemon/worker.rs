@@ -393,6 +393,7 @@ impl Chat<'_> {
                     id: call.id,
                     name: call.name,
                     arguments: arguments(&call.arguments),
+                    refused: None,
                     allowed: None,
                 };
                 // A call that is asked about is told when it is made.

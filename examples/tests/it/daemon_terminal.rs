@@ -110,7 +110,8 @@ fn a_change_is_asked_for_with_its_diff_in_colours_and_esc_declines_it() {
     screen.shows("Allow? y/N/always");
     screen.shows("waiting for your answer");
     screen.types("\x1b");
-    screen.shows("✗ file-edit");
+    screen.shows("✗ file-edit a.txt");
+    screen.shows("you declined it");
     screen.shows("the user does not allow it");
     assert_eq!(place.file("a.txt").as_deref(), Some("one\ntwo\n"));
     screen.types("edit a.txt: two -> 2\r");

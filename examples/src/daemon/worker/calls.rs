@@ -17,6 +17,8 @@ pub(in crate::daemon) struct OpenCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) arguments: Result<Map<String, Value>, Problem>,
+    /// Why it is not made, although its arguments are well.
+    pub(super) refused: Option<Problem>,
     /// The user has allowed this.
     pub(super) allowed: Option<Step>,
 }
@@ -40,7 +42,11 @@ impl Chat<'_> {
                 }
                 self.announce(&call).await;
             }
-            self.call(&call.id, &call.name, call.arguments).await?;
+            let arguments = match call.refused {
+                Some(problem) => Err(problem),
+                None => call.arguments,
+            };
+            self.call(&call.id, &call.name, arguments).await?;
         }
         Ok(None)
     }
@@ -48,7 +54,7 @@ impl Chat<'_> {
     /// Returns what the user has to be asked before a call is made. A call that would fail is not
     /// asked about: it fails.
     async fn question(&self, call: &mut OpenCall) -> Result<Option<Step>, ChatError> {
-        let Ok(arguments) = &call.arguments else {
+        let (Ok(arguments), None) = (&call.arguments, &call.refused) else {
             return Ok(None);
         };
         let toolbox = &self.worker.toolbox;
@@ -64,7 +70,7 @@ impl Chat<'_> {
             }
             Ok(_) => Ok(None),
             Err(problem) => {
-                call.arguments = Err(problem);
+                call.refused = Some(problem);
                 Ok(None)
             }
         }
@@ -104,7 +110,7 @@ impl Chat<'_> {
             (Answer::Yes, Some(call), _) => call.allowed = Some(pending.step),
             (Answer::Always, _, Some(id)) => self.worker.decisions.allow(id, pending.step.kind),
             (Answer::No(why), Some(call), _) => {
-                call.arguments = Err(Problem::new(Code::Call, why));
+                call.refused = Some(Problem::new(Code::Declined, why));
             }
             _ => {}
         }

@@ -30,6 +30,12 @@ impl Change {
             diff: Diff::new(old.unwrap_or_default(), new),
         }
     }
+
+    /// Returns whether the file is there and stays as it is.
+    #[must_use]
+    pub const fn is_nothing(&self) -> bool {
+        !self.is_new && self.diff.added == 0 && self.diff.removed == 0
+    }
 }
 
 impl Workspace {

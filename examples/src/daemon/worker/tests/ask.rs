@@ -7,11 +7,15 @@ use super::*;
 
 /// A chat of the session that asks first.
 async fn chat(place: &Place, text: &str) -> (Vec<String>, Reply) {
+    let (events, outcome) = place.ask(&asking(text), &Seen::new()).await;
+    (told(&events), outcome.unwrap())
+}
+
+fn asking(text: &str) -> ChatRequest {
     let mut request = ChatRequest::new(text.to_owned(), "scripted");
     request.session_id = Some("sess_a".parse().unwrap());
     request.active_skills = vec![Skill::new(ASK_FIRST, ask_first::INSTRUCTIONS)];
-    let (events, outcome) = place.ask(&request, &Seen::new()).await;
-    (told(&events), outcome.unwrap())
+    request
 }
 
 fn is_question(reply: &Reply) -> bool {
@@ -48,11 +52,36 @@ async fn a_file_is_changed_after_a_yes_only() {
     assert!(is_question(&reply));
     let (events, reply) = chat(&place, "rather not").await;
     assert!(
-        !is_question(&reply) && has(&events, "call_1 E_TOOL_CALL"),
+        !is_question(&reply) && has(&events, "call_1 E_DECLINED"),
         "{events:?}"
     );
     assert!(reply.output.contains("rather not"), "{}", reply.output);
     assert_eq!(file(), "one\n2\n");
+}
+
+#[tokio::test]
+async fn a_step_that_was_declined_is_told_with_what_it_was() {
+    let place = Place::new("ask-declined");
+    chat(&place, "run echo one").await;
+    let (events, _) = place.ask(&asking("no"), &Seen::new()).await;
+    let calls = events.iter().filter_map(|event| match event {
+        Event::ToolCall(call) => Some(call.args.get()),
+        _ => None,
+    });
+    assert_eq!(calls.collect::<Vec<_>>(), [r#"{"command":"echo one"}"#]);
+}
+
+#[tokio::test]
+async fn what_changes_nothing_is_not_asked_about() {
+    let place = Place::new("ask-nothing");
+    let (events, reply) = chat(&place, "create a.txt: hello").await;
+    assert!(is_question(&reply), "{events:?}");
+    chat(&place, "yes").await;
+    let (events, reply) = chat(&place, "create a.txt: hello").await;
+    assert!(
+        !is_question(&reply) && has(&events, "call_1 ok"),
+        "{events:?}"
+    );
 }
 
 #[tokio::test]
