@@ -371,13 +371,13 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Passes on text; with `anew`, on a new line.
+    /// Passes on text; with `anew`, as another paragraph.
     async fn say(&mut self, text: &str, anew: bool) -> Result<(), AnswerError> {
         if text.is_empty() {
             return Ok(());
         }
         let text = match anew && self.spoken {
-            true => format!("\n{text}"),
+            true => format!("\n\n{text}"),
             false => text.to_owned(),
         };
         self.spoken = true;

@@ -191,9 +191,10 @@ impl Finish {
     #[must_use]
     pub const fn shortfall(&self) -> Option<&'static str> {
         match self {
-            Self::Length => {
-                Some("the answer is cut at its length limit: raise max-tokens, or ask for less")
-            }
+            Self::Length => Some(
+                "the answer is cut at its length limit: raise max_tokens (--max-tokens), or ask for \
+                 less",
+            ),
             Self::ContentFilter => Some("the model refuses to answer this: ask in other words"),
             Self::Stop | Self::ToolCalls | Self::Other(_) => None,
         }

@@ -11,6 +11,8 @@ use rpc_core::net::Node;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::steps::shortened;
+
 /// So much of what a tool gets and says is shown, in characters.
 const TOOL: usize = 200;
 /// So many items of an earlier conversation are shown.
@@ -169,11 +171,7 @@ impl Show {
             EventKind::ModeChanged(changed) => {
                 format!("  mode: {}", printable(changed.mode.name()))
             }
-            EventKind::Compact(compact) => {
-                let message = compact.message.as_deref();
-                let message = message.unwrap_or_else(|| compact.status.name());
-                format!("  the conversation is made shorter: {}", printable(message))
-            }
+            EventKind::Compact(compact) => format!("  {}", printable(&shortened(compact))),
             EventKind::ToolBlocked(blocked) => {
                 let why = blocked.message.as_deref().or(blocked.reason.as_deref());
                 let why = printable(why.unwrap_or("no reason given"));

@@ -1,6 +1,6 @@
 //! [`Steps`]: what an agent does, as events of the view at a terminal.
 
-use connectonion_proto::frame::{EventKind, Output, TextDelta, ToolStatus};
+use connectonion_proto::frame::{Compact, EventKind, Output, Phase, TextDelta, ToolStatus};
 use examples::daemon::ask_first::fenced;
 use examples::terminal::ChatEvent;
 use rpc_core::{Json, Limits};
@@ -121,10 +121,7 @@ impl Steps {
                 note(format!("the agent has got {}", names.join(", ")))
             }
             EventKind::ModeChanged(changed) => note(format!("mode: {}", changed.mode.name())),
-            EventKind::Compact(compact) => {
-                let status = compact.status.name();
-                note(format!("the conversation is made shorter: {status}"))
-            }
+            EventKind::Compact(compact) => note(shortened(compact)),
             EventKind::Intent(intent) => intent
                 .ack
                 .iter()
@@ -147,6 +144,19 @@ impl Steps {
         events.push(ChatEvent::Ended);
         *self = Self::default();
         events
+    }
+}
+
+/// What becomes of a conversation that has grown too long for the model.
+pub(crate) fn shortened(compact: &Compact) -> String {
+    match (&compact.status, &compact.message, &compact.error) {
+        (Phase::Compacting, ..) => "the conversation is being made shorter".to_owned(),
+        (Phase::Error, _, Some(error)) => {
+            format!("the conversation was not made shorter: {error}")
+        }
+        (Phase::Error, ..) => "the conversation was not made shorter".to_owned(),
+        (_, Some(message), _) => message.to_string(),
+        (_, None, _) => "the conversation was made shorter".to_owned(),
     }
 }
 
@@ -193,5 +203,18 @@ mod tests {
         let shown = ChatEvent::Text("What now?".to_owned());
         let expected = [ChatEvent::TextEnd, shown, ChatEvent::Ended];
         assert_eq!(steps.output(&output), expected);
+    }
+
+    #[test]
+    fn a_conversation_that_is_cut_is_told_in_words() {
+        let mut compact = Compact::new(Phase::Done);
+        assert_eq!(shortened(&compact), "the conversation was made shorter");
+        compact.message = Some("it no longer gets the 2 oldest messages".into());
+        let step = Steps::default().step(&EventKind::Compact(compact), true);
+        let told = "it no longer gets the 2 oldest messages".to_owned();
+        assert_eq!(step, [ChatEvent::Note(told)]);
+        let mut failed = Compact::new(Phase::Error);
+        failed.error = Some("no room".into());
+        assert!(shortened(&failed).ends_with("was not made shorter: no room"));
     }
 }

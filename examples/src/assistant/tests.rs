@@ -130,7 +130,7 @@ async fn words_before_a_tool_call_stand_on_their_own_line() {
     let (answer, outcome) = answered(&assistant, "how late?").await;
     assert_eq!(
         (answer.as_str(), outcome),
-        ("let me see\nit is late", Ok(()))
+        ("let me see\n\nit is late", Ok(()))
     );
     let asked = model.asked();
     let roles: Vec<_> = asked[1].0.iter().map(|message| message.role).collect();
@@ -165,7 +165,10 @@ async fn a_failure_is_told_in_a_friendly_line_behind_what_was_said() {
     ]);
     let assistant = Assistant::new(model);
     let (answer, outcome) = answered(&assistant, "1").await;
-    assert_eq!(answer, "so far\nsorry, I lost my thread; please ask again");
+    assert_eq!(
+        answer,
+        "so far\n\nsorry, I lost my thread; please ask again"
+    );
     assert_eq!(outcome, Err(AnswerError::Model(failure())));
     let (answer, _) = answered(&assistant, "2").await;
     assert_eq!(answer, "sorry, I lost my thread; please ask again");
@@ -200,7 +203,7 @@ async fn a_model_that_refuses_is_named_as_the_reason() {
     let end = || Ok(Delta::Finish(Finish::ContentFilter));
     let model = Prepared::new(vec![vec![text("I"), end()], vec![end()]]);
     let assistant = Assistant::new(model);
-    assert_eq!(answered(&assistant, "?").await.0, format!("I\n{REFUSED}"));
+    assert_eq!(answered(&assistant, "?").await.0, format!("I\n\n{REFUSED}"));
     assert_eq!(answered(&assistant, "?").await.0, REFUSED);
 }
 
@@ -213,7 +216,7 @@ async fn a_conversation_that_outgrows_the_model_says_so_once() {
     assert_eq!(answered(&assistant, "short").await.0, "yes");
     let long = "a very long question about flowers";
     let (answer, outcome) = answered(&assistant, long).await;
-    assert_eq!((answer, outcome), (format!("{FORGOTTEN}\nyes"), Ok(())));
+    assert_eq!((answer, outcome), (format!("{FORGOTTEN}\n\nyes"), Ok(())));
     assert_eq!(answered(&assistant, long).await.0, "yes");
 }
 
@@ -224,7 +227,7 @@ async fn a_model_that_gets_less_is_told_of_once() {
     let assistant = Assistant::new(Prepared::new(vec![answers(), answers()]));
     assert_eq!(
         answered(&assistant, "?").await.0,
-        format!("{FORGOTTEN}\nyes")
+        format!("{FORGOTTEN}\n\nyes")
     );
     assert_eq!(answered(&assistant, "?").await.0, "yes");
 }

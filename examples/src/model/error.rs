@@ -105,11 +105,11 @@ impl Wait {
         match self {
             Self::Head => format!(
                 "request timed out: the model did not begin to answer within {after:?}; try again, \
-                 or raise the model timeout"
+                 or raise model_timeout (--model-timeout)"
             ),
             Self::Piece => format!(
-                "stream idle timeout after {after:?}: the model stopped in the middle of its \
-                 answer; try again, or raise the model timeout"
+                "stream idle timeout after {after:?}: the model sent nothing more, and its answer is \
+                 not complete; try again, or raise model_timeout (--model-timeout)"
             ),
             Self::End => format!("the answer took longer than {after:?}: ask for a shorter one"),
         }
@@ -191,13 +191,16 @@ mod tests {
             ),
             (
                 Wait::Piece,
-                "stream idle timeout after 45s: the model stopped in the middle",
+                "stream idle timeout after 45s: the model sent nothing more",
             ),
             (Wait::End, "the answer took longer than 45s: "),
         ] {
             let after = Duration::from_secs(45);
             let text = ModelError::TimedOut { wait, after }.to_string();
             assert!(text.starts_with(begin), "{text}");
+            // By its names in a file and on a command line.
+            let names_it = text.contains("model_timeout (--model-timeout)");
+            assert_eq!(names_it, wait != Wait::End, "{text}");
         }
     }
 }
