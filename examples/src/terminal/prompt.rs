@@ -25,6 +25,9 @@ const NARROWEST_TEXT: usize = 20;
 /// What makes a terminal show a drawing at once, and what ends that. Others ignore it.
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
+/// Clears the row of the cursor, which is at its beginning, and all rows below. In two steps: tmux takes a
+/// screen that is cleared from its first cell for one that scrolls away, and keeps a copy.
+const CLEAR: &str = "\x1b[K\x1b[C\x1b[J\r";
 
 /// The request of a key, other than editing.
 #[derive(Debug, PartialEq, Eq)]
@@ -208,7 +211,7 @@ impl Prompt {
     fn erase(&mut self) {
         self.out.push('\r');
         up(&mut self.out, self.drawn.len().saturating_sub(1));
-        self.out.push_str("\x1b[J");
+        self.out.push_str(CLEAR);
         self.drawn.clear();
     }
 

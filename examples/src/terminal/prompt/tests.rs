@@ -195,6 +195,23 @@ fn rows_that_change_stand_between_the_lines_above_and_the_prompt_and_leave_nothi
 }
 
 #[test]
+fn a_screen_is_never_cleared_from_its_first_cell_which_tmux_would_keep() {
+    let mut seen = Seen::new(10, 4);
+    for live in [&["one", "two", "three"][..], &["four"], &[]] {
+        seen.shows("", live);
+        let drawn = seen.prompt.take();
+        let (cleared, last) = drawn.rsplit_once("\x1b[J").unwrap();
+        for part in cleared.split("\x1b[J") {
+            seen.terminal.process(part.as_bytes());
+            assert_ne!(seen.cursor(), (0, 0), "{drawn:?}");
+            seen.terminal.process(b"\x1b[J");
+        }
+        seen.terminal.process(last.as_bytes());
+        assert_eq!(seen.look(), live);
+    }
+}
+
+#[test]
 fn what_has_not_changed_is_not_drawn_again() {
     let mut seen = Seen::new(20, 6);
     seen.shows("> ", &["one"]);
