@@ -218,7 +218,7 @@ async def says_so_when_the_answer_breaks_off():
         again = streams(encode(words("again")))
         async with talking(behaviour, again) as (ask, provider, _, _):
             text, _ = await ask("?")
-            expect(text == f"so far\n{SORRY['broken off']}", text)
+            expect(text == f"so far\n\n{SORRY['broken off']}", text)
             expect(len(provider.requests) == 1, "it was asked again")
             expect((await ask("?"))[0] == "again", "wrong answer")
 
@@ -235,7 +235,7 @@ async def gives_a_silent_provider_up():
     behaviours = [hangs(), hangs(encode(words("well", finish=None), done=False))]
     async with talking(*behaviours, args=args) as (ask, _, _, bot):
         expect((await ask("?"))[0] == SORRY["later"], "wrong answer")
-        expect((await ask("?"))[0] == f"well\n{SORRY['later']}", "wrong answer")
+        expect((await ask("?"))[0] == f"well\n\n{SORRY['later']}", "wrong answer")
         await bot.line_with("stream idle timeout after 300ms")
 
 
