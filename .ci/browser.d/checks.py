@@ -52,6 +52,7 @@ CHECKS = {
     "the gateway calls a tool": real.tool,
     "the gateway's model fails": real.failure,
     "the gateway stops with its client": real.stop,
+    "what a reload left is shown again": real.left,
     "a token is asked for, refused, and accepted": real.token,
     "pages from elsewhere cannot connect": real.foreign_pages,
     "text shows up in pieces, tokens are summed": scripted_gateway.text_in_pieces,

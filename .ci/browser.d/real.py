@@ -95,6 +95,24 @@ async def failure(chrome, real, _):
         await say(page, "hello")
         await page.until(f"document.querySelectorAll('#log .agent').length === 2 && {FREE}")
         expect(not await page.run(f"{ANSWER}.querySelector('.failure') !== null"), "the next question is answered")
+        await shown_again(page, "!fail", "failed: ")
+        await clean(page)
+
+
+async def shown_again(page, question, became):
+    """After a reload the first question and what became of its answer are there."""
+    await page.reload()
+    await page.until(f"{READY} && document.querySelector('#log .agent') !== null")
+    await page.until(has("document.querySelector('#log .user')", question))
+    await page.until(has("document.querySelector('#log .agent')", became))
+
+
+async def left(chrome, real, _):
+    async with chrome.page(real) as page:
+        await say(page, "!slow 1000")
+        await page.until(f"({text(f'{ANSWER}.querySelector(`.text`)')}) !== ''")
+        await shown_again(page, "!slow 1000", "Stopped.")
+        await page.until(f"({text(f'{ANSWER}.querySelector(`.text`)')}) !== ''")
         await clean(page)
 
 
@@ -109,6 +127,7 @@ async def stop(chrome, real, _):
         await say(page, "hello")
         await page.until(f"document.querySelectorAll('#log .agent').length === 2 && {FREE}")
         expect(await page.run(f"{ANSWER}.querySelector('.text') !== null"), "the next question is answered")
+        await shown_again(page, "!slow 1000", "Stopped.")
         await clean(page)
 
 

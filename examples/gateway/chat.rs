@@ -296,8 +296,11 @@ async fn ask(
             let turns = client.chat_history(session, Some(limit)).await?;
             let words = turns.iter().map(|turn| {
                 answer(json, turn, || {
-                    let (user, assistant) = (&turn.user, &turn.assistant);
-                    printable_lines(&format!("> {user}\n{assistant}"))
+                    let mark = turn.mark.as_ref().map(|mark| format!("({mark})"));
+                    let said = (!turn.assistant.is_empty()).then(|| turn.assistant.to_string());
+                    let lines = [Some(format!("> {}", turn.user)), said, mark];
+                    let lines: Vec<_> = lines.into_iter().flatten().collect();
+                    printable_lines(&lines.join("\n"))
                 })
             });
             words.collect()

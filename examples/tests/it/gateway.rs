@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use examples::gateway::backend::GatewayBackend;
 use examples::gateway::config::{AgentConfig, Config};
 use examples::gateway::engine::{Engine, EngineParts};
+use examples::gateway::memory::Mark;
 use examples::gateway::setup::{Gateway, Overrides};
 use examples::gateway::store::{EmbeddedStore, Keeper, Store, StoreLimits};
 use examples::gateway::tool::Tools;
@@ -325,7 +326,7 @@ async fn a_client_that_vanishes_stops_the_model_and_is_counted() {
     drop(wire);
     let stopped = tokio::time::timeout(PATIENCE, gateway.heard.recv());
     assert_eq!(stopped.await.unwrap(), Some("stopped"));
-    // The next message of the session neither waits nor knows of it.
+    // The next message of the session waits only until it is stored.
     let mut wire = open(gateway.address).await;
     wire.say(&chat("2", "ann", "next")).await;
     assert_eq!(next(&mut wire).await, piece("2", "next"));
@@ -336,7 +337,12 @@ async fn a_client_that_vanishes_stops_the_model_and_is_counted() {
     assert_eq!(entry.ending, Ending::Cancelled);
     assert_eq!((entry.tokens(), entry.estimated), (4, true));
     let recalled = gateway.store.recall("default:ws:ann:main", "default", 9);
-    assert_eq!(recalled.unwrap().turns, []);
+    let turns = recalled.unwrap().turns;
+    let turns = turns
+        .iter()
+        .map(|it| (&*it.user, &*it.assistant, it.mark.clone()));
+    let turns: Vec<_> = turns.collect();
+    assert_eq!(turns, [("12345678", "12345678", Some(Mark::Stopped))]);
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use examples::model::scripted::Scripted;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
+use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use serde_json::{Value, json};
 use snek_proto::llm::tool::ToolDefinition;
@@ -352,6 +353,35 @@ async fn the_page_gets_the_past_of_its_own_session_and_with_a_token_only() {
     for wrong in ["", "authorization: Bearer s3cret\r\n", SECRET] {
         assert_eq!(past(OWN, wrong).await.0, "401", "{wrong}");
     }
+}
+
+#[tokio::test]
+async fn the_page_gets_what_a_client_left_and_what_became_of_it() {
+    let gateway = start(Some("s3cret"), None, None).await;
+    let client = exoclaw_proto::client::ClientConfig::new()
+        .with_channel("web")
+        .with_account("browser")
+        .with_peer(OWN);
+    let url = format!("ws://{}", gateway.address);
+    let (client, _, connection) = exoclaw_proto::net::connect(&url, client).unwrap();
+    let connection = tokio::spawn(connection.run());
+    client.ready().await.unwrap();
+    let mut chat = client.chat("!slow 1000").await;
+    while !matches!(chat.next().await, Some(Ok(StreamEvent::Text(_)))) {}
+    client.close();
+    connection.await.unwrap();
+    let request =
+        format!("GET /history/{OWN} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    // It waits until the turn is stored, at most 2 s.
+    let mut turns = json!([]);
+    while turns == json!([]) {
+        let (_, text) = gateway.request(&request).await;
+        turns = serde_json::from_str(&text).unwrap();
+    }
+    assert_eq!(turns[0]["user"], "!slow 1000");
+    let said = turns[0]["assistant"].as_str().unwrap();
+    assert!(said.starts_with('1'), "{said}");
+    assert_eq!(turns[0]["mark"], "stopped");
 }
 
 #[tokio::test]

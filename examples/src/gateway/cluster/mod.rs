@@ -278,6 +278,16 @@ impl Cluster {
         self.sessions.recall(session, turn, turns).await
     }
 
+    /// Waits until no turn of a session runs or waits, or what becomes of it cannot be seen.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ended(&self, session: &str) {
+        if let Err(error) = self.sessions.ended(session).await {
+            tracing::debug!(%error, "the end of a turn cannot be seen");
+        }
+    }
+
     /// Returns the most recently used sessions, newest first.
     ///
     /// # Errors

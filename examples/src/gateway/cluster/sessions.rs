@@ -372,6 +372,25 @@ impl Sessions {
         }
     }
 
+    /// Waits until no turn of a session runs or waits.
+    pub(super) async fn ended(&self, session: &str) -> Result<(), StoreError> {
+        if self.read(session).await?.0.line.is_empty() {
+            return Ok(());
+        }
+        let mut watch = self.bucket.watch(&key_of(session)).await?;
+        while let Some(change) = watch.next().await {
+            let is_over = match change? {
+                Change::Put(entry) => decode::<Record>(&entry.value)?.line.is_empty(),
+                Change::Deleted { .. } => true,
+                Change::Current => false,
+            };
+            if is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the turns of nodes that are gone and come before this place.
     async fn remove_gone(&self, session: &str, place: &Place) -> Result<Record, StoreError> {
         let (record, _) = self.read(session).await?;

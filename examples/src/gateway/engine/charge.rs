@@ -1,4 +1,6 @@
-//! [`Charge`]: the tokens of one run, counted however it ends.
+//! [`Charge`]: the tokens and the turn of one run, counted and remembered however it ends.
+
+use std::mem::take;
 
 use exoclaw_proto::budget::{
     BudgetError, Date, Ledger, Meter, Reservation, SessionTokens, Snapshot,
@@ -7,13 +9,13 @@ use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::Usage;
 use exoclaw_proto::session::SessionKey;
 
-use super::Engine;
 use super::records::{Held, Records};
 #[cfg(feature = "nats")]
 use super::unavailable;
+use super::{Engine, Written};
 #[cfg(feature = "nats")]
 use crate::gateway::cluster::NotAdmitted;
-use crate::gateway::memory::{Fact, Turn};
+use crate::gateway::memory::{Mark, Turn, extract};
 use crate::gateway::store::{Commit, Totals};
 use crate::gateway::usage::{Ending, UsageEntry};
 
@@ -74,8 +76,9 @@ fn forget_oldest(ledger: &mut Ledger, count: usize) {
 }
 
 impl Engine {
+    /// Admits a run, if the budgets have room for it.
     #[allow(clippy::unused_async, reason = "without feature `nats` nothing waits")]
-    async fn reserve(
+    pub(super) async fn reserve(
         &self,
         key: &SessionKey,
         turn: &Held,
@@ -92,6 +95,15 @@ impl Engine {
         let _ = turn;
         let reserved = reserve(&mut self.ledger(), key, estimate, self.now());
         reserved.map_err(|error| RpcError::new(error.to_string()))
+    }
+
+    /// Adds a turn to a commit, and what the question says about the user.
+    pub(super) fn remember(&self, commit: Commit, turn: Option<Turn>) -> Commit {
+        let facts = match &turn {
+            Some(turn) if self.memory.semantic_enabled => extract(&turn.user, turn.at),
+            _ => Vec::new(),
+        };
+        commit.with_turn(turn).with_facts(facts)
     }
 
     /// Settles a run with the budgets. Returns the number by which nodes wait until it is written.
@@ -130,11 +142,16 @@ impl Call {
 }
 
 /// An admitted run. If it is dropped before [`close`](Self::close), because its client has left,
-/// the tokens used so far are still counted and stored.
+/// the tokens used so far are still counted, and the question and what was said so far are stored. The
+/// session's turn does not end before that, because the next message needs them.
 pub(super) struct Charge<'e> {
     engine: &'e Engine,
     key: SessionKey,
     reservation: Option<Reservation>,
+    turn: Option<Held>,
+    question: String,
+    /// The text of the answer so far.
+    said: String,
     /// The current call.
     call: Option<Call>,
     /// The usage of the earlier calls.
@@ -143,22 +160,35 @@ pub(super) struct Charge<'e> {
 }
 
 impl<'e> Charge<'e> {
-    /// Admits a run, if the budgets have room for it.
-    pub(super) async fn begin(
+    pub(super) fn new(
         engine: &'e Engine,
         key: &SessionKey,
-        turn: &Held,
-        estimate: u64,
-    ) -> Result<Self, RpcError> {
-        let reservation = engine.reserve(key, turn, estimate).await?;
-        Ok(Self {
+        turn: Held,
+        question: &str,
+        reservation: Reservation,
+    ) -> Self {
+        Self {
             engine,
             key: key.clone(),
             reservation: Some(reservation),
+            turn: Some(turn),
+            question: question.to_owned(),
+            said: String::new(),
             call: None,
             used: Usage::default(),
             estimated: false,
-        })
+        }
+    }
+
+    /// Records a piece of the answer's text.
+    pub(super) fn said(&mut self, text: &str) {
+        self.streamed(text.len());
+        self.said.push_str(text);
+    }
+
+    /// Returns whether the answer has a word.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.said.trim().is_empty()
     }
 
     /// Records the start of a call.
@@ -179,7 +209,7 @@ impl<'e> Charge<'e> {
         self.call = None;
     }
 
-    /// Records bytes that the model has sent.
+    /// Records bytes that the model has sent beside the text.
     pub(super) fn streamed(&mut self, bytes: usize) {
         if let Some(call) = &mut self.call {
             call.meter.streamed(bytes);
@@ -207,33 +237,48 @@ impl<'e> Charge<'e> {
         usage
     }
 
-    /// Ends the run and stores its results in one transaction. The session's turn does not end before
-    /// that, even if the future is dropped, because the next message needs the results. Returns whether
-    /// they were stored, and the turn.
+    /// Ends the run and stores its results in one transaction, even if the future is dropped. An answer
+    /// without a mark is whole. Returns whether they were stored, and the turn.
     pub(super) async fn close(
         mut self,
-        turn: Option<Turn>,
-        facts: Vec<Fact>,
         ending: Ending,
-        held: Held,
+        mark: Option<Mark>,
     ) -> (bool, Option<Held>) {
-        let Some((commit, settled)) = self.settle(ending) else {
-            return (true, Some(held));
+        let Some(written) = self.end(ending, mark) else {
+            return (true, None);
         };
-        let commit = commit.with_turn(turn).with_facts(facts);
-        match self.engine.write(commit, Some(held), settled).await {
-            Ok((written, held)) => (written.is_ok(), held),
+        match written.await {
+            Ok((written, turn)) => (written.is_ok(), turn),
             // The runtime ends.
             Err(_) => (false, None),
         }
     }
 
-    /// Settles the run with the budgets. Returns `None` if that was done before.
-    fn settle(&mut self, ending: Ending) -> Option<(Commit, Option<u64>)> {
+    /// Starts to store the results. Returns `None` if that was done before.
+    fn end(&mut self, ending: Ending, mark: Option<Mark>) -> Option<Written> {
         let reservation = self.reservation.take()?;
+        let (question, said) = (take(&mut self.question), take(&mut self.said));
+        let at = self.engine.now();
+        let turn = match mark {
+            Some(mark) => Some(Turn::marked(question, said, at, mark)),
+            None => Turn::new(question, said, at),
+        };
+        let (usage, settled) = self.settle(reservation, ending, at);
+        let commit = Commit::new(self.key.as_str(), self.key.agent(), at).with_usage(usage);
+        let commit = self.engine.remember(commit, turn);
+        Some(self.engine.write(commit, self.turn.take(), settled))
+    }
+
+    /// Settles the run with the budgets.
+    fn settle(
+        &mut self,
+        reservation: Reservation,
+        ending: Ending,
+        at: u64,
+    ) -> (UsageEntry, Option<u64>) {
         self.call_ended();
         let settled = self.engine.settle(reservation, self.used.total());
-        let (engine, at) = (self.engine, self.engine.now());
+        let engine = self.engine;
         let Usage {
             input_tokens,
             output_tokens,
@@ -251,20 +296,18 @@ impl<'e> Charge<'e> {
         } else {
             entry
         };
-        let commit = Commit::new(self.key.as_str(), self.key.agent(), at);
-        Some((commit.with_usage(entry), settled))
+        (entry, settled)
     }
 }
 
 impl Drop for Charge<'_> {
     fn drop(&mut self) {
-        let ending = if std::thread::panicking() {
-            Ending::Aborted
+        let (ending, mark) = if std::thread::panicking() {
+            let mark = Mark::failed("the gateway has failed", self.has_begun());
+            (Ending::Aborted, mark)
         } else {
-            Ending::Cancelled
+            (Ending::Cancelled, Mark::Stopped)
         };
-        if let Some((commit, settled)) = self.settle(ending) {
-            self.engine.write(commit, None, settled);
-        }
+        drop(self.end(ending, Some(mark)));
     }
 }

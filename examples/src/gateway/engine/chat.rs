@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::charge::Charge;
 use super::records::Held;
 use super::{Engine, NOT_STORED, Reply, internal};
-use crate::gateway::memory::{Context, Fact, Turn, extract};
+use crate::gateway::memory::{Context, Mark, Turn};
 use crate::gateway::store::Commit;
 use crate::gateway::tool::ToolOutput;
 use crate::gateway::usage::Ending;
@@ -59,9 +59,9 @@ impl Engine {
     /// [`ChatError`], the error for the client.
     ///
     /// # Cancel safety
-    /// Dropping the future stops the model and the tools and gives the turn to the next message.
-    /// The tokens used so far are counted; nothing of the turn is remembered, unless the reply was
-    /// complete and is being stored: that continues.
+    /// Dropping the future stops the model and the tools. The tokens used so far are counted, the question
+    /// and what was said so far are stored with a [`Mark`], and then the next message has its turn. If the
+    /// reply was complete and is being stored, that continues.
     pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), ChatError> {
         let content = &*chat.content;
         let route = Route::new(&chat.channel, &chat.account, chat.peer())
@@ -73,26 +73,35 @@ impl Engine {
 
         let model = match &self.model {
             Ok(model) => model,
-            Err(problem) => return Err(self.refuse(&key, turn, RpcError::provider(problem)).await),
+            Err(problem) => {
+                let mark = Mark::failed(problem, false);
+                let unanswered = Turn::marked(content, "", self.now(), mark);
+                let error = RpcError::provider(problem);
+                return Err(self.refuse(&key, turn, Some(unanswered), error).await);
+            }
         };
         let messages = self.context(&key, &turn, content).await?;
         let bytes = messages.iter().map(size).sum::<usize>();
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
-        match Charge::begin(self, &key, &turn, estimate).await {
-            Ok(charge) => {
-                let run = self.run(&key, content, model, messages, charge, &mut *reply);
-                let ended = run.await;
-                let charge = ended.charge;
-                let closing = charge.close(ended.turn, ended.facts, ended.ending, turn);
+        match self.reserve(&key, &turn, estimate).await {
+            Ok(reservation) => {
+                let mut charge = Charge::new(self, &key, turn, content, reservation);
+                let run = self.run(model, messages, &mut charge, &mut *reply);
+                let Ended {
+                    ending,
+                    mark,
+                    outcome,
+                } = run.await;
+                tracing::debug!(session = %key, ending = ending.as_str(), "a chat has ended");
                 // The next message waits until the end of this reply has been sent.
-                let (is_stored, _turn) = closing.await;
-                match ended.outcome {
+                let (is_stored, _turn) = charge.close(ending, mark).await;
+                match outcome {
                     Ok(()) if !is_stored => Err(ChatError::Failed(RpcError::new(NOT_STORED))),
                     Ok(()) => Ok(reply.done().await?),
                     outcome => outcome,
                 }
             }
-            Err(error) => Err(self.refuse(&key, turn, error).await),
+            Err(error) => Err(self.refuse(&key, turn, None, error).await),
         }
     }
 
@@ -111,8 +120,15 @@ impl Engine {
     }
 
     /// Refuses a chat. Its session still counts, from its first message on.
-    async fn refuse(&self, key: &SessionKey, turn: Held, why: RpcError) -> ChatError {
+    async fn refuse(
+        &self,
+        key: &SessionKey,
+        turn: Held,
+        unanswered: Option<Turn>,
+        why: RpcError,
+    ) -> ChatError {
         let seen = Commit::new(key.as_str(), key.agent(), self.now());
+        let seen = self.remember(seen, unanswered);
         let _ = self.write(seen, Some(turn), None).await;
         ChatError::Refused(why)
     }
@@ -135,7 +151,9 @@ impl Engine {
         content: &str,
     ) -> Result<Vec<ChatMessage>, ChatError> {
         let (window, agent) = (self.memory.episodic_window, key.agent());
-        let recalled = self.store.recall(key.as_str(), &agent, Some(turn), window);
+        // Those without a word of an answer do not count.
+        let most = window.saturating_mul(2);
+        let recalled = self.store.recall(key.as_str(), &agent, Some(turn), most);
         let recalled = recalled.await;
         let recalled = recalled.map_err(|error| internal(&error))?;
         let soul = self.soul().await;
@@ -148,7 +166,8 @@ impl Engine {
             .with_instructions(self.agent.system_prompt.as_deref())
             .with_soul(soul.as_deref())
             .with_facts(facts)
-            .with_turns(&recalled.turns);
+            .with_turns(&recalled.turns)
+            .with_window(window);
         Ok(context.messages(content))
     }
 
@@ -162,65 +181,49 @@ impl Engine {
 
     async fn run<'e>(
         &'e self,
-        key: &SessionKey,
-        content: &str,
         model: &Arc<dyn ChatModel>,
         messages: Vec<ChatMessage>,
-        mut charge: Charge<'e>,
+        charge: &mut Charge<'e>,
         reply: &mut dyn Reply,
-    ) -> Ended<'e> {
-        let mut said = String::new();
+    ) -> Ended {
         let run = ChatRun {
             engine: self,
             model,
-            charge: &mut charge,
+            charge: &mut *charge,
             reply,
-            said: &mut said,
             named: 0,
             room: MAX_RESULTS,
             failed: Vec::new(),
             is_shortened: false,
         };
         let outcome = run.hold(messages).await;
-        let (ending, outcome) = match outcome {
-            Ok(()) => (Ending::Done, Ok(())),
-            Err(Broken::Gone) => (Ending::Cancelled, Err(Gone.into())),
+        let has_begun = charge.has_begun();
+        let (ending, mark, outcome) = match outcome {
+            Ok(()) => (Ending::Done, None, Ok(())),
+            Err(Broken::Gone) => (Ending::Cancelled, Some(Mark::Stopped), Err(Gone.into())),
             Err(Broken::Model(error)) => {
-                let error = RpcError::provider(&error.to_string());
-                (Ending::ProviderError, Err(ChatError::Failed(error)))
+                let mark = Mark::of(&error, has_begun);
+                let error = ChatError::Failed(RpcError::provider(&error.to_string()));
+                (Ending::ProviderError, Some(mark), Err(error))
             }
             Err(Broken::TooManyRounds) => {
-                let error = RpcError::new(TOO_MANY_ROUNDS);
-                (Ending::TooManyRounds, Err(ChatError::Failed(error)))
+                let mark = Mark::failed(TOO_MANY_ROUNDS, has_begun);
+                let error = ChatError::Failed(RpcError::new(TOO_MANY_ROUNDS));
+                (Ending::TooManyRounds, Some(mark), Err(error))
             }
         };
-        let now = self.now();
-        // What came before a failure is remembered; of a client that has left, nothing.
-        let turn = match ending {
-            Ending::Cancelled => None,
-            _ => Turn::new(content, said, now),
-        };
-        let facts = match &turn {
-            Some(_) if self.memory.semantic_enabled => extract(content, now),
-            _ => Vec::new(),
-        };
-        tracing::debug!(session = %key, ending = ending.as_str(), "a chat has ended");
         Ended {
-            charge,
-            turn,
-            facts,
             ending,
+            mark,
             outcome,
         }
     }
 }
 
-/// A run that has ended and is not stored yet.
-struct Ended<'e> {
-    charge: Charge<'e>,
-    turn: Option<Turn>,
-    facts: Vec<Fact>,
+/// What became of a run.
+struct Ended {
     ending: Ending,
+    mark: Option<Mark>,
     outcome: Result<(), ChatError>,
 }
 
@@ -239,7 +242,6 @@ struct ChatRun<'t, 'e> {
     model: &'t Arc<dyn ChatModel>,
     charge: &'t mut Charge<'e>,
     reply: &'t mut dyn Reply,
-    said: &'t mut String,
     /// The number of calls that got an id here.
     named: usize,
     /// The bytes left for tool results.
@@ -288,8 +290,7 @@ impl ChatRun<'_, '_> {
             answer.push(&delta)?;
             match delta {
                 Delta::Text(text) => {
-                    self.charge.streamed(text.len());
-                    self.said.push_str(&text);
+                    self.charge.said(&text);
                     self.reply.text(&text).await?;
                 }
                 Delta::ToolCall(piece) => self.charge.streamed(piece.arguments.len()),

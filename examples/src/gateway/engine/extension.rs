@@ -1,5 +1,7 @@
 //! The future methods of the specification: those that only read, and `session.clear`.
 
+use std::time::Duration;
+
 use exoclaw_proto::binding::Route;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
@@ -8,6 +10,7 @@ use exoclaw_proto::frame::{
 use exoclaw_proto::session::SessionKey;
 use rpc_core::Json;
 use serde::Serialize;
+use tokio::time::timeout;
 
 use super::Engine;
 use super::records::Records;
@@ -18,6 +21,9 @@ use crate::gateway::memory::search;
 /// Most items of a list, and the default number.
 const MAX_ITEMS: usize = 1000;
 const ITEMS: usize = 50;
+
+/// How long a history waits for the end of a turn.
+const ENDING: Duration = Duration::from_secs(2);
 
 impl Engine {
     /// Answers an extension.
@@ -76,7 +82,8 @@ impl Engine {
         }
     }
 
-    /// Returns the last turns of a session, oldest first, as the answer to `chat.history`.
+    /// Returns the last turns of a session, oldest first, as the answer to `chat.history`. Waits up to 2 s
+    /// for a turn that has not ended yet: whoever asks may be the client that has just left it.
     ///
     /// # Errors
     /// [`RpcError`]: no such session's agent, or the store cannot be read.
@@ -86,12 +93,18 @@ impl Engine {
     pub async fn history(&self, session: &SessionRef, max: usize) -> Result<Json, RpcError> {
         let key = self.named(session, Method::ChatHistory)?;
         let agent = key.agent();
+        let ended = async {
+            drop(self.turns.enter(&key).await);
+            self.store.ended(key.as_str()).await;
+        };
+        let _ = timeout(ENDING, ended).await;
         let recalled = self.store.recall(key.as_str(), &agent, None, max).await;
         let turns = recalled.map_err(unreadable)?.turns.into_iter();
         let turns = turns.map(|turn| Turn {
             user: turn.user.into(),
             assistant: turn.assistant.into(),
             at: turn.at,
+            mark: turn.mark.map(|mark| mark.to_string().into()),
         });
         answer(&turns.collect::<Vec<_>>())
     }

@@ -129,6 +129,9 @@ pub fn unix_seconds() -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
+/// Gets the outcome of a write, and the turn if it had one.
+type Written = oneshot::Receiver<(Result<(), StoreError>, Option<Held>)>;
+
 /// An engine that answers chats: one at a time for each session, any number concurrently.
 #[derive(Debug)]
 pub struct Engine {
@@ -255,12 +258,7 @@ impl Engine {
     }
 
     /// Stores a commit even if the caller is dropped, and then gives the turn back, or ends it.
-    fn write(
-        &self,
-        commit: Commit,
-        mut turn: Option<Held>,
-        settled: Option<u64>,
-    ) -> oneshot::Receiver<(Result<(), StoreError>, Option<Held>)> {
+    fn write(&self, commit: Commit, mut turn: Option<Held>, settled: Option<u64>) -> Written {
         let store = Arc::clone(&self.store);
         self.writing.start(async move {
             let outcome = store.commit(commit, turn.as_mut(), settled).await;

@@ -88,6 +88,18 @@ impl Records {
         }
     }
 
+    /// Waits until no turn of a session runs on another node, as far as can be seen.
+    #[allow(clippy::unused_async, reason = "without feature `nats` nothing waits")]
+    pub(super) async fn ended(&self, session: &str) {
+        match self {
+            Self::Own(_) => {
+                let _ = session;
+            }
+            #[cfg(feature = "nats")]
+            Self::Shared(cluster) => cluster.ended(session).await,
+        }
+    }
+
     /// Returns the most recently used sessions, newest first.
     pub(super) async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
         match self {

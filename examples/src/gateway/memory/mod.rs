@@ -3,60 +3,19 @@
 mod extract;
 mod fact;
 mod soul;
-
-use std::borrow::Cow;
+mod turn;
 
 use exoclaw_proto::limits::MAX_FACTS;
-use rpc_core::text::beginning;
-use serde::{Deserialize, Serialize};
 use snek_proto::llm::chat::ChatMessage;
 
 pub use extract::extract;
 pub use fact::{Fact, learn, search, select};
 pub use soul::{MAX_SOUL, Soul, SoulText};
+pub use turn::{Mark, Turn};
 
-/// Most bytes of turns in the context. A longer past would not fit into the model's window, and
-/// because a failed message is not remembered, every later one would fail too.
+/// Most bytes of turns in the context. A longer past would not fit into the model's window, and every
+/// later message would fail.
 const MAX_PAST: usize = 256 * 1024;
-
-/// A question and its whole answer: the text of all rounds, without tool calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Turn {
-    /// The user's message.
-    pub user: String,
-    /// The agent's answer.
-    pub assistant: String,
-    /// When the turn ended, in seconds since 1970.
-    pub at: u64,
-}
-
-impl Turn {
-    /// Creates a turn. Returns `None` if the answer is empty. Text before a failure of the provider
-    /// counts as an answer.
-    pub fn new(user: impl Into<String>, assistant: impl Into<String>, at: u64) -> Option<Self> {
-        let (user, assistant) = (user.into(), assistant.into());
-        let said = !assistant.trim().is_empty();
-        said.then_some(Self {
-            user,
-            assistant,
-            at,
-        })
-    }
-
-    /// Returns the turn with both texts cut to this many bytes.
-    #[must_use]
-    pub fn shortened(&self, max: usize) -> Cow<'_, Self> {
-        if self.user.len() <= max && self.assistant.len() <= max {
-            return Cow::Borrowed(self);
-        }
-        Cow::Owned(Self {
-            user: beginning(&self.user, max).to_owned(),
-            assistant: beginning(&self.assistant, max).to_owned(),
-            at: self.at,
-        })
-    }
-}
 
 /// The context of a message. Facts and turns must be of one session and one agent, so that no user
 /// sees what another one said.
@@ -71,6 +30,9 @@ pub struct Context<'a> {
     pub facts: &'a [Fact],
     /// The turns, oldest first. Only the newest of a long past are sent.
     pub turns: &'a [Turn],
+    /// How many turns are sent at most; those without a word of an answer do not count. By default,
+    /// all.
+    pub window: Option<usize>,
 }
 
 impl<'a> Context<'a> {
@@ -102,8 +64,16 @@ impl<'a> Context<'a> {
         self
     }
 
+    /// Sets [`window`](Self::window).
+    #[must_use]
+    pub const fn with_window(mut self, turns: usize) -> Self {
+        self.window = Some(turns);
+        self
+    }
+
     /// Returns the messages for the model: instructions, soul, the facts that fit the new message,
-    /// the turns, and the new message. Blank parts are left out.
+    /// the turns, and the new message. Blank parts are left out, and questions that the provider has
+    /// refused.
     #[must_use]
     pub fn messages(&self, message: &str) -> Vec<ChatMessage> {
         let known = select(self.facts, message, MAX_FACTS);
@@ -121,21 +91,23 @@ impl<'a> Context<'a> {
             }
             messages.push(ChatMessage::system(text));
         }
-        for turn in self.recent() {
+        for turn in self.recent().iter().filter(|turn| turn.is_told()) {
             messages.push(ChatMessage::user(turn.user.as_str()));
-            messages.push(ChatMessage::assistant(turn.assistant.clone()));
+            messages.push(ChatMessage::assistant(turn.answer()));
         }
         messages.push(ChatMessage::user(message));
         messages
     }
 
-    /// Returns the newest turns within the limit.
+    /// Returns the newest turns within the limits.
     fn recent(&self) -> &'a [Turn] {
-        let mut room = MAX_PAST;
+        let (mut room, mut window) = (MAX_PAST, self.window.unwrap_or(usize::MAX));
         let fits = self.turns.iter().rev().take_while(|turn| {
             let left = room.checked_sub(turn.user.len() + turn.assistant.len());
             room = left.unwrap_or(0);
-            left.is_some()
+            let place = window.checked_sub(usize::from(turn.has_words()));
+            window = place.unwrap_or(0);
+            left.is_some() && place.is_some()
         });
         let from = self.turns.len() - fits.count();
         self.turns.get(from..).unwrap_or_default()
@@ -190,6 +162,49 @@ mod tests {
     }
 
     #[test]
+    fn a_model_is_told_what_became_of_an_answer_but_of_no_question_that_was_refused() {
+        let mark = |user, said, mark| Turn::marked(user, said, 1, mark);
+        let why = || "why".to_owned();
+        let turns = [
+            mark("a", "so", Mark::Stopped),
+            mark("b", "", Mark::Stopped),
+            mark("c", "well", Mark::BrokenOff(why())),
+            mark("d", " ", Mark::Failed(why())),
+            mark("e", "", Mark::Refused(why())),
+        ];
+        let expected = [
+            ("a", "so\n\n[stopped]"),
+            ("b", "[stopped]"),
+            ("c", "well\n\n[broken off]"),
+            ("d", "[failed]"),
+        ];
+        let mut messages = Vec::new();
+        for (user, answer) in expected {
+            messages.push(ChatMessage::user(user));
+            messages.push(ChatMessage::assistant(answer.to_owned()));
+        }
+        messages.push(ChatMessage::user("f"));
+        let context = Context::default().with_turns(&turns);
+        assert_eq!(context.messages("f"), messages);
+    }
+
+    #[test]
+    fn turns_without_a_word_of_an_answer_push_none_out_of_the_window() {
+        let whole = |user| Turn::new(user, "x", 1).unwrap();
+        let failed = Turn::marked("b", "", 1, Mark::Stopped);
+        let turns = [
+            whole("a"),
+            failed.clone(),
+            whole("c"),
+            failed.clone(),
+            failed,
+        ];
+        let context = Context::default().with_turns(&turns);
+        let told = |window| context.with_window(window).recent().len();
+        assert_eq!([told(1), told(2), told(3)], [4, 5, 5]);
+    }
+
+    #[test]
     fn a_past_that_is_too_long_is_told_from_its_end() {
         let turn = |length| Turn::new("q", "x".repeat(length), 1).unwrap();
         let count = |turns: &[Turn]| Context::default().with_turns(turns).recent().len();
@@ -198,12 +213,5 @@ mod tests {
         assert_eq!(count(&[turn(1), turn(MAX_PAST)]), 0);
         assert_eq!(count(&[turn(1), turn(MAX_PAST - 2)]), 1);
         assert_eq!(count(&[turn(1), turn(2)]), 2);
-    }
-
-    #[test]
-    fn only_turns_with_an_answer_are_remembered() {
-        assert_eq!(Turn::new("hi", "", 1), None);
-        assert_eq!(Turn::new("hi", " \n", 1), None);
-        assert!(Turn::new("hi", "I was", 1).is_some());
     }
 }

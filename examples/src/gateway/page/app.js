@@ -14,6 +14,8 @@ const IDLE_MS = 60000;
 /** How long the past of a conversation may take. */
 const PAST_MS = 5000;
 
+const STOPPED = () => notice("Stopped.");
+
 const [auth, log, hint, waits] = ["auth", "log", "hint", "waits"].map(get);
 
 /** The text of an error: a string, or an object with a message. `null` is no error. */
@@ -70,9 +72,12 @@ async function showPast() {
   }
   if (ours.isPastShown) return;
   ours.isPastShown = true;
-  const past = (Array.isArray(turns) ? turns.filter(isObject) : []).flatMap(({ user, assistant }) => {
+  const past = (Array.isArray(turns) ? turns.filter(isObject) : []).flatMap(({ user, assistant, mark }) => {
     const answer = new Answer();
-    answer.put(new Markdown(show(assistant)).element);
+    const said = show(assistant);
+    if (said.trim() !== "" || typeof mark !== "string") answer.put(new Markdown(said).element);
+    if (mark === "stopped") answer.put(STOPPED());
+    else if (typeof mark === "string") answer.put(failure(mark));
     answer.finish();
     return [question(show(user)), answer.element];
   });
@@ -180,7 +185,7 @@ const fail = (turn, why) => end(turn.chat, failure(why));
 /** There is no message that stops an answer: the gateway stops when its client leaves. */
 function stop() {
   if (chat.turn === null) return;
-  for (const { chat: ours } of turns.values()) end(ours, notice("Stopped."));
+  for (const { chat: ours } of turns.values()) end(ours, STOPPED());
   gateway.connect();
   composer.input.focus();
 }

@@ -70,7 +70,17 @@ fn a_chat_tells_what_the_gateway_remembers_and_who_asks() {
             " without a limit\n",
         ],
     );
-    assert_eq!(asks(&["--clear"]), "2 turns forgotten\n");
+    for (failing, history) in [
+        ("!break", "> !break\nso far so good\n(broken off: "),
+        ("!fail no luck", "> !fail no luck\n(failed: no luck)\n"),
+    ] {
+        assert_eq!(
+            folder.chat(&url, &[&acme[..], &[failing]].concat()).0,
+            Some(1)
+        );
+        assert_holds(&asks(&["--history=1"]), &[history]);
+    }
+    assert_eq!(asks(&["--clear"]), "4 turns forgotten\n");
     assert_eq!(asks(&["--history"]), "");
     assert_eq!(asks(&["--search", "name"]), "the user's name is Ann\n");
 }

@@ -144,9 +144,10 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let session = bo.client.session();
     let turns = in_time("a history", bo.client.chat_history(session.clone(), None)).await?;
     let turns = turns.map_err(Failure::new)?;
+    let marks = turns.iter().map(|turn| turn.mark.as_deref());
     expect(
-        turns.len() == 1,
-        "one turn that is remembered, not the one that broke off",
+        marks.eq([Some("stopped"), None]),
+        "both turns to be remembered, the first as stopped",
     )?;
     let budget = in_time("a budget", bo.client.budget_status(Some(session))).await?;
     let used = budget

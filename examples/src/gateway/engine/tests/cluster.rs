@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
-use exoclaw_proto::frame::{ChatSend, SessionRef, Turn};
+use exoclaw_proto::frame::ChatSend;
 use exoclaw_proto::net::ChatError;
 use futures_util::future::join_all;
 use rpc_core::cluster::{LeaseConfig, token};
@@ -21,7 +21,7 @@ use crate::gateway::engine::{Engine, EngineParts, NOT_STORED, Records};
 use crate::gateway::store::{SessionInfo, StoreLimits};
 use crate::gateway::tool::Tools;
 use crate::gateway::usage::UsageEntry;
-use crate::model::ChatModel;
+use crate::model::{ChatModel, ModelError};
 
 const LEASE: Duration = Duration::from_secs(2);
 const UNAVAILABLE: &str = "storage unavailable: try again later";
@@ -102,13 +102,8 @@ impl Node {
 
     /// What was answered in a session, oldest first.
     async fn history(&self, account: &str) -> Vec<String> {
-        let session = SessionRef::new("ws", account);
-        let turns = self.engine.history(&session, 1000).await.unwrap();
-        let turns: Vec<Turn> = serde_json::from_str(turns.get()).unwrap();
-        turns
-            .iter()
-            .map(|turn| turn.assistant.to_string())
-            .collect()
+        let turns = turns(&self.engine, account).await;
+        turns.into_iter().map(|[_, answer, _]| answer).collect()
     }
 
     async fn daily(&self) -> u64 {
@@ -196,6 +191,40 @@ async fn a_client_that_leaves_while_its_turn_waits_for_another_node_holds_nobody
     first.await.unwrap();
     three.chat(&chat).await.unwrap();
     assert_eq!(two.history("ann").await, ["first", "third"]);
+}
+
+#[tokio::test]
+async fn what_a_client_left_on_one_node_is_known_on_all() {
+    let server = NatsServer::start();
+    let begun = Script::Answer(vec![say("I was"), Step::Gate]);
+    let broken = Script::Answer(vec![say("well"), Step::Break(ModelError::Cut)]);
+    let mut one = Node::start(&server, [begun, broken]).await;
+    let two = Node::start(&server, [answer("yes")]).await;
+    {
+        let chat = from("ann", "hello");
+        let mut heard = Heard::default();
+        let mut left = Box::pin(one.engine.chat(&chat, &mut heard));
+        at_gate(left.as_mut(), &mut one.heard).await;
+    }
+    let stopped = ["hello", "I was", "stopped"];
+    assert_eq!(turns(&two.engine, "ann").await, [stopped]);
+    failure(one.chat(&from("ann", "go on")).await);
+    two.chat(&from("ann", "still there?")).await.unwrap();
+    let asked = two.model.asked().remove(0).messages;
+    let known = [
+        "user: hello",
+        "assistant: I was\n\n[stopped]",
+        "user: go on",
+        "assistant: well\n\n[broken off]",
+        "user: still there?",
+    ];
+    assert_eq!(asked, known);
+    let why = "broken off: the provider closed the connection before the end";
+    let told = turns(&one.engine, "ann").await;
+    assert_eq!(
+        told[1..],
+        [["go on", "well", why], ["still there?", "yes", ""]]
+    );
 }
 
 #[tokio::test]

@@ -12,12 +12,12 @@ use crate::gateway::store::Store as _;
 use crate::gateway::usage::{Ending, UsageEntry};
 use crate::model::Delta;
 
-/// After the first message nothing of it may be left but its tokens.
-async fn is_forgotten(harness: &Harness) {
-    assert_eq!(harness.engine.turns.running(), 0);
+/// The next request to the model holds this of what was before.
+async fn next_holds(harness: &Harness, before: &[&str]) {
     harness.chat(&from("ann", "next")).await.1.unwrap();
     let asked = harness.model.asked();
-    assert_eq!(asked.last().unwrap().messages, ["user: next"]);
+    let expected = [before, &["user: next"]].concat();
+    assert_eq!(asked.last().unwrap().messages, expected);
 }
 
 fn numbers(entry: &UsageEntry) -> (Ending, u64, u64, bool) {
@@ -63,7 +63,7 @@ async fn a_client_that_leaves_while_the_past_is_read_costs_nothing() {
         assert!(poll.is_none());
         assert_eq!(harness.engine.turns.running(), 1);
     }
-    is_forgotten(&harness).await;
+    next_holds(&harness, &[]).await;
     assert_eq!(harness.log().await.len(), 1);
 }
 
@@ -73,7 +73,7 @@ async fn a_client_that_leaves_before_the_first_word_has_its_question_counted() {
     let chat = from("ann", "12345678");
     assert_eq!(harness.leave_at(&chat, "asked").await, [""; 0]);
     assert_eq!(harness.used(), 2);
-    is_forgotten(&harness).await;
+    next_holds(&harness, &["user: 12345678", "assistant: [stopped]"]).await;
     let log = harness.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 2, 0, true));
 }
@@ -88,7 +88,15 @@ async fn a_client_that_leaves_in_a_stream_stops_the_model_and_is_counted() {
     assert_eq!(steps, ["text 12345678"]);
     harness.reached("model stopped").await;
     assert_eq!(harness.used(), 8);
-    is_forgotten(&harness).await;
+    next_holds(
+        &harness,
+        &[
+            "system: Known facts:\n- the user's name is Ann",
+            "user: My name is Ann",
+            "assistant: 12345678\n\n[stopped]",
+        ],
+    )
+    .await;
     let log = harness.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 6, 2, true));
 }
@@ -121,7 +129,7 @@ async fn a_client_that_leaves_while_a_tool_runs_stops_the_tool_and_is_counted() 
     }
     assert_eq!(heard.steps, ["tool_use a hang {}", "usage 6 3"]);
     harness.reached("tool stopped").await;
-    is_forgotten(&harness).await;
+    next_holds(&harness, &["user: hello", "assistant: [stopped]"]).await;
     let log = harness.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 6, 3, false));
 }
@@ -136,7 +144,7 @@ async fn a_reply_that_nobody_takes_ends_the_run() {
     };
     let outcome = harness.engine.chat(&from("ann", "x"), &mut heard).await;
     assert_eq!(outcome, Err(ChatError::Gone(Gone)));
-    is_forgotten(&harness).await;
+    next_holds(&harness, &["user: x", "assistant: ab\n\n[stopped]"]).await;
     let log = harness.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 1, 1, true));
 }
@@ -221,4 +229,36 @@ async fn closing_waits_for_what_clients_that_left_have_used() {
     harness.leave_at(&from("ann", "hello"), "asked").await;
     let log = harness.log().await;
     assert_eq!(log.len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_client_left_is_in_the_history_once_it_is_written() {
+    let first = Script::Answer(vec![say("I was "), say("say"), Step::Gate]);
+    let mut harness = Harness::new([first, Script::Hang]).await;
+    harness.store.hold(true);
+    harness.leave_at(&from("ann", "hello"), "gate").await;
+    {
+        let mut early = std::pin::pin!(harness.turns("ann"));
+        assert!(poll!(&mut early).is_pending());
+        harness.store.hold(false);
+    }
+    harness.reached("model stopped").await;
+    harness.engine.writing.finished().await;
+    let stopped = ["hello", "I was say", "stopped"];
+    assert_eq!(harness.turns("ann").await, [stopped]);
+    harness
+        .leave_at(&from("ann", "still there?"), "asked")
+        .await;
+    harness.engine.writing.finished().await;
+    let next = ["still there?", "", "stopped"];
+    assert_eq!(harness.turns("ann").await, [stopped, next]);
+}
+
+#[tokio::test]
+async fn a_history_waits_for_the_turn_that_its_client_has_just_left() {
+    let first = Script::Answer(vec![say("I was"), Step::Gate]);
+    let mut harness = Harness::new([first]).await;
+    harness.leave_at(&from("ann", "hello"), "gate").await;
+    let stopped = ["hello", "I was", "stopped"];
+    assert_eq!(harness.turns("ann").await, [stopped]);
 }

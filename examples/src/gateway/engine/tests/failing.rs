@@ -7,20 +7,39 @@ use futures_util::FutureExt as _;
 
 use super::harness::*;
 use crate::gateway::usage::Ending;
-use crate::model::{ModelError, Wait};
+use crate::model::{ModelError, Refusal, Wait};
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_costs_nothing_and_leaves_no_turn() {
+async fn a_provider_that_is_not_there_costs_nothing_and_the_question_is_remembered() {
     let harness = Harness::new([Script::Refuse(unreachable()), answer("back")]).await;
     let (steps, outcome) = harness.chat(&from("ann", "hello")).await;
     assert_eq!(failure(outcome), "provider error: connection refused");
     assert_eq!(steps, [""; 0]);
     assert_eq!(harness.used(), 0);
     harness.chat(&from("ann", "again")).await.1.unwrap();
-    assert_eq!(harness.model.asked()[1].messages, ["user: again"]);
+    let expected = ["user: hello", "assistant: [failed]", "user: again"];
+    assert_eq!(harness.model.asked()[1].messages, expected);
+    let turns = harness.turns("ann").await;
+    assert_eq!(turns[0], ["hello", "", "failed: connection refused"]);
     let log = harness.log().await;
     assert_eq!(log[0].ending, Ending::ProviderError);
     assert_eq!((log[0].tokens(), log[0].estimated), (0, false));
+}
+
+#[tokio::test]
+async fn a_question_that_the_provider_refused_is_shown_but_no_later_request_holds_it() {
+    let refused = ModelError::Refused {
+        status: Some(400),
+        refusal: Refusal::Request,
+        message: "no such thing".to_owned(),
+    };
+    let harness = Harness::new([Script::Refuse(refused), answer("yes")]).await;
+    let (_, outcome) = harness.chat(&from("ann", "odd")).await;
+    assert_eq!(failure(outcome), "provider error: no such thing");
+    harness.chat(&from("ann", "even")).await.1.unwrap();
+    assert_eq!(harness.model.asked()[1].messages, ["user: even"]);
+    let expected = [["odd", "", "failed: no such thing"], ["even", "yes", ""]];
+    assert_eq!(harness.turns("ann").await, expected);
 }
 
 #[tokio::test]
@@ -60,10 +79,14 @@ async fn what_came_before_an_error_is_told_counted_and_remembered() {
     let expected = [
         "system: Known facts:\n- the user's name is Ann",
         "user: My name is Ann.",
-        "assistant: I was say",
+        "assistant: I was say\n\n[broken off]",
         "user: go on",
     ];
     assert_eq!(harness.model.asked()[1].messages, expected);
+    let why = "broken off: the provider closed the connection before the end";
+    let turns = harness.turns("ann").await;
+    assert_eq!(turns[0], ["My name is Ann.", "I was say", why]);
+    assert_eq!(turns[1], ["go on", "sorry", ""]);
     let log = harness.log().await;
     assert_eq!(log[0].ending, Ending::ProviderError);
     assert_eq!((log[0].input_tokens, log[0].output_tokens), (6, 3));
@@ -101,6 +124,11 @@ async fn without_a_key_every_chat_is_refused_and_nothing_is_logged() {
     let expected = "provider error: anthropic needs a key: set ANTHROPIC_API_KEY, or name a file with [agent] key_file";
     assert_eq!(why, expected);
     assert_eq!(harness.sessions(), ["default:ws:ann:main"]);
+    let mark = format!(
+        "failed: {}",
+        expected.trim_start_matches("provider error: ")
+    );
+    assert_eq!(harness.turns("ann").await, [["hello", "", &mark]]);
     assert_eq!((harness.used(), harness.log().await.len()), (0, 0));
 }
 
@@ -113,7 +141,17 @@ async fn a_panic_of_the_model_gives_the_turn_back_and_is_counted() {
     assert!(chat.await.is_err());
     assert_eq!(harness.used(), 2 + 2);
     assert_eq!(harness.chat(&ann).await.1, Ok(()));
-    assert_eq!(harness.model.asked()[1].messages, ["user: hello"]);
+    let expected = [
+        "user: hello",
+        "assistant: 12345678\n\n[broken off]",
+        "user: hello",
+    ];
+    assert_eq!(harness.model.asked()[1].messages, expected);
+    let turns = harness.turns("ann").await;
+    assert_eq!(
+        turns[0],
+        ["hello", "12345678", "broken off: the gateway has failed"]
+    );
     let log = harness.log().await;
     assert_eq!(log[0].ending, Ending::Aborted);
     assert_eq!(log[1].ending, Ending::Done);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 
 use async_trait::async_trait;
-use exoclaw_proto::frame::{ChatSend, StreamEvent};
+use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent, Turn};
 use exoclaw_proto::net::{ChatError, Gone};
 use futures_util::StreamExt as _;
 use snek_proto::llm::chat::Role;
@@ -386,6 +386,11 @@ impl Harness {
         sessions
     }
 
+    /// The turns of a session, oldest first, as the history tells them: question, answer and mark.
+    pub(super) async fn turns(&self, account: &str) -> Vec<[String; 3]> {
+        turns(&self.engine, account).await
+    }
+
     /// The tokens that count against the budget of the day.
     pub(super) fn used(&self) -> u64 {
         self.engine.ledger().daily_used()
@@ -428,6 +433,18 @@ impl Reply for Heard {
             other => panic!("the engine has no business with {other:?}"),
         })
     }
+}
+
+/// The turns of a session, oldest first, as the history tells them: question, answer and mark.
+pub(super) async fn turns(engine: &Engine, account: &str) -> Vec<[String; 3]> {
+    let session = SessionRef::new("ws", account);
+    let turns = engine.history(&session, 1000).await.unwrap();
+    let turns: Vec<Turn> = serde_json::from_str(turns.get()).unwrap();
+    let turns = turns.into_iter().map(|turn| {
+        let mark = turn.mark.unwrap_or_default();
+        [turn.user, turn.assistant, mark].map(|text| text.to_string())
+    });
+    turns.collect()
 }
 
 /// A chat of this account.

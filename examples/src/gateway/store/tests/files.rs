@@ -5,6 +5,7 @@ use std::fs;
 use redb::{Database, TableDefinition};
 
 use super::*;
+use crate::gateway::memory::Mark;
 use crate::gateway::store::scratch::Folder;
 
 fn open(folder: &Folder) -> Result<EmbeddedStore, StoreError> {
@@ -32,6 +33,31 @@ fn everything_is_there_after_a_restart() {
     let folder = Folder::new();
     drop(filled(&folder));
     is_filled(&open(&folder).unwrap());
+}
+
+#[test]
+fn marks_are_there_after_a_restart_and_turns_that_were_stored_without_are_whole() {
+    let folder = Folder::new();
+    let stored = r#"{"user":"old","assistant":"whole","at":1}"#;
+    let before: Turn = serde_json::from_str(stored).unwrap();
+    let why = |why: &str| why.to_owned();
+    let marked = [
+        Mark::Stopped,
+        Mark::BrokenOff(why("a")),
+        Mark::Failed(why("b")),
+        Mark::Refused(why("c")),
+    ];
+    let marked = marked.map(|mark| Turn::marked("q", "so far", 2, mark));
+    let turns = [&[before][..], &marked].concat();
+    let store = open(&folder).unwrap();
+    for turn in &turns {
+        let commit = Commit::new("s", "agent", 2).with_turn(Some(turn.clone()));
+        store.commit(&[commit]).unwrap();
+    }
+    drop(store);
+    let recalled = open(&folder).unwrap().recall("s", "agent", 9).unwrap();
+    assert_eq!(recalled.turns, turns);
+    assert_eq!(recalled.turns[0].mark, None);
 }
 
 #[test]

@@ -1,0 +1,202 @@
+//! [`Turn`]: a question and its answer; and [`Mark`], what became of an answer that is not whole.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use rpc_core::text::beginning;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{ModelError, Refusal};
+
+/// Most bytes of a reason.
+const MAX_WHY: usize = 1024;
+
+/// What became of an answer that is not whole. It is shown in words: `stopped`, `broken off: …` or
+/// `failed: …`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Mark {
+    /// Its client has stopped it, or has left.
+    Stopped,
+    /// It broke off after its first word, for this reason.
+    BrokenOff(String),
+    /// There is none, for this reason.
+    Failed(String),
+    /// There is none: the provider refuses the question itself, for this reason, and would refuse every
+    /// request with it. So no model is told of it again.
+    Refused(String),
+}
+
+impl Mark {
+    /// Returns the mark of an answer that failed for this reason. Whether it `has_begun`.
+    #[must_use]
+    pub fn failed(why: &str, has_begun: bool) -> Self {
+        let why = beginning(why, MAX_WHY).to_owned();
+        match has_begun {
+            true => Self::BrokenOff(why),
+            false => Self::Failed(why),
+        }
+    }
+
+    /// Returns the mark of an answer that failed with this error of the model. Whether it `has_begun`.
+    #[must_use]
+    pub fn of(error: &ModelError, has_begun: bool) -> Self {
+        let is_refused = matches!(
+            error,
+            ModelError::Refused {
+                refusal: Refusal::TooLong | Refusal::TooLarge | Refusal::Request,
+                ..
+            }
+        );
+        match (error, Self::failed(&error.to_string(), has_begun)) {
+            (ModelError::Cut, Self::BrokenOff(_)) => {
+                Self::failed("the provider closed the connection before the end", true)
+            }
+            (_, Self::Failed(why)) if is_refused => Self::Refused(why),
+            (_, mark) => mark,
+        }
+    }
+
+    /// Returns it without the reason.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::BrokenOff(_) => "broken off",
+            Self::Failed(_) | Self::Refused(_) => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())?;
+        match self {
+            Self::Stopped => Ok(()),
+            Self::BrokenOff(why) | Self::Failed(why) | Self::Refused(why) => write!(f, ": {why}"),
+        }
+    }
+}
+
+/// A question and its answer: the text of all rounds, without tool calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Turn {
+    /// The user's message.
+    pub user: String,
+    /// The agent's answer. With a mark, what there is of it.
+    pub assistant: String,
+    /// When the turn ended, in seconds since 1970.
+    pub at: u64,
+    /// What became of an answer that is not whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
+}
+
+impl Turn {
+    /// Creates a turn with a whole answer. Returns `None` if the answer is empty.
+    pub fn new(user: impl Into<String>, assistant: impl Into<String>, at: u64) -> Option<Self> {
+        let turn = Self {
+            user: user.into(),
+            assistant: assistant.into(),
+            at,
+            mark: None,
+        };
+        turn.has_words().then_some(turn)
+    }
+
+    /// Creates a turn whose answer is not whole, and may be empty.
+    pub fn marked(
+        user: impl Into<String>,
+        assistant: impl Into<String>,
+        at: u64,
+        mark: Mark,
+    ) -> Self {
+        Self {
+            user: user.into(),
+            assistant: assistant.into(),
+            at,
+            mark: Some(mark),
+        }
+    }
+
+    /// Returns whether the answer has a word.
+    pub(super) fn has_words(&self) -> bool {
+        !self.assistant.trim().is_empty()
+    }
+
+    /// Returns whether a model is told of it.
+    pub(super) const fn is_told(&self) -> bool {
+        !matches!(self.mark, Some(Mark::Refused(_)))
+    }
+
+    /// Returns the answer as a model is told of it: with what became of it in brackets, as roles have to
+    /// alternate.
+    pub(super) fn answer(&self) -> String {
+        match &self.mark {
+            None => self.assistant.clone(),
+            Some(mark) if self.has_words() => format!("{}\n\n[{}]", self.assistant, mark.word()),
+            Some(mark) => format!("[{}]", mark.word()),
+        }
+    }
+
+    /// Returns the turn with both texts cut to this many bytes.
+    #[must_use]
+    pub fn shortened(&self, max: usize) -> Cow<'_, Self> {
+        if self.user.len() <= max && self.assistant.len() <= max {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            user: beginning(&self.user, max).to_owned(),
+            assistant: beginning(&self.assistant, max).to_owned(),
+            at: self.at,
+            mark: self.mark.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_turns_with_an_answer_are_remembered_without_a_mark() {
+        assert_eq!(Turn::new("hi", "", 1), None);
+        assert_eq!(Turn::new("hi", " \n", 1), None);
+        assert!(Turn::new("hi", "I am", 1).is_some());
+    }
+
+    #[test]
+    fn a_turn_that_was_stored_without_a_mark_is_whole_and_a_whole_turn_is_stored_without_one() {
+        let stored = r#"{"user":"hi","assistant":"I am","at":1}"#;
+        let turn: Turn = serde_json::from_str(stored).unwrap();
+        assert_eq!(Some(&turn), Turn::new("hi", "I am", 1).as_ref());
+        assert_eq!(serde_json::to_string(&turn).unwrap(), stored);
+    }
+
+    #[test]
+    fn a_mark_says_what_became_of_the_answer() {
+        let refused = |refusal, status| ModelError::Refused {
+            status,
+            refusal,
+            message: "no".to_owned(),
+        };
+        for (error, has_begun, expected) in [
+            (
+                ModelError::Cut,
+                true,
+                "broken off: the provider closed the connection before the end",
+            ),
+            (refused(Refusal::Key, Some(401)), false, "failed: no"),
+            (refused(Refusal::Request, Some(400)), false, "failed: no"),
+            (refused(Refusal::Broken, None), true, "broken off: no"),
+        ] {
+            let mark = Mark::of(&error, has_begun);
+            assert_eq!(mark.to_string(), expected);
+            let turn = Turn::marked("hi", "I was", 1, mark);
+            let stored = serde_json::to_string(&turn).unwrap();
+            assert_eq!(serde_json::from_str::<Turn>(&stored).unwrap(), turn);
+        }
+        assert_eq!(Mark::Stopped.to_string(), "stopped");
+    }
+}
