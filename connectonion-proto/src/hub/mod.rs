@@ -113,6 +113,17 @@ impl Job {
             Self::Load { .. } | Self::Recover { .. } | Self::Note => None,
         }
     }
+
+    /// Returns whether this loads the session.
+    fn loads(&self, id: &SessionId) -> bool {
+        match self {
+            Self::Load { connecting, .. } => {
+                connecting.connect.session_id.as_deref() == Some(id.as_str())
+            }
+            Self::Recover { session_id } => session_id == id,
+            _ => false,
+        }
+    }
 }
 
 /// The sessions, runs and connections of a host.

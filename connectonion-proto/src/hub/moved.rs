@@ -62,8 +62,12 @@ impl Hub {
         }
     }
 
-    /// Tells the storage that a session is forgotten.
+    /// Tells the storage that a session is forgotten, unless it is being loaded: who gets it then keeps
+    /// or releases it.
     pub(super) fn release(&mut self, session_id: &SessionId) {
+        if self.jobs.values().any(|job| job.loads(session_id)) {
+            return;
+        }
         let session_id = session_id.clone();
         self.events.push_back(HubEvent::Release { session_id });
     }

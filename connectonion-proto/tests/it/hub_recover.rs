@@ -81,6 +81,24 @@ fn a_session_whose_client_came_first_is_not_taken_over_again() {
 }
 
 #[test]
+fn a_session_that_a_client_waits_for_is_not_released_before_it_comes() {
+    // Nothing of it begins again, so it is taken over for nobody.
+    let mut play = heir(HubConfig::default(), &["s"]);
+    assert!(play.recover("s"));
+    play.connect(9, OWNER, Some("s"));
+    play.store_all();
+    assert!(play.released.is_empty());
+    assert_eq!(play.hub.registry().len(), 1);
+
+    let mut play = heir(HubConfig::default(), &["s"]);
+    assert!(play.recover("s"));
+    play.connect(9, OWNER, Some("s"));
+    play.disconnect(9);
+    play.store_all();
+    assert_eq!(play.released, ["s"]);
+}
+
+#[test]
 fn a_session_without_a_run_to_begin_is_released() {
     // It ended, it may not be run again, and nothing is known of it.
     let mut play = heir(HubConfig::default(), &["cut"]);
