@@ -1,7 +1,7 @@
 //! [`NatsError`]: why something was not done on NATS.
 
 use std::error::Error;
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 
 use async_nats::jetstream::context::{
     CreateStreamErrorKind, GetStreamErrorKind, PublishError, PublishErrorKind,
@@ -117,24 +117,48 @@ impl NatsError {
 
 /// JetStream's answer, if this is one or holds one in its kind.
 fn answer_in(error: &(dyn Error + 'static)) -> Option<jetstream::Error> {
-    macro_rules! in_kinds {
-        ($($kind:ident),*) => {
-            $(if let Some(error) = error.downcast_ref::<async_nats::error::Error<$kind>>() {
-                return match error.kind() {
-                    $kind::JetStream(error) => Some(error),
-                    _ => None,
-                };
-            })*
-        };
-    }
-    in_kinds!(
-        CreateStreamErrorKind,
-        GetStreamErrorKind,
-        ConsumerErrorKind,
-        LastRawMessageErrorKind,
-        PurgeErrorKind
-    );
-    error.downcast_ref().cloned()
+    let found = error.downcast_ref().cloned();
+    let found = found.or_else(|| {
+        in_kind(error, |it| match it {
+            CreateStreamErrorKind::JetStream(answer) => Some(answer),
+            _ => None,
+        })
+    });
+    let found = found.or_else(|| {
+        in_kind(error, |it| match it {
+            GetStreamErrorKind::JetStream(answer) => Some(answer),
+            _ => None,
+        })
+    });
+    let found = found.or_else(|| {
+        in_kind(error, |it| match it {
+            ConsumerErrorKind::JetStream(answer) => Some(answer),
+            _ => None,
+        })
+    });
+    let found = found.or_else(|| {
+        in_kind(error, |it| match it {
+            LastRawMessageErrorKind::JetStream(answer) => Some(answer),
+            _ => None,
+        })
+    });
+    found.or_else(|| {
+        in_kind(error, |it| match it {
+            PurgeErrorKind::JetStream(answer) => Some(answer),
+            _ => None,
+        })
+    })
+}
+
+fn in_kind<K>(
+    error: &(dyn Error + 'static),
+    answer: impl Fn(K) -> Option<jetstream::Error>,
+) -> Option<jetstream::Error>
+where
+    K: Clone + Debug + Display + PartialEq + 'static,
+{
+    let error = error.downcast_ref::<async_nats::error::Error<K>>()?;
+    answer(error.kind())
 }
 
 impl From<PublishError> for NatsError {
