@@ -23,7 +23,8 @@ pub(super) struct Args {
     /// The protocol. Default: the one that the transcript names, or its frames show.
     #[arg(long)]
     protocol: Option<Protocol>,
-    /// Show only frames that are wrong or not wholly known.
+    /// Show only what is wrong or not wholly known: also frames out of order, failures, and calls that nobody
+    /// has answered.
     #[arg(long)]
     problems: bool,
     /// Show passwords, tokens, signatures and the like.
@@ -73,10 +74,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         entries,
         unknown,
         faults,
+        problems,
         bad,
     } = count;
     complain(format_args!(
-        "{entries} entries: {faults} with errors, {unknown} not wholly known"
+        "{entries} entries, {problems} problems: {faults} with errors, {unknown} not wholly known"
     ));
     match bad {
         0 => Ok(()),

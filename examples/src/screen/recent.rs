@@ -22,11 +22,32 @@ impl<K, V, const HALF: usize> Default for Recent<K, V, HALF> {
 }
 
 impl<K: Eq + Hash, V, const HALF: usize> Recent<K, V, HALF> {
-    pub(crate) fn insert(&mut self, id: K, value: V) {
+    /// Adds a request. Returns the older ones that are forgotten for it.
+    pub(crate) fn insert(&mut self, id: K, value: V) -> HashMap<K, V> {
+        let mut forgotten = HashMap::new();
         if self.newer.len() >= HALF {
-            self.older = std::mem::take(&mut self.newer);
+            let newer = std::mem::take(&mut self.newer);
+            forgotten = std::mem::replace(&mut self.older, newer);
         }
         self.newer.insert(id, value);
+        forgotten
+    }
+
+    /// Returns all that is known; of an id that was asked again, the newer one.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        let older = self.older.iter();
+        let older = older.filter(|(id, _)| !self.newer.contains_key(*id));
+        self.newer.values().chain(older.map(|(_, value)| value))
+    }
+
+    pub(crate) fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, id: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        match self.newer.get_mut(id) {
+            Some(value) => Some(value),
+            None => self.older.get_mut(id),
+        }
     }
 
     pub(crate) fn get<Q: Eq + Hash + ?Sized>(&self, id: &Q) -> Option<&V>
@@ -45,7 +66,7 @@ impl<K: Eq + Hash, V, const HALF: usize> Recent<K, V, HALF> {
         newer.or(older)
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.newer.clear();
         self.older.clear();
     }
@@ -82,6 +103,10 @@ mod tests {
             recent.insert(id.to_string(), 0);
         }
         recent.insert("a".to_owned(), 2);
+        assert_eq!(
+            recent.values().filter(|it| **it > 0).collect::<Vec<_>>(),
+            [&2]
+        );
         assert_eq!(recent.remove("a"), Some(2));
         assert_eq!(recent.get("a"), None);
     }

@@ -9,7 +9,7 @@ use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{BadLine, Entry, Item, Reader};
 use serde::Serialize;
 
-use super::explain::{Explained, Explainer};
+use super::explain::{Answers, Explained, Explainer};
 use super::place::place;
 use super::{Protocol, direction};
 use crate::screen::{Colour, printable};
@@ -28,7 +28,7 @@ const MAX_TENTHS: u64 = 1 << 40;
 pub struct Options {
     /// The protocol. Without it, the one that the transcript names, or its frames show.
     pub protocol: Option<Protocol>,
-    /// Whether only frames are shown that are wrong or not wholly known.
+    /// Whether only entries are shown in which something went wrong.
     pub problems: bool,
     /// Whether passwords, tokens, signatures and the like are shown.
     pub show_secrets: bool,
@@ -49,6 +49,9 @@ pub struct Count {
     pub unknown: usize,
     /// Those with errors.
     pub faults: usize,
+    /// Those in which something went wrong, as on the page: errors and what is not known, frames out of order,
+    /// failures, and calls that nobody has answered.
+    pub problems: usize,
     /// Lines that are none of a transcript.
     pub bad: usize,
 }
@@ -82,7 +85,7 @@ pub fn decode(
         explainer = explainer.shortening();
     }
     let (mut reader, mut count) = (Reader::new(), Count::default());
-    let mut bytes = Vec::new();
+    let (mut bytes, mut last) = (Vec::new(), Duration::ZERO);
     let mut words = Words {
         colour: options.colour,
         ..Words::default()
@@ -95,6 +98,19 @@ pub fn decode(
             .read_until(b'\n', &mut bytes)?
             == 0
         {
+            let unanswered = explainer.unanswered(last);
+            count.problems += unanswered.len();
+            match options.json {
+                _ if unanswered.is_empty() => {}
+                true => {
+                    serde_json::to_writer(
+                        &mut *out,
+                        &serde_json::json!({ "unanswered": unanswered }),
+                    )?;
+                    out.write_all(b"\n")?;
+                }
+                false => out.write_all(words.at_the_end(&unanswered).as_bytes())?,
+            }
             return Ok(count);
         }
         // The check that most lines pass is much faster.
@@ -117,6 +133,8 @@ pub fn decode(
         };
         let explained = explainer.explain(reader.line_number(), &entry);
         count.entries += 1;
+        last = entry.at;
+        count.problems += usize::from(explained.problem.is_some()) + explained.unanswered.len();
         count.faults += usize::from(explained.fault.is_some());
         count.unknown += usize::from(explained.unknown_kind || !explained.unknown.is_empty());
         if options.problems && !explained.is_problem() {
@@ -219,6 +237,10 @@ impl Words {
                 &format!("? the member `{path}` is not known"),
             );
         }
+        if let Some(order) = &explained.order {
+            self.below(Colour::Red, &format!("! {order}"));
+        }
+        self.unanswered(&explained.unanswered);
         if let Some(fault) = &explained.fault {
             self.below(Colour::Red, &format!("! {}", printable(&fault.error)));
             let (place, column) = place(&entry.data, fault.at, explained.redacted);
@@ -228,6 +250,24 @@ impl Words {
                 self.below(Colour::Dim, "  --show-secrets shows it as it is");
             }
         }
+        self.text.push('\n');
+        &self.text
+    }
+
+    fn unanswered(&mut self, calls: &[Answers]) {
+        for Answers { line, kind, .. } in calls {
+            let kind = printable(kind);
+            self.below(
+                Colour::Red,
+                &format!("! nobody has answered `{kind}` of line {line}"),
+            );
+        }
+    }
+
+    /// Returns the lines behind the last entry.
+    fn at_the_end(&mut self, calls: &[Answers]) -> &str {
+        "      the end".clone_into(&mut self.text);
+        self.unanswered(calls);
         self.text.push('\n');
         &self.text
     }
@@ -306,168 +346,4 @@ fn first(text: &str, count: usize) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use rpc_core::testing::Transcript;
-    use rpc_core::testing::transcript::{Kind, VERSION};
-
-    use super::*;
-
-    fn decoded(text: &str, options: &Options) -> String {
-        let mut out = Vec::new();
-        decode(options, text.as_bytes(), &mut out, |_| {}).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
-    const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
-{"at":0.001,"conn":1,"dir":"s2c","kind":"text","data":"{\"ok\":true,\"version\":\"0.1.0\"}"}
-{"at":0.002,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\",\"mood\":1}"}
-{"at":0.004,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"result\":\"p\\u001b[2Jong\"}"}
-{"at":0.005,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"event\":7}"}
-{"at":0.006,"conn":1,"dir":"c2s","kind":"close","code":1000}
-"#;
-
-    #[test]
-    fn each_frame_is_a_line_and_what_is_wrong_stands_below() {
-        let expected = r#"    2   0.001000   1 <- hello                hello, version 0.1.0
-    3   0.002000   1 -> ping                 #1 ping
-      ? the member `mood` is not known
-    4   0.004000   1 <- result               #1 ping: "p\u001b[2Jong"  [ping of line 3, 2.0 ms]
-"#;
-        let text = decoded(RUN, &Options::default());
-        assert!(text.starts_with(expected), "{text}");
-        let (_, rest) = text.split_at(expected.len());
-        let lines: Vec<_> = rest.lines().collect();
-        let [_, error, place, caret, close] = lines[..] else {
-            panic!("{text}")
-        };
-        assert!(error.contains("! member `event` is not"), "{text}");
-        let at = caret.find('^').unwrap();
-        assert!(place.is_char_boundary(at) && place.len() >= at, "{text}");
-        assert!(close.ends_with("close                1000"), "{text}");
-    }
-
-    #[test]
-    fn only_problems_are_shown_if_wanted() {
-        let text = decoded(
-            RUN,
-            &Options {
-                problems: true,
-                ..Options::default()
-            },
-        );
-        let numbers: Vec<_> = text
-            .lines()
-            .filter(|it| !it.starts_with("      "))
-            .collect();
-        assert_eq!(numbers.len(), 2, "{text}");
-    }
-
-    #[test]
-    fn with_json_each_line_is_an_object() {
-        let text = decoded(
-            RUN,
-            &Options {
-                json: true,
-                ..Options::default()
-            },
-        );
-        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        let lines: Vec<serde_json::Value> = lines.collect();
-        assert_eq!(lines.len(), 5);
-        assert_eq!(lines[1]["unknown"][0], "mood");
-        assert_eq!(lines[2]["answers"]["line"], 3);
-        assert!(lines[3]["fault"]["at"].is_u64(), "{text}");
-    }
-
-    #[test]
-    fn numbers_and_kinds_stand_below_each_other() {
-        let colours = Words {
-            colour: true,
-            ..Words::default()
-        };
-        for mut words in [Words::default(), colours] {
-            for (line, seconds, micros, conn) in [
-                (1, 0, 0, 1),
-                (99_999, 999, 999_999, 999),
-                (123_456, 1_000, 10, 4_294_967_295),
-            ] {
-                for kind in ["ping", "é", "chat.event/tool-result-of-many"] {
-                    let at = Duration::new(seconds, micros * 1000);
-                    let entry = Entry::new(at, conn, Some(Side::Client), Kind::Text, "");
-                    let mut explained = Explainer::new(None, true).explain(1, &entry);
-                    (explained.kind, explained.words) = (kind.to_owned(), "said".to_owned());
-                    let place = format!("{line:>5} {seconds:>3}.{micros:06} {conn:>3}");
-                    let padded = format!("{kind:<20}");
-                    let expected = match words.colour {
-                        true => format!(
-                            "{} -> {} said\n",
-                            Colour::Dim.paint(&place),
-                            Colour::Cyan.paint(&padded)
-                        ),
-                        false => format!("{place} -> {padded} said\n"),
-                    };
-                    assert_eq!(words.of(line, &entry, &explained, false), expected);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn milliseconds_are_as_fractions_show_them() {
-        for micros in (0..5000).chain([999_949, 999_950, 999_951, 86_400_123_450]) {
-            for nanos in [0, 1, 450, 999] {
-                let time = Duration::from_micros(micros) + Duration::from_nanos(nanos);
-                let mut words = Words::default();
-                words.millis(time);
-                assert_eq!(words.text, format!("{:.1}", time.as_secs_f64() * 1000.0));
-            }
-        }
-    }
-
-    /// The recordings among the test data of all protocols.
-    fn recordings(folder: &Path, found: &mut Vec<Transcript>) {
-        for entry in std::fs::read_dir(folder).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                recordings(&path, found);
-            } else if path.extension().is_some_and(|it| it == "jsonl") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                // Some files are none.
-                found.extend(Transcript::parse(&text));
-            }
-        }
-    }
-
-    #[test]
-    fn recordings_are_decoded_the_same_in_whatever_form_they_are_written() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut found = Vec::new();
-        for protocol in ["acolyte", "connectonion", "exoclaw"] {
-            let tests = root.join(format!("{protocol}-proto/tests"));
-            recordings(&tests.join("vectors"), &mut found);
-            recordings(&tests.join("transcripts"), &mut found);
-        }
-        assert!(found.len() > 80, "{}", found.len());
-        for mut recording in found {
-            recording.header.transcript = VERSION;
-            let written = recording.to_string();
-            // White space that says nothing.
-            let other = written.replace("{\"at\":", "{ \"at\":");
-            for (show_secrets, full, json) in [
-                (false, false, false),
-                (true, true, false),
-                (false, false, true),
-            ] {
-                let options = Options {
-                    show_secrets,
-                    full,
-                    json,
-                    ..Options::default()
-                };
-                assert_eq!(decoded(&written, &options), decoded(&other, &options));
-            }
-        }
-    }
-}
+mod tests;

@@ -1,6 +1,8 @@
 //! [`Explainer`]: the lines of a transcript in words: what each frame is, what it belongs to, and what
 //! is wrong with it.
 
+mod connection;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -10,17 +12,15 @@ use rpc_core::testing::Side;
 use rpc_core::testing::transcript::{Entry, Kind};
 use serde::{Serialize, Serializer};
 
-use super::dialect::{Dialect, Fault, Link, Reading, read_sse, redact};
+use self::connection::{Connection, Place};
+use super::dialect::{Fault, Link, Reading, read_sse, redact};
 use super::members::{Known, Quick};
 use super::shape::Shape;
 use super::stage::{Stage, stage};
 use super::{Protocol, heads};
-use crate::screen::recent::Recent;
 
 /// Most connections that are followed at once.
 const MAX_CONNECTIONS: usize = 4096;
-/// Most open requests of a connection that are remembered, in each half of [`Recent`].
-const MAX_ASKED: usize = 4096;
 
 /// The explanation of a line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -55,6 +55,15 @@ pub struct Explained {
     /// Why it is no frame of the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
+    /// What is wrong with its place among the frames of its call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// What went wrong, in a few words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The requests that nobody answers any more because the connection has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<Answers>,
     /// Whether the entry holds secrets that are not shown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
@@ -78,10 +87,17 @@ fn seconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Explained {
-    /// Returns whether something is wrong with the frame, or not known.
+    /// Returns whether something went wrong, or is not known.
     #[must_use]
     pub const fn is_problem(&self) -> bool {
-        self.unknown_kind || !self.unknown.is_empty() || self.fault.is_some()
+        self.problem.is_some() || !self.unanswered.is_empty()
+    }
+
+    /// Returns whether it is a frame of the protocol, at its place, of which all is known.
+    #[must_use]
+    pub const fn is_known(&self) -> bool {
+        let is_known = !self.unknown_kind && self.unknown.is_empty();
+        is_known && self.fault.is_none() && self.order.is_none()
     }
 
     pub(super) fn plain(kind: impl Into<String>, words: impl Into<String>) -> Self {
@@ -96,6 +112,9 @@ impl Explained {
             unknown_kind: false,
             unknown: Vec::new(),
             fault: None,
+            order: None,
+            problem: None,
+            unanswered: Vec::new(),
             redacted: false,
         }
     }
@@ -112,20 +131,6 @@ pub struct Explainer {
     known: Known,
     shape: Shape,
     shortens: bool,
-}
-
-/// The state of one connection.
-struct Connection {
-    dialect: Dialect,
-    /// Who asked what, by the asker and the id.
-    asked: Recent<(Side, Cow<'static, str>), Asked, MAX_ASKED>,
-}
-
-#[derive(Clone)]
-struct Asked {
-    line: usize,
-    kind: String,
-    at: Duration,
 }
 
 impl Explainer {
@@ -171,6 +176,30 @@ impl Explainer {
 
     /// Explains the entry in this line.
     pub fn explain(&mut self, line: usize, entry: &Entry<'_>) -> Explained {
+        if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&entry.conn)
+        {
+            self.connections.retain(|_, it| !it.is_over);
+            if self.connections.len() >= MAX_CONNECTIONS {
+                self.connections.clear();
+            }
+        }
+        let mut explained = self.words(line, entry);
+        let connection = self.connections.entry(entry.conn).or_default();
+        explained.unanswered = connection.other(entry);
+        explained.problem = connection.problem(entry, &explained);
+        explained
+    }
+
+    /// Returns the requests that wait for an answer, for a transcript that has ended at this time.
+    #[must_use]
+    pub fn unanswered(&self, now: Duration) -> Vec<Answers> {
+        let open = self.connections.values();
+        let mut open: Vec<_> = open.flat_map(|it| it.unanswered(now)).collect();
+        open.sort_by_key(|it| it.line);
+        open
+    }
+
+    fn words(&mut self, line: usize, entry: &Entry<'_>) -> Explained {
         match entry.kind {
             Kind::Text | Kind::Sse => self.frame(line, entry),
             Kind::Http | Kind::Open => self.head(entry),
@@ -185,7 +214,6 @@ impl Explainer {
                 Explained::plain(entry.kind.name(), format!("{} bytes", entry.data.len() / 2))
             }
             Kind::Close => {
-                self.connections.remove(&entry.conn);
                 let code = entry
                     .code
                     .map_or_else(|| "without a code".to_owned(), |it| it.to_string());
@@ -195,7 +223,6 @@ impl Explainer {
                 )
             }
             Kind::Eof => {
-                self.connections.remove(&entry.conn);
                 Explained::plain(entry.kind.name(), "the connection ended without a Close")
             }
             Kind::Body if self.shows_secrets => Explained::plain(entry.kind.name(), &*entry.data),
@@ -279,17 +306,8 @@ impl Explainer {
             true => redact(protocol, from, text),
             false => Cow::Borrowed(text),
         };
-        if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&entry.conn)
-        {
-            self.connections.clear();
-        }
-        let connection = self
-            .connections
-            .entry(entry.conn)
-            .or_insert_with(|| Connection {
-                dialect: protocol.into(),
-                asked: Recent::default(),
-            });
+        let connection = self.connections.entry(entry.conn).or_default();
+        connection.frame(entry.kind);
         let is_sse = entry.kind == Kind::Sse;
         let other = match &shown {
             Cow::Borrowed(_) if self.shortens => look.short,
@@ -298,12 +316,23 @@ impl Explainer {
         };
         let read = match is_sse {
             true => read_sse(text),
-            false => connection.dialect.read(from, text, other),
+            false => {
+                let dialect = connection.dialect.get_or_insert_with(|| protocol.into());
+                dialect.read(from, text, other)
+            }
         };
         if read.is_err() && !self.shows_secrets {
             shown = redact(protocol, from, text);
         }
         let redacted = matches!(shown, Cow::Owned(_));
+        let mut place = Place {
+            protocol,
+            from,
+            line,
+            at: entry.at,
+            kind: "?",
+            stage: Stage::Partial,
+        };
         let Reading {
             kind,
             is_known,
@@ -313,6 +342,8 @@ impl Explainer {
             Ok(reading) => reading,
             Err(fault) => {
                 let kind = super::tag(text).unwrap_or(Cow::Borrowed("?"));
+                place.kind = &kind;
+                connection.faulty(&place, text);
                 return Explained {
                     fault: Some(fault),
                     redacted,
@@ -325,50 +356,24 @@ impl Explainer {
             Link::Asks(id) => (Some(id.clone()), true),
             Link::Answers(id) => (Some(id.clone()), false),
         };
-        let stage = stage(protocol, is_sse, &kind, text);
+        let stage = match is_known || protocol == Protocol::SmartHole {
+            true => stage(protocol, is_sse, &kind, text),
+            // It may be anything; the end is known.
+            false => Stage::Partial,
+        };
+        (place.kind, place.stage) = (&kind, stage);
+        let (answers, order) = connection.link(&place, link);
         Explained {
             call,
             asks,
-            answers: connection.link(from, link, line, entry.at, &kind),
+            answers,
+            order,
             partial: !asks && stage == Stage::Partial,
             failed: stage == Stage::Failed,
             unknown_kind: !is_known,
             unknown: self.known.unknown(look.shape, protocol, from, is_sse, text),
             redacted,
             ..Explained::plain(kind, words.unwrap_or_else(|| shown.into_owned()))
-        }
-    }
-}
-
-impl Connection {
-    /// Remembers a question, or finds the one that is answered.
-    fn link(
-        &mut self,
-        from: Side,
-        link: Link,
-        line: usize,
-        at: Duration,
-        kind: &str,
-    ) -> Option<Answers> {
-        match link {
-            Link::None => None,
-            Link::Asks(id) => {
-                let kind = kind.to_owned();
-                self.asked.insert((from, id), Asked { line, kind, at });
-                None
-            }
-            Link::Answers(id) => {
-                let asker = match from {
-                    Side::Client => Side::Server,
-                    Side::Server => Side::Client,
-                };
-                let asked = self.asked.get(&(asker, id))?;
-                Some(Answers {
-                    line: asked.line,
-                    kind: asked.kind.clone(),
-                    after: at.saturating_sub(asked.at),
-                })
-            }
         }
     }
 }

@@ -37,6 +37,19 @@ pub(super) fn stage(protocol: Protocol, is_sse: bool, kind: &str, text: &str) ->
     }
 }
 
+/// Returns whether nothing may follow a frame of this kind in its call.
+pub(super) fn ends(protocol: Protocol, kind: &str, stage: Stage) -> bool {
+    match (protocol, stage) {
+        // A SmartHole client may answer a message more than once, and the end of a chat that has failed is a
+        // frame of its own.
+        (_, Stage::Partial) | (Protocol::SmartHole, _) | (Protocol::Exoclaw, Stage::Failed) => {
+            false
+        }
+        (Protocol::Acolyte, Stage::Failed) => !kind.contains('/'),
+        _ => true,
+    }
+}
+
 const fn is_lower(c: char) -> bool {
     c.is_ascii_lowercase()
 }

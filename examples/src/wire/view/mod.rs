@@ -20,7 +20,6 @@ pub use filter::Filter;
 pub use row::Row;
 
 use self::calls::Calls;
-use self::row::Rows;
 
 /// Most frames of a view.
 pub const MAX_ROWS: usize = 100_000;
@@ -156,7 +155,6 @@ pub fn lock(view: &Shared) -> MutexGuard<'_, View> {
 pub struct Lines {
     reader: Reader,
     explainer: Explainer,
-    rows: Rows,
 }
 
 impl Lines {
@@ -166,7 +164,6 @@ impl Lines {
         Self {
             reader: Reader::new(),
             explainer: Explainer::new(protocol, shows_secrets),
-            rows: Rows::default(),
         }
     }
 
@@ -175,10 +172,7 @@ impl Lines {
         match self.reader.read(line) {
             Ok(Some(Item::Entry(entry))) => {
                 let explained = self.explainer.explain(n, &entry);
-                Some(
-                    self.rows
-                        .row(n, &entry, explained, self.explainer.data(&entry)),
-                )
+                Some(Row::new(n, &entry, explained, self.explainer.data(&entry)))
             }
             Ok(Some(Item::Header(mut header))) => {
                 let protocol = header.protocol.as_deref().and_then(Protocol::parse);
@@ -207,4 +201,4 @@ impl Lines {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
