@@ -33,7 +33,10 @@ async fn nats(server: &NatsServer) -> Nats {
 }
 
 async fn node_with(server: &NatsServer, options: NatsOptions) -> Member {
-    let nats = nats(server).await;
+    node_on(nats(server).await, options).await
+}
+
+async fn node_on(nats: Nats, options: NatsOptions) -> Member {
     let opened = NatsBackend::open(nats.clone(), options).await;
     let (backend, runner) = opened.unwrap();
     tokio::spawn(runner.run());
@@ -486,18 +489,62 @@ async fn a_full_nats_refuses_with_a_clear_answer() {
     node.backend.put_channel("general", "").await.unwrap();
     let (ann, _events) = login(&node, "ann").await;
     sees(&ann, "general").await;
-    let text = "x".repeat(50_000);
-    let mut refused = None;
-    for _ in 0..10 {
-        if let Err(error) = ann.send_message("general", text.as_str(), Final::Yes).await {
-            refused = Some(error);
-            break;
+    for size in [50_000, 500] {
+        let text = "x".repeat(size);
+        let mut refused = None;
+        for _ in 0..300 {
+            if let Err(error) = ann.send_message("general", text.as_str(), Final::Yes).await {
+                refused = Some(error);
+                break;
+            }
         }
+        let error = refused.expect("an answer that refuses").to_string();
+        assert!(error.contains("no room"), "{error}");
     }
-    let error = refused.expect("an answer that refuses").to_string();
-    assert!(error.contains("no room"), "{error}");
     // What needs no room goes on.
     ann.get_channels().await.unwrap();
+    // A user or two may still find room.
+    let mut number = 0;
+    let error = loop {
+        number += 1;
+        let (client, _events) = client(&node.url, &format!("user{number}"), "secret");
+        if let Err(error) = client.ready().await {
+            break error.to_string();
+        }
+    };
+    assert!(error.contains("no room for a new user"), "{error}");
+    let (_ann, _events) = login(&node, "ann").await;
+}
+
+#[tokio::test]
+async fn the_documented_permissions_are_enough() {
+    let publish = [
+        "switchboard.>",
+        "$JS.API.>",
+        "$JS.FC.>",
+        "$KV.switchboard_snek.>",
+    ];
+    let user = format!(
+        "user: ann, password: x, permissions: {{ publish: {publish:?}, subscribe: \"switchboard.>\" }}"
+    );
+    let server =
+        NatsServer::start_with(&format!("authorization {{ users: [ {{ {user} }} ] }}"), &[]);
+    let config = NatsConfig::new(&format!("nats://ann:x@{}", server.address()));
+    let node = node_on(
+        Nats::connect(config).await.unwrap(),
+        NatsOptions::default().with_open(true),
+    );
+    let node = node.await;
+    node.backend.put_channel("general", "").await.unwrap();
+    let (ann, _events) = login(&node, "ann").await;
+    let (bob, mut events) = login(&node, "bob").await;
+    sees(&ann, "general").await;
+    sees(&bob, "general").await;
+    ann.send_message("general", "hi", Final::Yes).await.unwrap();
+    assert_eq!(message(&mut events).await, "hi");
+    assert!(node.backend.is_online("ann").await.unwrap());
+    let channel = node.backend.direct("ann", "bob").await.unwrap();
+    sees(&ann, channel.as_str()).await;
 }
 
 #[tokio::test]

@@ -253,13 +253,14 @@ impl NatsBackend {
 }
 
 /// Sends a client away that may come back, or go to another node.
-fn unavailable(peer: &Peer, error: &dyn fmt::Display) -> RpcError {
+fn send_away(peer: &Peer, why: &'static str, error: &dyn fmt::Display) -> RpcError {
     tracing::warn!(peer = ?peer.id(), %error, "a login is not possible");
-    peer.close(CloseFrame::new(
-        CloseFrame::TRY_AGAIN,
-        "the cluster does not answer",
-    ));
-    RpcError::new("the cluster does not answer")
+    peer.close(CloseFrame::new(CloseFrame::TRY_AGAIN, why));
+    RpcError::new(why)
+}
+
+fn unavailable(peer: &Peer, error: &dyn fmt::Display) -> RpcError {
+    send_away(peer, "the cluster does not answer", error)
 }
 
 impl Backend for NatsBackend {
@@ -281,6 +282,11 @@ impl Backend for NatsBackend {
                 Ok(user)
             }
             Ok(None) => Err(RpcError::new("invalid credentials")),
+            Err(error @ ClusterError::Nats(NatsError::Full { .. })) => Err(send_away(
+                peer,
+                "the cluster has no room for a new user",
+                &error,
+            )),
             Err(error) => Err(unavailable(peer, &error)),
         }
     }
