@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent};
+use exoclaw_proto::limits::HEALTH_PATH;
 use exoclaw_proto::net::{ChatError, Gone};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use serde::de::IgnoredAny;
@@ -78,6 +79,7 @@ impl Site {
     ///   answers the message like any chat, and the adapter formats the answer.
     /// - `POST /markdown`: Markdown for the page, as HTML; see [`Renderer::respond`].
     /// - `GET /history/{peer}`: the past turns of the page's session with this peer, as JSON.
+    /// - `GET /health`: 503 while this gateway counts as gone in its cluster.
     /// - Anything else: [`page::respond`].
     ///
     /// # Cancel safety
@@ -100,6 +102,9 @@ impl Site {
                 Some(refusal) => refusal,
                 None => self.renderer.respond(&parts.headers, body).await,
             };
+        }
+        if path == HEALTH_PATH && reads(&parts.method) && !self.engine.is_ready() {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "not in the cluster");
         }
         match path.strip_prefix("/history/") {
             Some(peer) if reads(&parts.method) && is_page_session(peer) => {

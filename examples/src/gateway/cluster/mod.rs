@@ -133,6 +133,7 @@ impl Cluster {
         let budget = Arc::new(budget);
         let mut tasks = JoinSet::new();
         let life = nats.lease(config.lease).await?;
+        let lease = life.0.clone();
         let renamed = Arc::clone(&budget);
         let lives = nodes.clone();
         let lives = lives.keep_alive(nats, config.lease, life, move |id| renamed.rename(id));
@@ -156,7 +157,10 @@ impl Cluster {
                 }
             }
         });
-        nodes.joined(config.patience).await?;
+        tokio::select! {
+            joined = nodes.joined(config.patience) => drop(joined?),
+            error = lease.denied() => return Err(error.into()),
+        }
         Ok(Arc::new(Self {
             patience: config.patience,
             sessions,
@@ -188,11 +192,25 @@ impl Cluster {
         lease.unwrap().node().clone()
     }
 
+    /// Waits until this node does not count as alive.
+    #[cfg(test)]
+    pub(super) async fn lost(&self) {
+        while let Some(lease) = self.sessions.nodes.alive() {
+            lease.lost().await;
+        }
+    }
+
     /// Stops everything, as if this process were killed.
     #[cfg(test)]
     pub(super) fn kill(&self) {
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         { tasks }.abort_all();
+    }
+
+    /// Returns whether this gateway counts as alive among the nodes; without it, no turn begins.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.sessions.nodes.alive().is_some()
     }
 
     /// Begins a turn as soon as the earlier ones of the session have ended, on whatever node.

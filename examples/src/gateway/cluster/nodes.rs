@@ -55,7 +55,7 @@ impl Nodes {
     }
 
     /// Returns this node's lease, if it counts as alive.
-    fn alive(&self) -> Option<NodeLease> {
+    pub(super) fn alive(&self) -> Option<NodeLease> {
         self.current.borrow().clone().filter(NodeLease::is_valid)
     }
 

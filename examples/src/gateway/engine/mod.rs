@@ -215,6 +215,12 @@ impl Engine {
         Status::new(env!("CARGO_PKG_VERSION"), plugins, sessions)
     }
 
+    /// Returns whether chats are served: `false` while this gateway counts as gone in its cluster.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.store.is_ready()
+    }
+
     /// Returns the answer to `plugin.list`, in the order of the configuration.
     #[must_use]
     pub fn plugins(&self) -> Vec<Plugin> {

@@ -100,6 +100,15 @@ impl Records {
         }
     }
 
+    /// Returns whether turns can begin: not while NATS is out of reach for longer than the lease.
+    pub(super) fn is_ready(&self) -> bool {
+        match self {
+            Self::Own(_) => true,
+            #[cfg(feature = "nats")]
+            Self::Shared(cluster) => cluster.is_joined(),
+        }
+    }
+
     /// Returns the most recently used sessions, newest first.
     pub(super) async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
         match self {

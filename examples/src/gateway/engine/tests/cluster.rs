@@ -27,8 +27,8 @@ const LEASE: Duration = Duration::from_secs(2);
 const UNAVAILABLE: &str = "storage unavailable: try again later";
 
 /// A gateway of a cluster.
-struct Node {
-    engine: Engine,
+pub(super) struct Node {
+    pub(super) engine: Engine,
     model: Arc<Model>,
     heard: mpsc::UnboundedReceiver<&'static str>,
 }
@@ -39,7 +39,10 @@ async fn nats(server: &NatsServer) -> Nats {
 }
 
 impl Node {
-    async fn start(server: &NatsServer, scripts: impl IntoIterator<Item = Script>) -> Self {
+    pub(super) async fn start(
+        server: &NatsServer,
+        scripts: impl IntoIterator<Item = Script>,
+    ) -> Self {
         Self::with(server, Budgets::default(), scripts).await
     }
 
@@ -82,7 +85,7 @@ impl Node {
         }
     }
 
-    fn cluster(&self) -> &Cluster {
+    pub(super) fn cluster(&self) -> &Cluster {
         match &*self.engine.store {
             Records::Shared(cluster) => cluster,
             Records::Own(_) => panic!("it is alone"),

@@ -3,6 +3,8 @@
 mod budget;
 #[cfg(feature = "nats")]
 mod cluster;
+#[cfg(feature = "nats")]
+mod cluster_health;
 mod dropped;
 mod extension;
 mod failing;
