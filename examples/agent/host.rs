@@ -181,7 +181,7 @@ async fn join(args: &Args, options: ServerOptions) -> Result<ServerOptions, Fail
     let options_of_cluster = ClusterOptions::default().with_lease(args.lease.config(None));
     let address = *options.runtime.access.host();
     let cluster = Cluster::open(nats, address, options_of_cluster).await;
-    let cluster = cluster.map_err(|error| Failure::new(format_args!("--nats: {error}")))?;
+    let cluster = cluster.map_err(|error| cli::nats_failure(&error))?;
     Ok(options.with_cluster(cluster))
 }
 

@@ -180,19 +180,23 @@ impl Platform {
         self,
         nats: rpc_core::net::nats::Nats,
     ) -> Result<(snek_proto::net::NatsBackend, snek_proto::net::NatsRunner), Failure> {
-        use snek_proto::net::{NatsBackend, NatsOptions};
+        use snek_proto::net::{ClusterError, NatsBackend, NatsOptions};
 
+        let failed = |what: String, error| match error {
+            ClusterError::Nats(error) => cli::nats_failure(&error),
+            error => Failure::usage(format_args!("{what}: {error}")),
+        };
         let options = NatsOptions::default().with_open(self.open);
         let (backend, runner) = NatsBackend::open(nats, options)
             .await
-            .map_err(|error| Failure::refused(format_args!("--nats: {error}")))?;
+            .map_err(|error| cli::nats_failure(&error))?;
         for [option, uid, name] in &self.channels {
             let added = backend.put_channel(uid, name).await;
-            added.map_err(|error| Failure::usage(format_args!("--channel {option}: {error}")))?;
+            added.map_err(|error| failed(format!("--channel {option}"), error))?;
         }
         for (option, user, password) in self.users {
             let added = backend.put_user(user, &password).await;
-            added.map_err(|error| Failure::usage(format_args!("--user {option}: {error}")))?;
+            added.map_err(|error| failed(format!("--user {option}"), error))?;
         }
         Ok((backend, runner))
     }

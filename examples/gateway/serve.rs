@@ -9,6 +9,8 @@ use examples::cli::{LeaseArgs, NatsArgs, NatsSettings};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use examples::gateway::site::SECRET_VARIABLE;
+#[cfg(feature = "nats")]
+use examples::gateway::store::StoreError;
 use examples::metrics;
 use exoclaw_proto::auth::AuthError;
 use exoclaw_proto::net::BindError;
@@ -153,6 +155,8 @@ fn failure(error: SetupError, address: &str) -> Failure {
         SetupError::Auth(error) => Failure::usage(format_args!(
             "{error} (it comes from --token or EXOCLAW_TOKEN)"
         )),
+        #[cfg(feature = "nats")]
+        SetupError::Store(StoreError::Nats(error)) => cli::nats_failure(&error),
         error @ (SetupError::Store(_) | SetupError::Thread(_)) => Failure::new(error),
         error => Failure::usage(error),
     }

@@ -30,7 +30,7 @@ mod variable;
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use health::health;
 #[cfg(feature = "nats")]
-pub use nats::{LeaseArgs, NatsArgs};
+pub use nats::{LeaseArgs, NatsArgs, nats_failure};
 pub use nats_settings::NatsSettings;
 pub use serving::{Reach, TlsArgs, guards, web_pages};
 pub use signals::Signals;

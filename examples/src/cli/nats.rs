@@ -210,11 +210,8 @@ impl NatsArgs {
 
     fn failure(&self, error: &NatsError) -> Failure {
         match error {
-            NatsError::Denied { message } => {
-                Failure::refused(format_args!("NATS refuses: {message}"))
-            }
             NatsError::Unavailable { .. } => Failure::refused(self.reason(error)),
-            error => Failure::usage(format_args!("--nats: {error}")),
+            error => nats_failure(error),
         }
     }
 
@@ -228,6 +225,16 @@ impl NatsArgs {
         format!(
             "no NATS server with JetStream answers at {place}: {message}. Start one with: nats-server -js"
         )
+    }
+}
+
+/// Says why NATS did not do what a program needs for its start.
+#[must_use]
+pub fn nats_failure(error: &NatsError) -> Failure {
+    let message = format_args!("--nats: {error}");
+    match error {
+        NatsError::Config { .. } | NatsError::TooLarge => Failure::usage(message),
+        _ => Failure::refused(message),
     }
 }
 
@@ -367,6 +374,21 @@ mod tests {
     fn an_address_is_shown_without_its_credentials() {
         let urls = "nats://ann:wonder@10.0.0.1:4222,tls://sesame@10.0.0.2:4222";
         assert_eq!(shown(urls), "10.0.0.1:4222, 10.0.0.2:4222");
+    }
+
+    #[tokio::test]
+    async fn replicas_that_the_server_refuses_are_a_wrong_usage_with_its_words() {
+        let server = NatsServer::start();
+        let args = parse(&["--nats", &server.url(), "--nats-replicas", "3"]);
+        let nats = args.connect_now().await.unwrap().unwrap();
+        let error = nats.bucket("test", Default::default()).await.unwrap_err();
+        let failure = nats_failure(&error);
+        assert_eq!(failure.code, crate::cli::USAGE);
+        let text = format!("{failure:?}");
+        assert!(text.contains("replicas > 1 not supported"), "{text}");
+        let message = "no".to_owned();
+        let failure = nats_failure(&NatsError::Denied { message });
+        assert_eq!(failure.code, crate::cli::REFUSED);
     }
 
     #[tokio::test]
