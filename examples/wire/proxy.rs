@@ -27,6 +27,8 @@ use tokio::task::JoinSet;
 ///
 /// Frames pass byte for byte, with their headers, subprotocols and codes. Only headers of requests that
 /// have to change do: Host, Connection of plain requests, and the offer of compression, which is left out.
+/// With --fault, --page or --top each frame is taken apart first: a ping may then pass before the rest of a
+/// message in parts, and what is no WebSocket frame, or one above 16 MiB, ends the connection.
 /// Ctrl-C ends it, after a while for what is open; a second one ends at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
