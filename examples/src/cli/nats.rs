@@ -231,7 +231,7 @@ impl NatsArgs {
 /// Says why NATS did not do what a program needs for its start.
 #[must_use]
 pub fn nats_failure(error: &NatsError) -> Failure {
-    let message = format_args!("--nats: {error}");
+    let message = format!("--nats: {error}");
     match error {
         NatsError::Config { .. } | NatsError::TooLarge => Failure::usage(message),
         _ => Failure::refused(message),

@@ -223,7 +223,10 @@ fn a_recording_is_decoded_from_a_file_and_a_pipe() {
     let (code, out, err) = outcome(wire(&["decode", path]));
     assert_eq!(code, Some(0), "{err}");
     assert!(!out.contains("hunter2") && out.contains('^'), "{out}");
-    assert!(err.contains("2 entries: 1 with errors"), "{err}");
+    assert!(
+        err.contains("2 entries, 2 problems: 1 with errors"),
+        "{err}"
+    );
     let mut pipe = wire(&["decode", "--json"]);
     let mut running = Running::start_with(pipe.stdin(Stdio::piped()));
     running.input().write_all(text.as_bytes()).unwrap();

@@ -72,8 +72,8 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the messages for the model: instructions, soul, the facts that fit the new message,
-    /// the turns, and the new message. Blank parts are left out, and questions that the provider has
-    /// refused.
+    /// the turns, and the new message. Blank parts are left out, and questions that have no answer
+    /// because the provider failed.
     #[must_use]
     pub fn messages(&self, message: &str) -> Vec<ChatMessage> {
         let known = select(self.facts, message, MAX_FACTS);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_told_what_became_of_an_answer_but_of_no_question_that_was_refused() {
+    fn a_model_is_told_what_became_of_an_answer_but_of_no_question_without_one() {
         let mark = |user, said, mark| Turn::marked(user, said, 1, mark);
         let why = || "why".to_owned();
         let turns = [
@@ -170,13 +170,11 @@ mod tests {
             mark("b", "", Mark::Stopped),
             mark("c", "well", Mark::BrokenOff(why())),
             mark("d", " ", Mark::Failed(why())),
-            mark("e", "", Mark::Refused(why())),
         ];
         let expected = [
             ("a", "so\n\n[stopped]"),
             ("b", "[stopped]"),
             ("c", "well\n\n[broken off]"),
-            ("d", "[failed]"),
         ];
         let mut messages = Vec::new();
         for (user, answer) in expected {

@@ -6,7 +6,7 @@ use std::fmt;
 use rpc_core::text::beginning;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{ModelError, Refusal};
+use crate::model::ModelError;
 
 /// Most bytes of a reason.
 const MAX_WHY: usize = 1024;
@@ -21,11 +21,9 @@ pub enum Mark {
     Stopped,
     /// It broke off after its first word, for this reason.
     BrokenOff(String),
-    /// There is none, for this reason.
+    /// There is none, for this reason. No model is told of the question again: if the provider refuses it,
+    /// it would refuse every request with it.
     Failed(String),
-    /// There is none: the provider refuses the question itself, for this reason, and would refuse every
-    /// request with it. So no model is told of it again.
-    Refused(String),
 }
 
 impl Mark {
@@ -42,19 +40,11 @@ impl Mark {
     /// Returns the mark of an answer that failed with this error of the model. Whether it `has_begun`.
     #[must_use]
     pub fn of(error: &ModelError, has_begun: bool) -> Self {
-        let is_refused = matches!(
-            error,
-            ModelError::Refused {
-                refusal: Refusal::TooLong | Refusal::TooLarge | Refusal::Request,
-                ..
-            }
-        );
-        match (error, Self::failed(&error.to_string(), has_begun)) {
-            (ModelError::Cut, Self::BrokenOff(_)) => {
+        match error {
+            ModelError::Cut if has_begun => {
                 Self::failed("the provider closed the connection before the end", true)
             }
-            (_, Self::Failed(why)) if is_refused => Self::Refused(why),
-            (_, mark) => mark,
+            error => Self::failed(&error.to_string(), has_begun),
         }
     }
 
@@ -63,7 +53,7 @@ impl Mark {
         match self {
             Self::Stopped => "stopped",
             Self::BrokenOff(_) => "broken off",
-            Self::Failed(_) | Self::Refused(_) => "failed",
+            Self::Failed(_) => "failed",
         }
     }
 }
@@ -73,7 +63,7 @@ impl fmt::Display for Mark {
         f.write_str(self.word())?;
         match self {
             Self::Stopped => Ok(()),
-            Self::BrokenOff(why) | Self::Failed(why) | Self::Refused(why) => write!(f, ": {why}"),
+            Self::BrokenOff(why) | Self::Failed(why) => write!(f, ": {why}"),
         }
     }
 }
@@ -127,7 +117,7 @@ impl Turn {
 
     /// Returns whether a model is told of it.
     pub(super) const fn is_told(&self) -> bool {
-        !matches!(self.mark, Some(Mark::Refused(_)))
+        !matches!(self.mark, Some(Mark::Failed(_)))
     }
 
     /// Returns the answer as a model is told of it: with what became of it in brackets, as roles have to
@@ -158,6 +148,7 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Refusal;
 
     #[test]
     fn only_whole_turns_with_an_answer_are_remembered_without_a_mark() {

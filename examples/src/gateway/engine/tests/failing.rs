@@ -7,39 +7,23 @@ use futures_util::FutureExt as _;
 
 use super::harness::*;
 use crate::gateway::usage::Ending;
-use crate::model::{ModelError, Refusal, Wait};
+use crate::model::{ModelError, Wait};
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_costs_nothing_and_the_question_is_remembered() {
+async fn a_provider_that_is_not_there_costs_nothing_and_the_question_is_shown() {
     let harness = Harness::new([Script::Refuse(unreachable()), answer("back")]).await;
     let (steps, outcome) = harness.chat(&from("ann", "hello")).await;
     assert_eq!(failure(outcome), "provider error: connection refused");
     assert_eq!(steps, [""; 0]);
     assert_eq!(harness.used(), 0);
     harness.chat(&from("ann", "again")).await.1.unwrap();
-    let expected = ["user: hello", "assistant: [failed]", "user: again"];
-    assert_eq!(harness.model.asked()[1].messages, expected);
+    // A question that is refused would be refused with every request.
+    assert_eq!(harness.model.asked()[1].messages, ["user: again"]);
     let turns = harness.turns("ann").await;
     assert_eq!(turns[0], ["hello", "", "failed: connection refused"]);
     let log = harness.log().await;
     assert_eq!(log[0].ending, Ending::ProviderError);
     assert_eq!((log[0].tokens(), log[0].estimated), (0, false));
-}
-
-#[tokio::test]
-async fn a_question_that_the_provider_refused_is_shown_but_no_later_request_holds_it() {
-    let refused = ModelError::Refused {
-        status: Some(400),
-        refusal: Refusal::Request,
-        message: "no such thing".to_owned(),
-    };
-    let harness = Harness::new([Script::Refuse(refused), answer("yes")]).await;
-    let (_, outcome) = harness.chat(&from("ann", "odd")).await;
-    assert_eq!(failure(outcome), "provider error: no such thing");
-    harness.chat(&from("ann", "even")).await.1.unwrap();
-    assert_eq!(harness.model.asked()[1].messages, ["user: even"]);
-    let expected = [["odd", "", "failed: no such thing"], ["even", "yes", ""]];
-    assert_eq!(harness.turns("ann").await, expected);
 }
 
 #[tokio::test]

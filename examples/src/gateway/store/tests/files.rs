@@ -45,7 +45,6 @@ fn marks_are_there_after_a_restart_and_turns_that_were_stored_without_are_whole(
         Mark::Stopped,
         Mark::BrokenOff(why("a")),
         Mark::Failed(why("b")),
-        Mark::Refused(why("c")),
     ];
     let marked = marked.map(|mark| Turn::marked("q", "so far", 2, mark));
     let turns = [&[before][..], &marked].concat();
