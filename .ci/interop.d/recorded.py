@@ -111,7 +111,7 @@ async def recordings_are_decoded(script, listed):
         code, lines = await lines_of(SWITCHBOARD, "wire", "decode", "--json", file)
         expect(code == 0, f"{file.name}: {lines[-1:]}")
         for line in map(json.loads, lines):
-            frames += line["entry"] in ("text", "sse")
+            frames += line.get("entry") in ("text", "sse")
             if line.get("fault") or line.get("unknown") or line.get("unknown_kind"):
                 found[problem(line)] += 1
     expect(frames, "no frame was recorded")

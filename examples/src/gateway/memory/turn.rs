@@ -120,13 +120,13 @@ impl Turn {
         !matches!(self.mark, Some(Mark::Failed(_)))
     }
 
-    /// Returns the answer as a model is told of it: with what became of it in brackets, as roles have to
-    /// alternate.
+    /// Returns the answer as a model is told of it: whether the user stopped it, and if not, what there is.
     pub(super) fn answer(&self) -> String {
         match &self.mark {
-            None => self.assistant.clone(),
-            Some(mark) if self.has_words() => format!("{}\n\n[{}]", self.assistant, mark.word()),
-            Some(mark) => format!("[{}]", mark.word()),
+            Some(Mark::Stopped) if self.has_words() => format!("{}\n\n[stopped]", self.assistant),
+            // Something has to be said: roles alternate.
+            Some(Mark::Stopped) => "[stopped]".to_owned(),
+            _ => self.assistant.clone(),
         }
     }
 
