@@ -1,6 +1,6 @@
 //! The inputs and outputs of a hub: [`ConnectRequest`], [`NewInput`], [`Reply`], [`HubEvent`].
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rpc_core::{CloseFrame, Json, Str, Text};
 
@@ -21,13 +21,15 @@ pub struct Now {
 }
 
 impl Now {
-    /// Creates the time from both clocks.
+    /// Creates the time from both clocks, the wall clock in whole microseconds: some clients read more
+    /// digits with an error of the last bit, and their copy of a session would be another version.
     #[must_use]
     pub fn new(instant: Instant, wall: SystemTime) -> Self {
-        let since = wall.duration_since(UNIX_EPOCH);
+        let since = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let micros = since.subsec_micros();
         Self {
             instant,
-            unix: since.unwrap_or_default().as_secs_f64(),
+            unix: Duration::new(since.as_secs(), micros * 1000).as_secs_f64(),
         }
     }
 }
@@ -286,4 +288,19 @@ pub enum EmitError {
     /// It cannot be encoded, or is too large.
     #[error(transparent)]
     Refused(#[from] rpc_core::Refused),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_that_read_long_fractions_inexactly_read_the_time_as_it_is() {
+        for step in 0..20_000 {
+            let since = Duration::from_nanos(1_795_000_000_000_000_000 + step * 987_654_321_987);
+            let now = Now::new(Instant::now(), UNIX_EPOCH + since);
+            let read: f64 = serde_json::from_str(&now.unix.to_string()).unwrap();
+            assert_eq!(read.to_bits(), now.unix.to_bits(), "{since:?}");
+        }
+    }
 }
