@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use memchr::memmem;
+use percent_encoding::percent_decode_str;
 
 /// Parts of the names of headers whose values are secrets.
 const SECRET: [&str; 6] = ["auth", "cookie", "token", "secret", "password", "signature"];
@@ -119,22 +120,10 @@ fn without_user(place: &str) -> String {
 }
 
 fn is_secret_parameter(name: &str) -> bool {
-    let name = percent_decoded(name).to_ascii_lowercase();
+    let name = Cow::from(percent_decode_str(name)).to_ascii_lowercase();
     SECRET_QUERY
         .iter()
         .any(|it| memmem::find(&name, it.as_bytes()).is_some())
-}
-
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(byte) = rest.as_bytes().first() {
-        let digits = rest.get(1..3).filter(|_| *byte == b'%');
-        let decoded = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(decoded.unwrap_or(*byte));
-        rest = rest.get(decoded.map_or(1, |_| 3)..).unwrap_or_default();
-    }
-    bytes
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
+
 use crate::Secret;
 use crate::net::tls::TlsConfig;
 
@@ -171,17 +173,8 @@ impl NatsConfig {
 
 /// A part of a URL without its `%XX`. What does not decode to text stands for itself.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..2).filter(|_| *first == b'%');
-        let digits = digits.and_then(|it| std::str::from_utf8(it).ok());
-        let hex = digits.filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let byte = hex.and_then(|it| u8::from_str_radix(it, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = byte.map_or(after, |_| &after[2..]);
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded.unwrap_or(text.into()).into_owned()
 }
 
 #[cfg(test)]
