@@ -40,9 +40,6 @@ pub use error::NatsError;
 pub use lease::{NodeLease, Renewal};
 use violations::Violations;
 
-/// The part of the subjects of answers after the prefix.
-const INBOX: &str = "_inbox";
-
 /// A connection to NATS, as one node of a cluster. Cheap to clone.
 ///
 /// It reconnects by itself. Meanwhile requests wait, up to the
@@ -87,8 +84,8 @@ impl Nats {
     /// Connects to the first server that answers, under a new node id.
     ///
     /// # Errors
-    /// [`NatsError::Config`], also if the server accepts too short messages; [`NatsError::Denied`]; and [`NatsError::Unavailable`] if no server
-    /// answers in time; retrying that is safe.
+    /// [`NatsError::Config`], also if the server accepts too short messages; [`NatsError::Denied`]; and
+    /// [`NatsError::Unavailable`] if no server answers in time; retrying that is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -101,7 +98,8 @@ impl Nats {
             .collect::<Result<_, _>>()?;
         let node = new_node();
         let (gaps, gap_count) = watch::channel(0);
-        let violations = Violations::new();
+        let inbox = format!("{}._inbox", config.prefix);
+        let violations = Violations::new(&inbox);
         let refused = violations.clone();
         let mut options = match &config.credentials {
             Credentials::None | Credentials::Contradictory => ConnectOptions::new(),
@@ -123,7 +121,7 @@ impl Nats {
         }
         let options = options
             .name(format!("{} {node}", config.prefix))
-            .custom_inbox_prefix(format!("{}.{INBOX}", config.prefix))
+            .custom_inbox_prefix(inbox)
             .connection_timeout(config.timeout)
             .request_timeout(Some(config.timeout))
             .ping_interval(Duration::from_secs(5))
@@ -333,14 +331,14 @@ impl Nats {
         message: PublishMessage,
     ) -> Result<PublishAck, NatsError> {
         let name = format!("\"{subject}\"");
-        self.or_denied(&name, async {
+        let sending = async {
             let sending = self.jetstream().send_publish(subject, message);
             // While there is no connection, the queue of the client may be full.
             let sent = tokio::time::timeout(self.timeout(), sending);
             let answer = sent.await.map_err(NatsError::unavailable)??;
             Ok(answer.await?)
-        })
-        .await
+        };
+        self.shared.violations.or_denied(&name, sending).await
     }
 
     /// Waits for JetStream's answer about the stream with this name.
@@ -353,19 +351,8 @@ impl Nats {
         let request = Box::pin(request);
         async move {
             let request = async { request.await.map_err(|error| NatsError::of(&error)) };
-            self.or_denied(name, request).await
+            self.shared.violations.or_denied(name, request).await
         }
-    }
-
-    /// Waits for the answer to a request with this in its subject, or until it is denied.
-    async fn or_denied<T>(
-        &self,
-        name: &str,
-        request: impl Future<Output = Result<T, NatsError>>,
-    ) -> Result<T, NatsError> {
-        let inbox = format!("\"{}.{INBOX}.", self.prefix());
-        let violations = &self.shared.violations;
-        violations.or_denied([name, &inbox], request).await
     }
 
     fn name(&self, name: &str) -> String {

@@ -17,11 +17,19 @@ const MAX: usize = 32;
 /// What the server refuses for lack of permission. It says so beside the request, which is never
 /// answered. Clones are the same.
 #[derive(Clone)]
-pub(super) struct Violations(broadcast::Sender<Arc<str>>);
+pub(super) struct Violations {
+    texts: broadcast::Sender<Arc<str>>,
+    /// How each text names the subjects of answers.
+    inbox: Arc<str>,
+}
 
 impl Violations {
-    pub(super) fn new() -> Self {
-        Self(broadcast::Sender::new(MAX))
+    /// `inbox` is the prefix of the subjects of answers.
+    pub(super) fn new(inbox: &str) -> Self {
+        Self {
+            texts: broadcast::Sender::new(MAX),
+            inbox: format!("\"{inbox}.").into(),
+        }
     }
 
     pub(super) fn report(&self, error: &ServerError) {
@@ -29,22 +37,22 @@ impl Violations {
             && text.starts_with(VIOLATION)
         {
             // Nobody may wait for it.
-            let _ = self.0.send(text.as_str().into());
+            let _ = self.texts.send(text.as_str().into());
         }
     }
 
-    /// Waits for the answer to a request, or until the server refuses what has one of these names in its
-    /// subject.
+    /// Waits for the answer to a request, or until the server refuses what has this name in its subject,
+    /// or the answer.
     pub(super) async fn or_denied<T>(
         &self,
-        names: [&str; 2],
+        name: &str,
         request: impl Future<Output = Result<T, NatsError>>,
     ) -> Result<T, NatsError> {
-        let mut violations = self.0.subscribe();
+        let mut violations = self.texts.subscribe();
         let denied = async {
             loop {
                 match violations.recv().await {
-                    Ok(text) if names.iter().any(|name| text.contains(name)) => return text,
+                    Ok(text) if text.contains(name) || text.contains(&*self.inbox) => return text,
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => pending().await,
                 }
