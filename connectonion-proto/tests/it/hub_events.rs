@@ -19,11 +19,7 @@ fn keeping() -> HubConfig {
 /// A run of the session `s`, which the socket 1 has started.
 fn running(config: HubConfig) -> (Play, RunId) {
     let mut play = Play::new(config);
-    play.connect(1, OWNER, Some("s"));
-    play.store_all();
-    play.input(1, "work");
-    play.store_all();
-    let run = *play.agents.keys().next().unwrap();
+    let run = play.begin("s", "work");
     (play, run)
 }
 

@@ -50,11 +50,7 @@ fn a_prompt_that_comes_after_its_session_was_given_up_is_refused_for_that_reason
 #[test]
 fn a_result_that_may_not_be_stored_is_not_sent() {
     let mut play = Play::new(HubConfig::default());
-    play.connect(1, OWNER, Some("s"));
-    play.store_all();
-    play.input(1, "first");
-    play.store_all();
-    let run = *play.agents.keys().next().unwrap();
+    let run = play.begin("s", "first");
     play.finish(run, "done");
     play.store_fenced();
     let socket = &play.sockets[&ConnId(1)];

@@ -137,6 +137,15 @@ impl Play {
         self.settle();
     }
 
+    /// An unsigned client with the connection 1 enters a session and begins a run.
+    pub fn begin(&mut self, session_id: &str, prompt: &str) -> RunId {
+        self.connect(1, Owner::Unsigned, Some(session_id));
+        self.store_all();
+        self.input(1, prompt);
+        self.store_all();
+        *self.agents.keys().next().unwrap()
+    }
+
     pub fn mode(&mut self, conn: u64) {
         let plan = ModeChange::new(Mode::Plan);
         self.hub.mode_change(ConnId(conn), plan, self.now);

@@ -102,11 +102,7 @@ fn a_session_that_a_client_waits_for_is_not_released_before_it_comes() {
 fn a_session_without_a_run_to_begin_is_released() {
     // It ended, it may not be run again, and nothing is known of it.
     let mut play = heir(HubConfig::default(), &["cut"]);
-    play.connect(1, OWNER, Some("idle"));
-    play.store_all();
-    play.input(1, "hello");
-    play.store_all();
-    let run = *play.agents.keys().next().unwrap();
+    let run = play.begin("idle", "hello");
     play.finish(run, "done");
     play.store_all();
     play.kill(HubConfig::default());

@@ -20,11 +20,7 @@ fn reruns() -> HubConfig {
 /// A host whose client has an answer that is not stored.
 fn answered() -> Play {
     let mut play = Play::new(reruns());
-    play.connect(1, OWNER, Some("s"));
-    play.store_all();
-    play.input(1, "roll");
-    play.store_all();
-    let run = *play.agents.keys().next().unwrap();
+    let run = play.begin("s", "roll");
     play.finish(run, "six");
     play.store_one(true);
     assert_eq!(play.sockets[&ConnId(1)].count("OUTPUT"), 1);
@@ -148,11 +144,7 @@ fn a_session_that_is_removed_stores_its_result_once_more_and_is_then_released() 
 #[test]
 fn a_result_that_is_too_large_is_not_tried_again() {
     let mut play = Play::new(reruns());
-    play.connect(1, OWNER, Some("s"));
-    play.store_all();
-    play.input(1, "roll");
-    play.store_all();
-    let run = *play.agents.keys().next().unwrap();
+    let run = play.begin("s", "roll");
     play.finish(run, "six");
     play.refuse_one(StorageError::TooLarge { size: 2, max: 1 });
     assert_eq!(play.sockets[&ConnId(1)].count("OUTPUT"), 1);

@@ -112,15 +112,9 @@ fn an_agent_at_work_is_told_more_and_stopped() {
 fn a_single_answer_that_is_aborted_says_below_it_that_the_agent_goes_on() {
     let place = Place::new();
     let screen = Screen::with_size(place.client(&["!slow 1000 50"]), 24, 60);
-    screen.has("Ctrl-C stops");
-    screen.has("1 2 3");
-    screen.terminate();
-    screen.ends_in("error: aborted");
-    let rows = screen.rows();
-    assert!(rows[0].starts_with("1 2 3"), "{rows:#?}");
+    let rows = screen.abort_count();
     let note = &rows[rows.len() - 2];
     assert_eq!(note, "the agent goes on; come back to it with --resume");
-    assert!(!rows.concat().contains("stops"), "{rows:#?}");
     screen.ends_with(130);
 }
 

@@ -151,6 +151,18 @@ impl Screen {
         self.emulator.lock().unwrap().screen().cursor_position()
     }
 
+    /// Aborts the answer of a program that counts. Returns the rows: what came of it, and no status line.
+    pub(crate) fn abort_count(&self) -> Vec<String> {
+        self.has("Ctrl-C stops");
+        self.has("1 2 3");
+        self.terminate();
+        self.ends_in("error: aborted");
+        let rows = self.rows();
+        assert!(rows[0].starts_with("1 2 3"), "{rows:#?}");
+        assert!(!rows.concat().contains("stops"), "{rows:#?}");
+        rows
+    }
+
     /// Asks the program to end.
     pub(crate) fn terminate(&self) {
         self.signal("-TERM");

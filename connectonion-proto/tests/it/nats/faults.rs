@@ -91,9 +91,12 @@ async fn unstored(nats: &NatsServer, hub: HubConfig) -> Host {
     host
 }
 
-/// The next host that serves the session has the answer, and asks nobody again.
-async fn next_host_has_the_answer(host: &Host) {
-    let (_, connected) = Client::dial_in(&host.url, json!({"session_id": "s"})).await;
+/// A host ends, and the next one that serves the session has the answer, and asks nobody again.
+async fn next_host_has_the_answer(nats: &NatsServer, ending: Host) {
+    let next = Host::start(&nats.url(), long(), HubConfig::default().with_max_reruns(1)).await;
+    ending.handle.drain(crate::staff::SECOND).await;
+    ending.run.await.unwrap();
+    let (_, connected) = Client::dial_in(&next.url, json!({"session_id": "s"})).await;
     assert_ne!(connected["status"], "running");
     let said = said(&connected);
     assert_eq!((said.len(), &*said[0]), (2, "ask who?"));
@@ -108,10 +111,7 @@ async fn an_answer_that_nats_had_no_room_for_is_stored_as_soon_as_there_is_room(
     let stored = Stored::open(&nats.url()).await;
     stored.forget("other").await;
     stored.ended("s").await;
-    let b = Host::start(&nats.url(), long(), HubConfig::default().with_max_reruns(1)).await;
-    a.handle.drain(crate::staff::SECOND).await;
-    a.run.await.unwrap();
-    next_host_has_the_answer(&b).await;
+    next_host_has_the_answer(&nats, a).await;
 }
 
 #[tokio::test]
@@ -122,10 +122,7 @@ async fn an_answer_that_nats_had_no_room_for_is_stored_before_its_host_leaves() 
     assert_eq!(a.runtime.read(Hub::unstored), 1);
     let stored = Stored::open(&nats.url()).await;
     stored.forget("other").await;
-    let b = Host::start(&nats.url(), long(), HubConfig::default().with_max_reruns(1)).await;
-    a.handle.drain(crate::staff::SECOND).await;
-    a.run.await.unwrap();
-    next_host_has_the_answer(&b).await;
+    next_host_has_the_answer(&nats, a).await;
 }
 
 #[tokio::test]
