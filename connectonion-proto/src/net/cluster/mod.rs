@@ -1,7 +1,8 @@
 //! Several hosts of one agent as one, on NATS with JetStream: [`Cluster`].
 //!
-//! All hosts of a cluster have the agent's key, which is checked, and any of them accepts any client, so that any load
-//! balancer will do. A session has one owner at a time, which runs its agent and writes its records.
+//! All hosts of a cluster have the agent's key, which is checked, and any of them accepts any client,
+//! so that any load balancer will do. A session has one owner at a time, which runs its agent and
+//! writes its records.
 //! A client that comes to another host is served *through* it: its frames travel over NATS to the
 //! owner, which treats the connection like one of its own.
 //!

@@ -47,23 +47,14 @@ impl Mark {
             error => Self::failed(&error.to_string(), has_begun),
         }
     }
-
-    /// Returns it without the reason.
-    const fn word(&self) -> &'static str {
-        match self {
-            Self::Stopped => "stopped",
-            Self::BrokenOff(_) => "broken off",
-            Self::Failed(_) => "failed",
-        }
-    }
 }
 
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())?;
         match self {
-            Self::Stopped => Ok(()),
-            Self::BrokenOff(why) | Self::Failed(why) => write!(f, ": {why}"),
+            Self::Stopped => f.write_str("stopped"),
+            Self::BrokenOff(why) => write!(f, "broken off: {why}"),
+            Self::Failed(why) => write!(f, "failed: {why}"),
         }
     }
 }

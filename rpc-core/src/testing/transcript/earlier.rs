@@ -41,9 +41,10 @@ impl<'a> Members<'a> {
 
     /// Returns the code of a Close, if there is one; `None` if it is none.
     fn code(&self) -> Option<Option<u16>> {
-        let raw = self.raw("code");
-        raw.map(|raw| raw.parse().ok())
-            .map_or(Some(None), |it| it.map(Some))
+        match self.raw("code") {
+            Some(raw) => raw.parse().ok().map(Some),
+            None => Some(None),
+        }
     }
 }
 
