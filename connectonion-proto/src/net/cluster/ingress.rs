@@ -81,13 +81,8 @@ impl Cluster {
         let session_id = match wanted(&first) {
             Wanted::Nothing => return self.lobby(transport, Some(first), origin, here).await,
             Wanted::Session(session_id) => session_id,
-            Wanted::New => {
-                let line = Line::Socket(transport);
-                let first = Some(first);
-                return here(Peeked { first, line }).await;
-            }
         };
-        match self.place(&session_id, &mut origin).await {
+        match self.place(session_id.as_deref(), &mut origin).await {
             Ok(Place::Here) => {
                 let (first, line) = (Some(first), Line::Socket(transport));
                 here(Peeked { first, line }).await;
@@ -121,7 +116,7 @@ impl Cluster {
                 loop {
                     if let Some(message) = next.take() {
                         if is_waiting && let Wanted::Session(id) = wanted(&message) {
-                            match self.place(&id, &mut origin).await {
+                            match self.place(id.as_deref(), &mut origin).await {
                                 Ok(Place::Here) => is_waiting = false,
                                 Ok(Place::There(relayed)) => return Some(Ok((message, relayed))),
                                 Err(why) => return Some(Err(why)),
@@ -171,9 +166,13 @@ impl Cluster {
         }
     }
 
-    /// Finds the node that serves a session. An owner that gives no answer is waited for until its
-    /// lease is over.
-    async fn place(&self, session_id: &str, origin: &mut Origin) -> Result<Place, &'static str> {
+    /// Finds the node that serves a session, `None` for a new one. An owner that gives no answer is
+    /// waited for until its lease is over.
+    async fn place(
+        &self,
+        session_id: Option<&str>,
+        origin: &mut Origin,
+    ) -> Result<Place, &'static str> {
         let (peer, head) = (origin.peer, origin.head.clone());
         tokio::select! {
             place = self.find(session_id, peer, head.as_deref()) => place,
@@ -183,17 +182,22 @@ impl Cluster {
 
     async fn find(
         &self,
-        session_id: &str,
+        session_id: Option<&str>,
         peer: Option<IpAddr>,
         head: Option<&Parts>,
     ) -> Result<Place, &'static str> {
-        let deadline =
-            Instant::now() + self.shared.options.lease.lease + self.shared.options.patience;
+        let options = &self.shared.options;
+        // A new session waits for no owner.
+        let lease = session_id.map_or(Duration::ZERO, |_| options.lease.lease);
+        let deadline = Instant::now() + lease + options.patience;
         loop {
             let joined = tokio::time::timeout_at(deadline, self.shared.current.joined());
             let node = joined
                 .await
                 .map_err(|_| "this host is not in the cluster")?;
+            let Some(session_id) = session_id else {
+                return Ok(Place::Here);
+            };
             match node.claims.holder(session_id).await {
                 Ok(None) => return Ok(Place::Here),
                 Ok(Some(owner)) if owner == *node.id() => return Ok(Place::Here),
@@ -231,9 +235,8 @@ async fn first_frame<T: Transport>(transport: &mut T) -> Option<Message> {
 enum Wanted {
     /// It is no CONNECT.
     Nothing,
-    /// A new session.
-    New,
-    Session(String),
+    /// This session, or a new one.
+    Session(Option<String>),
 }
 
 fn wanted(message: &Message) -> Wanted {
@@ -246,7 +249,7 @@ fn wanted(message: &Message) -> Wanted {
             let id = connect
                 .session_id
                 .filter(|id| !id.is_empty() && id.len() <= max);
-            id.map_or(Wanted::New, |id| Wanted::Session(id.to_string()))
+            Wanted::Session(id.map(|id| id.to_string()))
         }
         _ => Wanted::Nothing,
     }

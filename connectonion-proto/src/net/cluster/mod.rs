@@ -34,7 +34,8 @@
 //!   run and closes the session's connections with 1012, without acknowledging anything more.
 //! - A host that cannot renew its lease in time, because it does not reach NATS or because NATS has no
 //!   room at all, gives up all its sessions, and serves again, under a new name, when it can. Its
-//!   server answers `/health` with 503 meanwhile.
+//!   server answers `/health` with 503 meanwhile, and clients that want a new session wait for
+//!   [`patience`](ClusterOptions::patience), before they are closed with 1013.
 //! - Clients that ask several hosts for one session that nobody owns, at the same moment, are served
 //!   by the host that becomes its owner. The others close with 1012, and find the owner when they
 //!   connect again.
@@ -108,8 +109,9 @@ rpc_core::config! {
         /// How long a host counts as alive without a sign of life: as long as its sessions wait for
         /// another one when it dies. Default 10 s.
         pub lease: LeaseConfig = LeaseConfig::default() => with_lease,
-        /// How much longer than the lease a client waits for the owner of its session, before it is
-        /// told to try again later. Default 5 s.
+        /// How much longer than the lease a client waits for the owner of its session, or how long with
+        /// a new session until its host is in the cluster, before it is told to try again later.
+        /// Default 5 s.
         pub patience: Duration = Duration::from_secs(5) => with_patience,
         /// The limits and times of connections that are served through another host.
         pub relay: RelayConfig = RelayConfig::default() => with_relay,

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::hub::{Hub, HubConfig};
-use connectonion_proto::net::cluster::Cluster;
+use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use rpc_core::net::nats::{Expect, Nats, NatsConfig, NatsError};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
 use super::hosts::{Host, Stored, long, said, short};
-use crate::staff::{Client, host_key, input};
+use crate::staff::{Client, client_key, connect, host_key, input};
 
 #[tokio::test]
 async fn a_restart_of_nats_loses_nothing() {
@@ -54,6 +54,35 @@ async fn a_host_without_nats_gives_its_sessions_up_and_comes_back() {
     // What it says next was sent before NATS hung, and may be stored or not.
     assert_eq!(said[..2], ["one", "echo: one"]);
     client.ask("three").await;
+}
+
+/// A host that has lost its lease, as NATS hangs.
+async fn left_alone(nats: &NatsServer, options: ClusterOptions) -> Host {
+    let host = Host::start(&nats.url(), options, HubConfig::default()).await;
+    let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
+    nats.pause();
+    assert_eq!(client.close_frame().await.code, 1012);
+    assert!(!host.cluster.is_joined());
+    host
+}
+
+#[tokio::test]
+async fn a_new_session_waits_until_its_host_is_in_the_cluster() {
+    let nats = NatsServer::start();
+    let host = left_alone(&nats, short()).await;
+    nats.resume();
+    let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
+    assert_eq!(client.ask("one").await, "echo: one");
+}
+
+#[tokio::test]
+async fn a_new_session_at_a_host_without_nats_is_told_to_try_again() {
+    let nats = NatsServer::start();
+    let options = short().with_patience(Duration::from_millis(100));
+    let host = left_alone(&nats, options).await;
+    let mut client = Client::dial(&host.url).await;
+    client.say(&connect(&client_key(), json!({}))).await;
+    assert_eq!(client.close_frame().await.code, 1013);
 }
 
 #[tokio::test]
