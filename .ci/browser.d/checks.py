@@ -99,7 +99,7 @@ async def main():
         scene = Scene(chrome, Axe(Path(axe).read_text()), switchboard, open_one, guarded, host)
         for name, check in everything():
             if words in name:
-                await checks.run(name, check(scene), DEADLINE)
+                await checks.run(name, check(scene), DEADLINE, again=lambda: check(scene))
     checks.finish()
 
 

@@ -183,15 +183,22 @@ class Page:
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
 
     async def click(self, selector):
-        """Clicks where the element is, so that one below another is not found."""
+        """Clicks where the element is, so that one below another is not found. What moves away under the mouse is
+        clicked once more, as a user would."""
         found = json.dumps(selector)
-        point = await self.until(
-            f"(() => {{ const it = document.querySelector({found}); it?.scrollIntoView({{ block: 'nearest' }});"
-            " const { x, y, width, height } = it?.getBoundingClientRect() ?? {};"
-            " return width && { x: x + width / 2, y: y + height / 2 }; })()"
-        )
-        for kind in ["mousePressed", "mouseReleased"]:
-            await self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **point)
+        async with asyncio.timeout(WAIT):
+            while True:
+                point = await self.until(
+                    f"(() => {{ const it = document.querySelector({found}); it?.scrollIntoView({{ block: 'nearest' }});"
+                    " const { x, y, width, height } = it?.getBoundingClientRect() ?? {}; window.isClicked = false;"
+                    " it?.addEventListener('click', () => { window.isClicked = true; }, { once: true, capture: true });"
+                    " return width && { x: x + width / 2, y: y + height / 2 }; })()"
+                )
+                for kind in ["mousePressed", "mouseReleased"]:
+                    await self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **point)
+                # A page that was replaced was clicked.
+                if await self.run("window.isClicked !== false"):
+                    return
 
     @contextlib.asynccontextmanager
     async def tasks(self):
