@@ -7,7 +7,7 @@ use connectonion_proto::auth::Signer;
 use connectonion_proto::net::find;
 use examples::cli::{self, Failure, Signals, complain, say};
 use examples::wire::Protocol;
-use examples::wire::load::usage::listener;
+use examples::wire::load::usage::{Watch, listener};
 use examples::wire::load::{
     Caller, Finished, Kind, Load, Progress, Report, Run, RunError, Scenario, Schedule,
 };
@@ -201,6 +201,13 @@ async fn load(args: &Args) -> Result<Load, Failure> {
         }
         false => scenario,
     };
+    if let Some(pid) = args.pid
+        && Watch::begin(pid).is_none()
+    {
+        return Err(Failure::usage(format_args!(
+            "--pid {pid}: there is no such process, or this system does not tell what it uses"
+        )));
+    }
     let is_local = local_port(&args.url);
     Ok(Load {
         in_flight: args.in_flight.map_or(scenario.in_flight(), usize::from),

@@ -114,6 +114,7 @@ fn mistakes_say_what_is_right_and_nobody_there_is_code_3() {
         ),
         ("ws://snek.invalid", &[], 2, "--insecure"),
         ("ws://127.0.0.1:1", &["--sse"], 2, "--sse: only acolyte"),
+        ("ws://127.0.0.1:1", &["--pid", "0"], 2, "no such process"),
         (
             "wss://127.0.0.1:1",
             &["--ca", "/nowhere"],

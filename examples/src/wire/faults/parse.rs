@@ -130,17 +130,20 @@ fn number(words: &mut Vec<&str>) -> Result<Option<usize>, String> {
 fn chance(word: &str) -> Result<Chance, String> {
     let wrong = || format!("{word:?} is neither 1/3, nor 25%, nor #2");
     let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let never = || format!("{word:?} never happens");
     let (some, all) = if let Some(nth) = word.strip_prefix('#') {
-        return Ok(Chance::Nth(number(nth)?));
+        let nth = number(nth)?;
+        return (nth > 0).then_some(Chance::Nth(nth)).ok_or_else(never);
     } else if let Some(percent) = word.strip_suffix('%') {
         (number(percent)?, 100)
     } else {
         let (some, all) = word.split_once('/').ok_or_else(wrong)?;
         (number(some)?, number(all)?)
     };
-    match some <= all && all > 0 {
-        true => Ok(Chance::Of(some, all)),
-        false => Err(wrong()),
+    match some {
+        0 => Err(never()),
+        _ if some <= all => Ok(Chance::Of(some, all)),
+        _ => Err(wrong()),
     }
 }
 
