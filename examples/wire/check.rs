@@ -167,8 +167,10 @@ async fn report(
         }
     };
     let outcomes = tokio::select! {
-        outcomes = run(&suite, peer, &settings, told) => outcomes,
+        // First: a signal that comes before it is listened to would leave a client alone that was just started.
+        biased;
         () = cli::end_signal() => return Err(Failure::aborted()),
+        outcomes = run(&suite, peer, &settings, told) => outcomes,
     };
     let report = Report::new(protocol, role, target, &suite, &outcomes);
     if let Some(file) = &options.junit {

@@ -141,14 +141,11 @@ async fn plain(mut request: Request, script: &Script, playback: &Playback) -> Re
             head = format!("{head}\r\n{line}");
         }
     }
-    let is_sse = script
-        .answer_header("content-type")
-        .is_some_and(|kind| kind.starts_with("text/event-stream"));
     let line = request
         .answer(&format!("{head}\r\nConnection: close\r\n\r\n"))
         .await
         .map_err(|error| error.to_string())?;
-    Ok(Line::answering(line, is_sse))
+    Ok(Line::answering(line, script.is_stream()))
 }
 
 #[async_trait]

@@ -64,6 +64,9 @@ impl Playback {
             script.steps.retain(
                 |step| !matches!(&step.act, Act::Text(text) if is_of(text, &settings.ignored)),
             );
+            if plays == Side::Server {
+                script.hasten_end();
+            }
         }
         let next = recording.connections.iter().map(|it| Some(it.line));
         let shared = Shared {

@@ -179,6 +179,33 @@ impl Script {
         });
     }
 
+    /// Lets the end of an answer follow its last piece, for clients that are told no length. The recorded one
+    /// was, and may have gone on at another connection before the end was recorded, if it was at all.
+    pub(super) fn hasten_end(&mut self) {
+        if !self.is_plain || self.is_stream() {
+            return;
+        }
+        let end = self.steps.pop_if(|step| step.act == Act::Eof);
+        let last = self.steps.last();
+        let line = last.map_or(self.line, |step| step.line);
+        let at = end
+            .or_else(|| last.cloned())
+            .map_or(self.at, |step| step.at);
+        self.steps.push(Step {
+            line,
+            at,
+            from: Side::Server,
+            act: Act::Eof,
+        });
+    }
+
+    /// Returns whether the answer is a stream of server-sent events.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        let kind = self.answer_header("content-type");
+        kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+    }
+
     /// Returns the status of the answer; `None` if it is not recorded.
     #[must_use]
     pub fn status(&self) -> Option<u16> {

@@ -395,6 +395,27 @@ fn a_recording_is_read_with_its_heads() {
     );
 }
 
+#[test]
+fn the_end_of_an_answer_waits_for_no_other_connection() {
+    let lines = [
+        r#"{"at":0,"conn":1,"dir":"c2s","kind":"http","data":"GET /v1/x HTTP/1.1\r\n\r\n"}"#,
+        r#"{"at":0,"conn":1,"dir":"s2c","kind":"http","data":"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab"}"#,
+        r#"{"at":0,"conn":2,"dir":"c2s","kind":"open","data":"/ws"}"#,
+        r#"{"at":0,"conn":1,"dir":"s2c","kind":"eof"}"#,
+        r#"{"at":0,"conn":2,"dir":"s2c","kind":"text","data":"{}"}"#,
+    ];
+    // Whether it was recorded or not.
+    for lines in [&lines[..], &lines[..3]] {
+        let recording = Recording::parse(&lines.join("\n")).unwrap();
+        let playback = Playback::new(recording, Side::Server, Settings::default());
+        let mut first = playback.connection(0, Instant::now()).unwrap();
+        assert_eq!(first.poll_transmit(), Some(Outgoing::Text("ab".into())));
+        first.handle_timeout(first.poll_timeout().unwrap());
+        let end = Outgoing::Close(CloseFrame::new(CloseFrame::NORMAL, ""));
+        assert_eq!(first.poll_transmit(), Some(end));
+    }
+}
+
 #[cfg(feature = "tokio")]
 mod over_a_transport {
     use futures_util::{SinkExt as _, StreamExt as _};
