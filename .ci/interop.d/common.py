@@ -34,19 +34,18 @@ class Checks:
     async def run(self, name, check, deadline=DEADLINE, again=None):
         """`again` makes the check once more, if it fails: a machine that was busy is no fault of ours. The first
         failure is there to be read."""
-        self.count += 1
         try:
             await asyncio.wait_for(check, deadline)
         except Exception as error:
             said = f"{name}: {type(error).__name__} {error}"
             if again is not None:
                 print(f"again {said}", flush=True)
-                self.count -= 1
                 return await self.run(name, again(), deadline)
             self.failed += 1
             print(f"FAIL  {said}", flush=True)
         else:
             print(f"ok    {name}", flush=True)
+        self.count += 1
 
     def beside(self, name, check, deadline=DEADLINE):
         """Begins a check that mostly waits. `others` waits for it."""

@@ -209,6 +209,8 @@ mod terminal {
             screen.shows("I count: 1 2 3");
             screen.ends_in("#General>");
             screen.shows("- done");
+            // Until it is complete: the next message would stand above it.
+            screen.waits_for_no("is writing");
             screen.ends_in("#General>");
             let words =
                 "the quick brown fox jumps over the lazy dog again and again until it is evening";
@@ -220,8 +222,7 @@ mod terminal {
             let text = rows.iter().map(|row| row.trim());
             let text = text.collect::<Vec<_>>().join(" ");
             assert_eq!(text.matches("I count:").count(), 1, "{rows:#?}");
-            // Whether it was complete when the next message was typed, time decides.
-            assert!(text.contains("18 19 20 - done"), "{rows:#?}");
+            assert!(text.contains("18 19 20 - done #General>"), "{rows:#?}");
             assert!(text.ends_with(&format!("{words} #General>")), "{rows:#?}");
             screen.types("\x04");
             screen.ends_with(0);
