@@ -14,7 +14,6 @@ mod calls;
 pub mod connectonion;
 pub mod exoclaw;
 mod frames;
-pub mod gateway;
 pub mod json;
 mod machine;
 mod plain;
@@ -53,7 +52,7 @@ impl Body {
 
 /// Every fuzz target and its body.
 #[rustfmt::skip]
-pub const TARGETS: [(&str, Body); 37] = [
+pub const TARGETS: [(&str, Body); 36] = [
     ("acolyte_client_conn", Bytes(acolyte::client_conn)),
     ("acolyte_client_frames", Text(acolyte::client_frames)),
     ("acolyte_queue", Bytes(acolyte::queue)),
@@ -73,7 +72,6 @@ pub const TARGETS: [(&str, Body); 37] = [
     ("exoclaw_server_conn", Bytes(exoclaw::server_conn)),
     ("exoclaw_server_frames", Text(exoclaw::server_frames)),
     ("exoclaw_session_key", Bytes(exoclaw::session_key)),
-    ("gateway_config", Text(gateway::config)),
     ("json_reader", Text(json::reader)),
     ("json_writer", Bytes(json::writer)),
     ("smarthole_client_conn", Bytes(smarthole::client_conn)),

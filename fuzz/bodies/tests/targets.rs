@@ -67,7 +67,16 @@ fn targets_seeds_and_the_manifest_name_the_same_things() {
     assert_eq!(bins, names, "fuzz/Cargo.toml");
     let readme = fs::read_to_string(fuzz().join("README.md")).unwrap();
     for name in &names {
-        assert!(readme.contains(&format!("`{name}`")), "{name} in README");
+        let row = readme
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("| `{name}` | `")));
+        let dictionary = row.and_then(|row| row.split('`').next()).expect(name);
+        let dictionary = fuzz().join(format!("dict/{dictionary}.dict"));
+        assert!(
+            dictionary.is_file(),
+            "{name} in README: {}",
+            dictionary.display()
+        );
         let target = fuzz().join("fuzz_targets").join(format!("{name}.rs"));
         let target = fs::read_to_string(target).unwrap();
         let (module, body) = name.split_once('_').unwrap_or((name, name));

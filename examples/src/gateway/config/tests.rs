@@ -12,6 +12,7 @@ use super::*;
 use crate::gateway::store::scratch::Folder;
 use crate::model::provider::Provider;
 
+mod any_text;
 mod nats;
 
 fn origin() -> Origin {
@@ -558,23 +559,6 @@ fn a_file_full_of_mistakes_is_told_briefly() {
 }
 
 proptest! {
-    #[test]
-    fn any_text_is_survived(text in "(?s).{0,200}") {
-        let _ = Config::parse(&text, &origin());
-    }
-
-    #[test]
-    fn a_damaged_file_is_survived(at in 0..FULL.len(), new in "(?s).{0,3}", length in 0_usize..20) {
-        let end = (at + length).min(FULL.len());
-        let text = format!("{}{new}{}", &FULL[..at], &FULL[end..]);
-        if let Err(ConfigError::Invalid(problems)) = Config::parse(&text, &origin()) {
-            prop_assert!(!problems.is_empty());
-            for problem in problems {
-                prop_assert!(problem.line <= text.lines().count() + 1, "{problem}");
-            }
-        }
-    }
-
     #[test]
     fn a_place_agrees_with_counting(text in "[ab\\nä]{0,40}", at in 0_usize..80) {
         let before: String = text.char_indices().filter(|(i, _)| *i < at).map(|(_, c)| c).collect();

@@ -1,21 +1,23 @@
-//! The configuration of the gateway.
+//! Any text is refused with places in it, or gives a configuration that can be used.
 
 use std::collections::HashSet;
+use std::fs;
 
-use examples::gateway::config::{BindingConfig, Config, ConfigError, Origin, Problem};
 use exoclaw_proto::binding::{Binding, Router};
+use proptest::prelude::*;
 
-/// The key of the seeds. No message repeats it.
+use super::super::{BindingConfig, Config, ConfigError, Problem};
+use super::{FULL, origin};
+
+/// The key of the texts. No message repeats it.
 const KEY: &str = "sk-hunter2-hunter2";
 /// As many problems are told of one file.
 const MOST: usize = 50;
 
-/// A text is refused with places in it, or gives a configuration that can be used.
-pub fn config(text: &str) {
-    let origin = Origin::new("/etc/gate/config.toml").with_home(Some("/home/ann".into()));
-    let loaded = Config::parse(text, &origin);
+fn check(text: &str) {
+    let loaded = Config::parse(text, &origin());
     assert!(
-        Config::parse(text, &origin) == loaded,
+        Config::parse(text, &origin()) == loaded,
         "the same text has to give the same"
     );
     match &loaded {
@@ -87,4 +89,28 @@ fn binding(config: &BindingConfig) -> Binding {
     binding.guild_id.clone_from(&config.guild_id);
     binding.team_id.clone_from(&config.team_id);
     binding
+}
+
+#[test]
+fn texts_that_were_hard_to_read_are_refused_or_usable() {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src/gateway/config/tests/texts"
+    );
+    for entry in fs::read_dir(folder).unwrap() {
+        check(&fs::read_to_string(entry.unwrap().path()).unwrap());
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_refused_or_usable(text in "(?s).{0,200}") {
+        check(&text);
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_or_usable(at in 0..FULL.len(), new in "(?s).{0,3}", length in 0_usize..20) {
+        let end = (at + length).min(FULL.len());
+        check(&format!("{}{new}{}", &FULL[..at], &FULL[end..]));
+    }
 }
