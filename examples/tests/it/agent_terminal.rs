@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::programs::{Running, switchboard};
-use crate::pty::{Screen, check_answering, check_sample};
+use crate::pty::Screen;
 
 /// A host, and a home for it and for who talks to it.
 pub(crate) struct Place {
@@ -129,8 +129,7 @@ fn an_answer_is_rendered_while_it_grows_and_stays_once_on_screens_of_several_wid
         assert_eq!(screen.rows(), [hint, ">"]);
         screen.types("!slow 1000 20\r");
         screen.shows(" 40 ");
-        screen.ends_in(">");
-        check_answering(&screen.rows());
+        screen.is_answering();
         screen.types("\x1b");
         screen.shows("What would you like me to do?");
         screen.ends_in(">");
@@ -143,9 +142,7 @@ fn an_answer_is_rendered_while_it_grows_and_stays_once_on_screens_of_several_wid
         );
         assert_eq!(rows[at + 1], "", "{rows:#?}");
         screen.types("show markdown\r");
-        screen.shows("repeat");
-        screen.ends_in(">");
-        check_sample(&screen.rows());
+        screen.has_sample();
         screen.types("\x04");
         screen.ends_with(0);
     }

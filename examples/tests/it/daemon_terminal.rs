@@ -3,7 +3,7 @@
 #![cfg(unix)]
 
 use crate::daemon_cli::{Place, Server};
-use crate::pty::{Screen, check_answering};
+use crate::pty::Screen;
 
 fn chat(server: &Server) -> Screen {
     let mut screen = Screen::start(server.client(&["chat", "--yes"]));
@@ -38,8 +38,7 @@ fn an_answer_grows_above_its_status_and_stays_once_on_screens_of_several_widths(
         screen.ends_in(">");
         screen.types("!slow 1000 20\r");
         screen.shows(" 40 ");
-        screen.ends_in(">");
-        check_answering(&screen.rows());
+        screen.is_answering();
         screen.types("\x1b");
         screen.shows("aborted");
         screen.ends_in(">");

@@ -117,6 +117,41 @@ impl Screen {
         self.waits(part, |rows| !rows.iter().any(|row| row.contains(part)));
     }
 
+    /// Waits until numbers are being counted in answer to the first message, above a status line and a prompt.
+    pub(crate) fn is_answering(&self) {
+        self.waits("an answer that goes on", |rows| {
+            let [_, _, counted, .., status, prompt] = rows else {
+                return false;
+            };
+            let is_status = status.starts_with("answering ") && status.ends_with(" · Esc stops");
+            counted.starts_with("1 2 3") && is_status && prompt == ">"
+        });
+    }
+
+    /// Waits until the answer to `show markdown` is complete. Checks that it is rendered once and to the end, at
+    /// whatever width.
+    pub(crate) fn has_sample(&self) {
+        self.waits("a rendered answer", |rows| {
+            rows.ends_with(&["    }", "", ">"].map(str::to_owned))
+        });
+        let rows = self.rows();
+        let count = |part: &str| rows.iter().filter(|row| row.contains(part)).count();
+        for (part, times) in [
+            ("> show markdown", 1),
+            ("A sample", 1),
+            ("   [x] done", 1),
+            ("│  1989 │", 1),
+            ("    fn greet(name: &str) -> String {", 1),
+            ("Esc stops", 0),
+            ("```", 0),
+        ] {
+            assert_eq!(count(part), times, "{part}: {rows:#?}");
+        }
+        // Rows end with words.
+        let text = rows.join(" ");
+        assert!(text.contains("emphasised, struck out or code"), "{rows:#?}");
+    }
+
     fn waits(&self, what: &str, fits: impl Fn(&[String]) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -219,34 +254,6 @@ const fn winsize(rows: u16, columns: u16) -> Winsize {
         ws_xpixel: 0,
         ws_ypixel: 0,
     }
-}
-
-/// Checks that numbers are being counted in answer to the first message, above a status line.
-pub(crate) fn check_answering(rows: &[String]) {
-    assert!(rows[2].starts_with("1 2 3"), "{rows:#?}");
-    let status = &rows[rows.len() - 2];
-    assert!(status.starts_with("answering "), "{rows:#?}");
-    assert!(status.ends_with(" · Esc stops"), "{rows:#?}");
-}
-
-/// Checks that these are a dialogue about `show markdown`, rendered once and to the end, at whatever width.
-pub(crate) fn check_sample(rows: &[String]) {
-    let count = |part: &str| rows.iter().filter(|row| row.contains(part)).count();
-    for (part, times) in [
-        ("> show markdown", 1),
-        ("A sample", 1),
-        ("   [x] done", 1),
-        ("│  1989 │", 1),
-        ("    fn greet(name: &str) -> String {", 1),
-        ("Esc stops", 0),
-        ("```", 0),
-    ] {
-        assert_eq!(count(part), times, "{part}: {rows:#?}");
-    }
-    // Rows end with words.
-    let text = rows.join(" ");
-    assert!(text.contains("emphasised, struck out or code"), "{rows:#?}");
-    assert_eq!(&rows[rows.len() - 3..], ["    }", "", ">"], "{rows:#?}");
 }
 
 impl Drop for Screen {
