@@ -188,8 +188,9 @@ impl<'a> Running<'a> {
                     None => return Err(Failure::new("the chat has no end")),
                 },
                 () = &mut *self.end => {
-                    self.aborting().await;
+                    // Before it is said that a second one ends it.
                     let mut second = cli::end_signal().boxed();
+                    self.aborting().await;
                     tokio::select! {
                         // Its end tells what came of it.
                         _ = self.chat.abort() => *self.end = second,

@@ -256,26 +256,31 @@ pub fn raise_file_limit(wanted: u64) -> Option<u64> {
         .ok()
 }
 
-/// Waits for Ctrl-C, or for the termination signal of a service manager.
-pub async fn end_signal() {
-    let ctrl_c = async {
-        if tokio::signal::ctrl_c().await.is_err() {
+/// Listens from this call on for Ctrl-C and for the termination signal of a service manager. The future ends with the
+/// first of them.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub fn end_signal() -> impl Future<Output = ()> + Send + 'static {
+    #[cfg(unix)]
+    let signals = {
+        use tokio::signal::unix::{SignalKind, signal};
+        [SignalKind::interrupt(), SignalKind::terminate()].map(signal)
+    };
+    #[cfg(windows)]
+    let signals = [tokio::signal::windows::ctrl_c()];
+    async move {
+        let waits = signals.into_iter().flatten().map(|mut signal| {
+            Box::pin(async move {
+                signal.recv().await;
+            })
+        });
+        let waits: Vec<_> = waits.collect();
+        if waits.is_empty() {
             std::future::pending::<()>().await;
         }
-    };
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut term) = signal(SignalKind::terminate()) else {
-            return ctrl_c.await;
-        };
-        tokio::select! {
-            () = ctrl_c => {}
-            _ = term.recv() => {}
-        }
+        futures_util::future::select_all(waits).await;
     }
-    #[cfg(not(unix))]
-    ctrl_c.await;
 }
 
 #[cfg(test)]

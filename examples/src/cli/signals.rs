@@ -28,9 +28,10 @@ impl Signals {
     /// Starts listening. Call it before announcing the server, so that no signal is missed.
     #[must_use]
     pub fn listen() -> Self {
-        let mut first = Box::pin(end_signal());
-        let is_asked = first.as_mut().now_or_never().is_some();
-        Self { first, is_asked }
+        Self {
+            first: Box::pin(end_signal()),
+            is_asked: false,
+        }
     }
 
     /// Waits for the first signal.
@@ -54,10 +55,7 @@ impl Signals {
     pub async fn finish<R>(self, work: impl Future<Output = R>) -> Result<R, Failure> {
         let cut = || Failure::aborted_with("ended before everything was finished");
         // Only now: it would have heard the first signal too.
-        let mut second = pin!(end_signal());
-        if second.as_mut().now_or_never().is_some() {
-            return Err(cut());
-        }
+        let second = end_signal();
         tokio::select! {
             done = work => Ok(done),
             () = second => Err(cut()),
