@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::{Outcome, Rng, fail, only_seed};
+use super::{Outcome, Rng, fail, seeds};
 
 /// So many seeds are taken at once.
 const BLOCK: u64 = 64;
@@ -54,7 +54,7 @@ impl fmt::Display for Tally {
 }
 
 /// Runs as many lifecycles as `SIM_SCHEDULES` in the environment says, or `few` of them, and prints
-/// what happened under this name. `SIM_SEED` runs that one only.
+/// what happened under this name. `SIM_SEED` runs that one only, `SIM_FIRST` is the first of them.
 ///
 /// # Panics
 /// If one returns an error or panics: with the seed, which repeats it.
@@ -62,7 +62,7 @@ impl fmt::Display for Tally {
 pub fn lifecycles(name: &str, few: u64, run: impl Fn(&mut Rng, &mut Tally) -> Outcome + Sync) {
     let asked = std::env::var("SIM_SCHEDULES").ok();
     let count = asked.and_then(|count| count.parse().ok()).unwrap_or(few);
-    let seeds = only_seed().map_or(0..count, |seed| seed..seed.saturating_add(1));
+    let seeds = seeds(count);
     let threads = if count < FEW {
         1
     } else {

@@ -5,12 +5,13 @@
 //! - [`World`]: several lines and what is behind them, under one clock.
 //!
 //! `SIM_SEED` in the environment repeats one seed and narrates it, `SIM_SCHEDULES` sets how many
-//! [`lifecycles`] are run.
+//! [`lifecycles`] are run, and `SIM_FIRST` which seed is the first.
 
 mod lifecycle;
 mod line;
 mod world;
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 pub use lifecycle::{Tally, lifecycles};
@@ -43,13 +44,19 @@ fn only_seed() -> Option<u64> {
     std::env::var("SIM_SEED").ok()?.parse().ok()
 }
 
-/// Runs `test` with `runs` seeds. `SIM_SEED` in the environment runs that one seed only.
+/// The seeds of `runs` runs: those from `SIM_FIRST` in the environment (0), or `SIM_SEED` alone.
+fn seeds(runs: u64) -> Range<u64> {
+    let first = || std::env::var("SIM_FIRST").ok()?.parse().ok();
+    let (first, runs) = only_seed().map_or_else(|| (first().unwrap_or(0), runs), |seed| (seed, 1));
+    first..first.saturating_add(runs)
+}
+
+/// Runs `test` with `runs` seeds, which `SIM_SEED` and `SIM_FIRST` in the environment choose.
 ///
 /// # Panics
 /// If a run returns an error: with the seed, which repeats it.
 pub fn run(runs: u64, test: impl Fn(&mut Rng) -> Outcome) {
-    let seeds = only_seed().map_or(0..runs, |seed| seed..seed.saturating_add(1));
-    for seed in seeds {
+    for seed in seeds(runs) {
         if let Err(error) = test(&mut Rng::new(seed)) {
             fail(seed, &error);
         }
