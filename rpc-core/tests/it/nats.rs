@@ -29,6 +29,7 @@ fn stream_of(nats: &Nats) -> async_nats::jetstream::stream::Config {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn of_two_writers_with_one_revision_the_second_is_refused() {
     let server = NatsServer::start();
     let (one, other) = (connect(&server).await, connect(&server).await);
@@ -58,6 +59,7 @@ async fn of_two_writers_with_one_revision_the_second_is_refused() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_watch_tells_what_is_there_and_what_changes() {
     let server = NatsServer::start();
     let nats = connect(&server).await;
@@ -80,6 +82,7 @@ async fn a_watch_tells_what_is_there_and_what_changes() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_removed_key_leaves_nothing_and_a_deleted_one_its_name() {
     let server = NatsServer::start();
     let nats = connect(&server).await;
@@ -106,6 +109,7 @@ async fn a_removed_key_leaves_nothing_and_a_deleted_one_its_name() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_message_with_a_known_id_is_not_stored_again() {
     let server = NatsServer::start();
     let nats = connect(&server).await;
@@ -128,6 +132,7 @@ async fn a_message_with_a_known_id_is_not_stored_again() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_restarted_server_is_found_again_with_what_it_stored() {
     let mut server = NatsServer::start();
     let nats = connect(&server).await;
@@ -149,6 +154,7 @@ async fn a_restarted_server_is_found_again_with_what_it_stored() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_server_that_hangs_is_unavailable() {
     let server = NatsServer::start();
     let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_millis(200));
@@ -161,6 +167,7 @@ async fn a_server_that_hangs_is_unavailable() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_full_bucket_and_a_large_value_are_told_apart() {
     let server = NatsServer::start_with("max_payload: 65536", &[]);
     let nats = connect(&server).await;
@@ -181,6 +188,7 @@ async fn a_full_bucket_and_a_large_value_are_told_apart() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_server_that_accepts_too_short_messages_is_refused_with_its_limit() {
     let server = NatsServer::start_with("max_payload: 65535", &[]);
     let config = NatsConfig::new(&server.url()).with_timeout(Duration::from_secs(2));
@@ -194,6 +202,7 @@ async fn a_server_that_accepts_too_short_messages_is_refused_with_its_limit() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn more_replicas_than_the_server_has_are_a_bad_configuration() {
     let server = NatsServer::start();
     let config = NatsConfig::new(&server.url()).with_replicas(3);
@@ -231,6 +240,7 @@ async fn no_server_no_jetstream_and_a_bad_configuration_say_so() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_bucket_that_was_made_with_a_shorter_age_is_not_opened() {
     let server = NatsServer::start();
     let nats = connect(&server).await;
@@ -244,6 +254,7 @@ async fn a_bucket_that_was_made_with_a_shorter_age_is_not_opened() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn wrong_credentials_are_denied_and_right_ones_are_not() {
     let server = NatsServer::start_with(
         "authorization { user: ann, password: wonder }\njetstream: {}",
@@ -265,6 +276,7 @@ async fn wrong_credentials_are_denied_and_right_ones_are_not() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn credentials_in_the_url_log_in_and_are_never_shown() {
     let user = "authorization { user: ann, password: \"wonder,land\" }";
     let token = "authorization { token: sesame }";
@@ -294,6 +306,7 @@ async fn credentials_in_the_url_log_in_and_are_never_shown() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_token_and_an_nkey_open_the_door() {
     // A pair that was made for this test and opens nothing else, from the bytes 7 to 38.
     let seed = "SUAAOCAJBIFQYDIOB4IBCEQTCQKRMFYYDENBWHA5DYPSAIJCEMSCKJR2OM";
@@ -309,6 +322,7 @@ async fn a_token_and_an_nkey_open_the_door() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn an_unknown_issuer_is_refused_and_a_trusted_one_is_not() {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let folder = std::env::temp_dir().join(format!("switchboard-nats-tls-{}", std::process::id()));

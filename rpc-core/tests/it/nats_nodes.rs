@@ -93,6 +93,7 @@ async fn write(node: &Node, text: &'static str, last: u64) -> Result<u64, NatsEr
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_name_belongs_to_the_node_that_claimed_it_as_long_as_it_lives() {
     let server = NatsServer::start();
     let (one, other) = (living(&server).await, living(&server).await);
@@ -116,6 +117,7 @@ async fn a_name_belongs_to_the_node_that_claimed_it_as_long_as_it_lives() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_paused_owner_is_replaced_and_its_writes_are_refused() {
     let server = NatsServer::start();
     let (one, renewal) = node(&server).await;
@@ -152,6 +154,7 @@ async fn a_paused_owner_is_replaced_and_its_writes_are_refused() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn of_many_nodes_one_takes_over() {
     let server = NatsServer::start();
     let (dead, renewal) = node(&server).await;
@@ -182,6 +185,7 @@ async fn of_many_nodes_one_takes_over() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_released_lease_frees_its_names_at_once() {
     let server = NatsServer::start();
     let nats = Nats::connect(NatsConfig::new(&server.url())).await.unwrap();
@@ -211,6 +215,7 @@ async fn a_released_lease_frees_its_names_at_once() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn the_names_of_nodes_that_are_gone_are_found_until_somebody_takes_them() {
     let server = NatsServer::start();
     let one = living(&server).await;
@@ -233,6 +238,7 @@ async fn the_names_of_nodes_that_are_gone_are_found_until_somebody_takes_them() 
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_node_without_nats_loses_its_lease_in_time() {
     let mut server = NatsServer::start();
     let node = living(&server).await;
@@ -242,6 +248,7 @@ async fn a_node_without_nats_loses_its_lease_in_time() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_lease_survives_a_restart_of_nats_that_is_shorter() {
     let mut server = NatsServer::start();
     let node = living(&server).await;
@@ -251,6 +258,7 @@ async fn a_lease_survives_a_restart_of_nats_that_is_shorter() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_name_that_is_too_long_is_refused() {
     let server = NatsServer::start();
     let node = living(&server).await;

@@ -13,6 +13,7 @@ use super::hosts::{Host, Stored, long, said, short};
 use crate::staff::{Client, client_key, connect, host_key, input};
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_restart_of_nats_loses_nothing() {
     let mut nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), long()).await;
@@ -27,6 +28,7 @@ async fn a_restart_of_nats_loses_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_host_without_nats_gives_its_sessions_up_and_comes_back() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), HubConfig::default()).await;
@@ -67,6 +69,7 @@ async fn left_alone(nats: &NatsServer, options: ClusterOptions) -> Host {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_new_session_waits_until_its_host_is_in_the_cluster() {
     let nats = NatsServer::start();
     let host = left_alone(&nats, short()).await;
@@ -76,6 +79,7 @@ async fn a_new_session_waits_until_its_host_is_in_the_cluster() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_new_session_at_a_host_without_nats_is_told_to_try_again() {
     let nats = NatsServer::start();
     let options = short().with_patience(Duration::from_millis(100));
@@ -86,6 +90,7 @@ async fn a_new_session_at_a_host_without_nats_is_told_to_try_again() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_full_stream_refuses_prompts_and_keeps_what_it_has() {
     let nats = NatsServer::start();
     let options = long().with_max_bytes(100_000);
@@ -133,6 +138,7 @@ async fn next_host_has_the_answer(nats: &NatsServer, ending: Host) {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn an_answer_that_nats_had_no_room_for_is_stored_as_soon_as_there_is_room() {
     let nats = NatsServer::start();
     let hub = HubConfig::default().with_store_again(Duration::from_millis(20));
@@ -144,6 +150,7 @@ async fn an_answer_that_nats_had_no_room_for_is_stored_as_soon_as_there_is_room(
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn an_answer_that_nats_had_no_room_for_is_stored_before_its_host_leaves() {
     let nats = NatsServer::start();
     let hub = HubConfig::default().with_store_again(Duration::MAX);
@@ -155,6 +162,7 @@ async fn an_answer_that_nats_had_no_room_for_is_stored_before_its_host_leaves() 
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_host_of_another_agent_is_refused_with_both_addresses() {
     let nats = NatsServer::start();
     let _a = Host::start(&nats.url(), long(), HubConfig::default()).await;
@@ -174,6 +182,7 @@ async fn a_host_of_another_agent_is_refused_with_both_addresses() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_host_that_could_never_join_is_refused_at_its_start() {
     let nats = NatsServer::start();
     let _a = Host::start(&nats.url(), short(), HubConfig::default()).await;
@@ -186,6 +195,7 @@ async fn a_host_that_could_never_join_is_refused_at_its_start() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_server_that_is_not_there_is_said_so() {
     let mut nats = NatsServer::start();
     nats.kill();

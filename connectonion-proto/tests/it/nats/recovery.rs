@@ -34,6 +34,7 @@ async fn come_back(host: &Host, session_id: &str) -> (Client<WsStream>, Value) {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn the_run_of_a_dead_host_is_finished_by_another_one_without_a_client() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), reruns()).await;
@@ -50,6 +51,7 @@ async fn the_run_of_a_dead_host_is_finished_by_another_one_without_a_client() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_client_gets_what_it_missed_of_an_interrupted_run_once() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), reruns()).await;
@@ -84,6 +86,7 @@ async fn a_client_gets_what_it_missed_of_an_interrupted_run_once() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn two_hosts_that_find_the_same_dead_owner_run_its_prompt_once() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), reruns()).await;
@@ -104,6 +107,7 @@ async fn two_hosts_that_find_the_same_dead_owner_run_its_prompt_once() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn ownership_keys_of_a_dead_host_are_removed() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), short()).await;
@@ -124,6 +128,7 @@ async fn ownership_keys_of_a_dead_host_are_removed() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_host_that_starts_finishes_the_runs_of_hosts_that_are_gone() {
     let nats = NatsServer::start();
     let a = Host::start(&nats.url(), short(), reruns()).await;

@@ -11,6 +11,7 @@ use super::hosts::{Host, long, said};
 use crate::staff::{Client, client_key, connect, host_key, input, types};
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_session_is_served_through_any_host() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), long()).await;
@@ -39,6 +40,7 @@ async fn a_session_is_served_through_any_host() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn the_status_of_a_session_is_known_at_every_host() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), long()).await;
@@ -62,6 +64,7 @@ async fn the_status_of_a_session_is_known_at_every_host() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_client_that_says_something_else_first_finds_its_session_as_well() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), long()).await;
@@ -80,6 +83,7 @@ async fn a_client_that_says_something_else_first_finds_its_session_as_well() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_signature_that_was_used_at_one_host_is_refused_at_another() {
     let nats = NatsServer::start();
     let start = async || {
@@ -105,6 +109,7 @@ async fn a_signature_that_was_used_at_one_host_is_refused_at_another() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_host_that_shuts_down_gives_its_sessions_to_others_at_once() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), long()).await;

@@ -9,6 +9,7 @@ use super::hosts::{Host, long, said, short};
 use crate::staff::{Client, client_key, connect, input, types};
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn what_was_acknowledged_survives_the_owner_of_its_session() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), short()).await;
@@ -42,6 +43,7 @@ async fn what_was_acknowledged_survives_the_owner_of_its_session() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn an_interrupted_run_begins_again_at_another_host() {
     let nats = NatsServer::start();
     let hub = HubConfig::default().with_max_reruns(1);
@@ -73,6 +75,7 @@ async fn an_interrupted_run_begins_again_at_another_host() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_run_that_began_again_answers_every_prompt_once() {
     let nats = NatsServer::start();
     let hub = HubConfig::default().with_max_reruns(3);
@@ -93,6 +96,7 @@ async fn a_run_that_began_again_answers_every_prompt_once() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn an_owner_that_wakes_up_after_its_time_is_refused_and_stops() {
     let nats = NatsServer::start();
     let [a, b] = Host::two(&nats.url(), long()).await;
@@ -125,6 +129,7 @@ async fn an_owner_that_wakes_up_after_its_time_is_refused_and_stops() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn an_owner_that_finds_a_later_one_in_the_log_stops_before_it_writes() {
     let nats = NatsServer::start();
     let host = Host::start(&nats.url(), long(), HubConfig::default()).await;

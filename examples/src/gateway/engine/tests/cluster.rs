@@ -131,6 +131,7 @@ fn gated(text: &str) -> Script {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn what_was_said_on_one_node_is_known_on_all() {
     let server = NatsServer::start();
     let one = Node::start(&server, [answer("one")]).await;
@@ -158,6 +159,7 @@ async fn what_was_said_on_one_node_is_known_on_all() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn two_turns_of_one_session_on_two_nodes_follow_one_another() {
     let server = NatsServer::start();
     let mut one = Node::start(&server, [gated("first")]).await;
@@ -179,6 +181,7 @@ async fn two_turns_of_one_session_on_two_nodes_follow_one_another() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_client_that_leaves_while_its_turn_waits_for_another_node_holds_nobody_up() {
     let server = NatsServer::start();
     let mut one = Node::start(&server, [gated("first")]).await;
@@ -197,6 +200,7 @@ async fn a_client_that_leaves_while_its_turn_waits_for_another_node_holds_nobody
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn what_a_client_left_on_one_node_is_known_on_all() {
     let server = NatsServer::start();
     let begun = Script::Answer(vec![say("I was"), Step::Gate]);
@@ -231,6 +235,7 @@ async fn what_a_client_left_on_one_node_is_known_on_all() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_budget_raced_by_three_nodes_is_overshot_by_what_is_in_flight_at_most() {
     const AT_ONCE: u64 = 4;
     const LIMIT: u64 = 200;
@@ -273,6 +278,7 @@ async fn a_budget_raced_by_three_nodes_is_overshot_by_what_is_in_flight_at_most(
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_session_budget_holds_on_all_nodes() {
     let server = NatsServer::start();
     let budgets = Budgets::default().with_session(Some(16));
@@ -285,6 +291,7 @@ async fn a_session_budget_holds_on_all_nodes() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_node_that_dies_in_a_turn_holds_neither_its_session_nor_its_reservation() {
     let server = NatsServer::start();
     // Room for one of two: 24 bytes are estimated at 7 tokens.
@@ -312,6 +319,7 @@ async fn a_node_that_dies_in_a_turn_holds_neither_its_session_nor_its_reservatio
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_node_that_was_taken_for_dead_cannot_store_its_answer_and_its_tokens_count() {
     let server = NatsServer::start();
     let mut one = Node::start(&server, [gated("late")]).await;
@@ -331,6 +339,7 @@ async fn a_node_that_was_taken_for_dead_cannot_store_its_answer_and_its_tokens_c
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_node_that_loses_its_lease_comes_back_as_another_and_its_turn_is_fenced() {
     let server = NatsServer::start();
     let budgets = Budgets::default().with_daily(Some(1000));
@@ -361,6 +370,7 @@ async fn a_node_that_loses_its_lease_comes_back_as_another_and_its_turn_is_fence
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn while_nats_is_away_chats_fail_clearly_and_nothing_is_half_written() {
     let mut server = NatsServer::start();
     let scripts = [answer("one"), gated("two"), answer("three")];
@@ -392,6 +402,7 @@ async fn while_nats_is_away_chats_fail_clearly_and_nothing_is_half_written() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn names_cannot_reach_beyond_their_place() {
     let server = NatsServer::start();
     let long = "x.".repeat(250);
@@ -412,6 +423,7 @@ async fn names_cannot_reach_beyond_their_place() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn turns_that_are_larger_than_a_message_are_kept_whole() {
     let server = NatsServer::start_with("max_payload: 65536", &[]);
     let long = "y".repeat(200_000);
@@ -427,6 +439,7 @@ async fn turns_that_are_larger_than_a_message_are_kept_whole() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn when_nats_is_full_the_answer_is_told_and_known_not_to_be_remembered() {
     let server = NatsServer::start_with("jetstream { max_file_store: 300KB }", &[]);
     let long = "y".repeat(100_000);
@@ -449,6 +462,7 @@ async fn when_nats_is_full_the_answer_is_told_and_known_not_to_be_remembered() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_gateway_goes_on_when_a_full_nats_has_room_again() {
     let server = NatsServer::start_with("jetstream { max_file_store: 300KB }", &[]);
     let node = Node::start(&server, [answer("one"), answer("lost"), answer("two")]).await;
@@ -483,6 +497,7 @@ async fn a_gateway_goes_on_when_a_full_nats_has_room_again() {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_node_that_leaves_holds_nobody_up() {
     let server = NatsServer::start();
     let budgets = Budgets::default().with_daily(Some(20));
@@ -511,6 +526,7 @@ async fn stored(server: &NatsServer) -> (u64, Vec<String>) {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn sessions_beyond_the_limit_are_forgotten_with_their_turns_the_oldest_first() {
     let server = NatsServer::start();
     let limits = StoreLimits::default().with_sessions(2);
@@ -541,6 +557,7 @@ async fn sessions_beyond_the_limit_are_forgotten_with_their_turns_the_oldest_fir
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn sessions_that_are_too_large_together_are_forgotten_except_those_in_use() {
     let server = NatsServer::start();
     let limits = StoreLimits::default().with_total_bytes(50_000);

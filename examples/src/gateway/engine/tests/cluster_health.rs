@@ -17,6 +17,7 @@ use crate::gateway::site::Site;
 use crate::gateway::store::StoreError;
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_gateway_that_counts_as_gone_is_not_healthy_until_it_is_back() {
     let server = NatsServer::start();
     let Node { engine, .. } = Node::start(&server, []).await;
@@ -67,6 +68,7 @@ async fn start(publish: &[&str]) -> Result<Arc<Cluster>, StoreError> {
 }
 
 #[tokio::test]
+#[ignore = "needs nats-server"]
 async fn a_gateway_needs_the_documented_permissions_and_names_the_one_that_is_missing() {
     let needed = [
         "p.>",
