@@ -1,0 +1,211 @@
+"""A gateway and an agent that say what a check tells them to, which real ones never would.
+
+The page is the real program's, with its headers, and so is everything else but the WebSocket."""
+
+import asyncio
+import contextlib
+import itertools
+
+from chatpage import DONE, host, say
+from gateways import gateway
+from harness import Proxy, same
+from screen import look
+from sockets import Python
+
+# Another try and the end of a minute come when the check says so. Counts the sockets that the page closes.
+HELD = """window.minutes = []; const real = setTimeout; window.setTimeout = (then, ms) =>
+    then.name === "open" ? -1 : ms === 60000 ? -minutes.push(then) : real(then, ms);
+  window.left = 0; const close = WebSocket.prototype.close;
+  WebSocket.prototype.close = function (...how) { left += 1; close.apply(this, how); };"""
+# An answer with some of everything.
+RICH = """## What was down
+
+The **mail** server, from 02:14 to *02:31*; see [the log](https://example.com/log) and `mail.log`.
+
+| Service | From | To | What was seen, in the words of the one who has seen it |
+|---------|------|---:|---------------------------------------------------------|
+| mail | 02:14 | 02:31 | connection_refused_connection_refused_connection_refused |
+
+1. It was restarted.
+2. Nothing was lost:
+   - no mail
+   - no log
+
+> Keep an eye on it.
+
+```rust
+// More than a screen of a phone is wide.
+fn main() -> Result<(), Box<dyn std::error::Error>> { println!("{}", "a line that does not end soon"); Ok(()) }
+```
+
+```diff
+-old
++new
+```
+"""
+USAGE = {"input_tokens": 812, "output_tokens": 131}
+
+
+class Front(Proxy):
+    """What the browser connects to. The WebSocket leads to the actor, everything else to the real program."""
+
+    def __init__(self, real, actor):
+        super().__init__(real)
+        self.real, self.actor = real, actor
+
+    async def serve(self, reader, writer, head=b""):
+        # A browser may open connections that it does not need.
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.target = self.actor if head.startswith(b"GET /ws ") else self.real
+            await super().serve(reader, writer, head)
+
+
+class GatewayLine:
+    """One connection of the gateway's page."""
+
+    page = "gateway"
+
+    def __init__(self, socket):
+        self.socket = socket
+        self.receive, self.send, self.cut = socket.next, socket.send, socket.cut
+        self.id = None
+
+    async def greet(self):
+        await self.send({"ok": True, "version": "0.1.0"})
+
+    async def question(self):
+        """The next request, whose id the events then carry."""
+        frame = await self.receive()
+        self.id = frame.get("id")
+        return frame
+
+    async def asked(self):
+        """What the user says in the next request."""
+        return (await self.question())["params"]["content"]
+
+    async def event(self, name, data=None):
+        await self.send({"id": self.id, "event": name} | ({} if data is None else {"data": data}))
+
+    async def delta(self, text):
+        """More of the answer."""
+        await self.event("text", text)
+
+    async def end(self, text):
+        """Ends the answer; this is the whole text of it."""
+        await self.event("usage", USAGE)
+        await self.event("done")
+
+    async def fail(self, text):
+        await self.event("error", text)
+
+    async def tool(self, name, args, result):
+        await self.event("tool_use", {"id": name, "name": name, "input": args})
+        await self.event("tool_result", {"tool_use_id": name, "content": result})
+
+    async def refuse(self):
+        await self.send({"error": "auth_failed", "code": 4001})
+        await self.socket.close(4001)
+
+    async def closed(self):
+        """Waits for the page to close, which says nothing more."""
+        await self.socket.closed()
+        same(self.socket.frames.items, [], "what the page still says")
+
+    # The user stops an answer: the page leaves.
+    stopped = closed
+
+
+class AgentLine(GatewayLine):
+    """One connection of the agent's page."""
+
+    page = "agent"
+
+    async def greet(self):
+        asked = await self.receive()
+        same(asked["type"], "CONNECT", "what comes first")
+        self.session = asked.get("session_id") or "3f0c1d52-7a43-4c54-9d6b-0f2f6f2d1a11"
+        self.numbers = itertools.count(1)
+        await self.send({"type": "CONNECTED", "session_id": self.session, "status": "new"})
+
+    async def question(self):
+        frame = await self.receive(lambda frame: frame["type"] == "INPUT", "a question")
+        await self.event("llm_call", model="scripted", iteration=1, status="running")
+        self.id = f"said-{next(self.numbers)}"
+        return frame
+
+    async def asked(self):
+        return (await self.question())["prompt"]
+
+    async def event(self, name, /, **members):
+        known = {"type": name, "id": f"ev-{next(self.numbers)}", "ts": 1.5, "session_id": self.session}
+        await self.send(known | members)
+
+    async def delta(self, text):
+        await self.event("assistant_delta", content=text, message_id=self.id)
+
+    async def end(self, text):
+        await self.event("llm_result", model="scripted", iteration=1, status="success", duration_ms=5, usage=USAGE)
+        messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": text}]
+        session = {"session_id": self.session, "messages": messages, "turn": 1}
+        await self.send({"type": "OUTPUT", "result": text, "session_id": self.session, "session": session})
+
+    async def fail(self, text):
+        await self.send({"type": "ERROR", "message": text, "session_id": self.session})
+
+    async def tool(self, name, args, result):
+        await self.event("tool_call", tool_id=name, name=name, args=args)
+        await self.event("tool_result", tool_id=name, name=name, args=args, status="success", result=result)
+        self.id = f"said-{next(self.numbers)}"
+
+    async def stopped(self):
+        await self.receive(lambda frame: frame["type"] == "INTERRUPT", "an interrupt")
+        await self.end("Stopped.")
+
+
+class Actor:
+    """One of the two programs, as a check plays it; `kind` is the class of its connections."""
+
+    def __init__(self, chrome, real, kind):
+        self.chrome, self.real, self.kind, self.name = chrome, real, kind, kind.page
+
+    @contextlib.asynccontextmanager
+    async def lines(self, before=None, size=None):
+        """A page, and a function that returns the next connection that it opens."""
+        async with (
+            Python() as library, library.serve() as server, Front(self.real.port, server.port) as front,
+            self.chrome.page(before=before) as page,
+        ):
+
+            async def opened():
+                return self.kind(await server.accepted())
+
+            if size is not None:
+                await look(page, *size)
+            await page.goto(f"http://127.0.0.1:{front.port}")
+            yield page, opened
+
+    @contextlib.asynccontextmanager
+    async def line(self, before=None, size=None):
+        """A page that is connected, and its connection."""
+        async with self.lines(before, size) as (page, opened):
+            line = await opened()
+            await line.greet()
+            yield page, line
+
+
+@contextlib.asynccontextmanager
+async def actors(chrome):
+    """One for each page."""
+    async with gateway(config="") as real, host() as helper:
+        yield Actor(chrome, real, GatewayLine), Actor(chrome, helper, AgentLine)
+
+
+async def answered(page, line, question, *pieces):
+    """Asks, and lets this be the answer."""
+    await say(page, question)
+    same(await line.asked(), question, "the question")
+    for piece in pieces:
+        await line.delta(piece)
+    await line.end("".join(pieces))
+    await page.until(DONE)

@@ -1,0 +1,219 @@
+"""The agent's page in a browser, against the real agent: its tools, its questions, reloads, files and invite codes."""
+# Needs: browser.
+
+import json
+
+from chatpage import (
+    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SHARED, ask, chats_are_kept_in_a_list, equals, has,
+    host, many, say, texts
+)
+from chrome import browser
+from harness import expect, main, same, until
+from screen import DESKTOP, PHONE, accessible
+
+OWN = {f"/{part}.js" for part in ["along", "app", "ask", "events", "items", "key", "line", "memory"]}
+OPEN = "document.querySelector('.ask[data-state=open]')"
+ASKS = f"{OPEN} !== null"
+CAN_BE_SEEN = f"{OPEN}.getBoundingClientRect().bottom <= document.querySelector('footer').getBoundingClientRect().top"
+ALLOW, ALWAYS, REFUSE = (f".ask[data-state=open] .answers button:nth-child({place})" for place in (1, 2, 3))
+TOOLS = "[...document.querySelectorAll('#log .tool')].map((it) => `${it.querySelector('.name').innerText} ${it.dataset.state}`)"
+ITEMS = "[...document.querySelectorAll('#log > *')].map((it) => it.innerText)"
+# What the browser keeps of the chat at the top of the list.
+KEPT = "(localStorage.getItem('agent-chat-' + JSON.parse(localStorage.getItem('agent-chats'))?.[0].id) ?? '')"
+SESSIONS = """Object.keys(localStorage).filter((it) => it.startsWith('agent-chat-'))
+  .map((it) => JSON.parse(localStorage.getItem(it)).sessionId)"""
+GATED = "!document.getElementById('gate').hidden && document.getElementById('composer').hidden"
+NO_KEYS = "Object.defineProperty(crypto, 'subtle', { value: undefined });"
+# Three tools, one after the other. The one in the middle waits for leave.
+WORK = """!tool calculate {"expression": "1 + 1"}
+!tool write_file {"path": "a.txt", "text": "milk"}
+!tool calculate {"expression": "3 + 3"}"""
+# The user picks three files. The two bytes of the image are no text.
+PICK = """{ const data = new DataTransfer(); const picker = document.getElementById('files');
+  data.items.add(new File(['milk'], 'a note with quite a long name.txt', { type: 'text/plain' }));
+  data.items.add(new File(['no'], 'other.txt', { type: 'text/plain' }));
+  data.items.add(new File([new Uint8Array([137, 80])], 'dot.png', { type: 'image/png' }));
+  picker.files = data.files; picker.dispatchEvent(new Event('change')); }"""
+
+
+async def the_page_loads_its_own_files_and_shows_a_tool_and_a_failure(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await ask(page, "What is 6 * 7?", "42")
+        loaded = {address.removeprefix(real.http) for address, status in page.statuses if status == 200}
+        same(loaded - {"/icon.svg", "/markdown"}, {"/", "/info"} | OWN | SHARED, "its files")
+        same(await page.run(TOOLS), ["calculate done"], "the tools")
+        same(await page.run(texts("#log .tool pre")), ['{\n  "expression": "6 * 7"\n}', "42"], "what they get and give")
+        await say(page, "!fail it hurts", f"{DONE} && {has(FAILURE, 'it hurts')}")
+        await ask(page, "count to 2", "1 2")
+
+
+async def a_browser_has_a_key_or_goes_unsigned(chrome):
+    async with host("--signed") as real, chrome.page(real.http) as page:
+        await page.until(READY)
+        key = await page.run("localStorage.getItem('agent-key')")
+        expect('"crv":"Ed25519"' in key, "it has a key of its own")
+        await page.reload()
+        await page.until(f"{READY} && localStorage.getItem('agent-key') === {json.dumps(key)}")
+        async with chrome.page(real.http, before=NO_KEYS) as other:
+            await other.until(has("document.getElementById('status')", "Not let in: unauthorized"))
+    async with host() as real, chrome.page(real.http, before=NO_KEYS) as page:
+        await ask(page, "count to 2", "1 2")
+
+
+async def a_question_is_answered_by_a_button_or_in_words(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await say(page, "ask me which colour I like (red, green)", f"{ASKS} && {has(OPEN, 'Which colour I like?')}")
+        await accessible(page, "agent-question")
+        await page.click(".ask .answers button:nth-child(2)", f"{DONE} && {has(ANSWER, 'green')}")
+        await say(page, "ask me my name", ASKS)
+        await say(page, "Ann", f"{DONE} && {has(ANSWER, 'Ann')} && {many('#log .user', 2)}")
+
+
+async def a_tool_waits_for_leave_but_not_in_another_mode(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        file = real.folder / "files" / "a.txt"
+        await say(page, "write milk to a.txt", f"{ASKS} && {CAN_BE_SEEN} && {has(OPEN, 'write_file')} && {has(OPEN, '+milk')}")
+        await accessible(page, "agent-approval")
+        await page.click(REFUSE, f"{DONE} && {has(ANSWER, 'does not allow')}")
+        expect(not file.exists(), "nothing was written")
+        await say(page, "write milk to a.txt")
+        await page.click(ALLOW, f"{DONE} && {has(ANSWER, 'wrote 4 bytes')}")
+        same(file.read_text(), "milk", "what was written")
+        await say(page, "write bread to a.txt")
+        await page.click(ALWAYS, f"{DONE} && {has(ANSWER, 'wrote 5 bytes')}")
+        await ask(page, "write cheese to a.txt", "wrote 6 bytes")
+        await page.click("#fresh", READY)
+        await page.run("const it = document.getElementById('mode'); it.value = 'accept_edits';"
+                       " it.dispatchEvent(new Event('change'))")
+        await ask(page, "write oranges to a.txt", "wrote 7 bytes")
+
+
+async def a_run_goes_on_after_a_reload(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await say(page, WORK, f"{ASKS} && {ANSWERING}")
+        await page.reload()
+        await page.until(f"{READY} && {ASKS} && {ANSWERING}")
+        await page.click(ALLOW, f"{DONE} && {has(ANSWER, '; 6')}")
+        same((real.folder / "files" / "a.txt").read_text(), "milk", "what was written")
+        same(await page.run(TOOLS), ["calculate done", "write_file done", "calculate done"], "the tools")
+        expect(await page.run(f"{many('#log .user', 1)} && {many('#log .ask', 1)}"), "said once, asked once")
+        before = await page.run(ITEMS)
+        await page.until(f"{KEPT}.includes('\"running\":false')")
+        await page.reload()
+        await page.until(f"{READY} && {equals(ITEMS, before)}")
+        await ask(page, "count to 2", "1 2")
+
+
+async def what_happened_while_the_page_was_away_is_shown(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await say(page, "!slow 20 50")
+        # Written down before it goes.
+        await page.until(f"{KEPT}.includes('\"sessionId\":\"')")
+        await page.goto("about:blank")
+        results = real.folder / "session_results.jsonl"
+        await until(lambda: results.exists() and '20"' in results.read_text(), "the end of the run")
+        await page.goto(real.http)
+        await page.until(f"{READY} && {DONE} && {has(ANSWER, '19 20')} && {many('#log article', 2)}")
+
+
+async def what_is_said_during_a_run_is_answered_as_well(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await say(page, "write milk to a.txt", ASKS)
+        await say(page, "count to 4", "document.querySelector('#log .queued') !== null")
+        await page.click(ALLOW, f"{DONE} && {has(ANSWER, '1 2 3 4')} && {many('#log .queued', 0)}")
+        same(await page.run(TOOLS), ["write_file done"], "what was asked first")
+
+
+async def stop_interrupts_the_agent_also_after_a_reload(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await say(page, "!slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
+        await page.reload()
+        await page.until(f"{READY} && {ANSWERING} && {has(ANSWER, '1 2 3')}")
+        await page.click("#stop", f"{DONE} && {has(ANSWER, 'What would you like me to do?')}")
+        await ask(page, "count to 2", "1 2")
+
+
+async def strangers_need_an_invite_code(chrome):
+    async with host("--trust", "careful", "--invite", "red onion") as real, chrome.page(real.http) as page:
+        await page.until(f"{GATED} && {FOCUS} === 'invite'")
+        await accessible(page, "agent-invite")
+        refused = has("document.getElementById('gate-error')", "Invalid invite code")
+        for code, effect in [("blue onion", refused), ("red onion", f"{READY} && !({GATED})")]:
+            await page.run("document.getElementById('invite').select()")
+            await page.enter(code)
+            await page.until(effect)
+        await ask(page, "count to 2", "1 2")
+        await page.reload()
+        await page.until(READY)
+        expect(not await page.run(GATED), "it is known now")
+        same(len((real.folder / "contacts.txt").read_text().split()), 1, "how many are remembered")
+
+
+async def two_pages_see_the_same_conversation(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await ask(page, "count to 2", "1 2")
+        # A page writes its memory down a moment later.
+        await page.until(f"{KEPT}.includes('1 2')")
+        kept = await page.run("JSON.stringify({ ...localStorage })")
+        copy = f"if (location.origin !== 'null') Object.assign(localStorage, {kept});"
+        async with chrome.page(real.http, before=copy) as other:
+            await other.until(f"{READY} && {has(ANSWER, '1 2')}")
+            await ask(page, "count to 3", "1 2 3")
+            await other.until(f"{DONE} && {has(ANSWER, '1 2 3')} && {many('#log .user', 2)}")
+
+
+async def images_and_files_go_along(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await page.until(READY)
+        await page.run(PICK)
+        await page.until(many("#along button", 3))
+        await accessible(page, "agent-attachments")
+        await page.click("#along li:nth-child(2) button", many("#along button", 2))
+        await ask(page, "read the file", "an image of type image/png with 2 bytes")
+        expect(await page.run("document.getElementById('along').hidden"), "they go along once")
+        named = f"[...{QUESTION}.querySelectorAll('.small')].map((it) => it.textContent)"
+        same(await page.run(named), ["a note with quite a long name.txt", "dot.png"], "what the message names")
+        saved = [file.read_text() for file in (real.folder / "files" / "uploads").iterdir()]
+        same(saved, ["milk"], "what was saved: the image was shown to the model")
+        await page.until(f"{KEPT}.includes('data:image/png;base64,iVA=')")
+
+
+async def a_long_conversation_is_made_shorter(chrome):
+    said = [{"role": role, "content": "hi"} for _ in range(150) for role in ("user", "assistant")]
+    chat = "0" * 32
+    kept = {
+        "agent-chats": json.dumps([{"id": chat, "title": "hi", "at": 0}]),
+        f"agent-chat-{chat}": json.dumps({"session": {"messages": said, "turn": 150}, "items": []}),
+    }
+    before = f"if (location.origin !== 'null') Object.assign(localStorage, {json.dumps(kept)});"
+    async with host() as real, chrome.page(real.http, before=before) as page:
+        await ask(page, "count to 2", "1 2")
+        notices = await page.run(texts("#log .notice"))
+        expect(len(notices) == 1 and "made shorter" in notices[0], f"it says so once: {notices}")
+
+
+async def each_chat_of_a_browser_is_a_session(chrome, size):
+    async with host() as real, chrome.page() as page:
+        await chats_are_kept_in_a_list(page, real.http, size)
+        await page.click("#fresh", READY)
+        await ask(page, "count to 3", "1 2 3")
+        await page.until(f"new Set(({SESSIONS}).filter((it) => it !== null)).size === 2")
+
+
+async def body(checks):
+    async with browser() as chrome:
+        for check in (
+            the_page_loads_its_own_files_and_shows_a_tool_and_a_failure, a_browser_has_a_key_or_goes_unsigned,
+            a_question_is_answered_by_a_button_or_in_words, a_tool_waits_for_leave_but_not_in_another_mode,
+            a_run_goes_on_after_a_reload, what_happened_while_the_page_was_away_is_shown,
+            what_is_said_during_a_run_is_answered_as_well, stop_interrupts_the_agent_also_after_a_reload,
+            strangers_need_an_invite_code, two_pages_see_the_same_conversation, images_and_files_go_along,
+            a_long_conversation_is_made_shorter,
+        ):
+            await checks.run(check, chrome)
+        for size in (DESKTOP, PHONE):
+            name = f"each chat of a browser is a session, {size[0]} px wide"
+            await checks.run(each_chat_of_a_browser_is_a_session, chrome, size, name=name)
+
+
+main(body)

@@ -1,0 +1,159 @@
+"""The gateway's page in a browser, against the real gateway: with its scripted model, and with a provider that fails."""
+# Needs: browser.
+
+from chatpage import (
+    ANSWER, ANSWERING, ASKS_FOR_TOKEN, DONE, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, TOKEN_ERROR, ask,
+    chats_are_kept_in_a_list, equals, has, many, say
+)
+from chrome import browser
+from gateways import TOKEN, agent, gateway
+from harness import expect, main, same
+from provider import KEY, Provider
+from screen import DESKTOP, PHONE, accessible
+
+# What no script of the page may do.
+FORBIDDEN = [
+    "document.body.innerHTML = '<p>markup'",
+    "document.createElement('script').textContent = 'window.ran = 1'",
+    "document.body.setAttribute('onclick', 'window.ran = 1'); document.body.click(); if (!window.ran) throw 1",
+    "await new Promise((onload, onerror) => document.body.append(Object.assign("
+    "document.createElement('script'), { onload, onerror, src: 'data:,window.ran=1' })))",
+    "await fetch('http://other.test/')",
+    "await new Promise((onopen, onerror) => Object.assign(new WebSocket('ws://other.test/ws'), { onopen, onerror }))",
+]
+# What the user says to the provider, see there, and what the page has to say then.
+FAILURES = {
+    "!http 401": "refused the key",
+    "!http 404": " not ",
+    "!http 429": "limits the requests",
+    "!http 529": "is overloaded",
+    "!http 500": "has failed",
+    "!leak 403": "not allow",
+    "!midstream": "overload",
+    "!cut": "broke off",
+    "!eof": "broke off",
+    "!garbage": "is not one of this provider",
+}
+HANGS = {"!silent": "raise model_timeout", "!stall": "raise model_timeout"}
+HALVES = {"!midstream", "!cut", "!eof", "!stall"}
+# The words for a failure, without the folded detail.
+WORDS = f"({FAILURE}?.querySelector('p').textContent ?? '')"
+
+
+async def the_page_loads_its_own_files_and_connects(chrome, real):
+    async with chrome.page(real.http) as page:
+        await page.until(READY)
+        loaded = {address.removeprefix(real.http) for address, status in page.statuses if status == 200}
+        # Not every browser wants to see the icon.
+        loaded = {path for path in loaded if path != "/icon.svg" and not path.startswith("/history/")}
+        same(loaded, {"/", "/app.js", "/line.js"} | SHARED, "its files")
+        # A gateway that is silent so long wants a token: see line.js. This timer began later, so it also ends later.
+        await page.run("new Promise((then) => setTimeout(then, 800))")
+        expect(await page.run(f"{READY} && !({ASKS_FOR_TOKEN})"), "no token is asked for")
+        await page.goto(f"{real.http}/any/other/path")
+        await page.until(READY)
+        for attempt in FORBIDDEN:
+            expect(await page.run(f"(async () => {{ {attempt} }})().then(() => false, () => true)"), attempt)
+        expect(await page.run("window.ran === undefined"), "no script ran")
+        page.problems.clear()
+
+
+async def a_browser_has_a_session_of_its_own_which_a_reload_shows_again(chrome, real):
+    async with chrome.page(real.http) as page, chrome.page(real.http) as other:
+        await ask(page, "My name is Ann <b>.")
+        expect(await page.run(has(QUESTION, "My name is Ann <b>.")), "the question is shown as it was typed")
+        await ask(page, "What do you know of me?", "Ann")
+        await ask(other, "What do you know of me?")
+        said = await page.run(SAID)
+        expect(len(said) == 4 and all(said) and "Ann" not in str(await other.run(SAID)), f"others know of {said}")
+        await page.reload()
+        await page.until(f"{READY} && {DONE} && {equals(SAID, said)}")
+        await ask(page, "And what now?")
+        same((await page.run(SAID))[:5], [*said, "And what now?"], "it goes on below what was there")
+
+
+async def markdown_and_tools_are_shown(chrome, real):
+    async with chrome.page(real.http) as page:
+        await ask(page, "show markdown", "A sample")
+        same(await page.run(f"{ANSWER}.querySelectorAll('ol, table, pre code').length"), 3, "a list, a table, code")
+        await ask(page, '!tool echo {"message":"hi"}', "echo")
+        expect(await page.run(f"{ANSWER}.querySelector('.tool').matches('[data-state=done], [data-state=failed]')"), "an end")
+        await page.click(".tool summary", has(f"{ANSWER}.querySelector('.tool .input')", '"message": "hi"'))
+        expect(await page.run(f"{ANSWER}.querySelector('.tool .result').innerText !== ''"), "a result")
+        await accessible(page, "gateway-markdown-and-tool")
+
+
+async def shown_again(page, question, became):
+    """After a reload the first question and what became of its answer are there."""
+    await page.reload()
+    first = [f"document.querySelector('#log .{who}')" for who in ("user", "agent")]
+    await page.until(f"{READY} && {has(first[0], question)} && {has(first[1], became)}")
+
+
+async def an_answer_is_stopped_by_the_button_and_by_a_reload(chrome, real):
+    begun = f"{ANSWERING} && {has(ANSWER, '1 2')}"
+    async with chrome.page(real.http) as page, chrome.page(real.http) as other:
+        await say(page, "!slow 1000", begun)
+        await page.click("#stop", f"{DONE} && {has(ANSWER, 'Stopped')}")
+        # One conversation has one answer at a time: the next one comes once the first has ended.
+        await ask(page, "hello")
+        await shown_again(page, "!slow 1000", "Stopped.")
+        await say(other, "!slow 1000", begun)
+        await shown_again(other, "!slow 1000", "Stopped.")
+
+
+async def a_token_is_asked_for_refused_and_accepted(chrome):
+    async with gateway(None, "--token", TOKEN, config="") as guarded, chrome.page(guarded.http) as page:
+        await page.until(f"{ASKS_FOR_TOKEN} && {FOCUS} === 'token'")
+        same(await page.run("document.activeElement.type"), "password", "it is not shown")
+        await page.enter("not the token")
+        await page.until(f"{has(TOKEN_ERROR, 'refused')} && {ASKS_FOR_TOKEN} && {FOCUS} === 'token'")
+        same(await page.run("sessionStorage.length"), 0, "a refused token is not kept")
+        await accessible(page, "gateway-token")
+        await page.enter(TOKEN)
+        await page.until(f"{READY} && document.getElementById('auth').hidden")
+        await ask(page, "hello")
+        await page.reload()
+        await page.until(f"{READY} && {has(QUESTION, 'hello')}")
+        expect(not await page.run(ASKS_FOR_TOKEN), "it is kept in this tab")
+        same(await page.run("[Object.keys(localStorage).join(), document.cookie]"), ["gateway-chats", ""], "what else is kept")
+        async with chrome.page(guarded.http) as other:
+            await other.until(ASKS_FOR_TOKEN)
+
+
+async def chats_of_a_browser(chrome, real, size):
+    async with chrome.page() as page:
+        await chats_are_kept_in_a_list(page, real.http, size)
+
+
+async def failures_are_told_in_words_also_after_a_reload(chrome, failures, config):
+    async with Provider() as provider, gateway(provider, config=config) as real, chrome.page(real.http) as page:
+        for count, (said, part) in enumerate(failures.items(), 1):
+            await say(page, said, f"{many('#log .agent', count)} && {DONE} && {WORDS} !== ''")
+            words = await page.run(WORDS)
+            expect(part in words and "{" not in words, f"{said} is shown as {words!r}")
+            expect(KEY not in await page.run("document.documentElement.outerHTML"), f"{said}: the key is shown")
+            expect(not await page.run(f"{FAILURE}.querySelector('details')?.open"), f"{said}: the detail is not folded")
+        # What came before a failure stays, and the next question is answered.
+        await ask(page, "hi", "Hello world")
+        same((await page.run(SAID)).count("half"), sum(said in HALVES for said in failures), "half answers")
+        await shown_again(page, next(iter(failures)), "failed: ")
+
+
+async def body(checks):
+    async with gateway(config="") as real, browser() as chrome:
+        checks.beside(failures_are_told_in_words_also_after_a_reload, chrome, FAILURES, None)
+        checks.beside(failures_are_told_in_words_also_after_a_reload, chrome, HANGS, {"agent": agent(model_timeout="2s")})
+        for check in (
+            the_page_loads_its_own_files_and_connects, markdown_and_tools_are_shown,
+            a_browser_has_a_session_of_its_own_which_a_reload_shows_again,
+            an_answer_is_stopped_by_the_button_and_by_a_reload,
+        ):
+            await checks.run(check, chrome, real)
+        await checks.run(a_token_is_asked_for_refused_and_accepted, chrome)
+        for size in (DESKTOP, PHONE):
+            await checks.run(chats_of_a_browser, chrome, real, size, name=f"chats of a browser, {size[0]} px wide")
+        await checks.finished()
+
+
+main(body)

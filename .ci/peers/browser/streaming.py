@@ -1,0 +1,107 @@
+"""Both chat pages while a long answer comes: all of it is shown, rendered once, and nobody who reads is disturbed."""
+# Needs: browser.
+
+from actor import RICH, actors, answered
+from chatpage import ANSWER, ANSWERING, DONE, say
+from chrome import browser
+from harness import expect, main, same
+from screen import DESKTOP, PHONE
+
+# So many sections has the answer, so many come at once, and so long is a piece.
+SECTIONS, STEP, PIECE = 84, 6, 60
+# Blocks that stay open for long while they grow.
+TABLE = "| Number | Word |\n|--:|---|\n" + "".join(f"| {row} | grüße |\n" for row in range(120))
+CODE = "```json\n[\n" + "".join(f'  {{"id": {row}, "<b>": "&", "is": null}},\n' for row in range(150)) + "]\n```\n"
+SCROLLER = "document.getElementById('scroller')"
+TOP = f"{SCROLLER}.scrollTop"
+AT_END = f"{SCROLLER}.scrollHeight - {SCROLLER}.scrollTop - {SCROLLER}.clientHeight < 48"
+# The block of text that somebody reads who looks at the upper half of the screen.
+READ = f"""[...{ANSWER}.querySelectorAll('.markdown > *')]
+  .find((it) => it.getBoundingClientRect().bottom > innerHeight / 3).textContent.slice(0, 80)"""
+SHOWN = f"{ANSWER}.querySelector('.markdown').innerHTML"
+# Counts the text that the page sends to have it rendered, and the nodes that are put into the page.
+COUNTED = """
+  window.sent = window.added = 0;
+  const fetched = fetch;
+  window.fetch = (path, how) => { sent += how?.body?.length ?? 0; return fetched(path, how); };
+  const nodes = (node) => 1 + [...node.childNodes].reduce((sum, child) => sum + nodes(child), 0);
+  new MutationObserver((changes) => {
+    for (const { addedNodes } of changes) for (const node of addedNodes) added += nodes(node);
+  }).observe(document, { subtree: true, childList: true });
+"""
+
+
+def section(n):
+    more = {SECTIONS // 3: TABLE, 2 * SECTIONS // 3: CODE}.get(n, "")
+    return f"# Section {n}\n\n{RICH}\n{more}\nEnd of {n}.\n\n"
+
+
+def is_rendered(n):
+    """All that has come is shown as Markdown, and this section is the last of it."""
+    last = f"[...{ANSWER}.querySelectorAll('.markdown > p')].at(-1)"
+    return f"{ANSWER}.querySelector('.tail')?.textContent === '' && {last}.textContent === 'End of {n}.'"
+
+
+async def scroll_up(page, by, size):
+    """Scrolls as people do, with the wheel or with a finger, and waits for the end of the movement."""
+    await page.run(f"window.isOver = false; {SCROLLER}.addEventListener('scrollend', () => {{ isOver = true; }}, {{ once: true }}); 0")
+    x, y = await page.run(f"(({{ x, y, width, height }}) => [x + width / 2, y + height / 2])({SCROLLER}.getBoundingClientRect())")
+    if size == PHONE:
+        await page.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y - by / 2}])
+        for step in range(1, 21):
+            point = {"x": x, "y": y - by / 2 + by * step / 20}
+            await page.call("Input.dispatchTouchEvent", type="touchMove", touchPoints=[point])
+        await page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    else:
+        await page.call("Input.dispatchMouseEvent", type="mouseWheel", deltaX=0, deltaY=-by, x=x, y=y)
+    await page.until("isOver")
+
+
+async def a_long_answer_comes(actor, size):
+    sections = [section(n) for n in range(SECTIONS)]
+    whole = "".join(sections)
+    async with actor.line(before=COUNTED, size=size) as (page, line):
+        # What it has to look like in the end.
+        await answered(page, line, "all at once", whole)
+        expected = await page.run(SHOWN)
+        nodes = await page.run(f"window.sent = window.added = 0, nodes({ANSWER})")
+        await say(page, "tell me all", ANSWERING)
+        await line.question()
+
+        async def come(first, last):
+            """Lets these sections come, and waits until they are shown."""
+            for at in range(first, last, STEP):
+                some = "".join(sections[at : at + STEP])
+                for start in range(0, len(some), PIECE):
+                    await line.delta(some[start : start + PIECE])
+                await page.until(is_rendered(at + STEP - 1))
+
+        async with page.short_tasks():
+            await come(0, 24)
+            expect(await page.run(AT_END), "the page follows")
+            await scroll_up(page, 400, size)
+            expect(not await page.run(AT_END), "it is scrolled up")
+            before = [await page.run(TOP), await page.run(READ)]
+            await come(24, 48)
+            same([await page.run(TOP), await page.run(READ)], before, "what is read")
+            await page.click("#jump", AT_END)
+            await come(48, SECTIONS)
+            expect(await page.run(f"{ANSWERING} && {AT_END}"), "the page follows again")
+        await line.end(whole)
+        await page.until(f"{DONE} && {AT_END}")
+        expect(await page.run(SHOWN) == expected, "it does not look like what comes at once")
+        # Each block is rendered and put into the page a few times while it grows, however long the answer is.
+        sent, added = await page.run("[sent, added]")
+        print(sent/len(whole), added/nodes, nodes, len(whole))
+        expect(sent < 3 * len(whole), f"to render {len(whole)} characters, the page has sent {sent}")
+        expect(added < 3 * nodes, f"to show {nodes} nodes, the page has made {added}")
+
+
+async def body(checks):
+    async with browser() as chrome, actors(chrome) as both:
+        for actor in both:
+            for size in (DESKTOP, PHONE):
+                await checks.run(a_long_answer_comes, actor, size)
+
+
+main(body)

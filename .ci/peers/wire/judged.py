@@ -1,0 +1,150 @@
+"""`wire check` of real hosts and clients of ConnectOnion, and of a Snek server with aiohttp: what they fail is known.
+
+The rows that a peer fails are listed in the file of its name in `judged`, with a reason. Another one that fails is a
+failure, and so is one that holds by now, unless `? ` in front says that it depends. ACCEPT=1 writes the lists, with the
+reasons that they had."""
+
+# Needs: node, onion-old, onion.
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from aiosockets import Aiohttp
+from fakesnek import Fake, serving
+from harness import expect, main, onions, output
+from onions import HERE, NODE, Line, real_host, real_users, version
+
+LISTS = Path(__file__).parent / "judged"
+ACCEPT = os.environ.get("ACCEPT")
+ADDRESS = "0x" + "ab" * 32
+# The host says something each half a minute there.
+SLOW = ("server.ping.interval",)
+PROMPTS = {"prompt": "hello", "ask_prompt": "ask"}
+# Newer hosts allow strangers no tool.
+MORE_PROMPTS = {"tool_prompt": "add 2 3", "approval_prompt": "run", "long_prompt": "steps 4 0.4"}
+
+
+async def judge(name, protocol, role, *target, command=(), **values):
+    """Runs all rows, and compares those that fail with the list. The machine may be busy: those that shall hold have
+    time for it, and only those that shall fail do not."""
+    options = ["--protocol", protocol, *(f"--set={key}={value}" for key, value in values.items())]
+
+    async def rows(patience, wanted):
+        only = [f"--only={row_id}" for row_id in wanted]
+        more = (*only, "--timeout", patience, "--json", "--jobs", "12")
+        _, said, complaints = await output("wire", "check", role, *target, *options, *more, *command)
+        expect(said, complaints)
+        return [row for row in json.loads(said)["rows"] if row["id"] in wanted]
+
+    _, said, _ = await output("wire", "check", role, *target, *options, "--list", *command)
+    everything, known = [line.split()[1].rstrip(":") for line in said.splitlines()], listed(name)
+    expected = [row_id for row_id in everything if row_id.split(".", 2)[2] in known]
+    # Rows end in their order: those after a slow one would wait.
+    slow = [row_id for row_id in everything if row_id.endswith(SLOW)]
+    others = [row_id for row_id in everything if row_id not in (*expected, *slow)]
+    groups = ((30 if ACCEPT else 5, expected), (30, slow), (30, others))
+    found = await asyncio.gather(*(rows(patience, wanted) for patience, wanted in groups if wanted))
+    found = {row["id"].split(".", 2)[2]: row for group in found for row in group}
+    failed = {row_id: row for row_id, row in found.items() if row["verdict"] == "fail"}
+    passed = [row_id for row_id, row in found.items() if row["verdict"] == "pass"]
+    print(f"      {name}: {len(found)} rows, {len(passed)} hold, {len(failed)} fail", flush=True)
+    if ACCEPT:
+        accept(name, failed, known)
+        return
+    expect(passed, "no row holds")
+    new = [f"{row_id}: at {row['step']}: {row['reason']}" for row_id, row in failed.items() if row_id not in known]
+    gone = [f"{row_id} holds by now" for row_id in passed if row_id in known and not known[row_id][0]]
+    expect(not new and not gone, "\n      ".join([*new, *gone]))
+
+
+def listed(name):
+    """The rows that a peer is known to fail: whether it depends, and the reason."""
+    file = LISTS / f"{name}.txt"
+    lines = file.read_text().splitlines() if file.exists() else []
+    rows = (line.split("  # ", 1) for line in lines)
+    return {row.removeprefix("? "): (row.startswith("? "), reason) for row, reason in rows}
+
+
+def accept(name, failed, known):
+    depend = {row_id: reason for row_id, (depends, reason) in known.items() if depends}
+    lines = [f"? {row_id}  # {reason}" for row_id, reason in depend.items()]
+    for row_id, row in failed.items():
+        _, reason = known.get(row_id, (False, f"{row['says']} {row['reason'][:80]}"))
+        lines += [] if row_id in depend else [f"{row_id}  # {reason}"]
+    (LISTS / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+
+
+async def hosts_of_the_package(onion, folder):
+    async with real_host(onion, "open", folder / "host") as host:
+        values = PROMPTS | (MORE_PROMPTS if version(onion) == "1.2.1" else {})
+        url = f"ws://127.0.0.1:{host.port}/ws"
+        name = f"connectonion-host-{version(onion)}"
+        await judge(name, "connectonion", "server", url, address=host.agent, **values)
+
+
+class Front(Line):
+    """The host that a row plays, which also answers who it is, to a client and in place of a relay."""
+
+    def answer(self, path):
+        return None if path.startswith("/ws") else {"address": ADDRESS, "name": "x", "online": True, "endpoints": [self.url]}
+
+
+async def clients_of_the_package(name, onion, folder):
+    """`asker.py`, which a row starts, asks a user here. Python's take long to start: all rows have the same program.
+    Node's ends at what it does not understand: each row has its own."""
+    names = itertools.count()
+
+    async def ask(users, order):
+        async with Front(int(re.search(r":(\d+)", order["url"])[1])) as front:
+            key = f"user{next(names)}"
+            user = await users.open(key, ADDRESS, front.url, key)
+            return await user.tell("input", prompt=order["prompt"], answer="red", approve=True)
+
+    async def serve(reader, writer):
+        async with contextlib.AsyncExitStack() as stack:
+            users = shared or await stack.enter_async_context(real_users(None, folder))
+            asking = asyncio.create_task(ask(users, json.loads(await reader.readline())))
+            # A row may have seen enough.
+            gone = asyncio.create_task(reader.read())
+            await asyncio.wait([asking, gone], return_when=asyncio.FIRST_COMPLETED)
+            for task in (asking, gone):
+                task.cancel()
+            answer, _ = await asyncio.gather(asking, gone, return_exceptions=True)
+            if isinstance(answer, dict):
+                writer.write(json.dumps(answer).encode() + b"\n")
+            writer.close()
+
+    async with contextlib.AsyncExitStack() as stack:
+        shared = onion and await stack.enter_async_context(real_users(onion, folder / name, SEAL_TIMEOUT="0.2"))
+        server = await stack.enter_async_context(await asyncio.start_server(serve, "127.0.0.1", 0))
+        command = ("--", sys.executable, HERE / "asker.py", server.sockets[0].getsockname()[1], "{url}", "{prompt}")
+        await judge(name, "connectonion", "client", command=command, prompt="What is 6 * 7?")
+
+
+async def a_server_with_aiohttp():
+    async with serving(Fake(), Aiohttp) as server:
+        values = {"username": "bot", "password": "secret", "channel": "dm1"}
+        await judge("snek-server-aiohttp", "snek", "server", f"{server.url}/rpc.ws", **values)
+
+
+async def body(checks):
+    # Six programs start at once, and one row takes a minute.
+    checks.deadline = 300
+    with tempfile.TemporaryDirectory() as folder:
+        checks.beside(a_server_with_aiohttp)
+        for onion in onions():
+            place = Path(folder) / version(onion)
+            checks.beside(hosts_of_the_package, onion, place)
+            checks.beside(clients_of_the_package, f"connectonion-client-python-{version(onion)}", onion, place)
+        checks.beside(clients_of_the_package, "connectonion-client-node", None, Path(folder))
+        await checks.finished()
+
+
+main(body)
