@@ -76,8 +76,8 @@ class Browser:
 
     @contextlib.asynccontextmanager
     async def page(self, url=None, *, before=None):
-        """A page with storage of its own. `before` is a script that runs before those of the page. In the end there are no
-        `problems`: no script broke off, and the page's policy did not have to refuse anything."""
+        """A page with storage of its own. `before` is a script that runs before those of the page. In the end there may
+        be no `problems`: no script that broke off, nothing that the page's policy had to refuse."""
         context = (await self.call("Target.createBrowserContext"))["browserContextId"]
         target = await self.call("Target.createTarget", url="about:blank", browserContextId=context)
         attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
@@ -197,8 +197,8 @@ class Page:
 
     @contextlib.asynccontextmanager
     async def short_tasks(self):
-        """Fails if a task of the page works for longer than MOST_WORK and than a tenth of all work meanwhile. The time at
-        work counts, so that it does not matter how busy the machine is."""
+        """Fails if a task of the page works for longer than MOST_WORK and than a tenth of all work meanwhile. Only the
+        time at work counts, so that it does not matter how busy the machine is."""
         self.traced, self.is_traced = [], asyncio.Event()
         categories = {"includedCategories": ["disabled-by-default-devtools.timeline"], "excludedCategories": ["*"]}
         await self.call("Tracing.start", transferMode="ReportEvents", traceConfig=categories)

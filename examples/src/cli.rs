@@ -287,6 +287,15 @@ pub fn end_signal() -> impl Future<Output = ()> + Send + 'static {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_signal_that_comes_before_somebody_waits_is_not_lost() {
+        use rustix::process::{Signal, getpid, kill_process};
+        let end = end_signal();
+        kill_process(getpid(), Signal::TERM).unwrap();
+        end.await;
+    }
+
     #[test]
     fn durations_are_seconds_unless_they_say_otherwise() {
         for (text, millis) in [("30", 30_000), ("0.5", 500), ("2s", 2000), ("250ms", 250)] {

@@ -16,7 +16,8 @@ OPEN = "document.querySelector('.ask[data-state=open]')"
 ASKS = f"{OPEN} !== null"
 CAN_BE_SEEN = f"{OPEN}.getBoundingClientRect().bottom <= document.querySelector('footer').getBoundingClientRect().top"
 ALLOW, ALWAYS, REFUSE = (f".ask[data-state=open] .answers button:nth-child({place})" for place in (1, 2, 3))
-TOOLS = "[...document.querySelectorAll('#log .tool')].map((it) => `${it.querySelector('.name').innerText} ${it.dataset.state}`)"
+TOOLS = """[...document.querySelectorAll('#log .tool')].map((it) =>
+  it.querySelector('.name').textContent + ' ' + it.dataset.state)"""
 ITEMS = "[...document.querySelectorAll('#log > *')].map((it) => it.innerText)"
 # What the browser keeps of the chat at the top of the list.
 KEPT = "(localStorage.getItem('agent-chat-' + JSON.parse(localStorage.getItem('agent-chats'))?.[0].id) ?? '')"
@@ -45,6 +46,11 @@ async def the_page_loads_its_own_files_and_shows_a_tool_and_a_failure(chrome):
         same(await page.run(texts("#log .tool pre")), ['{\n  "expression": "6 * 7"\n}', "42"], "what they get and give")
         await say(page, "!fail it hurts", f"{DONE} && {has(FAILURE, 'it hurts')}")
         await ask(page, "count to 2", "1 2")
+        # A name of somebody else that leads here.
+        async with chrome.page() as other:
+            await other.goto(f"http://evil.test:{real.port}/")
+            same(other.statuses[0][1], 403, "the status under a foreign name")
+            other.problems.clear()
 
 
 async def a_browser_has_a_key_or_goes_unsigned(chrome):
@@ -72,7 +78,8 @@ async def a_question_is_answered_by_a_button_or_in_words(chrome):
 async def a_tool_waits_for_leave_but_not_in_another_mode(chrome):
     async with host() as real, chrome.page(real.http) as page:
         file = real.folder / "files" / "a.txt"
-        await say(page, "write milk to a.txt", f"{ASKS} && {CAN_BE_SEEN} && {has(OPEN, 'write_file')} && {has(OPEN, '+milk')}")
+        await say(page, "write milk to a.txt", f"{ASKS} && {CAN_BE_SEEN}")
+        expect(await page.run(f"{has(OPEN, 'write_file')} && {has(OPEN, '+milk')}"), "the tool and its input are named")
         await accessible(page, "agent-approval")
         await page.click(REFUSE, f"{DONE} && {has(ANSWER, 'does not allow')}")
         expect(not file.exists(), "nothing was written")

@@ -1,4 +1,4 @@
-"""The chat pages of the gateway and of the agent: what they show, as expressions, and what every check does with them."""
+"""The chat pages of the gateway and of the agent: what they show, as expressions, and what every check does."""
 
 import contextlib
 import json

@@ -21,7 +21,7 @@ FOUND = """axe.run({ resultTypes: ["violations"], rules: { "target-size": { enab
 # A finger needs more room than a mouse.
 SMALL = """[...document.querySelectorAll("button, summary, select, input, textarea, [role=button]")].map((it) =>
   [it, it.getBoundingClientRect()]).filter(([it, { width, height }]) => width > 0 && (height < 43.5 || width < 43.5))
-  .map(([it, { width, height }]) => `too small for a finger: ${it.tagName} ${it.id || it.className} ${width} x ${height}`)"""
+  .map(([it, { width, height }]) => `too small: ${it.tagName} ${it.id || it.className} ${width} x ${height}`)"""
 
 
 async def look(page, width, height, scheme="light"):

@@ -18,7 +18,7 @@ PARTS = f"""[...{ANSWER}.children].filter((it) => it.matches('.text, .tool')).ma
 # Frames that a page does not understand; the second ones have the id of its question.
 NOISE = [
     "not json", "", "[]", "null", "7", "{}", b"\x00", {"id": "0", "error": "parse error: x"},
-    {"id": "other", "event": "text", "data": "WRONG"}, {"id": "other", "event": "done"}, {"ok": True, "version": "0.1.0"},
+    {"id": "other", "event": "text", "data": "WRONG"}, {"id": "other", "event": "done"}, {"ok": True, "version": "2"},
 ]
 OWN_NOISE = [
     {}, {"event": 7}, {"error": None}, {"event": "text"}, {"event": "text", "data": {"x": "WRONG"}},

@@ -1,4 +1,4 @@
-"""The page of frames in a browser: many of them, links, trees, export, a file of its own; and a proxy with faults by hand."""
+"""The page of frames in a browser: many of them, links, trees, export, a file of its own, and faults by hand."""
 # Needs: browser.
 
 import contextlib
@@ -7,6 +7,7 @@ import re
 import tempfile
 from pathlib import Path
 
+import aiohttp
 from chrome import browser
 from gateways import gateway
 from harness import expect, main, output, same, switchboard
@@ -17,12 +18,10 @@ FRAMES, LIVE_FRAMES = 100_000, 20_000
 STATUS = "document.getElementById('status').textContent"
 TITLE = "(document.querySelector('#detail h2')?.textContent ?? '')"
 FRAME_LIST = "document.querySelector('#frames [role=listbox]')"
-RULES = "document.getElementById('rules').innerText"
-FRAMES_SHOWN = "document.getElementById('tab-frames').textContent"
-TREE = "[...document.querySelectorAll('[role=treeitem]')].map((it) => it.textContent)"
 # Some of a list can be seen: no hole where rows should be.
 IN_VIEW = """[...document.querySelectorAll('#frames [role=option]')].some((it) => {
-  const { top, bottom } = it.getBoundingClientRect(); return top < innerHeight && bottom > 200 && it.textContent !== ''; })"""
+  const { top, bottom } = it.getBoundingClientRect();
+  return top < innerHeight && bottom > 200 && it.textContent !== ''; })"""
 # What the page would have downloaded: (name, text) of each.
 DOWNLOADS = """
   window.downloads = [];
@@ -34,35 +33,30 @@ DOWNLOADS = """
   };
 """
 # Counts the requests that are not answered yet.
-FLYING = "window.flying = 0; const ask = fetch; window.fetch = (...what) => (flying++, ask(...what).finally(() => flying--));"
+FLYING = """window.flying = 0; const ask = fetch;
+  window.fetch = (...what) => (flying++, ask(...what).finally(() => flying--));"""
 DROP = """{ const data = new DataTransfer(); data.items.add(new File([text], 'bug.jsonl'));
   dispatchEvent(new DragEvent('drop', { dataTransfer: data, cancelable: true })); }"""
 
 
-def compact(value):
-    return json.dumps(value, separators=(",", ":"))
-
-
 def line(at, conn, side, data, **more):
-    return compact({"at": round(at, 6), "conn": conn, "dir": side, "kind": "text"} | more | {"data": data}) + "\n"
+    data = data if isinstance(data, str) else json.dumps(data)
+    return json.dumps({"at": at, "conn": conn, "dir": side, "kind": "text"} | more | {"data": data}) + "\n"
 
 
 def recording(count):
-    """Chats, most of them well; frame 60,005 is no frame of the protocol, and two chats are never answered to the end."""
-    lines = ['{"transcript":1,"protocol":"exoclaw","server":"ws://127.0.0.1:7200"}\n']
-    number = 0
-    while len(lines) < count + 1:
-        number += 1
-        at, conn, call = len(lines) * 0.0002, 1 + number % 3, str(number)
+    """Chats of ten frames, most of them well; frame 60,005 is none of the protocol, and one chat has no end."""
+    lines = []
+    for number in range(1, count // 10 + 1):
+        at, conn, call = number * 0.002, 1 + number % 3, str(number)
         params = {"channel": "web", "account": "a", "content": f"question {number} <b>\u202e"}
-        lines.append(line(at, conn, "c2s", compact({"id": call, "method": "chat.send", "params": params})))
-        answers = [{"id": call, "event": "text", "data": f"word{part} "} for part in range(8)] + [{"id": call, "event": "done"}]
-        for part, frame in enumerate(answers if number != 5000 else []):
-            lines.append(line(at + 0.0001 * part, conn, "s2c", compact(frame)))
-    del lines[count + 1:]
+        lines.append(line(at, conn, "c2s", {"id": call, "method": "chat.send", "params": params}))
+        frames = [{"id": call, "event": "text", "data": f"word{part} "} for part in range(8)]
+        frames.append({"id": call, "event": "done"} if number != 5000 else frames[0])
+        lines += [line(at + 0.0001 * part, conn, "s2c", frame) for part, frame in enumerate(frames)]
     if count > 60004:
-        lines[60004] = line(60004 * 0.0002, 3, "s2c", compact({"id": "6002", "event": 7}))
-    return "".join(lines)
+        lines[60003] = line(120, 3, "s2c", {"id": "6001", "event": 7})
+    return '{"transcript":1,"protocol":"exoclaw","server":"ws://127.0.0.1:7200"}\n' + "".join(lines)
 
 
 def rows(part):
@@ -70,7 +64,11 @@ def rows(part):
 
 
 def shown(count):
-    return f"{FRAMES_SHOWN} === 'Frames {count:,}'"
+    return f"document.getElementById('tab-frames').textContent === 'Frames {count:,}'"
+
+
+def has(selector, part):
+    return f"document.querySelector('{selector}').textContent.includes({json.dumps(part)})"
 
 
 def a_row(part, text):
@@ -91,8 +89,14 @@ async def many_frames(chrome):
             await page.run(f"window.text = {json.dumps(text)}; 0")
             async with page.short_tasks():
                 await page.run(DROP)
-                await page.until(f"{STATUS}.includes('3 problems') && {shown(FRAMES)}")
-                await problems_and_places(page)
+                await page.until(f"{STATUS}.includes('2 problems') && {shown(FRAMES)}")
+                # The first problem is there at once, the next one with a key.
+                await page.until(f"{TITLE}.includes('chat.send') && document.querySelector('#detail .wrong') !== null")
+                expect(await page.run(f"location.hash === '#frame-' + {TITLE}.match(/\\d+/)[0]"), "the link")
+                await page.run("document.querySelector('#problems [role=listbox]').focus()")
+                await page.press("n")
+                await page.until(f"{TITLE}.startsWith('Frame 60005') && {has('#detail .place', '^')}")
+                await page.click("#tab-frames", IN_VIEW)
                 for part in (1, 0.5, 0.25, 0):
                     await page.run(f"{FRAME_LIST}.scrollTop = {part} * {FRAME_LIST}.scrollHeight")
                     await page.until(IN_VIEW)
@@ -107,24 +111,11 @@ async def many_frames(chrome):
             same(names, ["bug.jsonl", "bug.html"], "what is downloaded")
             same(exported.count("\n"), FRAMES + 1, "all is exported")
             same(json.loads(exported.splitlines()[2])["kind"], "text", "the kind of a frame")
-            page.clean()
         file = Path(folder, names[1])
         file.write_text(saved, encoding="utf8")
         async with chrome.page() as page, page.short_tasks():
             await page.goto(file.as_uri())
-            await page.until(f"{STATUS}.includes('3 problems') && {shown(FRAMES)} && {TITLE}.includes('chat.send')")
-            page.clean()
-
-
-async def problems_and_places(page):
-    """The first problem is there at once, the next one with a key."""
-    await page.until(f"{TITLE}.includes('chat.send') && document.querySelector('#detail .wrong') !== null")
-    expect(await page.run(f"location.hash === '#frame-' + {TITLE}.match(/\\d+/)[0]"), "the link")
-    await page.run("document.querySelector('#problems [role=listbox]').focus()")
-    await page.press("n")
-    await page.until(f"{TITLE}.startsWith('Frame 60005')")
-    expect("^" in await page.run("document.querySelector('#detail .place').textContent"), "the place has a caret")
-    await page.click("#tab-frames", IN_VIEW)
+            await page.until(f"{STATUS}.includes('2 problems') && {shown(FRAMES)} && {TITLE}.includes('chat.send')")
 
 
 async def links_trees_and_lists(chrome):
@@ -133,32 +124,30 @@ async def links_trees_and_lists(chrome):
         broken = line(9, 1, "s2c", "broken", kind="close", code=1011)
         file.write_text(recording(100) + "nonsense\n" + broken, encoding="utf8")
         async with served(file) as address, chrome.page(f"{address}#frame-3") as page:
-            await page.until(f"{TITLE}.startsWith('Frame 3:')")
-            expect(await page.run("document.querySelector('#detail dl').textContent.includes('frame 2, chat.send')"), "what it answers")
+            await page.until(f"{TITLE}.startsWith('Frame 3:') && {has('#detail dl', 'frame 2, chat.send')}")
             await page.run("location.hash = '#frame-2'")
             await page.until(f"{TITLE} === 'Frame 2: chat.send'")
-            seen = await page.run(TREE)
+            seen = await page.run("[...document.querySelectorAll('[role=treeitem]')].map((it) => it.textContent)")
             expect('method: "chat.send"' in seen and any("question 1 <b>" in it for it in seen), f"{seen}")
             await page.run("document.querySelector('[role=treeitem][tabindex=\"0\"]').focus()")
             for key in ["ArrowDown", "ArrowDown", "ArrowLeft"]:
                 await page.press(key)
-            expect(await page.run("document.activeElement.textContent.startsWith('params')"), "the arrows move in the tree")
-            same(await page.run("document.activeElement.ariaExpanded"), "false", "closed by an arrow")
+            focused = "[document.activeElement.textContent.slice(0, 6), document.activeElement.ariaExpanded]"
+            same(await page.run(focused), ["params", "false"], "where the arrows have moved and what they have closed")
             await page.press("ArrowRight")
-            same(await page.run("document.activeElement.ariaExpanded"), "true", "opened by an arrow")
+            same(await page.run(focused), ["params", "true"], "what an arrow opens")
             await page.click("#tab-calls", f"{rows('calls')}.length === 10")
-            expect(await page.run("[...document.querySelectorAll('#calls .bar')].every((it) => it.style.width !== '')"), "bars")
+            widths = await page.run("[...document.querySelectorAll('#calls .bar')].map((it) => it.style.width)")
+            expect(len(widths) == 10 and all(widths), f"bars: {widths}")
             await page.click("#tab-problems", a_row("problems", "closed with 1011"))
             for tab in ["frames", "problems", "calls"]:
                 await page.click(f"#tab-{tab}", f"!document.getElementById('{tab}').hidden")
                 await accessible(page, f"wire-{tab}")
-            page.clean()
         code, *said = await output("wire", "page", file, "--html", out)
         same(code, 0, f"the exit code of {said}")
         async with chrome.page(f"{out.as_uri()}#frame-4") as page:
             await page.until(f"{TITLE}.startsWith('Frame 4:') && {STATUS}.includes('problems')")
             await accessible(page, "wire-file")
-            page.clean()
 
 
 @contextlib.asynccontextmanager
@@ -193,34 +182,35 @@ async def faults_by_hand(chrome):
         await page.until(f"{STATUS} === 'Live' && {a_row('frames', 'result')}")
         await page.click("#tab-faults", "!document.getElementById('faults').hidden")
         await page.run("document.getElementById('rule').focus()")
-        await page.type("s2c explode")
-        await page.press("Enter")
-        await page.until("document.getElementById('rule-error').textContent.includes('a fault is missing')")
+        await page.enter("s2c explode")
+        await page.until(has("#rule-error", "a fault is missing"))
         await accessible(page, "wire-faults-error")
         # The console tells of the answer, too.
         expect(all("400 (Bad Request)" in it for it in page.problems), f"{page.problems}")
         page.problems.clear()
         await page.run("document.getElementById('rule').select()")
-        await page.type("s2c result drop")
-        await page.press("Enter")
-        await page.until(f"{RULES}.includes('s2c result drop')")
+        await page.enter("s2c result drop")
+        await page.until(has("#rules", "s2c result drop"))
         # It holds for the connection that is open.
         await client.send({"id": "2", "method": "ping"})
-        await page.until(f"{RULES}.includes('happened once')")
-        await page.until("document.getElementById('counts').textContent.includes('1 problem')")
+        await page.until(f"{has('#rules', 'happened once')} && {has('#counts', '1 problem')}")
         await accessible(page, "wire-faults")
-        await page.click("#rules input", "!document.querySelector('#rules input').checked && !document.querySelector('#rules [aria-busy]')")
+        await page.click("#rules input", "document.querySelector('#rules input:checked, #rules [aria-busy]') === null")
         await answered("3")
-        await page.click("#rules button", f"{RULES} === ''")
+        await page.click("#rules button", "document.getElementById('rules').innerText === ''")
         await page.click("#tab-problems", a_row("problems", "result: dropped"))
         await page.until(shown(10))
         # Paused, it asks for nothing: a timer that begins later than that of its last pause also ends later.
         await page.click("#pause", f"{STATUS} === 'Paused' && flying === 0")
         await answered("4")
         await page.run("new Promise((then) => setTimeout(then, 240))")
-        same(await page.run(FRAMES_SHOWN), "Frames 10", "what is shown")
+        expect(await page.run(shown(10)), "nothing comes")
         await page.click("#pause", shown(12))
-        page.clean()
+        # Pages from elsewhere see nothing.
+        async with aiohttp.ClientSession() as session:
+            for headers in [{"Host": "evil.test"}, {"Origin": "http://evil.test"}]:
+                async with session.get(f"{address}rows?after=0", headers=headers) as answer:
+                    same(answer.status, 403, f"the status for {headers}")
 
 
 async def frames_that_come_quickly_are_all_shown(chrome):
@@ -237,7 +227,6 @@ async def frames_that_come_quickly_are_all_shown(chrome):
             # With those of the handshake.
             count = LIVE_FRAMES + 2
             await page.until(f"{shown(count)} && {rows('frames')}.some((it) => Number(it.ariaPosInSet) === {count})")
-        page.clean()
 
 
 async def body(checks):

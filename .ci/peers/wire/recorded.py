@@ -7,7 +7,6 @@ lists has to be met."""
 
 import asyncio
 import collections
-import fcntl
 import fnmatch
 import json
 import os
@@ -15,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness import SWITCHBOARD, Program, expect, main, output
+from harness import expect, main, output, program
 
 HERE = Path(__file__).parent
 # The longest ones first.
@@ -23,57 +22,40 @@ SCRIPTS = (
     "connectonion/client", "connectonion/client_old", "connectonion/host", "acolyte/daemon", "acolyte/client",
     "smarthole/router", "smarthole/client", "snek/server", "snek/bot", "exoclaw/gateway", "exoclaw/client",
 )
+# Lines of `SCRIPT | WHAT | REASON`, with patterns.
+LISTED = [line for line in (HERE / "recorded.txt").read_text().splitlines() if not line.startswith("#")]
+MET = set()
 
 
-class Listed:
-    """What is known to differ: lines of `SCRIPT | WHAT | REASON`, with patterns."""
-
-    def __init__(self):
-        lines = (HERE / "recorded.txt").read_text().splitlines()
-        self.lines = [tuple(line.split(" | ")) for line in lines if line and not line.startswith("#")]
-        self.met = set()
-
-    def has(self, script, what):
-        fits = [it for it in self.lines if fnmatch.fnmatchcase(script, it[0]) and fnmatch.fnmatchcase(what, it[1])]
-        self.met.update(fits)
-        return bool(fits)
-
-    async def all_that_is_listed_is_met(self):
-        expect(self.met == set(self.lines), "\n      ".join(" | ".join(it) for it in set(self.lines) - self.met))
+def differs(script, what):
+    """Whether this is known to differ."""
+    met = [line for line in LISTED if all(map(fnmatch.fnmatchcase, (script, what), line.split(" | ")))]
+    MET.update(met)
+    return bool(met)
 
 
-async def nothing_changes_for(script, folder, listed):
-    """Runs the checks of a script with proxies in between."""
-    env = {"SWITCHBOARD": str(HERE / "wired.py"), "WIRED_PROGRAM": SWITCHBOARD, "WIRED_FOLDER": str(folder)}
-    running = await Program([sys.executable, HERE.parent / f"{script}.py"], env=env).start()
-    try:
+async def nothing_changes_for_its_peers(script, folder):
+    async with program(sys.executable, HERE / "wired.py", HERE.parent / f"{script}.py", folder) as running:
         await running.end()
-    finally:
-        await running.kill()
-    # Those who write the recordings have it until they are complete.
-    with open(folder / "lock", "a") as lock:
-        await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
     expect(running.find(" checks, "), f"it has not come to its end: {running.tail()}")
     failed = [line.removeprefix("FAIL").strip() for line in running.lines if line.startswith("FAIL")]
-    new = [line for line in failed if not listed.has(script, line)]
+    new = [line for line in failed if not differs(script, line)]
     expect(not new, "\n      ".join(new))
 
 
-async def all_frames_are_known_of(script, folder, listed):
-    """Decodes what was recorded."""
-    recordings = sorted(folder.glob("*.jsonl"))
-    expect(recordings, "nothing was recorded")
+async def all_of_its_frames_are_known(script, folder):
     frames, problems = 0, collections.Counter()
-    for recording in recordings:
-        code, said, complaints = await output("wire", "decode", "--json", recording)
-        expect(code == 0, f"{recording.name}: {complaints}")
+    files = list(Path(folder).iterdir())
+    for file in files:
+        code, said, complaints = await output("wire", "decode", "--json", file)
+        expect(code == 0, f"{file.name}: {complaints}")
         for line in map(json.loads, said.splitlines()):
             frames += line.get("entry") in ("text", "sse")
             if problem := problem_of(line):
                 problems[problem] += 1
-    print(f"      {script}: {len(recordings)} recordings, {frames} frames", flush=True)
+    print(f"      {script}: {len(files)} recordings, {frames} frames", flush=True)
     expect(frames, "no frame was recorded")
-    new = [f"{count} times {problem}" for problem, count in problems.items() if not listed.has(script, problem)]
+    new = [f"{count} times {problem}" for problem, count in problems.items() if not differs(script, problem)]
     expect(not new, "\n      ".join(new))
 
 
@@ -86,20 +68,23 @@ def problem_of(line):
     return None
 
 
+async def all_that_is_listed_is_met():
+    expect(MET == set(LISTED), "\n      ".join(set(LISTED) - MET))
+
+
 async def body(checks):
     # Seconds for all checks of a script, each of which has a deadline of its own.
     checks.deadline = 900
-    listed, places = Listed(), asyncio.Semaphore(os.cpu_count())
+    places = asyncio.Semaphore(os.cpu_count())
 
-    async def both(script, folder):
-        folder.mkdir(parents=True)
+    async def both(script):
         async with places:
-            await checks.run(nothing_changes_for, script, folder, listed)
-            await checks.run(all_frames_are_known_of, script, folder, listed)
+            with tempfile.TemporaryDirectory() as folder:
+                for check in (nothing_changes_for_its_peers, all_of_its_frames_are_known):
+                    await checks.run(check, script, folder, name=f"{script}: {check.__name__.replace('_', ' ')}")
 
-    with tempfile.TemporaryDirectory() as folder:
-        await asyncio.gather(*(both(script, Path(folder) / script) for script in SCRIPTS))
-    await checks.run(listed.all_that_is_listed_is_met)
+    await asyncio.gather(*map(both, SCRIPTS))
+    await checks.run(all_that_is_listed_is_met)
 
 
 main(body)
