@@ -108,10 +108,6 @@ prepare() {
     run cargo fetch --locked
 }
 
-free_space() {
-    df -h --output=avail "$CARGO_TARGET_DIR" 2>/dev/null | tail -1 | tr -d ' '
-}
-
 # Runs the steps that the arguments name, or all of $1 (the name of an array of "step what it finds"); those of $2
 # run by name only.
 run_steps() {
@@ -156,7 +152,7 @@ run_steps() {
         status=$?
         set -e
         times+=("$(printf '%-11s %5d s' "$step" $((SECONDS - start)))")
-        echo "=== $step: $((SECONDS - start)) s, $(free_space) free"
+        echo "=== $step: $((SECONDS - start)) s"
         ((status == 0)) && continue
         failed+="$step "
         [[ -n ${KEEP_GOING:-} ]] || exit "$status"
@@ -168,7 +164,7 @@ finish() {
     echo
     ((${#times[@]} == 0)) || printf '%s\n' "${times[@]}"
     if (($1 != 0)); then
-        echo "FAILED: ${failed:-start} (exit status $1), with $(free_space) free"
+        echo "FAILED: ${failed:-start} (exit status $1)"
         exit "$1"
     fi
     if [[ -f $CARGO_TARGET_DIR/test-summary.txt && " ${times[*]} " == *" tests "* ]]; then

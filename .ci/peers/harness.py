@@ -11,7 +11,6 @@ import inspect
 import json
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 
@@ -267,12 +266,6 @@ async def served(*args, cwd=None, **env):
         running.address = line[line.index("127.0.0.1:") :].split("/")[0].split()[0].strip('",')
         running.port = int(running.address.split(":")[1])
         yield running
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 class Proxy:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from harness import Failed
 
+# Where pictures of all that axe-core looks at are kept, if anywhere.
 PICTURES = os.environ.get("SCREENSHOTS")
 PHONE, DESKTOP = (390, 844), (1280, 800)
 # The last one is the narrowest that pages have to fit on.

@@ -19,6 +19,7 @@ AT_END = f"{SCROLLER}.scrollHeight - {SCROLLER}.scrollTop - {SCROLLER}.clientHei
 # The block of text that somebody reads who looks at the upper half of the screen.
 READ = f"""[...{ANSWER}.querySelectorAll('.markdown > *')]
   .find((it) => it.getBoundingClientRect().bottom > innerHeight / 3).textContent.slice(0, 80)"""
+ENDS = f"[...{ANSWER}.querySelectorAll('p')].map((it) => it.textContent).filter((it) => it.startsWith('End of'))"
 SHOWN = f"{ANSWER}.querySelector('.markdown').innerHTML"
 # For ten frames nothing moves.
 STILL = f"""(async () => {{
@@ -98,6 +99,7 @@ async def a_long_answer_comes(actor, size):
         await line.end(whole)
         await page.until(f"{DONE} && {AT_END}")
         expect(await page.run(SHOWN) == expected, "it does not look like what comes at once")
+        same(await page.run(ENDS), [f"End of {n}." for n in range(SECTIONS)], "the ends of the sections")
         # Each block is rendered and put into the page a few times while it grows, however long the answer is.
         sent, added = await page.run("[sent, added]")
         expect(sent < 3 * len(whole), f"to render {len(whole)} characters, the page has sent {sent}")

@@ -1,8 +1,7 @@
 """`wire check` of real hosts and clients of ConnectOnion, and of a Snek server with aiohttp: what they fail is known.
 
 The rows that a peer fails are listed in the file of its name in `judged`, with a reason. Another one that fails is a
-failure, and so is one that holds by now, unless `? ` in front says that it depends. ACCEPT=1 writes the lists, with the
-reasons that they had."""
+failure, and so is one that holds by now, unless `? ` in front says that it depends."""
 
 # Needs: node, onion-old, onion.
 
@@ -10,7 +9,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import os
 import re
 import sys
 import tempfile
@@ -19,66 +17,51 @@ from pathlib import Path
 from aiosockets import Aiohttp
 from fakesnek import Fake, serving
 from harness import expect, main, onions, output
-from onions import HERE, NODE, Line, real_host, real_users, version
+from onions import HERE, Line, real_host, real_users, version
 
-LISTS = Path(__file__).parent / "judged"
-ACCEPT = os.environ.get("ACCEPT")
 ADDRESS = "0x" + "ab" * 32
 # The host says something each half a minute there.
-SLOW = ("server.ping.interval",)
+SLOW = ("ping.interval",)
 PROMPTS = {"prompt": "hello", "ask_prompt": "ask"}
 # Newer hosts allow strangers no tool.
 MORE_PROMPTS = {"tool_prompt": "add 2 3", "approval_prompt": "run", "long_prompt": "steps 4 0.4"}
 
 
 async def judge(name, protocol, role, *target, command=(), **values):
-    """Runs all rows, and compares those that fail with the list. The machine may be busy: those that shall hold have
-    time for it, and only those that shall fail do not."""
-    options = ["--protocol", protocol, *(f"--set={key}={value}" for key, value in values.items())]
+    """Runs all rows, and compares those that fail with the list."""
+    prefix, known = f"{protocol}.{role}.", listed(name)
+    options = [role, *target, "--protocol", protocol, *(f"--set={key}={value}" for key, value in values.items())]
 
     async def rows(patience, wanted):
-        only = [f"--only={row_id}" for row_id in wanted]
-        more = (*only, "--timeout", patience, "--json", "--jobs", "12")
-        _, said, complaints = await output("wire", "check", role, *target, *options, *more, *command)
+        only = [f"--only={prefix}{row_id}" for row_id in wanted]
+        how = ("--timeout", patience, "--json", "--jobs", "12")
+        _, said, complaints = await output("wire", "check", *options, *only, *how, *command)
         expect(said, complaints)
-        return [row for row in json.loads(said)["rows"] if row["id"] in wanted]
+        found = {row["id"].removeprefix(prefix): row for row in json.loads(said)["rows"]}
+        return {row_id: found[row_id] for row_id in wanted}
 
-    _, said, _ = await output("wire", "check", role, *target, *options, "--list", *command)
-    everything, known = [line.split()[1].rstrip(":") for line in said.splitlines()], listed(name)
-    expected = [row_id for row_id in everything if row_id.split(".", 2)[2] in known]
-    # Rows end in their order: those after a slow one would wait.
-    slow = [row_id for row_id in everything if row_id.endswith(SLOW)]
-    others = [row_id for row_id in everything if row_id not in (*expected, *slow)]
-    groups = ((30 if ACCEPT else 5, expected), (30, slow), (30, others))
-    found = await asyncio.gather(*(rows(patience, wanted) for patience, wanted in groups if wanted))
-    found = {row["id"].split(".", 2)[2]: row for group in found for row in group}
+    _, said, _ = await output("wire", "check", *options, "--list", *command)
+    everything = [line.split()[1].removeprefix(prefix).rstrip(":") for line in said.splitlines()]
+    # The machine may be busy: those that shall hold have time for it, and those that shall fail need none. Rows end in
+    # their order, so that those after a slow one would wait.
+    slow = [row_id for row_id in everything if row_id in SLOW]
+    others = [row_id for row_id in everything if row_id not in (*SLOW, *known)]
+    groups = [rows(patience, wanted) for patience, wanted in ((5, [*known]), (30, slow), (30, others)) if wanted]
+    found = {row_id: row for group in await asyncio.gather(*groups) for row_id, row in group.items()}
     failed = {row_id: row for row_id, row in found.items() if row["verdict"] == "fail"}
     passed = [row_id for row_id, row in found.items() if row["verdict"] == "pass"]
     print(f"      {name}: {len(found)} rows, {len(passed)} hold, {len(failed)} fail", flush=True)
-    if ACCEPT:
-        accept(name, failed, known)
-        return
     expect(passed, "no row holds")
-    new = [f"{row_id}: at {row['step']}: {row['reason']}" for row_id, row in failed.items() if row_id not in known]
-    gone = [f"{row_id} holds by now" for row_id in passed if row_id in known and not known[row_id][0]]
-    expect(not new and not gone, "\n      ".join([*new, *gone]))
+    wrong = [f"{row_id}: at {row['step']}: {row['reason']}" for row_id, row in failed.items() if row_id not in known]
+    wrong += [f"{row_id} holds by now" for row_id in passed if not known.get(row_id, True)]
+    expect(not wrong, "\n      ".join(wrong))
 
 
 def listed(name):
-    """The rows that a peer is known to fail: whether it depends, and the reason."""
-    file = LISTS / f"{name}.txt"
-    lines = file.read_text().splitlines() if file.exists() else []
-    rows = (line.split("  # ", 1) for line in lines)
-    return {row.removeprefix("? "): (row.startswith("? "), reason) for row, reason in rows}
-
-
-def accept(name, failed, known):
-    depend = {row_id: reason for row_id, (depends, reason) in known.items() if depends}
-    lines = [f"? {row_id}  # {reason}" for row_id, reason in depend.items()]
-    for row_id, row in failed.items():
-        _, reason = known.get(row_id, (False, f"{row['says']} {row['reason'][:80]}"))
-        lines += [] if row_id in depend else [f"{row_id}  # {reason}"]
-    (LISTS / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+    """The rows that a peer is known to fail, and whether it depends."""
+    lines = (Path(__file__).parent / "judged" / f"{name}.txt").read_text().splitlines()
+    rows = (line.split("  # ")[0] for line in lines)
+    return {row.removeprefix("? "): row.startswith("? ") for row in rows}
 
 
 async def hosts_of_the_package(onion, folder):

@@ -81,7 +81,7 @@ async def body(checks):
         async with places:
             with tempfile.TemporaryDirectory() as folder:
                 for check in (nothing_changes_for_its_peers, all_of_its_frames_are_known):
-                    await checks.run(check, script, folder, name=f"{script}: {check.__name__.replace('_', ' ')}")
+                    await checks.run(lambda: check(script, folder), name=f"{script}: {check.__name__.replace('_', ' ')}")
 
     await asyncio.gather(*map(both, SCRIPTS))
     await checks.run(all_that_is_listed_is_met)

@@ -3,6 +3,7 @@
 What a program of ours listens on is told as the address of a proxy, and what it is to connect to becomes one: the checks
 need not know."""
 
+import itertools
 import re
 import runpy
 import sys
@@ -16,6 +17,7 @@ TARGETS = ("--url", "--endpoint")
 COMMANDS = {"bot": "snek", "gateway": "exoclaw", "router": "smarthole", "agent": "connectonion", "daemon": "acolyte"}
 # The proxy has its own list of pages that may connect.
 ORIGINS = ("http://localhost:3000", "app://obsidian.md")
+NUMBERS = itertools.count()
 START, READ, READ_ALL = Program.start, Program.read, Program.read_all
 
 
@@ -28,7 +30,7 @@ async def replaced(program, text):
     """A text with the address of a proxy in place of another one."""
     if found := LOCAL.search(text):
         if found[2] not in program.proxies:
-            name = f"{protocol(program)}-{program.number}-{len(program.proxies)}.jsonl"
+            name = f"{protocol(program)}-{next(NUMBERS)}.jsonl"
             argv = [SWITCHBOARD, "wire", "proxy", "--listen", "127.0.0.1:0", "--to", f"ws://{found[2]}", "--drain", "1s"]
             argv += ["--record", FOLDER / name, "--protocol", protocol(program)]
             argv += [f"--allow-origin={origin}" for origin in ORIGINS]
@@ -39,7 +41,7 @@ async def replaced(program, text):
 
 
 async def start(self):
-    self.proxies, self.number = {}, len(list(FOLDER.iterdir()))
+    self.proxies = {}
     given = self.argv
     if protocol(self):
         targets = [before in TARGETS for before in ["", *given]]

@@ -26,7 +26,7 @@ use crate::order::OrderChecker;
 /// Longer than anything that works takes, shorter than patience.
 pub const DEADLINE: Duration = Duration::from_millis(300);
 /// For what has to move megabytes, or serves hundreds, first.
-pub const LONG: Duration = Duration::from_secs(20);
+pub const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub struct Shared {

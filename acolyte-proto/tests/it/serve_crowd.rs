@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use acolyte_proto::net::ServerOptions;
+use futures_util::future::try_join_all;
+use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::server::ServerLimits;
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -37,20 +39,19 @@ async fn five_hundred_connections_with_full_queues_are_all_served() {
     let mut options = ServerOptions::default();
     let limits = ServerLimits::default().with_max_connections(PEERS + 1);
     options.http = options.http.with_limits(limits);
+    // Who waits for the others answers no ping meanwhile.
+    options.connection = options.connection.with_keep_alive(KeepAlive::off());
     let server = serve(options).await;
     let mut peers = Vec::new();
     for _ in 0..PEERS {
         peers.push(server.client().await);
     }
     let all_full = Arc::new(Barrier::new(PEERS));
-    let tasks: Vec<_> = peers
+    let tasks = peers
         .into_iter()
-        .map(|peer| tokio::spawn(fill(peer, Arc::clone(&all_full))))
-        .collect();
-    let mut peers = Vec::new();
-    for task in tasks {
-        peers.push(task.await.unwrap());
-    }
+        .map(|peer| tokio::spawn(fill(peer, Arc::clone(&all_full))));
+    // The first that fails ends the test: the others would wait for it.
+    let peers = try_join_all(tasks).await.unwrap();
     let mut other = server.client().await;
     let mut load = async || {
         other

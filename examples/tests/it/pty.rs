@@ -94,8 +94,16 @@ impl Screen {
         }
     }
 
-    /// Waits until the last row of what is on the screen is this.
+    /// Waits until the last row of what is on the screen is this, and no answer goes on above it.
     pub(crate) fn ends_in(&self, row: &str) {
+        self.waits(row, |rows| {
+            let is_answering = rows.iter().any(|row| row.ends_with("Esc stops"));
+            !is_answering && rows.last().is_some_and(|last| last == row)
+        });
+    }
+
+    /// Waits until the last row is this, while an answer goes on.
+    pub(crate) fn has_last(&self, row: &str) {
         self.waits(row, |rows| rows.last().is_some_and(|last| last == row));
     }
 
@@ -240,7 +248,14 @@ impl Screen {
 
     /// Waits for the end with this code, and for the terminal as it was.
     pub(crate) fn ends_with(mut self, code: i32) {
-        let status = self.child.wait().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "it goes on: {:#?}", self.rows());
+            thread::yield_now();
+        };
         assert_eq!(status.code(), Some(code));
         let modes = tcgetattr(&self.keys).unwrap().local_modes;
         assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON));

@@ -142,7 +142,7 @@ fn five_hundred_words_a_second_are_all_shown_above_the_status_line() {
         // Whenever somebody looks, there is one status line, and it is where it belongs.
         for number in ["101", "401", "701"] {
             screen.has(number);
-            screen.ends_in(">");
+            screen.has_last(">");
             let rows = screen.rows();
             let statuses = rows.iter().filter(|row| row.ends_with(" · Esc stops"));
             assert!(statuses.count() <= 1, "{rows:#?}");

@@ -164,7 +164,7 @@ impl Running {
 
     /// What has ended next.
     pub(crate) async fn ended(&mut self) -> String {
-        tokio::time::timeout(crate::wire::DEADLINE * 10, self.hear.recv())
+        tokio::time::timeout(crate::wire::LONG, self.hear.recv())
             .await
             .expect("something ends in time")
             .unwrap()

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 /// Longer than anything that works takes, shorter than patience.
 pub(crate) const DEADLINE: Duration = Duration::from_millis(300);
 /// For what has to move megabytes first.
-const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// One frame, as it came.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(crate) async fn ask(address: std::net::SocketAddr, request: &str) -> String 
     let mut tcp = TcpStream::connect(address).await.unwrap();
     tcp.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    timeout(DEADLINE, tcp.read_to_string(&mut answer))
+    timeout(LONG, tcp.read_to_string(&mut answer))
         .await
         .expect("an answer in time")
         .unwrap();

@@ -8,10 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-/// Longer than anything that works takes, shorter than patience.
-pub(crate) const DEADLINE: Duration = Duration::from_millis(300);
-/// For what has to move megabytes first.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 /// One frame, as it came.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,7 +80,7 @@ pub(crate) async fn ask_from(local: &str, address: SocketAddr, request: &str) ->
         |answer: &[u8]| answer.starts_with(b"HTTP/1.1 101") && answer.ends_with(b"\r\n\r\n");
     let read =
         async { while !is_upgraded(&answer) && tcp.read_buf(&mut answer).await.unwrap() > 0 {} };
-    timeout(DEADLINE, read).await.expect("an answer in time");
+    timeout(LONG, read).await.expect("an answer in time");
     let answer = String::from_utf8(answer).unwrap();
     answer["HTTP/1.1 ".len()..].to_owned()
 }
