@@ -126,7 +126,7 @@ async def body(checks):
             place = Path(folder) / version(onion)
             checks.beside(hosts_of_the_package, onion, place)
             checks.beside(clients_of_the_package, f"connectonion-client-python-{version(onion)}", onion, place)
-        checks.beside(clients_of_the_package, "connectonion-client-node", None, Path(folder))
+        checks.beside(clients_of_the_package, "connectonion-client-node", None, Path(folder) / "node")
         await checks.finished()
 
 

@@ -61,7 +61,8 @@ impl Default for Terms {
             opening: PATIENCE,
             keep_alive: KeepAlive::off(),
             write: PATIENCE,
-            close: SHORT,
+            // A peer on a busy machine still gets to see the Close.
+            close: SHORT * 25,
             shutdown: PATIENCE,
             max_message: 256 * 1024,
         }
@@ -75,6 +76,8 @@ impl Terms {
             keep_alive: KeepAlive::default()
                 .with_interval(Some(SHORT / 2))
                 .with_pong_timeout(SHORT * 10),
+            // Who answers no ping is told nothing.
+            close: SHORT,
             ..Self::default()
         }
     }
