@@ -488,7 +488,8 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
     Ok(defaults.with_guards(guards).with_limits(limits))
 }
 
-fn router(config: &Config) -> Result<Router, BindingError> {
+/// The routes of a configuration.
+pub(super) fn router(config: &Config) -> Result<Router, BindingError> {
     let bindings = config.bindings.iter().map(|given| {
         let mut binding = Binding::new(&*given.agent_id);
         binding.channel.clone_from(&given.channel);

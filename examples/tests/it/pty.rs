@@ -249,13 +249,16 @@ impl Screen {
     /// Waits for the end with this code, and for the terminal as it was.
     pub(crate) fn ends_with(mut self, code: i32) {
         let deadline = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
+        // Nothing is shown any more once nobody has the terminal open.
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(left) {
+                Ok(_) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("it goes on: {:#?}", self.rows()),
             }
-            assert!(Instant::now() < deadline, "it goes on: {:#?}", self.rows());
-            thread::yield_now();
-        };
+        }
+        let status = self.child.wait().unwrap();
         assert_eq!(status.code(), Some(code));
         let modes = tcgetattr(&self.keys).unwrap().local_modes;
         assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON));

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::fs;
 
-use exoclaw_proto::binding::{Binding, Router};
 use proptest::prelude::*;
 
-use super::super::{BindingConfig, Config, ConfigError, Problem};
+use super::super::{Config, ConfigError, Problem};
 use super::{FULL, origin};
+use crate::gateway::setup::router;
 
 /// The key of the texts. No message repeats it.
 const KEY: &str = "sk-hunter2-hunter2";
@@ -75,20 +75,9 @@ fn usable(config: &Config) {
     assert!(config.gateway.max_connections > 0, "nobody may connect");
     let names: HashSet<_> = config.plugins.iter().map(|plugin| &plugin.name).collect();
     assert_eq!(names.len(), config.plugins.len(), "plugins of one name");
-    let bindings = config.bindings.iter().map(binding).collect();
-    if let Err(error) = Router::new(bindings, None) {
+    if let Err(error) = router(config) {
         panic!("a binding that cannot be used: {error}");
     }
-}
-
-fn binding(config: &BindingConfig) -> Binding {
-    let mut binding = Binding::new(config.agent_id.as_str());
-    binding.channel.clone_from(&config.channel);
-    binding.account_id.clone_from(&config.account_id);
-    binding.peer_id.clone_from(&config.peer_id);
-    binding.guild_id.clone_from(&config.guild_id);
-    binding.team_id.clone_from(&config.team_id);
-    binding
 }
 
 #[test]
