@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 
-from chatpage import DONE, host, say
+from chatpage import DONE, MARKUP, host, say
 from gateways import gateway
 from harness import Proxy, same
 from screen import look
@@ -72,7 +72,7 @@ class GatewayLine:
         self.id = None
 
     async def greet(self):
-        await self.send({"ok": True, "version": "0.1.0"})
+        await self.send({"ok": True, "version": MARKUP})
 
     async def question(self):
         """The next request, whose id the events then carry."""

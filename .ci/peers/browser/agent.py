@@ -112,15 +112,15 @@ async def a_run_goes_on_after_a_reload(chrome):
 
 
 async def what_happened_while_the_page_was_away_is_shown(chrome):
-    async with host() as real, chrome.page(real.http) as page:
-        await say(page, "!slow 20 50")
+    async with host("--pace", "100ms") as real, chrome.page(real.http) as page:
+        await say(page, "\n".join(f'!tool calculate {{"expression": "{number} + {number}"}}' for number in (1, 2, 3)))
         # Written down before it goes.
         await page.until(f"{KEPT}.includes('\"sessionId\":\"')")
         await page.goto("about:blank")
         results = real.folder / "session_results.jsonl"
-        await until(lambda: results.exists() and '20"' in results.read_text(), "the end of the run")
+        await until(lambda: results.exists() and "2; 4; 6" in results.read_text(), "the end of the run")
         await page.goto(real.http)
-        await page.until(f"{READY} && {DONE} && {has(ANSWER, '19 20')} && {many('#log article', 2)}")
+        await page.until(f"{READY} && {DONE} && {has(ANSWER, '2; 4; 6')} && {equals(TOOLS, ['calculate done'] * 3)}")
 
 
 async def what_is_said_during_a_run_is_answered_as_well(chrome):

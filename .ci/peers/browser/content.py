@@ -195,7 +195,7 @@ async def an_answer_is_read_out_once_when_it_is_complete(actor):
     async with actor.line(before=HEARD) as (page, line):
         await say(page, "tell me")
         await line.question()
-        pieces = [f"piece{number} " for number in range(20)]
+        pieces = ["" if number % 7 == 0 else f"piece{number} " for number in range(20)]
         for piece in pieces:
             await line.delta(piece)
             await page.until(has(ANSWER, piece.strip()))

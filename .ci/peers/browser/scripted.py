@@ -23,7 +23,7 @@ NOISE = [
 OWN_NOISE = [
     {}, {"event": 7}, {"error": None}, {"event": "text"}, {"event": "text", "data": {"x": "WRONG"}},
     {"event": "tool_use", "data": 7}, {"event": "usage"}, {"event": "tool_result", "data": []},
-    {"event": "invented", "data": {"x": "WRONG"}},
+    {"event": "usage", "data": {"input_tokens": "WRONG"}}, {"event": "invented", "data": {"x": "WRONG"}},
 ]
 # No wait before another try: its length is written down.
 NO_WAITS = """window.waits = []; const real = setTimeout; window.setTimeout = (then, ms) =>

@@ -121,10 +121,10 @@ async def nothing_acknowledged_is_lost_and_nothing_is_doubled(cluster, clients):
 
 
 def is_a_piece(heard, stream, what):
-    at = stream.index(heard[0])
-    piece = stream[at : at + len(heard)]
+    piece = stream[stream.index(heard[0]) :][: len(heard)]
     wrong = next((at for at, both in enumerate(zip(heard, piece)) if both[0] != both[1]), len(piece))
-    expect(heard == piece, f"{what}: {heard[wrong - 2 : wrong + 3]} instead of {piece[wrong - 2 : wrong + 3]}")
+    near = slice(max(0, wrong - 2), wrong + 3)
+    expect(heard == piece, f"{what}: {heard[near]} instead of {piece[near]}")
 
 
 async def the_tour_of_a_cluster_ends_well():
