@@ -189,7 +189,7 @@ impl<'a> Running<'a> {
                 },
                 () = &mut *self.end => {
                     // Before it is said that a second one ends it.
-                    let mut second = cli::end_signal().boxed();
+                    let mut second = cli::second_signal().boxed();
                     self.aborting().await;
                     tokio::select! {
                         // Its end tells what came of it.

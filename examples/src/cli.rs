@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write as _};
+#[cfg(unix)]
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -256,21 +258,41 @@ pub fn raise_file_limit(wanted: u64) -> Option<u64> {
         .ok()
 }
 
-/// Listens from this call on for Ctrl-C and for the termination signal of a service manager. The future ends with the
-/// first of them.
+/// Listens from this call on for Ctrl-C, for the termination signal of a service manager, and for the end of the
+/// terminal (SIGHUP, unless it is ignored, as with `nohup`). The future ends with the first of them.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
 pub fn end_signal() -> impl Future<Output = ()> + Send + 'static {
+    first_of(true)
+}
+
+/// Like [`end_signal`], after the first signal: one that ends at once what is still in progress. That is no SIGHUP,
+/// which the shell and the system both send when a terminal closes.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub fn second_signal() -> impl Future<Output = ()> + Send + 'static {
+    first_of(false)
+}
+
+fn first_of(with_hangup: bool) -> impl Future<Output = ()> + Send + 'static {
     #[cfg(unix)]
     let signals = {
         use tokio::signal::unix::{SignalKind, signal};
-        [SignalKind::interrupt(), SignalKind::terminate()].map(signal)
+        let hangup = (with_hangup && !ignores_hangup()).then(SignalKind::hangup);
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        kinds.into_iter().chain(hangup).map(signal)
     };
     #[cfg(windows)]
-    let signals = [tokio::signal::windows::ctrl_c()];
+    let signals = {
+        let _ = with_hangup;
+        [tokio::signal::windows::ctrl_c()].into_iter()
+    };
+    // All of them listen from now on.
+    let signals: Vec<_> = signals.flatten().collect();
     async move {
-        let waits = signals.into_iter().flatten().map(|mut signal| {
+        let waits = signals.into_iter().map(|mut signal| {
             Box::pin(async move {
                 signal.recv().await;
             })
@@ -283,6 +305,21 @@ pub fn end_signal() -> impl Future<Output = ()> + Send + 'static {
     }
 }
 
+/// Returns whether this process was started with SIGHUP ignored, where the system tells that.
+#[cfg(unix)]
+fn ignores_hangup() -> bool {
+    static IGNORES: LazyLock<bool> = LazyLock::new(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigIgn:"))
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        // The first bit is that of signal 1.
+        ignored.is_some_and(|mask| mask & 1 == 1)
+    });
+    *IGNORES
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,9 +328,11 @@ mod tests {
     #[tokio::test]
     async fn a_signal_that_comes_before_somebody_waits_is_not_lost() {
         use rustix::process::{Signal, getpid, kill_process};
-        let end = end_signal();
-        kill_process(getpid(), Signal::TERM).unwrap();
-        end.await;
+        for signal in [Signal::TERM, Signal::HUP] {
+            let end = end_signal();
+            kill_process(getpid(), signal).unwrap();
+            end.await;
+        }
     }
 
     #[test]

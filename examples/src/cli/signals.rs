@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use futures_util::FutureExt as _;
 use rpc_core::net::server::DrainReport;
 
-use super::{Failure, complain, end_signal};
+use super::{Failure, complain, end_signal, second_signal};
 
 /// The signals that end a program: the first one asks for a graceful end, the second one forces it.
 pub struct Signals {
@@ -55,7 +55,7 @@ impl Signals {
     pub async fn finish<R>(self, work: impl Future<Output = R>) -> Result<R, Failure> {
         let cut = || Failure::aborted_with("ended before everything was finished");
         // Only now: it would have heard the first signal too.
-        let second = end_signal();
+        let second = second_signal();
         tokio::select! {
             done = work => Ok(done),
             () = second => Err(cut()),

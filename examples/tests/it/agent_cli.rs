@@ -516,7 +516,7 @@ fn json_has_an_event_for_whatever_ends_it() {
 }
 
 #[test]
-fn ctrl_c_lets_the_agent_finish() {
+fn the_end_of_the_terminal_lets_the_agent_finish() {
     let home = Home::new();
     let host = home.host(&[]);
     let mut command = home.agent(&["chat", &host.url, "!slow 10 50"]);
@@ -524,8 +524,10 @@ fn ctrl_c_lets_the_agent_finish() {
     chat.line_with("llm_call");
     #[cfg(unix)]
     {
-        host.running.interrupt();
+        host.running.signal("-HUP");
         host.running.line_with("finishing the work in progress");
+        // A shell sends it once more when its terminal closes.
+        host.running.signal("-HUP");
         chat.line_with("9 10");
         let (code, lines) = host.running.end_with_lines();
         assert_eq!(code, Some(0), "{lines:#?}");

@@ -560,18 +560,19 @@ fn lines_from_a_pipe_are_done_one_after_the_other() {
 #[cfg(unix)]
 #[test]
 fn a_server_lets_a_chat_finish_when_it_ends() {
-    let place = Place::new();
-    let server = place.serve(&[]);
-    let running = Running::start(server.client(&["run", "run sleep 0.3; echo finished", "--yes"]));
-    running.line_with("shell-run");
-    server.running.interrupt();
-    let (code, lines) = running.end_with_lines();
-    assert_eq!(code, Some(0), "{lines:?}");
-    assert!(lines.join("\n").contains("finished"), "{lines:?}");
-    let (code, lines) = server.running.end_with_lines();
-    assert_eq!(code, Some(0));
-    assert_holds(
-        &lines.join("\n"),
-        &["finishing the work in progress", "ended: "],
-    );
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let place = Place::new();
+        let server = place.serve(&[]);
+        let args = ["run", "run sleep 0.3; echo finished", "--yes"];
+        let running = Running::start(server.client(&args));
+        running.line_with("shell-run");
+        server.running.signal(signal);
+        let (code, lines) = running.end_with_lines();
+        assert_eq!(code, Some(0), "{signal}: {lines:?}");
+        assert!(lines.join("\n").contains("finished"), "{lines:?}");
+        let (code, lines) = server.running.end_with_lines();
+        assert_eq!(code, Some(0), "{signal}");
+        let said = ["finishing the work in progress", "ended: "];
+        assert_holds(&lines.join("\n"), &said);
+    }
 }

@@ -29,6 +29,7 @@ mod readmes;
 mod router_cli;
 mod router_terminal;
 mod screens;
+mod signals;
 mod switchboard;
 mod texts;
 mod tls;

@@ -125,8 +125,13 @@ impl Running {
     /// Asks it to end, as Ctrl-C does.
     #[cfg(unix)]
     pub(crate) fn interrupt(&self) {
+        self.signal("-INT");
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
         assert!(sent.success());
     }
 

@@ -1,0 +1,56 @@
+//! The signals that end programs.
+#![cfg(unix)]
+
+use std::process::Command;
+
+use crate::programs::{Folder, Running, SWITCHBOARD, outcome, program, switchboard};
+
+/// A server of each kind, in a folder.
+fn servers(folder: &Folder) -> Vec<Command> {
+    let own = "127.0.0.1:0";
+    let line = |args: &[&str]| {
+        let mut command = switchboard(args[0]);
+        command.args(&args[1..]).env("HOME", &folder.0);
+        command
+    };
+    let work = folder.0.display().to_string();
+    vec![
+        line(&["agent", "host", "--listen", own, "--home", &work]),
+        line(&["bot", "serve", "--open", "--listen", own]),
+        line(&["daemon", "serve", "--listen", own, "--workspace", &work]),
+        line(&["gateway", "serve", "--port", "0"]),
+        line(&["router", "serve", "--listen", own]),
+        line(&["wire", "proxy", "--listen", own, "--to", "ws://127.0.0.1:9"]),
+    ]
+}
+
+#[test]
+fn every_server_ends_in_order_when_its_terminal_closes() {
+    let folder = Folder::new("terminal-closes");
+    for mut command in servers(&folder) {
+        let server = Running::start_with(&mut command);
+        server.line_with("listening on");
+        server.signal("-HUP");
+        let (code, lines) = server.end_with_lines();
+        assert_eq!(code, Some(0), "{command:?}: {lines:#?}");
+    }
+}
+
+#[test]
+fn a_server_that_is_to_survive_its_terminal_serves_on() {
+    let folder = Folder::new("terminal-ignored");
+    let mut command = program("nohup");
+    command.args([SWITCHBOARD, "daemon", "serve", "--listen", "127.0.0.1:0"]);
+    command.current_dir(&folder.0);
+    let server = Running::start(command);
+    let line = server.line_with("listening on");
+    let mut words = line.split(' ');
+    let url = words.find(|word| word.starts_with("http")).unwrap();
+    server.signal("-HUP");
+    let mut run = switchboard("daemon");
+    run.args(["run", "--url", url, "hello"]);
+    let (code, out, err) = outcome(run);
+    assert_eq!((code, out.as_str()), (Some(0), "hello\n"), "{err}");
+    server.signal("-TERM");
+    assert_eq!(server.end(), Some(0));
+}
