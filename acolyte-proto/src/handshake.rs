@@ -120,6 +120,19 @@ mod tests {
     }
 
     #[test]
+    fn a_client_refuses_every_version_but_its_own() {
+        let mut status = Status::new("m", "s");
+        assert_eq!(status.protocol_version, PROTOCOL_VERSION);
+        Capabilities::agree(&status, &[]).unwrap();
+        for theirs in ["", "0", "01", "1.0", "1 ", "2", "11", "v1"] {
+            status.protocol_version = theirs.into();
+            let mismatch = Capabilities::agree(&status, &[]).unwrap_err();
+            let theirs = theirs.to_owned();
+            assert_eq!(mismatch, Mismatch::Version { theirs });
+        }
+    }
+
+    #[test]
     fn another_version_is_a_mismatch() {
         let mut status = Status::new("m", "s");
         status.protocol_version = "2".into();

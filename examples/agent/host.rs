@@ -35,7 +35,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The address to listen on; port 0 takes a free port.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = cli::address)]
     listen: SocketAddr,
     #[command(flatten)]
     reach: Reach,

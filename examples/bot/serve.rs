@@ -42,7 +42,7 @@ fn examples() -> String {
 #[command(after_help = examples())]
 pub(crate) struct Args {
     /// The address to listen on; port 0 takes a free port.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = cli::address)]
     listen: SocketAddr,
     /// A channel, as UID or UID=NAME; may be repeated. Default: general=General.
     #[arg(long = "channel", value_name = "UID=NAME")]

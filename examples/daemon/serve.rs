@@ -28,7 +28,8 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "ADDRESS",
-        default_value_t = SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT))
+        default_value_t = SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT)),
+        value_parser = cli::address
     )]
     listen: SocketAddr,
     /// The folder to work in. The agent reads and writes nothing outside of it; clients that ask for another
@@ -85,6 +86,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let scripted = Scripted::default().with_commands(true).with_echo(true);
     let built = args.model.build(scripted, &HttpClient::default())?;
     let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());
+    let reach_servers = tools.reach_servers();
     let mut worker = Worker::new(
         built.model,
         built.config.model,
@@ -102,7 +104,13 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
         worker = worker.with_provider(args.model.provider().as_str());
     }
     let address = args.listen;
-    let options = options(args)?;
+    let mut options = options(args)?;
+    if reach_servers && options.auth.is_open() {
+        options = options.with_admin_shutdown(false);
+        cli::remark(
+            "without a key, and with commands that reach it, this server is not ended by requests",
+        );
+    }
     let pages = cli::web_pages(&options.http.guards);
     let server = Server::bind(address, worker, options).await;
     let server = server.map_err(|error| match error {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use examples::cli::{self, Failure, complain};
-use examples::daemon::command::{CommandConfig, Commands, Confinement};
+use examples::daemon::command::{CommandConfig, Commands, Confinement, Network};
 use examples::daemon::{Toolbox, Workspace};
 
 #[derive(Debug, clap::Args)]
@@ -18,6 +18,9 @@ pub(crate) struct ToolArgs {
     /// The same as '--commands open'.
     #[arg(long, conflicts_with = "commands")]
     unconfined: bool,
+    /// What confined commands reach over the network: a loopback of their own, or all that you reach.
+    #[arg(long, value_enum, default_value_t = Reached::Own)]
+    network: Reached,
     /// A folder or file that commands may also read, such as ~/.cargo; may be repeated.
     #[arg(long = "readable", value_name = "PATH")]
     readable: Vec<PathBuf>,
@@ -25,7 +28,7 @@ pub(crate) struct ToolArgs {
     #[arg(long = "pass-env", value_name = "NAME")]
     variables: Vec<String>,
     /// How long a command may run.
-    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = cli::timeout)]
     command_timeout: Duration,
 }
 
@@ -39,11 +42,21 @@ enum Where {
     Off,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Reached {
+    /// A loopback of their own, and no other network; no network at all where the system has no namespace for it.
+    Own,
+    /// The network, and with it the servers of this machine, this daemon among them.
+    On,
+}
+
 /// A folder, and what may be done there.
 pub(crate) struct Tools {
     pub(crate) workspace: Workspace,
     pub(crate) toolbox: Toolbox,
     place: Where,
+    /// `None` if no command is run.
+    network: Option<Network>,
 }
 
 impl Tools {
@@ -62,26 +75,42 @@ impl Tools {
         };
         let config = CommandConfig::default()
             .with_confinement(confinement)
+            .with_network(match args.network {
+                Reached::Own => Network::Own,
+                Reached::On => Network::On,
+            })
             .with_readable(args.readable.clone())
             .with_variables(args.variables.clone())
             .with_timeout(args.command_timeout);
         let commands = Commands::new(config);
-        if let Err(why) = commands.check(&workspace).await {
+        let network = commands.check(&workspace).await.inspect_err(|why| {
             complain(format_args!(
                 "warning: {why}; '--unconfined' runs commands without confinement"
             ));
-        }
+        });
         Ok(Self {
             workspace,
             toolbox: Toolbox::new(commands),
             place,
+            network: network.ok(),
         })
+    }
+
+    /// Whether commands reach the servers of this machine.
+    pub(crate) fn reach_servers(&self) -> bool {
+        self.place != Where::Off && self.network == Some(Network::On)
     }
 
     /// Where commands may go, in words.
     pub(crate) const fn words(&self) -> &'static str {
         match self.place {
-            Where::Workspace => "commands stay there",
+            Where::Workspace => match self.network {
+                Some(Network::Own) => "commands stay there, in a network of their own",
+                Some(Network::On) => "commands stay there, with the network",
+                _ => {
+                    "commands stay there, without a network: no namespace for one, so Landlock and a filter forbid it"
+                }
+            },
             Where::Open => "commands go anywhere",
             Where::Off => "no commands",
         }

@@ -63,6 +63,9 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object: 'ok', 'problems', 'warnings', and 'summary' if there are no problems.
     #[arg(long)]
     pub(crate) json: bool,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    nats: NatsArgs,
 }
 
 impl File {
@@ -89,16 +92,22 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let Loaded {
         config, warnings, ..
     } = args.file.load()?;
-    #[cfg(feature = "nats")]
-    NatsArgs::default().or(config.nats.clone()).config()?;
     let overrides = Overrides {
+        #[cfg(feature = "nats")]
+        nats: args
+            .nats
+            .clone()
+            .or(config.nats.clone())
+            .connect_now()
+            .await?,
         token: variable("EXOCLAW_TOKEN").map(Secret::from),
         webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
         folder: args.file.folder(),
         ..Overrides::default()
     };
     let checked = setup::check(&config, &overrides, &variable).await;
-    let checked = checked.map_err(|error| failure(error, ""))?;
+    let address = format!("{}:{}", config.gateway.bind, config.gateway.port);
+    let checked = checked.map_err(|error| failure(error, &address))?;
     for warning in &checked.warnings {
         complain(format_args!("warning: {warning}"));
     }

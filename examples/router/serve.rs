@@ -29,12 +29,12 @@ const MAX_REQUESTS: usize = 4_096;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The loopback address to listen on; port 0 takes a free port.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9473")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9473", value_parser = cli::address)]
     listen: SocketAddr,
     #[command(flatten)]
     model: choose::ChooseArgs,
     /// How long to wait for a client's answer before its message goes to another client.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::timeout)]
     response_timeout: Duration,
     /// How many clients to try, one after another, if each rejects the message.
     #[arg(long, value_name = "COUNT", default_value_t = ROUTING_LIMIT)]
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
     heartbeat: Duration,
     /// How long to wait for the answer to a ping.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = cli::timeout)]
     pong_timeout: Duration,
     /// An origin of web pages that may connect, as SCHEME://HOST; may be repeated. Programs other than
     /// browsers, and Obsidian, may always connect.

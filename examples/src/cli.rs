@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 #[cfg(unix)]
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -181,6 +182,39 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write seconds like 30 or 0.5s, or milliseconds like 250ms".to_owned())
 }
 
+/// Parses a [duration] that is more than 0: with a timeout of 0, everything fails.
+///
+/// # Errors
+/// A description of the mistake.
+pub fn timeout(text: &str) -> Result<Duration, String> {
+    let timeout = duration(text)?;
+    match timeout.is_zero() {
+        true => Err("a timeout has to be more than 0".to_owned()),
+        false => Ok(timeout),
+    }
+}
+
+/// Parses where a server listens, as `127.0.0.1:80`, `[::1]:80` or `localhost:80`; a name stands for the first of its
+/// addresses.
+///
+/// # Errors
+/// A description of the mistake.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let (host, port) = text.rsplit_once(':').ok_or("write HOST:PORT")?;
+    let port: u16 = port.parse().map_err(|_| "the port is not a port")?;
+    if host.eq_ignore_ascii_case("localhost") {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    let found = (host, port).to_socket_addrs();
+    let mut found = found.map_err(|error| format!("{host:?}: {error}"))?;
+    found
+        .next()
+        .ok_or_else(|| format!("{host:?} has no address"))
+}
+
 /// Returns whether to use colours: not in pipes and files, and not if `NO_COLOR` is set.
 #[must_use]
 pub fn wants_colour(stream: &impl IsTerminal) -> bool {
@@ -328,10 +362,27 @@ mod tests {
     #[tokio::test]
     async fn a_signal_that_comes_before_somebody_waits_is_not_lost() {
         use rustix::process::{Signal, getpid, kill_process};
-        for signal in [Signal::TERM, Signal::HUP] {
+        // Not where these tests themselves are to survive their terminal.
+        let hangup = (!ignores_hangup()).then_some(Signal::HUP);
+        for signal in std::iter::once(Signal::TERM).chain(hangup) {
             let end = end_signal();
             kill_process(getpid(), signal).unwrap();
             end.await;
+        }
+    }
+
+    #[test]
+    fn servers_listen_at_an_address_or_a_name() {
+        for (text, expected) in [
+            ("127.0.0.1:80", "127.0.0.1:80"),
+            ("[::1]:0", "[::1]:0"),
+            ("localhost:80", "127.0.0.1:80"),
+            ("LOCALHOST:80", "127.0.0.1:80"),
+        ] {
+            assert_eq!(address(text), Ok(expected.parse().unwrap()), "{text}");
+        }
+        for text in ["", "80", "127.0.0.1", "localhost:", "localhost:99999"] {
+            assert!(address(text).is_err(), "{text}");
         }
     }
 
@@ -343,5 +394,10 @@ mod tests {
         for text in ["", "s", "-1", "1h", "nan", "1e400"] {
             assert!(duration(text).is_err(), "{text}");
         }
+        for text in ["0", "0s", "0.0", "0ms", "1e-30"] {
+            assert_eq!(duration(text), Ok(Duration::ZERO), "{text}");
+            assert!(timeout(text).is_err(), "{text}");
+        }
+        assert_eq!(timeout("1ms"), Ok(Duration::from_millis(1)));
     }
 }

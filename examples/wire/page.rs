@@ -29,7 +29,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", requires = "file")]
     html: Option<PathBuf>,
     /// The address to listen on.
-    #[arg(long, default_value = "127.0.0.1:7180", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:7180", value_name = "ADDRESS", value_parser = cli::address)]
     listen: SocketAddr,
     /// The protocol. Default: the one that the recording names, or its frames show.
     #[arg(long)]

@@ -15,11 +15,10 @@ use examples::wire::page::Site;
 use examples::wire::proxy::{Faults, Proxy, Recorder};
 use examples::wire::top::Top;
 use examples::wire::view::{Feed, Lines, Shared};
-use rpc_core::net::server::Guards;
+use rpc_core::net::server::{Guards, Listener};
 use rpc_core::testing::transcript::{Header, Kind};
 use rpc_core::timestamp;
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -33,7 +32,7 @@ use tokio::task::JoinSet;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The address to listen on.
-    #[arg(long, default_value = "127.0.0.1:7100", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:7100", value_name = "ADDRESS", value_parser = cli::address)]
     listen: SocketAddr,
     /// The server: ws://, wss://, http:// or https://. Its path is for requests that have none.
     #[arg(long, value_name = "URL")]
@@ -95,7 +94,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     }
     proxy.tls = args.tls.acceptor()?;
     proxy.max_connections = args.max_connections.max(1);
-    let listener = TcpListener::bind(args.listen).await;
+    let listener = Listener::bind(args.listen).await;
     let listener = listener
         .map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen)))?;
     let local = listener.local_addr().map_err(Failure::new)?;
@@ -234,7 +233,7 @@ fn file(file: &Path) -> Result<File, Failure> {
 /// Serves until the first signal, then drains until the second one.
 async fn serve(
     proxy: Proxy,
-    listener: TcpListener,
+    listener: Listener,
     mut signals: Signals,
     drain: Duration,
     json: bool,

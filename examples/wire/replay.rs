@@ -9,11 +9,10 @@ use connectonion_proto::auth::Signer;
 use examples::cli::{self, Failure, Reach, TlsArgs, complain, say};
 use examples::screen::{Colour, printable, printable_lines};
 use examples::wire::replay::{Clients, Server, is_signed, signs};
-use rpc_core::net::server::Guards;
+use rpc_core::net::server::{Guards, Listener};
 use rpc_core::testing::Side;
 use rpc_core::testing::replay::{Difference, Peer, Playback, Recording, Settings};
 use serde_json::json;
-use tokio::net::TcpListener;
 
 use super::trusted;
 
@@ -41,7 +40,7 @@ pub(super) struct Args {
     #[arg(required_if_eq("plays", "client"))]
     url: Option<String>,
     /// The address to listen on, as the server.
-    #[arg(long, default_value = "127.0.0.1:7100", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:7100", value_name = "ADDRESS", value_parser = cli::address)]
     listen: SocketAddr,
     /// Replay only this connection of the recording; may be given again. Default: all, in their order.
     #[arg(long = "connection", value_name = "N")]
@@ -198,7 +197,7 @@ fn server(args: &Args) -> Result<Server, Failure> {
 
 async fn clients(args: &Args) -> Result<Clients, Failure> {
     let is_public = args.reach.check(args.listen)?;
-    let listener = TcpListener::bind(args.listen).await;
+    let listener = Listener::bind(args.listen).await;
     let listener = listener
         .map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", args.listen)))?;
     let local = listener.local_addr().map_err(Failure::new)?;

@@ -13,7 +13,7 @@ pub const HEALTH_PATH: &str = "/health";
 
 // Frames
 
-/// The `version` of the hello frame that the specification shows. A server's default.
+/// The `version` of the hello frame and of `status` that the specification shows. A server's default.
 pub const HELLO_VERSION: &str = "0.1.0";
 /// The `error` of a refused token.
 pub const AUTH_FAILED: &str = "auth_failed";

@@ -164,6 +164,13 @@ impl Pass {
         }
     }
 
+    /// Like [`resolved`](Self::resolved), but begins with the first answer wherever the round stands: for a
+    /// name whose addresses are one machine.
+    pub fn resolved_in_order(&mut self, answers: &[SocketAddr]) {
+        self.first.take_if(|(url, _)| *url == self.url);
+        self.resolved(answers);
+    }
+
     /// Takes the answers for the URL of the last [`Step::Resolve`].
     pub fn resolved(&mut self, answers: &[SocketAddr]) {
         let mut ordered: VecDeque<SocketAddr> = VecDeque::with_capacity(answers.len());

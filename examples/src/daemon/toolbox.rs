@@ -184,6 +184,10 @@ impl Toolbox {
         let output = self.commands.run(workspace, line, timeout, &mut news);
         let output = output.await?;
         news(output.news.clone());
+        if let Some(remark) = output.remark() {
+            is_silent = false;
+            show(Shown::Part(Part::text(remark)));
+        }
         if is_silent {
             show(Shown::Part(Part::NoOutput));
         }

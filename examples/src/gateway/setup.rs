@@ -16,7 +16,7 @@ use rpc_core::Secret;
 use rpc_core::cluster::LeaseConfig;
 #[cfg(feature = "nats")]
 use rpc_core::net::nats::Nats;
-use rpc_core::net::server::{DrainReport, Guards, HttpConfig, ServerLimits};
+use rpc_core::net::server::{DrainReport, Guards, HttpConfig, Listener, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
 
 use super::backend::GatewayBackend;
@@ -295,6 +295,17 @@ async fn shared(_: &Overrides, _: Budgets) -> Result<Option<Records>, StoreError
     Ok(None)
 }
 
+/// Returns whether everything is kept on NATS.
+const fn is_shared(overrides: &Overrides) -> bool {
+    #[cfg(feature = "nats")]
+    return overrides.nats.is_some();
+    #[cfg(not(feature = "nats"))]
+    {
+        let _ = overrides;
+        false
+    }
+}
+
 /// Opens the store of this gateway alone.
 fn own(data: &DataDir, warnings: &mut Vec<String>) -> Result<Records, SetupError> {
     let store = match data {
@@ -316,7 +327,9 @@ fn access(config: &Config, overrides: &Overrides) -> Result<(String, Auth), Auth
         None => Auth::open(),
     };
     exoclaw_proto::auth::check_bind(host, &auth)?;
-    Ok((host.clone(), auth))
+    // As a URL has it, or as it is.
+    let inner = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    Ok((inner.unwrap_or(host).to_owned(), auth))
 }
 
 /// The parts of a gateway before it opens its store and listens.
@@ -358,7 +371,12 @@ async fn prepare(
             problems.push(format!("every chat will fail: {error}"));
             Err(error.to_string())
         }
-        Err(error) => return Err(SetupError::Model(error.to_string())),
+        Err(error) => {
+            let why = error.to_string();
+            // It may name a key with its table.
+            let why = why.strip_prefix("[agent] ").unwrap_or(&why);
+            return Err(SetupError::Model(why.to_owned()));
+        }
     };
     let router = router(config)?;
     problems.extend(unanswered(config));
@@ -428,7 +446,7 @@ pub struct Checked {
     pub warnings: Vec<String>,
 }
 
-/// Does everything that a start does before it listens, and checks whether data can be stored. A
+/// Does everything that a start does before it serves, and checks whether data can be stored. A
 /// missing token is only a warning, because it is not in the file.
 ///
 /// # Errors
@@ -453,9 +471,20 @@ pub async fn check(
             let why = format!("[gateway] bind: others could reach {bind}, so it wants a token");
             warnings.push(why);
         }
-        outcome => drop(outcome?),
+        Err(error) => return Err(error.into()),
+        Ok((host, _)) => {
+            let port = overrides.port.unwrap_or(config.gateway.port);
+            let bound = Listener::bind((&*host, port)).await;
+            // By a gateway that runs, most likely.
+            let in_use = |error: &std::io::Error| error.kind() == std::io::ErrorKind::AddrInUse;
+            if let Some(error) = bound.err().filter(|error| !in_use(error)) {
+                return Err(BindError::Io(error).into());
+            }
+        }
     }
-    if let DataDir::Folder(folder) = &config.gateway.data {
+    if !is_shared(overrides)
+        && let DataDir::Folder(folder) = &config.gateway.data
+    {
         warnings.extend(empty_file(folder));
         let tried = probe(folder).map_err(|error| format!("[gateway] data_dir: {error}"));
         problems.extend(tried.err());

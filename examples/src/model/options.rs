@@ -60,7 +60,7 @@ pub struct ModelArgs {
     pub context_tokens: Option<usize>,
     /// How long the model may be silent. Default: 190s; 120s for a coding agent, 45s for a gateway, 30s
     /// for a router
-    #[arg(long, value_name = "TIME", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", value_parser = cli::timeout)]
     pub model_timeout: Option<Duration>,
     /// The instructions for the model.
     #[arg(long, value_name = "TEXT")]

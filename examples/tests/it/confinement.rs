@@ -5,18 +5,19 @@
 mod machine;
 
 use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use examples::daemon::command::{CommandConfig, Confinement};
+use examples::daemon::command::{CommandConfig, Confinement, Network, Output};
 use examples::daemon::{Code, Problem};
-use rustix::fs::{Mode, Timestamps, XattrFlags};
+use rustix::fs::{Mode, OFlags, Timestamps, XattrFlags};
 
 use crate::commands::{Place, commands};
-use crate::programs::{Running, SWITCHBOARD, outcome, program, switchboard};
+use crate::programs::{Running, SWITCHBOARD, exchange, outcome, program, switchboard};
 use crate::pty::Screen;
 
 /// A folder with a workspace, and what is outside of it.
@@ -42,15 +43,23 @@ impl Room {
         Self { place, outside }
     }
 
-    async fn tries(&self, confinement: Confinement, line: &str) -> Tried {
+    fn config(&self) -> CommandConfig {
         let itself = std::env::current_exe().unwrap();
-        let config = CommandConfig::default()
-            .with_confinement(confinement)
-            .with_readable(vec![itself, SWITCHBOARD.into(), self.outside.clone()]);
-        let run = commands(config)
-            .run(&self.place.1, line, None, &mut drop)
-            .await;
-        match run {
+        CommandConfig::default().with_readable(vec![
+            itself,
+            SWITCHBOARD.into(),
+            self.outside.clone(),
+        ])
+    }
+
+    async fn run(&self, config: CommandConfig, line: &str) -> Result<Output, Problem> {
+        let commands = commands(config);
+        commands.run(&self.place.1, line, None, &mut drop).await
+    }
+
+    async fn tries(&self, confinement: Confinement, line: &str) -> Tried {
+        let config = self.config().with_confinement(confinement);
+        match self.run(config, line).await {
             Ok(output) => Tried::Code(output.code.unwrap_or(-1)),
             Err(Problem { code, .. }) => {
                 assert_eq!((confinement, code), (Confinement::Workspace, Code::Sandbox));
@@ -119,6 +128,22 @@ fn attempt() {
             };
             rustix::fs::futimens(File::open(target).unwrap(), &times).unwrap();
         }
+        "call" => drop(TcpStream::connect(target).unwrap()),
+        "listen" => {
+            let listener = TcpListener::bind(target).unwrap();
+            let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            listener.accept().unwrap();
+        }
+        "create" | "create without a name" => {
+            let (path, flags) = match target.as_str() {
+                "." => (".", OFlags::TMPFILE),
+                path => (path, OFlags::CREATE),
+            };
+            let mode = Mode::from_raw_mode(0o4711);
+            let file = rustix::fs::open(path, OFlags::RDWR | flags, mode).unwrap();
+            let made = rustix::fs::fstat(file).unwrap().st_mode;
+            assert_eq!(made & 0o6000, 0o4000);
+        }
         "attribute" => {
             rustix::fs::setxattr(target, "user.escaped", b"x", XattrFlags::empty()).unwrap();
         }
@@ -186,9 +211,113 @@ async fn metadata_inside_is_the_commands_own() {
     let room = Room::new("inside");
     let line = "printf '#!/bin/sh\\necho ran' > script && chmod +x script && ./script && \
                 touch -d 2001-01-01 script && chown $(id -u):$(id -g) script && mkdir a && \
-                chmod 700 a && ln script a/hard && ln -s script soft && mv script a && \
+                chmod 1700 a && chmod 755 a && ln script a/hard && ln -s script soft && mv script a && \
                 touch $TMPDIR/x && chmod 600 $TMPDIR/x && echo >/dev/null && \
                 tar -cf a.tar a && tar -xpf a.tar";
+    let tried = room.tries(Confinement::Workspace, line).await;
+    assert!(
+        matches!(tried, Tried::Code(0) | Tried::Refused),
+        "{tried:?}"
+    );
+}
+
+#[tokio::test]
+async fn no_command_leaves_a_program_with_the_rights_of_its_owner() {
+    let room = Room::new("owner");
+    for line in [
+        "touch a; chmod 4755 a; test -u a",
+        "touch b; chmod u+s b; test -u b",
+        "touch c; chmod g+s c; test -g c",
+        "mkdir d; chmod 2777 d; test -g d",
+        "cp /bin/true e; chmod 6755 e; test -u e",
+        "install -m 4755 /bin/true f && test -u f",
+        "cd $TMPDIR; touch h; chmod 4755 h; test -u h",
+        &attempt_line("create", "g"),
+        &attempt_line("create without a name", "."),
+    ] {
+        room.stays_in(&format!("rm -rf ./?; {line}")).await;
+        // What was tried without confinement, which has to work.
+        for left in "abcdefg".chars() {
+            let left = room.place.1.path().join(left.to_string());
+            let _ = fs::remove_file(&left).or_else(|_| fs::remove_dir_all(&left));
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_command_reaches_a_server_outside_of_it() {
+    let room = Room::new("outside");
+    for address in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"] {
+        // Not every machine has IPv6.
+        let Ok(server) = TcpListener::bind(address) else {
+            continue;
+        };
+        let target = server.local_addr().unwrap().to_string();
+        let line = attempt_line("call", &target);
+        room.stays_in(&line).await;
+        let config = room.config().with_network(Network::On);
+        if let Ok(output) = room.run(config, &line).await {
+            assert_eq!((output.code, output.network), (Some(0), Network::On));
+        }
+        let config = room.config().with_network(Network::Nothing);
+        if let Ok(output) = room.run(config, &line).await {
+            assert_ne!(output.code, Some(0));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_has_a_loopback_of_its_own() {
+    let room = Room::new("loopback");
+    let Ok(Network::Own) = commands(room.config()).check(&room.place.1).await else {
+        return;
+    };
+    for address in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0"] {
+        if TcpListener::bind(address).is_ok() {
+            let line = attempt_line("listen", address);
+            let output = room.run(room.config(), &line).await.unwrap();
+            assert_eq!(output.code, Some(0), "{}", output.text());
+            assert_eq!(output.remark(), None);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_fails_for_want_of_the_network_is_told_so() {
+    let room = Room::new("told");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = server.local_addr().unwrap().to_string();
+    let lines = ["192.0.2.1:80", "[2001:db8::1]:80", &here].map(|to| attempt_line("call", to));
+    for line in lines.iter().map(String::as_str) {
+        for network in [Network::Own, Network::Nothing] {
+            let config = room.config().with_network(network);
+            let Ok(output) = room.run(config, line).await else {
+                return;
+            };
+            assert_ne!(output.code, Some(0));
+            let text = output.text();
+            assert!(text.contains("--network on"), "{network:?}: {text}");
+        }
+    }
+    // Where it says no word itself, and where something else fails.
+    let quiet = format!("({}) >/dev/null 2>&1; true", lines[0]);
+    for (line, is_told) in [(quiet.as_str(), true), ("false", false), ("true", false)] {
+        let output = room.run(room.config(), line).await.unwrap();
+        if output.network == Network::Own {
+            assert_eq!(output.remark().is_some(), is_told, "{line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_commit_of_a_command_has_an_author() {
+    let room = Room::new("author");
+    let line = "git init -q . && echo x > x && git add x && git commit -qm first && \
+                test -n \"$(git log -1 --format=%an)\" && git config user.name Mine && \
+                echo y > x && git commit -qam second && test \"$(git log -1 --format=%an)\" = Mine";
+    let tried = room.tries(Confinement::Open, line).await;
+    assert_eq!(tried, Tried::Code(0), "is Git there?");
+    fs::remove_dir_all(room.place.1.path().join(".git")).unwrap();
     let tried = room.tries(Confinement::Workspace, line).await;
     assert!(
         matches!(tried, Tried::Code(0) | Tried::Refused),
@@ -301,6 +430,26 @@ async fn no_system_call_leads_around_the_filter() {
         ("type", machine::call(16, [1, 0x5412, 0, 0]), refused),
         ("keys", machine::call(250, [0, u32::MAX - 4, 0, 0]), refused),
         ("newer", machine::call(470, [0, 0, 0, 0]), missing),
+        ("openat2", machine::call(437, [0, 0, 0, 0]), missing),
+        ("chmod", machine::call(90, [0, 0o4755, 0, 0]), refused),
+        ("fchmod", machine::call(91, [99, 0o2755, 0, 0]), refused),
+        ("fchmodat", machine::call(268, [99, 0, 0o4000, 0]), refused),
+        ("fchmodat2", machine::call(452, [99, 0, 0o6777, 0]), refused),
+        ("open", machine::call(2, [0, 0o101, 0o4755, 0]), refused),
+        (
+            "openat",
+            machine::call(257, [99, 0, 0o102, 0o2755]),
+            refused,
+        ),
+        ("creat", machine::call(85, [0, 0o4755, 0, 0]), refused),
+        ("mkdir", machine::call(83, [0, 0o2777, 0, 0]), refused),
+        ("mkdirat", machine::call(258, [99, 0, 0o4777, 0]), refused),
+        ("mknod", machine::call(133, [0, 0o104_755, 0, 0]), refused),
+        (
+            "mknodat",
+            machine::call(259, [99, 0, 0o102_755, 0]),
+            refused,
+        ),
     ] {
         room.raw(name, program, expected).await;
     }
@@ -349,7 +498,9 @@ impl Room {
     /// What starts a server on this workspace.
     fn serve(&self, start: &[&str], options: &[&str]) -> Command {
         let mut command = program(start.first().unwrap_or(&SWITCHBOARD));
-        command.args(start.iter().skip(1).chain([&SWITCHBOARD]));
+        if let [_, more @ ..] = start {
+            command.args(more).arg(SWITCHBOARD);
+        }
         command.args(["daemon", "serve", "--listen", "127.0.0.1:0", "--workspace"]);
         command.arg(self.place.1.path()).args(options);
         command
@@ -395,6 +546,54 @@ fn no_command_inherits_an_open_file_of_the_daemon() {
         let said = does(url, "run echo escaped >&7; echo done");
         assert!(said.contains("done") || said.contains("not run"), "{said}");
         assert_eq!(fs::read_to_string(&room.outside).unwrap(), "outside");
+    }
+}
+
+#[test]
+fn a_request_ends_a_server_without_a_key_only_if_its_commands_cannot_send_it() {
+    for (options, status) in [(&["--network", "on"][..], "404"), (&[], "20")] {
+        let room = Room::new("shutdown");
+        let server = Running::start(room.serve(&[], options));
+        let line = server.line_with("listening on ");
+        let url = line.split(' ').find(|word| word.starts_with("http"));
+        let host = url.unwrap().trim_start_matches("http://");
+        let answer = exchange(host, "POST /v1/admin/shutdown", "", "");
+        // Nothing is run on some machines, and nothing can be sent then.
+        if line.contains("commands stay there") {
+            let expected = format!("HTTP/1.1 {status}");
+            assert!(answer.starts_with(&expected), "{options:?}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn a_server_says_which_network_its_commands_have() {
+    let unshare = |lines: &'static str| ["unshare", "-Ur", "sh", "-c", lines];
+    // Whoever made this namespace allows no network in it.
+    let without = "echo 0 >/proc/sys/user/max_net_namespaces; exec \"$0\" \"$@\"";
+    let can_unshare = Command::new("unshare").args(["-Ur", "true"]).status();
+    let can_unshare = can_unshare.is_ok_and(|status| status.success());
+    let room = Room::new("which");
+    for (start, options, words) in [
+        (&[][..], &[][..], "in a network of their own"),
+        (&[], &["--network", "on"], "with the network"),
+        (&unshare(without), &[], "no namespace"),
+    ] {
+        if !start.is_empty() && !can_unshare {
+            continue;
+        }
+        let server = Running::start(room.serve(start, options));
+        let line = server.line_with("listening on ");
+        if line.contains("no commands") {
+            continue;
+        }
+        assert!(line.contains(words), "{line}");
+        if !start.is_empty() {
+            let url = line.split(' ').find(|word| word.starts_with("http"));
+            let call = attempt_line("listen", "127.0.0.1:0");
+            let said = does(url.unwrap(), &format!("run {call} 2>&1"));
+            assert!(said.contains("--network on"), "{said}");
+        }
     }
 }
 

@@ -327,6 +327,58 @@ fn a_check_fails_if_every_chat_would() {
 }
 
 #[test]
+fn a_check_fails_where_a_start_would() {
+    let folder = Folder::new();
+    let openai = "[agent]\nprovider = \"openai\"\nmodel = \"toy\"\napi_key = \"k\"\n";
+    let with = |line: &str| format!("{openai}{line}\n");
+    for (text, starts, expected) in [
+        (with("model_timeout = \"0s\""), false, "model_timeout"),
+        (
+            with("base_url = \"nowhere\""),
+            false,
+            "error: [agent] base_url",
+        ),
+        (with("[agent]"), false, "config.toml:5"),
+        ("[gateway]\nbind = \"127.0.0.1.x\"\n".to_owned(), false, ""),
+        ("[gateway]\nbind = \"[::1]\"\n".to_owned(), true, ""),
+        ("[gateway]\nbind = \"localhost\"\n".to_owned(), true, ""),
+    ] {
+        let file = folder.file("config.toml", &text);
+        let run = |args: &[&str]| {
+            let mut command = folder.gateway(args);
+            // Or else addresses that others can reach are refused before.
+            command.env("EXOCLAW_TOKEN", "a long token of this test");
+            outcome(command)
+        };
+        let (code, _, err) = run(&["check", "--config", &file]);
+        assert_eq!(code == Some(0), starts, "{text}: {err}");
+        assert!(
+            err.contains(expected) && !err.contains("[agent] [agent]"),
+            "{err}"
+        );
+        if !starts {
+            let (started, _, said) = run(&["--config", &file]);
+            assert_eq!((started, said.lines().last()), (code, err.lines().last()));
+        }
+    }
+    let file = folder.file("config.toml", "[nats]\nurl = \"nats://127.0.0.1:1\"\n");
+    let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    assert_eq!(code, Some(3), "{err}");
+    assert_holds(&err, &["no NATS server", "127.0.0.1:1"]);
+}
+
+#[test]
+fn without_a_home_it_is_told_that_nothing_is_kept() {
+    let folder = Folder::new();
+    let mut check = folder.gateway(&["check"]);
+    check.env_remove("HOME").env_remove("USERPROFILE");
+    let (code, out, err) = outcome(check);
+    assert_eq!(code, Some(0), "{err}");
+    assert_holds(&out, &["in memory only"]);
+    assert_holds(&err, &["warning: HOME: is not set", "--config"]);
+}
+
+#[test]
 fn a_check_tries_the_folder_of_the_data() {
     let folder = Folder::new();
     let config = |data: &str| {

@@ -1,4 +1,4 @@
-//! The signals that end programs.
+//! The servers: where they listen, and the signals that end them.
 #![cfg(unix)]
 
 use std::process::Command;
@@ -6,8 +6,8 @@ use std::process::Command;
 use crate::programs::{Folder, Running, SWITCHBOARD, outcome, program, switchboard};
 
 /// A server of each kind, in a folder.
-fn servers(folder: &Folder) -> Vec<Command> {
-    let own = "127.0.0.1:0";
+fn servers(folder: &Folder, own: &str) -> Vec<Command> {
+    let (host, port) = own.rsplit_once(':').unwrap();
     let line = |args: &[&str]| {
         let mut command = switchboard(args[0]);
         command.args(&args[1..]).env("HOME", &folder.0);
@@ -18,7 +18,7 @@ fn servers(folder: &Folder) -> Vec<Command> {
         line(&["agent", "host", "--listen", own, "--home", &work]),
         line(&["bot", "serve", "--open", "--listen", own]),
         line(&["daemon", "serve", "--listen", own, "--workspace", &work]),
-        line(&["gateway", "serve", "--port", "0"]),
+        line(&["gateway", "serve", "--bind", host, "--port", port]),
         line(&["router", "serve", "--listen", own]),
         line(&["wire", "proxy", "--listen", own, "--to", "ws://127.0.0.1:9"]),
     ]
@@ -27,7 +27,7 @@ fn servers(folder: &Folder) -> Vec<Command> {
 #[test]
 fn every_server_ends_in_order_when_its_terminal_closes() {
     let folder = Folder::new("terminal-closes");
-    for mut command in servers(&folder) {
+    for mut command in servers(&folder, "127.0.0.1:0") {
         let server = Running::start_with(&mut command);
         server.line_with("listening on");
         server.signal("-HUP");
@@ -53,4 +53,19 @@ fn a_server_that_is_to_survive_its_terminal_serves_on() {
     assert_eq!((code, out.as_str()), (Some(0), "hello\n"), "{err}");
     server.signal("-TERM");
     assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn every_server_listens_at_a_name_and_at_an_address_in_brackets() {
+    let folder = Folder::new("listens");
+    for mut command in servers(&folder, "localhost:0")
+        .into_iter()
+        .chain(servers(&folder, "[::1]:0"))
+    {
+        let server = Running::start_with(&mut command);
+        let line = server.line_with("listening on");
+        let is_named = format!("{command:?}").contains("localhost");
+        let address = if is_named { "127.0.0.1:" } else { "[::1]:" };
+        assert!(line.contains(address), "{line}");
+    }
 }

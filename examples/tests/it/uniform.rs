@@ -307,14 +307,19 @@ fn tests(source: &str) -> Vec<&str> {
 
 /// The tests of a crate, of the core, of what tests share, and of the examples.
 pub(crate) fn tests_near(folder: &str) -> HashSet<String> {
-    let mut known = HashSet::new();
-    for place in [
+    tests_of(&[
         folder,
         "rpc-core",
         "fuzz/bodies",
         "fuzz/testing",
         "examples",
-    ] {
+    ])
+}
+
+/// The tests of these packages.
+pub(crate) fn tests_of(places: &[&str]) -> HashSet<String> {
+    let mut known = HashSet::new();
+    for place in places {
         for part in ["src", "tests"] {
             for file in rust_files(&root().join(place).join(part)) {
                 known.extend(tests(&read(&file)).into_iter().map(str::to_owned));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use exoclaw_proto::auth::{Auth, AuthError};
+use exoclaw_proto::limits;
 use exoclaw_proto::net::{BindError, MemoryBackend, Server, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use http::{Response, StatusCode};
@@ -126,7 +127,7 @@ async fn the_memory_backend_repeats_words_and_counts_sessions() {
         address
     })
     .await;
-    wire.text().await;
+    let hello = wire.text().await;
     wire.say(&chat("1", "hello world")).await;
     assert_eq!(wire.text().await, piece("1", "hello "));
     assert_eq!(wire.text().await, piece("1", "world"));
@@ -135,7 +136,8 @@ async fn the_memory_backend_repeats_words_and_counts_sessions() {
     assert_eq!(wire.text().await, done("1"));
     assert_eq!(backend.sessions(), 1);
     wire.say(r#"{"id":"2","method":"status"}"#).await;
-    let version = env!("CARGO_PKG_VERSION");
+    let version = limits::HELLO_VERSION;
+    assert_eq!(hello, format!(r#"{{"ok":true,"version":"{version}"}}"#));
     let status =
         format!(r#"{{"id":"2","result":{{"version":"{version}","plugins":2,"sessions":1}}}}"#);
     assert_eq!(wire.text().await, status);
@@ -451,6 +453,36 @@ async fn only_the_path_of_the_specification_upgrades() {
         ask(plain.address, &upgrade_request("/", ""))
             .await
             .starts_with("404")
+    );
+}
+
+#[tokio::test]
+async fn an_upgrade_is_answered_with_101_and_the_key_of_the_request_alone() {
+    let server = open().await;
+    let mut tcp = tokio::net::TcpStream::connect(server.address)
+        .await
+        .unwrap();
+    let offers = "sec-websocket-protocol: a, b\r\n\
+                  sec-websocket-extensions: permessage-deflate\r\n";
+    let request = upgrade_request("/ws", offers);
+    tcp.write_all(request.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(tokio::io::AsyncReadExt::read_u8(&mut tcp).await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+    assert!(head.starts_with("http/1.1 101 "), "{head}");
+    for line in [
+        "connection: upgrade",
+        "upgrade: websocket",
+        // Of the example of RFC 6455, whose key this is.
+        "sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo=",
+    ] {
+        assert!(head.contains(&format!("\r\n{line}\r\n")), "{line}: {head}");
+    }
+    assert!(
+        !head.contains("protocol") && !head.contains("extensions"),
+        "{head}"
     );
 }
 

@@ -10,6 +10,7 @@ mod link_drops;
 mod link_events;
 mod link_orders;
 mod link_reconnect;
+mod localhost;
 mod memory;
 mod mounted;
 #[cfg(feature = "nats")]

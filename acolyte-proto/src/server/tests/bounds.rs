@@ -26,6 +26,32 @@ fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_end() {
 }
 
 #[test]
+fn a_call_that_found_no_room_makes_its_output_and_its_result_none() {
+    let limits = defaults().with_max_outbox_frames(16);
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    played.start(&["a"]);
+    let event = Event::text("x");
+    while played.conn.event(&rpc("a"), &event) == Ok(()) {}
+    let call = Event::ToolCall(ToolCall::new("c", "t", rpc_core::Json::EMPTY_OBJECT));
+    let refused = played.conn.event(&rpc("a"), &call);
+    assert_eq!(refused, Err(Refused::QueueFull));
+    played.sent();
+    let result = Event::ToolResult(ToolResult::ok("c", "t"));
+    let output = Event::ToolOutput(ToolOutput::new("c", "t", Part::NoOutput));
+    for step in [&output, &result] {
+        let refused = played.conn.event(&rpc("a"), step);
+        assert!(
+            matches!(refused, Err(Refused::Invalid { what: "event", .. })),
+            "{refused:?}"
+        );
+    }
+    for step in [&call, &output, &result] {
+        played.conn.event(&rpc("a"), step).unwrap();
+    }
+    assert_eq!(played.sent().len(), 3);
+}
+
+#[test]
 fn an_end_for_which_there_is_no_room_changes_nothing() {
     let limits = defaults().with_max_outbox_frames(12);
     let mut played = Played::with(ServerConfig::default().with_limits(limits));

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, Ruleset,
-    RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath,
+    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
 };
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
@@ -17,9 +17,9 @@ use rustix::process::{
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-use super::filter;
 use super::isolate::open_real;
 use super::supervise::{Plan, code};
+use super::{Network, filter};
 
 /// The reason why a command cannot be confined.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +135,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 
 /// Runs a program that can read and write only there, and read the system's programs. Everything
 /// that it starts ends with this process, the first of its namespace.
-pub(super) fn run(plan: &Plan) -> Result<u8, Obstacle> {
+pub(super) fn run(plan: Plan) -> Result<u8, Obstacle> {
     // What it has open is none of the command's business.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     hidden.map_err(Obstacle::session)?;
@@ -143,8 +143,8 @@ pub(super) fn run(plan: &Plan) -> Result<u8, Obstacle> {
     // Whatever becomes of the supervisor.
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
     bound.map_err(Obstacle::session)?;
-    restrict(plan)?;
-    filter::apply()?;
+    restrict(&plan)?;
+    filter::apply(plan.network)?;
     let child = plan.command()?.spawn().map_err(Obstacle::Start)?;
     let child = Pid::from_child(&child);
     loop {
@@ -170,12 +170,17 @@ fn give_up_capabilities() -> rustix::io::Result<()> {
 fn restrict(plan: &Plan) -> Result<(), RulesetError> {
     let (read, all) = (AccessFs::from_read(WISHED), AccessFs::from_all(WISHED));
     let no_devices = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
-    Ruleset::default()
+    let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(NEEDED))?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)?
-        .scope(Scope::from_all(WISHED))?
+        .scope(Scope::from_all(WISHED))?;
+    if plan.network == Network::Nothing {
+        // Beside the filter, which lets no socket be opened.
+        rules = rules.handle_access(AccessNet::from_all(WISHED))?;
+    }
+    rules
         .create()?
         .add_rules(path_beneath_rules(SYSTEM, read))?
         .add_rules(real(&plan.readable, read))?

@@ -12,11 +12,27 @@ use tokio::{io::AsyncReadExt as _, net::UnixStream};
 #[cfg(target_os = "linux")]
 const MAX_REASON: u64 = 4096;
 
+/// What a supervisor tells of a program that has ended, behind a reason: a byte each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Note {
+    /// There was no namespace for a network of its own.
+    NoNamespace = 1,
+    /// It needed more of a network than it had.
+    LacksNetwork = 2,
+}
+
+#[cfg(target_os = "linux")]
+impl Note {
+    const ALL: [u8; 2] = [Self::NoNamespace as u8, Self::LacksNetwork as u8];
+}
+
 #[derive(Debug)]
 pub(crate) struct Group {
     child: Child,
     /// The id of the group, which is that of its first process, if this process kills it.
     id: Option<u32>,
+    /// What the supervisor has noted.
+    notes: Vec<u8>,
     /// The connection to the supervisor, which kills everything that its program has started when
     /// it closes.
     #[cfg(target_os = "linux")]
@@ -33,6 +49,7 @@ impl Group {
         Ok(Self {
             child,
             id,
+            notes: Vec::new(),
             #[cfg(target_os = "linux")]
             line: None,
         })
@@ -49,6 +66,7 @@ impl Group {
         Ok(Self {
             child,
             id: None,
+            notes: Vec::new(),
             line,
         })
     }
@@ -65,12 +83,19 @@ impl Group {
         if let Some(line) = &mut self.line {
             let mut why = Vec::new();
             line.take(MAX_REASON).read_to_end(&mut why).await?;
+            let end = why.iter().position(|byte| Note::ALL.contains(byte));
+            self.notes = why.split_off(end.unwrap_or(why.len()));
             if !why.is_empty() {
                 let why = String::from_utf8_lossy(&why).into_owned();
                 return Err(io::Error::new(io::ErrorKind::Unsupported, why));
             }
         }
         Ok(status)
+    }
+
+    /// Returns whether the supervisor has noted this, once the program has ended.
+    pub(crate) fn has_noted(&self, note: Note) -> bool {
+        self.notes.contains(&(note as u8))
     }
 
     /// Kills the remaining processes.

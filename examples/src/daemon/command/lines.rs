@@ -9,6 +9,8 @@ use memchr::{memchr, memchr_iter, memrchr_iter};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, sleep_until};
 
+use super::Network;
+
 /// The longest line, in bytes.
 const MAX_LINE: usize = 2_000;
 /// How many of the first lines to keep, and how many of the last, which have the errors.
@@ -75,11 +77,21 @@ pub struct Output {
     pub last: Vec<Line>,
     /// What of it was not shown while the program ran.
     pub news: News,
+    /// The network that the program had.
+    pub network: Network,
+    /// Whether it tried to reach what is not in that network.
+    pub lacks_network: bool,
 }
 
 impl Output {
-    /// Returns the lines as text for models, with notes about omitted lines and an exit code other
-    /// than 0.
+    /// Returns a remark about the network, if the program needed more of it than it had.
+    #[must_use]
+    pub fn remark(&self) -> Option<&'static str> {
+        self.lacks_network.then(|| self.network.remark())
+    }
+
+    /// Returns the lines as text for models, with notes about omitted lines, a missing network, and
+    /// an exit code other than 0.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -91,6 +103,9 @@ impl Output {
         }
         for line in &self.last {
             let _ = writeln!(text, "{}", line.text);
+        }
+        if let Some(remark) = self.remark() {
+            let _ = writeln!(text, "{remark}");
         }
         match self.code {
             Some(0) => {}
@@ -270,6 +285,8 @@ impl Heard {
             first: self.first,
             left_out: self.left_out,
             last: self.last.into(),
+            network: Network::On,
+            lacks_network: false,
         }
     }
 

@@ -20,13 +20,13 @@ use std::{fs, io};
 
 use tokio::process::Command;
 
-use self::group::Group;
+use self::group::{Group, Note};
 use super::{Code, Problem, Workspace};
 
 pub use lines::{Line, News, Output, Stream};
 
 /// The variables of the daemon's environment that programs get. They get no others, and no keys.
-const KEPT: [&str; 11] = [
+const KEPT: [&str; 15] = [
     "PATH",
     "LANG",
     "LANGUAGE",
@@ -36,6 +36,10 @@ const KEPT: [&str; 11] = [
     "USER",
     "LOGNAME",
     "CARGO_HOME",
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
     "SYSTEMROOT",
     "PATHEXT",
 ];
@@ -48,7 +52,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 pub enum Confinement {
     /// Programs can write only in the workspace, and read only there and what the system's programs
     /// need. The kernel enforces this with namespaces, Landlock and a filter for system calls
-    /// (Linux 6.2 or newer). Where it cannot, no program runs. Programs can use the network.
+    /// (Linux 6.2 or newer). Where it cannot, no program runs. See [`Network`] for what they reach.
     #[default]
     Workspace,
     /// Programs have the access of this process.
@@ -57,12 +61,61 @@ pub enum Confinement {
     Off,
 }
 
+/// The network of confined programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Network {
+    /// One of their own, which is a loopback: the programs of one command reach each other there, and
+    /// nothing else. Where the system has no namespace for it, they have [none](Self::Nothing).
+    #[default]
+    Own,
+    /// None at all: no socket can be opened.
+    Nothing,
+    /// That of this process.
+    On,
+}
+
+impl Network {
+    #[cfg(target_os = "linux")]
+    const ALL: [Self; 3] = [Self::Own, Self::Nothing, Self::On];
+
+    /// Returns the word for it in a plan.
+    #[cfg(target_os = "linux")]
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Nothing => "nothing",
+            Self::On => "on",
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.word() == word)
+    }
+
+    /// Returns what a program that fails for want of a network should know.
+    pub(super) const fn remark(self) -> &'static str {
+        match self {
+            Self::Own => {
+                "(a command has a loopback of its own, and no other network: it reaches no server that it has not \
+                 started itself, not even on this machine; 'daemon serve --network on' allows more)"
+            }
+            _ => {
+                "(a command has no network, and no loopback either; 'daemon serve --network on' allows it)"
+            }
+        }
+    }
+}
+
 rpc_core::config! {
     /// The configuration of [`Commands`].
     #[derive(Clone, Debug)]
     pub struct CommandConfig {
         /// The access of programs. Default: the workspace.
         pub confinement: Confinement = Confinement::default() => with_confinement,
+        /// The network of confined programs. Default their own.
+        pub network: Network = Network::default() => with_network,
         /// Further folders and files that programs may read. Default none.
         pub readable: Vec<PathBuf> = Vec::new() => with_readable(Vec<PathBuf>),
         /// Further variables of the environment that programs get. Default none.
@@ -171,7 +224,18 @@ impl Commands {
             ended
         };
         match ended {
-            Ok(Ok(status)) => Ok(heard.finish(status)),
+            Ok(Ok(status)) => {
+                let mut output = heard.finish(status);
+                output.lacks_network = group.has_noted(Note::LacksNetwork);
+                output.network = match config.confinement {
+                    Confinement::Workspace if group.has_noted(Note::NoNamespace) => {
+                        Network::Nothing
+                    }
+                    Confinement::Workspace => config.network,
+                    _ => Network::On,
+                };
+                Ok(output)
+            }
             Ok(Err(error)) => Err(not_run(&error)),
             Err(_) => {
                 let said = heard.finish_early();
@@ -181,15 +245,16 @@ impl Commands {
         }
     }
 
-    /// Checks whether commands can run with this configuration.
+    /// Checks whether commands can run with this configuration, and returns the network that they have.
     ///
     /// # Errors
     /// [`Problem`], which says what is missing.
-    pub async fn check(&self, workspace: &Workspace) -> Result<(), Problem> {
-        match self.config.confinement {
-            Confinement::Off => Ok(()),
-            _ => self.run(workspace, "true", None, &mut drop).await.map(drop),
+    pub async fn check(&self, workspace: &Workspace) -> Result<Network, Problem> {
+        if self.config.confinement == Confinement::Off {
+            return Ok(Network::Nothing);
         }
+        let output = self.run(workspace, "true", None, &mut drop).await?;
+        Ok(output.network)
     }
 
     fn start(&self, workspace: &Workspace, line: &str) -> Result<Group, Problem> {
@@ -227,6 +292,7 @@ impl Commands {
             _ => supervise::CONFINED,
         };
         let plan = supervise::Plan {
+            network: self.config.network,
             writable: vec![folder.to_owned(), scratch],
             readable: self.readable.to_vec(),
             program: ["/bin/sh", "-c", line].map(Into::into).into(),
@@ -308,8 +374,24 @@ impl Scratch {
         let random = rpc_core::net::entropy();
         let path = temporary.join(format!("daemon-{}-{random:016x}", std::process::id()));
         make_private(&path)?;
+        // Below the settings of a repository, and of the variables that a commit is made with.
+        let name = git_setting("user.name").unwrap_or_else(|| "Switchboard daemon".to_owned());
+        let mail = git_setting("user.email").unwrap_or_else(|| "daemon@localhost".to_owned());
+        let settings = format!("[user]\n\tname = {name:?}\n\temail = {mail:?}\n");
+        fs::write(path.join(".gitconfig"), settings)?;
         Ok(Self(path))
     }
+}
+
+/// Returns a setting of this user for Git, whose file commands do not see.
+fn git_setting(name: &str) -> Option<String> {
+    let mut git = std::process::Command::new("git");
+    let asked = git.args(["config", "--global", "--includes", name]);
+    let told = asked.stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let text = String::from_utf8(told.ok()?.stdout).ok()?;
+    let text = text.trim();
+    let is_plain = !text.is_empty() && !text.contains(char::is_control);
+    is_plain.then(|| text.to_owned())
 }
 
 /// Creates a folder that only this user can read, where the system has such.

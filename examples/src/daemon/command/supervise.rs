@@ -15,7 +15,8 @@ use rustix::process::{
 use rustix::stdio::stdin;
 
 use super::confine::{self, Obstacle};
-use super::isolate;
+use super::group::Note;
+use super::{Network, isolate};
 
 /// The first argument of a supervisor of an unconfined command.
 pub(super) const OPEN: &str = "__supervise";
@@ -37,6 +38,8 @@ const UNLISTED: Duration = Duration::from_millis(1);
 /// The command to run, and its access.
 #[derive(Debug)]
 pub(super) struct Plan {
+    /// The network: the wish, or what it has become.
+    pub(super) network: Network,
     /// The writable folders; the first one is the workspace, where the program starts.
     pub(super) writable: Vec<PathBuf>,
     pub(super) readable: Vec<PathBuf>,
@@ -48,6 +51,7 @@ impl Plan {
     pub(super) fn to_args(&self) -> Vec<OsString> {
         let paths = |paths: &[PathBuf]| paths.iter().map(OsString::from).collect::<Vec<_>>();
         [
+            vec![self.network.word().into()],
             paths(&self.writable),
             paths(&self.readable),
             self.program.clone(),
@@ -56,9 +60,11 @@ impl Plan {
     }
 
     fn from_args(args: &[OsString]) -> Option<Self> {
-        let mut parts = args.splitn(3, |arg| arg == END);
+        let mut parts = args.splitn(4, |arg| arg == END);
+        let word = parts.next()?.first()?.to_str()?;
         let mut paths = || Some(parts.next()?.iter().map(PathBuf::from).collect());
         Some(Self {
+            network: Network::from_word(word)?,
             writable: paths()?,
             readable: paths()?,
             program: parts.next()?.to_vec(),
@@ -86,25 +92,46 @@ pub(super) fn main() -> Option<ExitCode> {
     };
     let args: Vec<_> = args.collect();
     let plan = Plan::from_args(&args).ok_or(Obstacle::Arguments);
-    let code = plan.and_then(|plan| work(&plan)).unwrap_or_else(|why| {
-        // The line to the one that asked for the command, who may have lost interest.
-        let _ = rustix::io::write(stdin(), why.to_string().as_bytes());
+    let code = plan.and_then(work).unwrap_or_else(|why| {
+        tell(why.to_string().as_bytes());
         1
     });
     Some(ExitCode::from(code))
 }
 
-fn supervise_open(plan: &Plan) -> Result<u8, Obstacle> {
+/// Tells the one that asked for the command, who may have lost interest.
+fn tell(bytes: &[u8]) {
+    let _ = rustix::io::write(stdin(), bytes);
+}
+
+fn supervise_open(plan: Plan) -> Result<u8, Obstacle> {
     prepare()?;
     watch(plan.command()?)
 }
 
-fn supervise_confined(plan: &Plan) -> Result<u8, Obstacle> {
+fn supervise_confined(mut plan: Plan) -> Result<u8, Obstacle> {
     prepare()?;
-    isolate::isolate(&plan.writable)?;
+    plan.network = isolate::isolate(plan.network, &plan.writable)?;
     let mut first = Command::new("/proc/self/exe");
     first.arg0("switchboard").arg(FIRST).args(plan.to_args());
-    watch(first)
+    let code = watch(first)?;
+    let lacks_network = match plan.network {
+        Network::On => false,
+        // Not one call of those that are refused is counted.
+        Network::Nothing => code != 0,
+        Network::Own => {
+            let tried = isolate::attempts();
+            tried.outside > 0 || (code != 0 && tried.inside > 0)
+        }
+    };
+    let without = plan.network == Network::Nothing;
+    let notes = [
+        (Note::NoNamespace, without),
+        (Note::LacksNetwork, lacks_network),
+    ];
+    let notes = notes.into_iter().filter(|(_, is_so)| *is_so);
+    tell(&notes.map(|(note, _)| note as u8).collect::<Vec<_>>());
+    Ok(code)
 }
 
 /// Detaches from the terminal, closes all open files, and adopts orphaned descendants.

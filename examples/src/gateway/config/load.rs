@@ -111,7 +111,7 @@ impl Config {
         let Some(file) = named.or_else(usual) else {
             return Ok(Loaded {
                 config: Self::default(),
-                warnings: Vec::new(),
+                warnings: vec![homeless()],
             });
         };
         let origin = Origin { file, home };
@@ -138,6 +138,18 @@ impl Config {
                 reason: error.to_string(),
             }),
         }
+    }
+}
+
+/// Returns a warning that nothing says where a file and data could be.
+fn homeless() -> Problem {
+    let message = "is not set, so no configuration is read, and sessions, memory and budgets are kept in memory only; \
+                   name a file with --config, and its folder is used";
+    Problem {
+        file: "HOME".into(),
+        line: 0,
+        column: 0,
+        message: message.to_owned(),
     }
 }
 

@@ -13,13 +13,13 @@ const MAX_PROBLEMS: usize = 50;
 const MAX_MESSAGE: usize = 400;
 const MAX_QUOTE: usize = 60;
 
-/// A mistake in a file. Prints as `file:line:column: message`.
+/// A mistake in a file. Prints as `file:line:column: message`; as `name: message` if it is elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
     /// The file.
     pub file: PathBuf,
-    /// The line, from 1.
+    /// The line, from 1; 0 if this is no file.
     pub line: usize,
     /// The character in the line, from 1.
     pub column: usize,
@@ -30,7 +30,10 @@ pub struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (file, message) = (self.file.display(), &self.message);
-        write!(f, "{file}:{}:{}: {message}", self.line, self.column)
+        match self.line {
+            0 => write!(f, "{file}: {message}"),
+            line => write!(f, "{file}:{line}:{}: {message}", self.column),
+        }
     }
 }
 

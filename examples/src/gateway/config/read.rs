@@ -307,7 +307,7 @@ impl Reader<'_> {
             into.temperature = checked(table, notes, "temperature", &number.at, read);
         }
         if let Some(text) = table.text(notes, "model_timeout") {
-            let read = cli::duration(&text.value);
+            let read = cli::timeout(&text.value);
             into.model_timeout = checked(table, notes, "model_timeout", &text.at, read);
         }
         let Some(found) = provider else {

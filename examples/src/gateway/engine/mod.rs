@@ -17,6 +17,7 @@ use exoclaw_proto::binding::{Route, Router};
 use exoclaw_proto::budget::{Budgets, Ledger};
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Method, Plugin, Status, StreamEvent};
+use exoclaw_proto::limits::HELLO_VERSION;
 use exoclaw_proto::net::{ChatError, Gone, SessionTurns};
 use exoclaw_proto::session::{SessionKey, TurnError};
 use tokio::sync::oneshot;
@@ -212,7 +213,7 @@ impl Engine {
                 0
             });
         let plugins = self.plugins.len() as u64;
-        Status::new(env!("CARGO_PKG_VERSION"), plugins, sessions)
+        Status::new(HELLO_VERSION, plugins, sessions)
     }
 
     /// Returns whether chats are served: `false` while this gateway counts as gone in its cluster.

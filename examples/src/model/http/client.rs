@@ -1,5 +1,6 @@
 //! [`Shared`]: the HTTP clients behind [`HttpClient`](super::HttpClient), and addresses.
 
+use std::net::Ipv6Addr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -69,7 +70,9 @@ impl HttpClient {
             .tcp_nodelay(true)
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
         if here {
-            builder = builder.no_proxy();
+            // As the dialers of this workspace: IPv4 first, since another program may listen at `::1`.
+            let both = [([127, 0, 0, 1], 0).into(), (Ipv6Addr::LOCALHOST, 0).into()];
+            builder = builder.no_proxy().resolve_to_addrs("localhost", &both);
         }
         let client = builder
             .build()

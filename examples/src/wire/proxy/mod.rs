@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
-use rpc_core::net::server::Guards;
+use rpc_core::net::server::{Guards, Listener};
 use rpc_core::net::tls::TlsAcceptor;
 use rpc_core::net::ws::{Socket, WsDialer};
 use rpc_core::testing::Side;
 use rpc_core::testing::transcript::Kind;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
@@ -104,12 +104,12 @@ impl Proxy {
     /// Dropping the future closes all connections.
     pub async fn run(
         self,
-        listener: TcpListener,
+        listener: impl Into<Listener>,
         stop: impl Future<Output = ()>,
         drain: Duration,
         warn: impl Fn(String) + Send + Sync + 'static,
     ) -> io::Result<Report> {
-        let (this, warn) = (Arc::new(self), Arc::new(warn));
+        let (this, warn, listener) = (Arc::new(self), Arc::new(warn), listener.into());
         let mut report = Report::default();
         let mut open = JoinSet::new();
         let mut flush = interval(FLUSH);

@@ -9,6 +9,7 @@ use rpc_core::net::ws::WsConfig;
 use rpc_core::testing::Transcript;
 use rpc_core::testing::transcript::Header;
 use rpc_core::{CloseFrame, Outgoing};
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_tungstenite::accept_hdr_async;

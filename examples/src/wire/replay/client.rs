@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rpc_core::net::server::Guards;
+use rpc_core::net::server::{Guards, Listener};
 use rpc_core::net::tls::TlsAcceptor;
 use rpc_core::testing::replay::{Difference, Peer, Playback, Script};
-use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 use super::line::Line;
@@ -29,7 +28,7 @@ const OWN: [&str; 5] = [
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Clients {
     /// Where they connect.
-    pub listener: TcpListener,
+    pub listener: Listener,
     /// TLS, if they have to use it.
     pub tls: Option<TlsAcceptor>,
     /// Which requests are answered.

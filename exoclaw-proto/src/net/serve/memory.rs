@@ -9,6 +9,7 @@ use super::backend::{Backend, ChatError};
 use super::peer::Peer;
 use super::reply::ChatReply;
 use crate::frame::{ChatSend, Plugin, Status, Usage};
+use crate::limits::HELLO_VERSION;
 
 /// Most sessions that are counted.
 const MAX_SESSIONS: usize = 10_000;
@@ -52,7 +53,7 @@ impl Backend for MemoryBackend {
     async fn status(&self, _: &Arc<Peer>) -> Status {
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         Status::new(
-            env!("CARGO_PKG_VERSION"),
+            HELLO_VERSION,
             count(self.plugins.len()),
             count(self.sessions()),
         )

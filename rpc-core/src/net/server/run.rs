@@ -7,13 +7,14 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::config::HttpConfig;
 use super::connection::{Accepted, refuse, serve, serve_mounted};
+use super::listener::Listener;
 use super::permits::{Counters, Slots};
 use super::service::{Service, UNKNOWN, Upgrade};
 use super::shutdown::{Drain, DrainReport, ShutdownHandle};
@@ -29,7 +30,7 @@ const MAX_REFUSALS: usize = 256;
 #[derive(Debug)]
 pub struct Server {
     /// `None` if the server is mounted.
-    listener: Option<TcpListener>,
+    listener: Option<Listener>,
     /// Closed unless the server is mounted.
     upgrades: UnboundedReceiver<Upgrade>,
     local: SocketAddr,
@@ -47,7 +48,8 @@ pub(super) struct Shared {
 }
 
 impl Server {
-    /// Listens on an address. Port 0 takes a free one; see [`local_addr`](Self::local_addr).
+    /// Listens on an address. Port 0 takes a free one; see [`local_addr`](Self::local_addr). With `127.0.0.1` comes
+    /// `[::1]`, and the other way round: see [`Listener`].
     ///
     /// # Errors
     /// The system's error. Retrying helps once the address is free.
@@ -55,14 +57,18 @@ impl Server {
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
     pub async fn bind(address: impl ToSocketAddrs, config: HttpConfig) -> io::Result<Self> {
-        Self::from_listener(TcpListener::bind(address).await?, config)
+        Self::from_listener(Listener::bind(address).await?, config)
     }
 
     /// Takes an existing listener (socket activation, special options).
     ///
     /// # Errors
     /// If the listener has no local address.
-    pub fn from_listener(listener: TcpListener, mut config: HttpConfig) -> io::Result<Self> {
+    pub fn from_listener(
+        listener: impl Into<Listener>,
+        mut config: HttpConfig,
+    ) -> io::Result<Self> {
+        let listener = listener.into();
         let local = listener.local_addr()?;
         config.guards = config.guards.for_bind(local);
         config.limits = config.limits.for_bind(local, config.guards.peers);
@@ -89,7 +95,7 @@ impl Server {
     }
 
     fn new(
-        listener: Option<TcpListener>,
+        listener: Option<Listener>,
         local: SocketAddr,
         config: HttpConfig,
     ) -> (Self, UnboundedSender<Upgrade>) {
@@ -217,7 +223,7 @@ impl Server {
 }
 
 /// Accepts the next connection; waits forever without a listener.
-async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+async fn accept(listener: Option<&Listener>) -> io::Result<(TcpStream, SocketAddr)> {
     match listener {
         Some(listener) => listener.accept().await,
         None => std::future::pending().await,

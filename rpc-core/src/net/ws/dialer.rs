@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 #[cfg(feature = "tls")]
 use std::sync::OnceLock;
@@ -29,6 +29,13 @@ use crate::net::tls::TlsConfig;
 use crate::rotation::{Order, Rotation};
 use crate::secret::Secret;
 
+/// What `localhost` means, without asking anybody: IPv4 first, wherever a round stands. Most servers listen
+/// there, and another program may listen at `::1`.
+const LOCALHOST: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+];
+
 /// Dials one URL of a list, any number of times.
 ///
 /// An attempt visits the addresses of the list, the answers for each name among them, in turn. It
@@ -37,7 +44,8 @@ use crate::secret::Secret;
 /// connection or refuses it for now (a 503, say). Each address is visited at most once. The next
 /// attempt goes on behind the address where this one ended, so that a
 /// [`Link`](crate::net::Link) which has lost its node, or was refused by it, comes to the next one,
-/// with the delays of one server. [`Order`] says where the round begins.
+/// with the delays of one server. [`Order`] says where the round begins. `localhost` is one node: 127.0.0.1,
+/// and `::1` if nothing listens there.
 ///
 /// Name resolution, TCP, TLS and the upgrade of all visited addresses share one deadline,
 /// [`WsConfig::connect_timeout`]. TLS checks the name of each URL; headers and subprotocols go to
@@ -306,6 +314,7 @@ impl WsDialer {
         let (host, port) = (target.host.as_str(), target.port);
         match &self.resolver {
             Some(resolver) => resolver.resolve(host, port).await,
+            None if target.is_localhost() => Ok(LOCALHOST.map(|ip| (ip, port).into()).into()),
             None => Ok(tokio::net::lookup_host((host, port)).await?.collect()),
         }
     }

@@ -111,9 +111,14 @@ impl Target {
         }
     }
 
+    /// Returns whether the host is this machine by its name.
+    pub(super) fn is_localhost(&self) -> bool {
+        self.host.eq_ignore_ascii_case("localhost")
+    }
+
     /// Returns whether traffic to this URL stays on this machine.
     pub(super) fn is_this_machine(&self) -> bool {
-        self.host.eq_ignore_ascii_case("localhost")
+        self.is_localhost()
             || self
                 .host
                 .parse::<IpAddr>()

@@ -111,6 +111,10 @@ impl<'a> Visit<'a> {
                 Step::Resolve { url } => {
                     let target = self.dialer.target(url);
                     match within(share, self.dialer.resolve(target)).await {
+                        Ok(mut answers) if target.is_localhost() => {
+                            answers.sort_by_key(SocketAddr::is_ipv6);
+                            self.pass.resolved_in_order(&answers);
+                        }
                         Ok(answers) => self.pass.resolved(&answers),
                         Err(error) => self.note(target.unreachable(error)),
                     }

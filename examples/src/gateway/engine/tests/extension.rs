@@ -95,7 +95,7 @@ async fn the_status_names_this_version_its_plugins_and_the_sessions_of_the_last_
     harness.store.commit(&sessions).unwrap();
     harness.chat(&from("ann", "hi")).await.1.unwrap();
     let status = harness.engine.status().await;
-    assert_eq!(status.version, env!("CARGO_PKG_VERSION"));
+    assert_eq!(status.version, exoclaw_proto::limits::HELLO_VERSION);
     assert_eq!((status.plugins, status.sessions), (5, 2));
 }
 

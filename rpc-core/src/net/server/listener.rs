@@ -1,0 +1,116 @@
+//! [`Listener`]: the sockets of a server.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
+
+/// How many free ports to try until one is free in both families.
+const PORTS: usize = 16;
+
+/// The sockets that a server listens on: one, or a pair.
+///
+/// `127.0.0.1` and `[::1]` are a pair at the same port. Clients that name `localhost` may go to either, so
+/// whoever listens on the other one would be shown their keys. Where the other one cannot be had, a warning
+/// is logged.
+#[derive(Debug)]
+pub struct Listener {
+    first: TcpListener,
+    other: Option<TcpListener>,
+}
+
+impl Listener {
+    /// Listens on an address. Port 0 takes a free one; see [`local_addr`](Self::local_addr).
+    ///
+    /// # Errors
+    /// The system's error. Retrying helps once the address is free.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
+        let mut addresses: Vec<SocketAddr> = lookup_host(address).await?.collect();
+        if addresses.iter().all(|address| pair_of(*address).is_some()) {
+            // The one that clients try first, and no other program's port in its place.
+            addresses.sort_by_key(SocketAddr::is_ipv6);
+            addresses.truncate(1);
+        }
+        let mut more = match addresses.iter().any(|address| address.port() == 0) {
+            true => PORTS,
+            false => 0,
+        };
+        loop {
+            let first = TcpListener::bind(&addresses[..]).await?;
+            let local = first.local_addr()?;
+            let Some(pair) = pair_of(local) else {
+                return Ok(first.into());
+            };
+            let other = match TcpListener::bind(pair).await {
+                Ok(other) => Some(other),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && more > 0 => {
+                    more -= 1;
+                    continue;
+                }
+                Err(error) => {
+                    tell(local, pair, &error);
+                    None
+                }
+            };
+            return Ok(Self { first, other });
+        }
+    }
+
+    /// Accepts the next connection.
+    ///
+    /// # Errors
+    /// The system's error; the next call may succeed.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        match &self.other {
+            Some(other) => tokio::select! {
+                accepted = self.first.accept() => accepted,
+                accepted = other.accept() => accepted,
+            },
+            None => self.first.accept().await,
+        }
+    }
+
+    /// Returns the address, of a pair that which was asked for.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.first.local_addr()
+    }
+}
+
+/// One socket.
+impl From<TcpListener> for Listener {
+    fn from(first: TcpListener) -> Self {
+        Self { first, other: None }
+    }
+}
+
+/// Returns what `localhost` may mean as well.
+fn pair_of(address: SocketAddr) -> Option<SocketAddr> {
+    let other = match address.ip().to_canonical() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        _ => return None,
+    };
+    Some(SocketAddr::new(other, address.port()))
+}
+
+fn tell(local: SocketAddr, pair: SocketAddr, error: &io::Error) {
+    match error.kind() {
+        // This machine does not have that family: nobody else can listen there either.
+        io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported => {
+            tracing::debug!(%local, %error, "listening in one family only");
+        }
+        _ => tracing::warn!(
+            "listening on {local} but not on {pair}, where another program may be shown what clients send to \
+             localhost: {error}"
+        ),
+    }
+}
