@@ -370,7 +370,7 @@ async fn idle_connections_survive_many_heartbeats_on_both_sides() {
 
 #[tokio::test]
 async fn a_server_that_never_speaks_is_given_up_at_the_handshake_deadline() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
     let (ann, _events) = client(&url, ClientConfig::new("ann", "a"));
     let reason = ann.ready().await.unwrap_err();
