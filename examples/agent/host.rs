@@ -76,6 +76,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     lease: LeaseArgs,
     #[command(flatten)]
+    pings: cli::Pings,
+    #[command(flatten)]
     tls: TlsArgs,
 }
 
@@ -258,7 +260,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
     let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;
     let http = args.tls.http(http.with_guards(guards))?;
     let renderer = Renderer::default();
-    let options = ServerOptions::with_runtime(runtime, level)
+    let mut options = ServerOptions::with_runtime(runtime, level)
         .with_name(&args.name)
         .with_tools(worker.tools())
         .with_http(http)
@@ -272,6 +274,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
                 }
             }
         });
+    options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
     Ok((worker, options))
 }
 

@@ -8,7 +8,6 @@ use clap::ValueEnum;
 use examples::cli::{self, Failure, complain};
 use examples::model::provider::Provider;
 use examples::screen::{Colour, Screen, snek};
-use rpc_core::keepalive::KeepAlive;
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, RetrySend};
 use snek_proto::client::ClientConfig;
@@ -41,12 +40,8 @@ pub(crate) struct Args {
     /// What to do when sending a message has failed.
     #[arg(long, value_enum, default_value_t = Retry::Spec)]
     retry: Retry,
-    /// How often to ping the server; 0 disables pings.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
-    heartbeat: Duration,
-    /// How long to wait for the answer to a ping.
-    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = cli::duration)]
-    pong_timeout: Duration,
+    #[command(flatten)]
+    pings: cli::Pings,
     /// How long to wait for the answer to a call, such as sending a part of an answer.
     #[arg(long, value_name = "TIME", default_value = "190s", value_parser = cli::duration)]
     request_timeout: Duration,
@@ -188,14 +183,10 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
         ))
     })?;
     let triggers = Triggers::new(&args.triggers).map_err(Failure::usage)?;
-    let heartbeat = Some(args.heartbeat).filter(|interval| !interval.is_zero());
-    let keep_alive = KeepAlive::default()
-        .with_interval(heartbeat)
-        .with_pong_timeout(args.pong_timeout);
-    let client = ClientConfig::new(username, password)
+    let mut client = ClientConfig::new(username, password)
         .with_call_timeout(args.request_timeout)
-        .with_insecure_password(args.insecure)
-        .with_keep_alive(keep_alive);
+        .with_insecure_password(args.insecure);
+    client.keep_alive = args.pings.over(client.keep_alive);
     let mut link = link_config();
     if args.frames {
         let stderr = std::io::stderr();

@@ -64,6 +64,8 @@ pub(crate) struct Args {
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
     #[command(flatten)]
+    pings: cli::Pings,
+    #[command(flatten)]
     tls: TlsArgs,
     #[cfg(feature = "nats")]
     #[command(flatten)]
@@ -83,7 +85,8 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     }
 
     let _ = cli::raise_file_limit(cli::SOME_FILES);
-    let options = ServerOptions::default().with_http(http);
+    let mut options = ServerOptions::default().with_http(http);
+    options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
     #[cfg(feature = "nats")]
     if let Some(nats) = args.nats.connect().await? {
         let (backend, runner) = platform.share(nats).await?;

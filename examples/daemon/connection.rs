@@ -45,6 +45,8 @@ pub(crate) struct Server {
     /// How long the server may be silent while a chat is running; 0 for no limit.
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     idle_timeout: Option<Duration>,
+    #[command(flatten)]
+    pings: cli::Pings,
 }
 
 /// What goes with every chat.
@@ -127,9 +129,10 @@ enum Way {
 impl Server {
     fn config(&self, idle: Option<Duration>) -> Result<ClientConfig, Failure> {
         let idle = self.idle_timeout.or(idle).filter(|time| !time.is_zero());
-        let config = ClientConfig::new()
+        let mut config = ClientConfig::new()
             .with_insecure_key(self.insecure)
             .with_chat_idle_timeout(idle);
+        config.keep_alive = self.pings.over(config.keep_alive);
         let key = self.api_key.as_deref().map(str::trim);
         Ok(match key.filter(|key| !key.is_empty()) {
             Some(key) => {

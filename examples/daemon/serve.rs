@@ -59,6 +59,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
     #[command(flatten)]
+    pings: cli::Pings,
+    #[command(flatten)]
     tls: TlsArgs,
 }
 
@@ -145,9 +147,10 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
     let http = args.tls.http(http.with_guards(guards))?;
-    let connection = ServerConfig::default()
+    let mut connection = ServerConfig::default()
         .with_checklist(args.list_name.into())
         .with_silent_aborts(args.silent_aborts);
+    connection.keep_alive = args.pings.over(connection.keep_alive);
     Ok(ServerOptions::default()
         .with_auth(auth)
         .with_connection(connection)

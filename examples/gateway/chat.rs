@@ -78,6 +78,11 @@ pub(crate) struct Args {
     /// The team within the guild.
     #[arg(long, value_name = "NAME")]
     team: Option<Str>,
+    /// How long the gateway may be silent during a reply. Default: as long as it waits for its model.
+    #[arg(long, value_name = "TIME", value_parser = cli::duration)]
+    idle_timeout: Option<Duration>,
+    #[command(flatten)]
+    pings: cli::Pings,
     /// A file that keeps the lines of a dialogue.
     #[arg(long, value_name = "FILE")]
     history_file: Option<PathBuf>,
@@ -123,7 +128,9 @@ impl Args {
         let mut config = ClientConfig::new()
             .with_channel(self.channel.as_str())
             .with_account(self.account.as_str())
-            .with_peer(self.peer.as_str());
+            .with_peer(self.peer.as_str())
+            .with_chat_idle_timeout(self.idle_timeout.filter(|time| !time.is_zero()));
+        config.keep_alive = self.pings.over(config.keep_alive);
         let token = self.token.as_deref();
         config.token = token.filter(|token| !token.is_empty()).map(Secret::from);
         config
@@ -148,7 +155,7 @@ impl Dialer for Patient {
         let mut delays = Backoff::new(delays.with_max_attempts(Some(3)));
         loop {
             let dialed = self.0.dial().await;
-            let is_busy = matches!(dialed, Err(DialError::Status { status: 503 }));
+            let is_busy = matches!(dialed, Err(DialError::Status { status: 503, .. }));
             match delays.next_delay(0) {
                 Some(delay) if is_busy => tokio::time::sleep(delay).await,
                 _ => return dialed,

@@ -39,6 +39,8 @@ pub(crate) struct Args {
     )]
     token: Option<String>,
     #[command(flatten)]
+    pings: cli::Pings,
+    #[command(flatten)]
     tls: TlsArgs,
     #[cfg(feature = "nats")]
     #[command(flatten)]
@@ -182,6 +184,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     }
     config.gateway.max_connections = raise_connection_limit(config.gateway.max_connections);
     let overrides = Overrides {
+        pings: args.pings.clone(),
         port: args.port,
         bind: args.bind,
         token: args

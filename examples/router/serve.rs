@@ -45,12 +45,11 @@ pub(crate) struct Args {
     /// The most clients at once.
     #[arg(long, value_name = "COUNT", default_value_t = MAX_CONNECTIONS)]
     max_clients: usize,
-    /// How often to ping clients; 0 disables pings.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
-    heartbeat: Duration,
-    /// How long to wait for the answer to a ping.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = cli::timeout)]
-    pong_timeout: Duration,
+    #[command(flatten)]
+    pings: cli::Pings,
+    /// Take every frame of a registered client as a sign of life, not only its pongs.
+    #[arg(long)]
+    any_frame: bool,
     /// An origin of web pages that may connect, as SCHEME://HOST; may be repeated. Programs other than
     /// browsers, and Obsidian, may always connect.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
@@ -158,10 +157,9 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         .with_routing_limit(args.routing_limit)
         .with_reroute_direct(args.reroute_direct);
     let runtime = RouterRuntime::new(hub);
-    let heartbeat = Some(args.heartbeat).filter(|interval| !interval.is_zero());
-    let keep_alive = limits::keep_alive()
-        .with_interval(heartbeat)
-        .with_pong_timeout(args.pong_timeout);
+    let connection = ServerConfig::default()
+        .with_keep_alive(args.pings.over(limits::keep_alive()))
+        .with_only_pongs(!args.any_frame);
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
     let limits = http
@@ -192,7 +190,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
     Ok(ServerOptions::default()
         .with_runtime(runtime)
         .with_router(router)
-        .with_connection(ServerConfig::default().with_keep_alive(keep_alive))
+        .with_connection(connection)
         .with_http(http))
 }
 

@@ -35,7 +35,7 @@ pub use health::health;
 #[cfg(feature = "nats")]
 pub use nats::{LeaseArgs, NatsArgs, nats_failure};
 pub use nats_settings::NatsSettings;
-pub use serving::{Reach, TlsArgs, guards, web_pages};
+pub use serving::{Pings, Reach, TlsArgs, guards, web_pages};
 pub use signals::Signals;
 pub use variable::variable;
 

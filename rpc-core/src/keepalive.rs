@@ -8,6 +8,8 @@ use crate::timers::{later, sooner};
 
 const INTERVAL: Duration = Duration::from_secs(30);
 const PONG_TIMEOUT: Duration = Duration::from_secs(15);
+/// Most pings without an answer, however alive the peer is otherwise.
+const MAX_UNANSWERED: u8 = 10;
 
 crate::config! {
     /// How a side detects that its peer is gone.
@@ -16,6 +18,11 @@ crate::config! {
     /// nothing arrives within `pong_timeout` of a ping, it closes the connection. A deadline that
     /// is handled more than one interval late, because the machine slept, first gives one fresh
     /// ping and one fresh `pong_timeout`.
+    ///
+    /// A server is stricter. Before its client has logged in, only pongs count. Then all frames
+    /// do, and so do those that it sends itself to a client which has answered no ping on this
+    /// connection: something on the way may swallow them. But after ten unanswered pings in a row,
+    /// in which the client has sent nothing but pings, it closes: eleven intervals at most.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct KeepAlive {
         /// How often to ping; `None` means never. Default 30 s.
@@ -45,6 +52,10 @@ pub(crate) struct KeepaliveTimers {
     gone_at: Option<Instant>,
     /// Whether one late deadline was forgiven since the last sign of life.
     forgiven: bool,
+    /// Pings since the last answer.
+    unanswered: u8,
+    /// Whether a pong has come on this connection.
+    has_ponged: bool,
 }
 
 impl KeepaliveTimers {
@@ -75,6 +86,20 @@ impl KeepaliveTimers {
     pub(crate) const fn heard(&mut self) {
         self.gone_at = None;
         self.forgiven = false;
+    }
+
+    /// Notes a pong, or a frame that says as much.
+    #[inline]
+    pub(crate) const fn answered(&mut self, is_pong: bool) {
+        self.unanswered = 0;
+        self.has_ponged |= is_pong;
+    }
+
+    /// Notes that a frame leaves: a sign of life where the peer's pongs do not arrive.
+    pub(crate) const fn sent(&mut self) {
+        if !self.has_ponged {
+            self.gone_at = None;
+        }
     }
 
     /// Stops every timer: the connection has ended.
@@ -123,6 +148,14 @@ impl KeepaliveTimers {
             self.start(config, now);
             // The answer to the last ping is still awaited: that one decides.
             if self.gone_at.is_none() {
+                if self.unanswered >= MAX_UNANSWERED {
+                    self.stop();
+                    let after = config.interval.unwrap_or_default();
+                    return Some(CloseReason::KeepAlive {
+                        after: after.saturating_mul(self.unanswered.into()),
+                    });
+                }
+                self.unanswered += u8::from(!reads_paused);
                 self.expect(config, now);
                 outbox.ping();
             }

@@ -93,6 +93,8 @@ pub struct MachineCore<E> {
     pause: ReadPause,
     keepalive: KeepaliveTimers,
     only_pongs: bool,
+    /// Whether the peer has yet to log in, of a machine whose peers do.
+    login: Option<bool>,
     rate: Bucket,
     timer: Option<(Instant, &'static str)>,
     /// Whether the outbox was full, and room was not reported since.
@@ -120,6 +122,7 @@ impl<E> MachineCore<E> {
             pause: ReadPause::default(),
             keepalive: KeepaliveTimers::default(),
             only_pongs: false,
+            login: None,
             rate: Bucket::default(),
             timer: None,
             refused: false,
@@ -143,6 +146,28 @@ impl<E> MachineCore<E> {
         self
     }
 
+    /// Counts only pongs as signs of life until the peer has [logged in](Self::log_in). Of one that
+    /// has, every frame counts, but pings alone do not keep its place: see
+    /// [`KeepAlive`].
+    #[must_use]
+    pub const fn with_login(mut self) -> Self {
+        self.login = Some(false);
+        self
+    }
+
+    /// Notes that the peer has logged in or, where nobody does, has made its first request.
+    pub const fn log_in(&mut self) {
+        if self.login.is_some() {
+            self.login = Some(true);
+        }
+    }
+
+    /// Returns whether the peer need not log in, or has done so.
+    #[must_use]
+    pub const fn is_logged_in(&self) -> bool {
+        !matches!(self.login, Some(false))
+    }
+
     // Input.
 
     /// Notes that a message has arrived and returns it; `None` once closed, when nothing is read
@@ -153,8 +178,12 @@ impl<E> MachineCore<E> {
         if self.is_closed() {
             return None;
         }
-        if !self.only_pongs || matches!(message, Incoming::Pong(_)) {
+        let is_pong = matches!(message, Incoming::Pong(_));
+        if is_pong || !self.only_pongs && self.is_logged_in() {
             self.keepalive.heard();
+            if is_pong || message.is_data() || self.login.is_none() {
+                self.keepalive.answered(is_pong);
+            }
         }
         self.pause.note(self.events.has_room(), now);
         Some(message)
@@ -287,7 +316,14 @@ impl<E> MachineCore<E> {
     #[inline]
     #[must_use]
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outbox.pop()
+        let frame = self.outbox.pop();
+        if matches!(frame, Some(Outgoing::Text(_) | Outgoing::Binary(_)))
+            && self.login == Some(true)
+            && !self.only_pongs
+        {
+            self.keepalive.sent();
+        }
+        frame
     }
 
     /// Returns whether an unanswered frame may have reached the peer.

@@ -85,6 +85,8 @@ pub enum Incoming<'a> {
     Ping(&'a [u8]),
     /// A WebSocket pong.
     Pong(&'a [u8]),
+    /// A small part of a message that still goes on, one of many. It counts for the rate limit.
+    Fragment,
 }
 
 impl Incoming<'_> {
@@ -94,6 +96,7 @@ impl Incoming<'_> {
         match self {
             Self::Text(text) => text.len(),
             Self::Binary(bytes) | Self::Ping(bytes) | Self::Pong(bytes) => bytes.len(),
+            Self::Fragment => 0,
         }
     }
 
@@ -118,6 +121,7 @@ impl fmt::Debug for Incoming<'_> {
             Self::Binary(_) => "Binary",
             Self::Ping(_) => "Ping",
             Self::Pong(_) => "Pong",
+            Self::Fragment => "Fragment",
         };
         write!(f, "{kind}({} bytes)", self.len())
     }

@@ -7,7 +7,7 @@ use crate::timers::later;
 crate::config! {
     /// A token bucket: `burst` messages at once, and one more every `interval`. A server
     /// disconnects a peer that sends more. Pings and pongs count as messages, since a ping costs
-    /// its answer. An `interval` longer than that of the keepalive disconnects peers because of
+    /// its answer, and so do the small parts of a message behind the first 32 of less than 1 KiB. An `interval` longer than that of the keepalive disconnects peers because of
     /// their pongs.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct RateLimit {

@@ -90,7 +90,7 @@ impl ServerConn {
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, entropy: u64, now: Instant) -> Self {
         let config = config.into();
-        let mut core = MachineCore::new(&config.limits);
+        let mut core = MachineCore::new(&config.limits).with_login();
         core.start_keepalive(&config.keep_alive, now);
         Self {
             core,
@@ -107,6 +107,12 @@ impl ServerConn {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.queue.len() + self.queries.len()
+    }
+
+    /// Returns whether the client has made a request. There is no login.
+    #[must_use]
+    pub const fn is_logged_in(&self) -> bool {
+        self.core.is_logged_in()
     }
 
     /// Returns the running chat, unless it was aborted.
@@ -133,12 +139,14 @@ impl ServerConn {
             Ok(frame) => frame,
             Err(error) => {
                 if let Some((id, request)) = self.lax_start(text, &error) {
+                    self.core.log_in();
                     return self.on_start(&id, request, text.len());
                 }
                 self.refuse(&error.reply_to(), INVALID_MESSAGE);
                 return self.push(ServerEvent::Warning(error));
             }
         };
+        self.core.log_in();
         let id = frame.id;
         match frame.request {
             Request::StatusGet => {

@@ -24,6 +24,7 @@ impl ServerConn {
             _ => false,
         };
         self.stage = Stage::Inside;
+        self.core.log_in();
         self.core.stop_timer();
         self.answered();
         Ok(())

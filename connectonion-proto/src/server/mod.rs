@@ -112,7 +112,9 @@ impl ServerConn {
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
-        let mut core = MachineCore::new(&config.limits).with_max_sent_bytes(config.max_sent_bytes);
+        let mut core = MachineCore::new(&config.limits)
+            .with_max_sent_bytes(config.max_sent_bytes)
+            .with_login();
         core.start_keepalive(&config.keep_alive, now);
         core.start_timer("connect", config.connect_timeout, now);
         Self {
@@ -240,8 +242,7 @@ impl Machine for ServerConn {
         let can_hear = self.wants_input();
         let config = &self.config.keep_alive;
         if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
-            self.core.abort(gone);
-            self.release();
+            self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 

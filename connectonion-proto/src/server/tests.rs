@@ -308,7 +308,8 @@ fn a_line_that_carries_nothing_is_dropped() {
     rig.conn.handle_message(Incoming::Pong(b""), rig.now);
     rig.wait(SECOND * 20);
     rig.wait(SECOND * 20);
-    assert_eq!(rig.heard(), ["Abort"]);
+    let heard = rig.heard();
+    assert!(heard[0].contains("1001"), "{heard:?}");
     assert!(rig.conn.is_closed());
 }
 

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 use rpc_core::net::tls::TlsAcceptor;
 
@@ -65,6 +67,29 @@ impl TlsArgs {
     #[must_use]
     pub const fn is_on(&self) -> bool {
         self.tls_cert.is_some()
+    }
+}
+
+/// How a program finds out that its peer is gone.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Pings {
+    /// How often to ping; 0 disables pings. Default: that of the protocol.
+    #[arg(long, value_name = "TIME", value_parser = super::duration)]
+    heartbeat: Option<Duration>,
+    /// How long to wait for the answer to a ping. Default: that of the protocol.
+    #[arg(long, value_name = "TIME", value_parser = super::timeout)]
+    pong_timeout: Option<Duration>,
+}
+
+impl Pings {
+    /// Returns the settings of a protocol with what the user has changed.
+    #[must_use]
+    pub fn over(&self, mut protocol: KeepAlive) -> KeepAlive {
+        if let Some(interval) = self.heartbeat {
+            protocol.interval = Some(interval).filter(|interval| !interval.is_zero());
+        }
+        protocol.pong_timeout = self.pong_timeout.unwrap_or(protocol.pong_timeout);
+        protocol
     }
 }
 

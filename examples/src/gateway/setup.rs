@@ -30,7 +30,7 @@ use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
 use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
-use crate::cli::NatsSettings;
+use crate::cli::{NatsSettings, Pings};
 use crate::metrics;
 use crate::model::config::ModelConfig;
 use crate::model::http::{HttpClient, RequestPolicy};
@@ -63,6 +63,8 @@ pub struct Overrides {
     pub folder: Option<PathBuf>,
     /// The certificate and its key; without it, connections are not encrypted.
     pub tls: Option<TlsAcceptor>,
+    /// The pings to clients, in place of the protocol's.
+    pub pings: Pings,
     /// NATS, where everything is kept and shared with other gateways, in place of the data folder.
     #[cfg(feature = "nats")]
     pub nats: Option<Nats>,
@@ -199,8 +201,10 @@ impl Gateway {
                 }
             }
         });
+        let mut connection = ServerConfig::new(auth).with_extensions(config.gateway.extensions);
+        connection.keep_alive = overrides.pings.over(connection.keep_alive);
         let options = ServerOptions::default()
-            .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))
+            .with_connection(connection)
             .with_http(http)
             .with_shutdown_timeout(DRAIN);
         let server = Server::bind((&*host, port), backend, options).await?;

@@ -80,7 +80,7 @@ impl ServerConn {
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
         let mut conn = Self {
-            core: MachineCore::new(&config.limits),
+            core: MachineCore::new(&config.limits).with_login(),
             ready: false,
             // An id never leaves this side, so it needs no seed.
             requests: PendingCalls::new(0, config.max_requests.max(1), now),
@@ -106,6 +106,12 @@ impl ServerConn {
             (false, true) => ServerState::Ready,
             (false, false) => ServerState::AwaitToken,
         }
+    }
+
+    /// Returns whether the token was right or, without one, a request has come.
+    #[must_use]
+    pub const fn is_logged_in(&self) -> bool {
+        self.core.is_logged_in()
     }
 
     /// Returns how many requests have not ended.
@@ -139,6 +145,7 @@ impl ServerConn {
     fn on_token(&mut self, text: &str) {
         let token = Token::decode(text, &self.config.limits);
         if token.is_ok_and(|token| self.config.auth.check(token.expose())) {
+            self.core.log_in();
             return self.welcome();
         }
         self.refuse(CloseReason::Authentication {
@@ -163,6 +170,7 @@ impl ServerConn {
                 return self.reject(id.as_ref(), &unreadable(&error));
             }
         };
+        self.core.log_in();
         let id = id.into_answer(self.config.echo_numbers);
         let method = Method::parse(call.tag()).filter(|method| self.offers(*method));
         let kind = match (method, call.refusal(limits)) {
@@ -292,10 +300,13 @@ impl Machine for ServerConn {
             (Incoming::Text(text), _) => self.on_request(text),
             // A token in a binary message is none.
             (Incoming::Binary(_), ServerState::AwaitToken) => self.on_token(""),
-            (Incoming::Binary(_), _) => {
-                let error = DecodeError::new(DecodeErrorKind::Binary);
-                self.core.push_event(ServerEvent::Warning(error), 0);
-            }
+            (Incoming::Binary(bytes), _) => match std::str::from_utf8(bytes) {
+                Ok(text) => self.on_request(text),
+                Err(_) => self.reject(
+                    None,
+                    &unreadable(&DecodeError::new(DecodeErrorKind::Binary)),
+                ),
+            },
             _ => {}
         }
     }

@@ -498,12 +498,27 @@ fn a_client_above_the_rate_limit_is_disconnected() {
 }
 
 #[test]
-fn a_binary_message_is_ignored_with_a_warning() {
+fn a_binary_message_is_answered_as_text_is() {
     let mut played = Played::ready(ServerConfig::default());
     let binary = Incoming::Binary(br#"{"id":"1","method":"ping"}"#);
     played.conn.handle_message(binary, played.now);
-    assert!(played.sent().is_empty());
-    assert!(matches!(played.events()[..], [ServerEvent::Warning(_)]));
+    assert_eq!(played.sent(), [r#"{"id":"1","result":"pong"}"#]);
+    played
+        .conn
+        .handle_message(Incoming::Binary(b"\xff"), played.now);
+    assert_eq!(played.sent().len(), 1);
+}
+
+#[test]
+fn small_fragments_count_for_the_rate_limit() {
+    let rate = RateLimit::new(2, Duration::from_secs(1));
+    let limits = Limits::default().with_max_message_rate(Some(rate));
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    for _ in 0..3 {
+        assert!(!played.conn.is_closed());
+        played.conn.handle_message(Incoming::Fragment, played.now);
+    }
+    assert_eq!(played.events(), refused(CloseReason::RateLimited));
 }
 
 #[test]

@@ -144,7 +144,7 @@ async fn dial(dialer: &WsDialer) -> WsStream {
 /// The status that refuses an upgrade.
 async fn status(dialer: &WsDialer) -> u16 {
     match dialer.dial().await {
-        Err(DialError::Status { status }) => status,
+        Err(DialError::Status { status, .. }) => status,
         other => fail(&format!("not refused: {other:?}")),
     }
 }

@@ -109,6 +109,56 @@ fn a_pong_that_waits_unread_is_no_silence() {
 }
 
 #[test]
+fn a_peer_that_pings_and_says_nothing_of_use_is_closed_after_ten_unanswered_pings() {
+    let (config, second) = (KeepAlive::default(), Duration::from_secs(1));
+    for (message, lives) in [
+        (Incoming::Ping(b""), false),
+        (Incoming::Pong(b""), true),
+        (Incoming::Text("hi"), true),
+    ] {
+        let mut now = Instant::now();
+        let mut core = MachineCore::<()>::default().with_login();
+        core.start_keepalive(&config, now);
+        core.log_in();
+        let mut gone = 0;
+        for _ in 0..20 {
+            now += second * 30;
+            gone += usize::from(core.check_keepalive(&config, true, now).is_some());
+            while core.poll_transmit().is_some() {}
+            let _ = core.received(message, now);
+        }
+        assert_eq!(gone == 0, lives, "{message:?}");
+    }
+}
+
+#[test]
+fn before_the_login_only_pongs_count_and_then_what_is_sent_to_a_peer_without_pongs() {
+    let (config, second) = (KeepAlive::default(), Duration::from_secs(1));
+    for (is_logged_in, has_ponged, lives) in [
+        (false, false, false),
+        (true, false, true),
+        (true, true, false),
+    ] {
+        let mut now = Instant::now();
+        let mut core = MachineCore::<()>::default().with_login();
+        core.start_keepalive(&config, now);
+        if is_logged_in {
+            core.log_in();
+        }
+        if has_ponged {
+            let _ = core.received(Incoming::Pong(b""), now);
+        }
+        now += second * 30;
+        assert_eq!(core.check_keepalive(&config, true, now), None);
+        core.send_text("piece".into()).unwrap();
+        while core.poll_transmit().is_some() {}
+        now += second * 15;
+        let gone = core.check_keepalive(&config, true, now);
+        assert_eq!(gone.is_none(), lives, "{is_logged_in} {has_ponged}");
+    }
+}
+
+#[test]
 fn where_only_pongs_count_nothing_else_shows_life() {
     for only_pongs in [false, true] {
         let (mut core, now) = core(&Limits::default());

@@ -154,10 +154,14 @@ pub enum DialError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The server answered the upgrade with another status.
-    #[error("the server answered {status} instead of upgrading to WebSocket")]
+    #[error("the server answered {status} instead of upgrading to WebSocket{}", details(why, *.retry_after))]
     Status {
         /// The HTTP status code.
         status: u16,
+        /// The beginning of the answer's body, in one line without control characters.
+        why: String,
+        /// The server's wish for the next attempt.
+        retry_after: Option<Duration>,
     },
     /// The server's reply to the upgrade request is not valid.
     #[error("the WebSocket handshake failed: {0}")]
@@ -167,6 +171,17 @@ pub enum DialError {
     Exhausted,
 }
 
+fn details(why: &str, retry_after: Option<Duration>) -> String {
+    let why = match why {
+        "" => String::new(),
+        why => format!(": {why}"),
+    };
+    match retry_after {
+        Some(after) => format!("{why} (again in {} s)", after.as_secs()),
+        None => why,
+    }
+}
+
 impl DialError {
     /// Returns whether another attempt may succeed: not for bad URLs, TLS failures and HTTP
     /// statuses that rule it out (4xx other than 408, 425 and 429).
@@ -174,7 +189,7 @@ impl DialError {
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::BadUrl { .. } | Self::Tls { .. } | Self::Exhausted => false,
-            Self::Status { status } => {
+            Self::Status { status, .. } => {
                 !matches!(*status, 400..=499) || matches!(*status, 408 | 425 | 429)
             }
             Self::TimedOut { .. } | Self::Unreachable { .. } | Self::Handshake(_) => true,
@@ -185,7 +200,7 @@ impl DialError {
 /// Maps 401 to refused credentials.
 impl From<&DialError> for CloseReason {
     fn from(error: &DialError) -> Self {
-        if let DialError::Status { status: 401 } = error {
+        if let DialError::Status { status: 401, .. } = error {
             let message = error.to_string();
             return Self::Authentication { message };
         }
@@ -220,7 +235,18 @@ mod tests {
             (403, false, Retry::Never),
             (503, false, Retry::Backoff),
         ] {
-            let reason = CloseReason::from(&DialError::Status { status });
+            let (why, retry_after) = ("no".to_owned(), Some(Duration::from_secs(7)));
+            let error = DialError::Status {
+                status,
+                why,
+                retry_after,
+            };
+            let printed = error.to_string();
+            assert!(
+                printed.ends_with("WebSocket: no (again in 7 s)"),
+                "{printed}"
+            );
+            let reason = CloseReason::from(&error);
             let is_refused = matches!(reason, CloseReason::Authentication { .. });
             assert_eq!((is_refused, reason.retry()), (refused, retry), "{status}");
         }

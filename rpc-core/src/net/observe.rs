@@ -48,7 +48,7 @@ impl<'a> Frame<'a> {
     pub(crate) fn incoming(message: &'a Message, redact: Redact) -> Self {
         let (kind, text) = match message {
             Message::Text(text) => (FrameKind::Text, Some(text.as_str())),
-            Message::Binary(_) => (FrameKind::Binary, None),
+            Message::Binary(_) | Message::Fragment => (FrameKind::Binary, None),
             Message::Ping(_) => (FrameKind::Ping, None),
             Message::Pong(_) => (FrameKind::Pong, None),
             Message::Close(_) => (FrameKind::Close, None),
@@ -156,6 +156,9 @@ impl Default for Tap {
 
 impl Tap {
     pub(crate) fn incoming(&self, message: &Message) {
+        if *message == Message::Fragment {
+            return;
+        }
         // Kind and length only: bodies hold private text and secrets.
         tracing::trace!(target: "rpc_core::frames", direction = "in", frame = ?message);
         if let Some(observer) = &self.observer {

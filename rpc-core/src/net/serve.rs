@@ -318,13 +318,15 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
     }
 
     fn run_tasks(&mut self, cx: &mut Context<'_>) {
+        while self.tasks.poll_next(cx).is_ready() {}
+        // Behind the tasks, in case one of them logs the peer in.
         if let Some(shutdown) = &mut self.shutdown
             && shutdown.as_mut().poll(cx).is_ready()
         {
             self.shutdown = None;
             self.handler.shut_down(&mut self.tasks);
+            while self.tasks.poll_next(cx).is_ready() {}
         }
-        while self.tasks.poll_next(cx).is_ready() {}
     }
 
     /// Handles the end of the machine. The closing handshake may take a while; the tasks end now.

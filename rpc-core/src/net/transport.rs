@@ -23,6 +23,10 @@ pub enum Message {
     Ping(Bytes),
     /// A pong.
     Pong(Bytes),
+    /// A part of a message that still goes on. Reported where a message comes in more than 32 parts
+    /// of less than 1 KiB, for each further one: it counts for the
+    /// [rate limit](crate::rate::RateLimit), and can be ignored otherwise.
+    Fragment,
     /// The peer's Close. The transport answers it.
     Close(Option<CloseFrame>),
 }
@@ -33,6 +37,7 @@ impl Message {
         match self {
             Self::Text(text) => text.len(),
             Self::Binary(bytes) | Self::Ping(bytes) | Self::Pong(bytes) => bytes.len(),
+            Self::Fragment => 0,
             Self::Close(frame) => frame.as_ref().map_or(0, |frame| 2 + frame.reason.len()),
         }
     }
@@ -47,6 +52,7 @@ impl Message {
             Self::Binary(bytes) => Ok(Incoming::Binary(bytes)),
             Self::Ping(bytes) => Ok(Incoming::Ping(bytes)),
             Self::Pong(bytes) => Ok(Incoming::Pong(bytes)),
+            Self::Fragment => Ok(Incoming::Fragment),
             Self::Close(frame) => Err(frame.as_ref()),
         }
     }

@@ -113,6 +113,7 @@ pub(crate) fn show_incoming(message: &Incoming<'_>) -> String {
         Incoming::Binary(bytes) => format!("(binary {} bytes)", bytes.len()),
         Incoming::Ping(_) => "(ping)".to_owned(),
         Incoming::Pong(_) => "(pong)".to_owned(),
+        Incoming::Fragment => "(fragment)".to_owned(),
     }
 }
 

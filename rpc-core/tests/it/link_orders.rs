@@ -207,10 +207,11 @@ async fn end_behind<F: Future>(
     let (left, _right) = mem::duplex(8);
     let one = config().with_max_commands(1);
     let (link, _events, connection) = over(HostSide::default(), left, one);
+    let mut run = Box::pin(connection.run());
+    assert!(futures_util::poll!(run.as_mut()).is_pending());
     link.try_command(|_, _| ()).unwrap();
     let mut waiting = Box::pin(waiting(link.clone()));
     assert!(futures_util::poll!(waiting.as_mut()).is_pending());
-    let mut run = Box::pin(connection.run());
     assert!(futures_util::poll!(run.as_mut()).is_pending());
     if is_dropped {
         drop(run);

@@ -143,7 +143,7 @@ async fn a_node_that_is_busy_ends_the_attempt_and_the_next_one_goes_elsewhere() 
     for _ in 0..2 {
         let refused = dialer.dial().await.map(drop);
         assert!(
-            matches!(refused, Err(DialError::Status { status: 503 })),
+            matches!(refused, Err(DialError::Status { status: 503, .. })),
             "{refused:?}"
         );
         dialer.dial().await.unwrap();

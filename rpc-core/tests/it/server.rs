@@ -81,7 +81,7 @@ pub async fn start(config: HttpConfig) -> Running {
     start_with(config, echo).await
 }
 
-async fn start_with<H, F>(config: HttpConfig, handler: H) -> Running
+pub async fn start_with<H, F>(config: HttpConfig, handler: H) -> Running
 where
     H: Fn(Accepted) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
@@ -246,7 +246,7 @@ async fn the_upgrade_hook_authenticates_and_hands_on_what_it_found() {
     .await;
     let error = server.dial().await.unwrap_err();
     assert!(
-        matches!(error, DialError::Status { status: 401 }),
+        matches!(error, DialError::Status { status: 401, .. }),
         "{error:?}"
     );
     let dialer = WsDialer::new(&server.url()).unwrap();
@@ -314,7 +314,7 @@ async fn websockets_over_their_cap_get_503_while_plain_requests_go_on() {
     let (open, refused): (Vec<_>, Vec<_>) = dialled.into_iter().partition(Result::is_ok);
     assert_eq!((open.len(), refused.len()), (2, 4));
     for error in refused.into_iter().filter_map(Result::err) {
-        assert!(matches!(error, DialError::Status { status: 503 }));
+        assert!(matches!(error, DialError::Status { status: 503, .. }));
     }
     assert_eq!(server.counters.websockets(), 2);
     let answer = server.ask(&upgrade("")).await;

@@ -5,11 +5,12 @@ use futures_util::SinkExt as _;
 use http::{Request, Response};
 use rpc_core::Text;
 use rpc_core::net::server::{Guards, HttpConfig, PeerPolicy, Server, ServerLimits};
-use rpc_core::net::{DialError, Message};
+use rpc_core::net::{DialError, Handle, Message, clock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::server::{Running, exchange, limits, start, upgrade};
+use crate::server::{Running, exchange, limits, start, start_with, upgrade};
+use crate::toy::host::Host;
 
 /// Connects, and waits until the server has taken the connection.
 async fn silent(server: &Running) -> TcpStream {
@@ -131,7 +132,7 @@ async fn one_address_has_a_quarter_of_a_server_that_others_can_reach() {
             }
         };
         assert_eq!(held.len(), most, "{address}");
-        assert!(matches!(error, DialError::Status { status: 503 }));
+        assert!(matches!(error, DialError::Status { status: 503, .. }));
         running.abort();
     }
 }
@@ -215,7 +216,7 @@ async fn a_connection_over_the_cap_gets_503_and_the_place_becomes_free_again() {
     let mut first = server.dial().await.unwrap();
     let error = server.dial().await.unwrap_err();
     assert!(
-        matches!(error, DialError::Status { status: 503 }),
+        matches!(error, DialError::Status { status: 503, .. }),
         "{error:?}"
     );
     assert!(error.is_retryable());
@@ -230,7 +231,7 @@ async fn a_connection_over_the_cap_of_its_address_gets_503() {
     let mut first = server.dial().await.unwrap();
     let error = server.dial().await.unwrap_err();
     assert!(
-        matches!(error, DialError::Status { status: 503 }),
+        matches!(error, DialError::Status { status: 503, .. }),
         "{error:?}"
     );
     first.close().await.unwrap();
@@ -266,4 +267,38 @@ async fn a_peer_that_is_not_served_gets_403_from_a_full_server_and_takes_no_plac
     assert_eq!(server.status(&upgrade("")).await, "503");
     let counted = (server.counters.rejected(), server.counters.over_limit());
     assert_eq!(counted, (2, 1));
+}
+
+#[tokio::test]
+async fn a_websocket_that_has_not_logged_in_makes_room_and_one_that_has_does_not() {
+    for is_full in [false, true] {
+        let limits = match is_full {
+            false => limits(|limits| limits.with_max_connections(2)),
+            true => limits(|limits| limits.with_max_websockets(Some(2))),
+        };
+        for (is_logged_in, has_room) in [(false, true), (true, false)] {
+            let server = start_with(limits.clone(), move |accepted| async move {
+                let handle = Handle::new(Host::new(1, clock()));
+                let answer: fn(&Host) -> bool = if is_logged_in { |_| true } else { |_| false };
+                let cancelled = accepted.cancellation.clone();
+                accepted
+                    .permit
+                    .until_login(&handle, answer, cancelled)
+                    .await;
+            })
+            .await;
+            let mut open = Vec::new();
+            for _ in 0..2 {
+                open.push(server.dial().await.unwrap());
+            }
+            while is_logged_in && server.counters.upgraded() < 2 {
+                tokio::task::yield_now().await;
+            }
+            for _ in 0..5 {
+                let dialled = server.dial().await;
+                assert_eq!(dialled.is_ok(), has_room, "{dialled:?}");
+                open.extend(dialled);
+            }
+        }
+    }
 }

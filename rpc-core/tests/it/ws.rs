@@ -476,7 +476,7 @@ async fn another_status_than_101_is_reported() {
         .unwrap();
     let error = dialer.upgrade(ours).await.unwrap_err();
     assert!(
-        matches!(error, DialError::Status { status: 401 }),
+        matches!(error, DialError::Status { status: 401, .. }),
         "{error:?}"
     );
     assert!(!error.is_retryable());

@@ -311,3 +311,103 @@ async fn what_is_no_http_is_refused_by_both_ends() {
     let error = WsStream::accept(ours, &config).await.unwrap_err();
     assert!(matches!(error, TransportError::Protocol(_)), "{error:?}");
 }
+
+#[tokio::test]
+async fn a_large_message_leaves_whole_before_the_answer_to_a_close() {
+    let (ours, mut peer) = duplex(1024);
+    let config = WsConfig::default();
+    let mut ws = WsStream::from_upgraded(ours, Bytes::new(), Role::Server, &config).await;
+    let message = Outgoing::Binary(vec![7; 65_537].into());
+    ws.feed(message).await.unwrap();
+    peer.write_all(b"\x88\x82\0\0\0\0\x03\xe8").await.unwrap();
+    let reading = async {
+        let mut frames = Vec::new();
+        while !frames.ends_with(b"\x88\x02\x03\xe8") {
+            assert_ne!(peer.read_buf(&mut frames).await.unwrap(), 0, "cut off");
+        }
+        frames.len()
+    };
+    let closing = async {
+        let close = Message::Close(Some(CloseFrame::new(1000, "")));
+        assert_eq!(ws.next().await.unwrap().unwrap(), close);
+        assert!(ws.next().await.is_none());
+    };
+    let (len, ()) = tokio::join!(reading, closing);
+    assert_eq!(len, (10 + 65_536) + (2 + 1) + 4);
+}
+
+#[tokio::test]
+async fn a_peers_own_1002_is_its_close_and_no_error() {
+    for reason in ["", "Protocol violation"] {
+        let (mut ws, mut peer) = client().await;
+        let length = u8::try_from(2 + reason.len()).unwrap();
+        let close = [&[0x88, length, 0x03, 0xea], reason.as_bytes()].concat();
+        peer.write_all(&close).await.unwrap();
+        let close = Message::Close(Some(CloseFrame::new(1002, reason)));
+        assert_eq!(ws.next().await.unwrap().unwrap(), close);
+    }
+}
+
+#[tokio::test]
+async fn small_fragments_of_one_message_are_reported_behind_the_first_32() {
+    let (mut ws, mut peer) = server().await;
+    let frames = [
+        &b"\x01\x80\0\0\0\0"[..],
+        &b"\0\x80\0\0\0\0".repeat(39),
+        b"\x80\x82\0\0\0\0hi",
+    ]
+    .concat();
+    peer.write_all(&frames).await.unwrap();
+    for _ in 0..8 {
+        assert_eq!(ws.next().await.unwrap().unwrap(), Message::Fragment);
+    }
+    let whole = Message::Text(Text::from("hi"));
+    assert_eq!(ws.next().await.unwrap().unwrap(), whole);
+}
+
+#[tokio::test]
+async fn an_answer_before_the_last_is_skipped_and_two_accepts_are_refused() {
+    let early = |answer: String| format!("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{answer}");
+    dial(dialer(), |answer| early(answer.to_owned()).into())
+        .await
+        .unwrap();
+    let second = "Upgrade: websocket\r\nSec-WebSocket-Accept: x";
+    let refused = dial(dialer(), |answer| {
+        answer.replace("Upgrade: websocket", second).into()
+    });
+    assert!(matches!(refused.await, Err(DialError::Handshake(_))));
+}
+
+#[tokio::test]
+async fn a_refusal_says_why_in_one_clean_line() {
+    let refused = dial(dialer(), |_| {
+        let body = "too \x1b[31mmany\r\nclients";
+        let length = body.len();
+        format!("HTTP/1.1 503 No\r\nRetry-After: 7\r\nContent-Length: {length}\r\n\r\n{body}")
+            .into()
+    });
+    let printed = refused.await.unwrap_err().to_string();
+    let clean = printed.ends_with(": too [31mmany clients (again in 7 s)");
+    assert!(clean, "{printed}");
+}
+
+#[tokio::test]
+async fn a_wrong_request_is_answered_with_the_reason() {
+    let request = "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                   Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    for (part, other, status) in [
+        ("\r\n\r\n", "\r\nContent-Length: 3\r\n\r\nabc", "400"),
+        ("websocket\r\n", "websocket\n", "400"),
+        ("\r\n\r\n", "\r\nSec-WebSocket-Version: 12\r\n\r\n", "426"),
+        ("Connection: Upgrade\r\n", "", "400"),
+        ("GET", "POST", "405"),
+    ] {
+        let answer = answer_to(&request.replacen(part, other, 1)).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+    }
+    let strange = request.replacen("Upgrade\r\n", "Upgrade, \u{e9}\r\n", 1);
+    assert!(answer_to(&strange).await.starts_with("HTTP/1.1 101 "));
+}

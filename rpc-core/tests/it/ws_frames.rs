@@ -306,7 +306,8 @@ async fn close_codes_for_the_wire_are_echoed_and_no_others() {
         RawFrame::new(0x88, [&code.to_be_bytes(), reason.as_bytes()].concat())
     };
     for code in [
-        1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 3000, 3999, 4000, 4999,
+        1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000,
+        4999,
     ] {
         let reason = "r".repeat(123);
         let Outcome { messages, told, .. } = read([closing(code, &reason)]).await;

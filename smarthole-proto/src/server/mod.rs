@@ -127,8 +127,10 @@ impl ServerConn {
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
-        // The specification wants a pong.
-        let mut core = MachineCore::new(&config.limits).with_only_pongs();
+        let mut core = MachineCore::new(&config.limits).with_login();
+        if config.only_pongs {
+            core = core.with_only_pongs();
+        }
         core.start_keepalive(&config.keep_alive, now);
         core.start_timer("registration", config.registration_timeout, now);
         Self {
@@ -167,6 +169,7 @@ impl ServerConn {
         let answer = RegistrationResponse::accepted(client_id, name);
         self.send_answer(answer)?;
         self.state = ServerState::Ready;
+        self.core.log_in();
         self.core.stop_timer();
         self.release_held();
         Ok(())
@@ -351,8 +354,7 @@ impl Machine for ServerConn {
         let can_hear = self.wants_input();
         let config = &self.config.keep_alive;
         if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
-            self.core.abort(gone);
-            self.release();
+            self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 

@@ -204,7 +204,7 @@ fn both_ends_live_for_hours_on_pings_alone() {
 }
 
 #[test]
-fn a_half_open_line_is_dropped_10_seconds_after_a_ping_without_a_close() {
+fn a_half_open_line_is_closed_10_seconds_after_a_ping() {
     let mut house = House::new();
     let notes = house.client("notes");
     house.events();
@@ -219,10 +219,12 @@ fn a_half_open_line_is_dropped_10_seconds_after_a_ping_without_a_close() {
         let line = lines.iter().rev().find(|line| line.from == from);
         line.map(ToString::to_string).unwrap_or_default()
     };
-    assert_eq!(last('S'), "+40000ms S> (abort)", "{trace}");
-    let closed = ClientEvent::Closed(CloseReason::Lost);
+    let close = "+40000ms S> (close 1001 ";
+    assert!(last('S').starts_with(close), "{trace}");
     // Anything that arrives is life to a client, and the server's ping has.
-    assert_eq!(house.lines[notes].take_client_events(), [closed]);
+    let events = house.lines[notes].take_client_events();
+    let closed = ClientEvent::Closed(CloseReason::Lost);
+    assert!(events.len() == 1 && events[0] != closed, "{events:?}");
 }
 
 #[test]

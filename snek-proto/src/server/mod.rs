@@ -104,7 +104,7 @@ impl ServerConn {
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
-        let mut core = MachineCore::new(&config.limits);
+        let mut core = MachineCore::new(&config.limits).with_login();
         core.start_keepalive(&config.keep_alive, now);
         core.start_timer("login", config.login_timeout, now);
         Self {
@@ -164,6 +164,7 @@ impl ServerConn {
         self.answer(id, |buffer, call_id| encode_success(buffer, call_id, &user))?;
         self.login_open = false;
         self.user = Some(user);
+        self.core.log_in();
         self.core.stop_timer();
         Ok(())
     }
@@ -353,7 +354,10 @@ impl Machine for ServerConn {
         }
         match message {
             Incoming::Text(text) => self.on_text(text),
-            Incoming::Binary(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary)),
+            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => self.on_text(text),
+                Err(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary)),
+            },
             _ => {}
         }
     }

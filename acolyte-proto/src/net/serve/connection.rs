@@ -5,7 +5,9 @@ use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::time::{Instant, SystemTime};
 
+use futures_util::FutureExt as _;
 use futures_util::future::{AbortHandle, abortable};
+use rpc_core::net::server::Permit;
 use rpc_core::net::telemetry::server_call;
 use rpc_core::net::{
     Cancellation, Canceller, ConnectionHandler, Handle, Running, Transport, clock, entropy,
@@ -43,11 +45,18 @@ pub(super) fn serve<A: Agent>(
     shared: Arc<Shared<A>>,
     transport: impl Transport,
     client: Client,
+    permit: Option<Permit>,
 ) -> impl Future<Output = CloseReason> {
     let conn = ServerConn::new(Arc::clone(&shared.connection), entropy(), clock());
     let handle = Handle::new(conn);
     let driver = shared.driver.clone();
-    let shutdown = shared.stopping.get().into_cancelled();
+    let stopping = shared.stopping.get();
+    let shutdown = match permit {
+        Some(permit) => permit
+            .until_login(&handle, ServerConn::is_logged_in, stopping)
+            .left_future(),
+        None => stopping.into_cancelled().right_future(),
+    };
     let handler = Handler {
         shared,
         client,

@@ -223,7 +223,13 @@ impl<A: Agent> Server<A> {
         let (runtime, shared) = (self.runtime.clone(), self.runtime.shared);
         let run = self.server.run(move |accepted| {
             let client = Client::new(accepted.peer, accepted.parts);
-            serve(Arc::clone(&shared), accepted.socket, client).map(drop)
+            serve(
+                Arc::clone(&shared),
+                accepted.socket,
+                client,
+                Some(accepted.permit),
+            )
+            .map(drop)
         });
         // What is left when its time is over has to say goodbye still.
         let deadline = self.shutdown_timeout + Duration::from_secs(2);

@@ -130,7 +130,7 @@ impl<A: Agent> AgentRuntime<A> {
             address,
             parts: None,
         };
-        serve(Arc::clone(&self.shared), transport, client).map(drop)
+        serve(Arc::clone(&self.shared), transport, client, None).map(drop)
     }
 
     /// Waits until a client requests the [shutdown](SHUTDOWN_PATH), at which a

@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use ::http::request::Parts;
 use futures_util::FutureExt;
-use rpc_core::net::server::{Accepted, Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
+use rpc_core::net::server::{
+    Accepted, Counters, DrainReport, HttpConfig, Permit, Service, ShutdownHandle,
+};
 use rpc_core::net::{Cancellation, DriverConfig, Transport};
 use tokio::net::ToSocketAddrs;
 
@@ -23,7 +25,7 @@ use self::http::Pages;
 use super::cluster::{Cluster, Origin};
 use super::runtime::{Agent, HostRuntime};
 use crate::limits::WS_PATH;
-use crate::server::ServerConfig;
+use crate::server::{ServerConfig, ServerConn, ServerState};
 
 pub use options::{ServerOptions, http_config};
 
@@ -229,11 +231,14 @@ fn accept(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> 
 async fn serve_anywhere(shared: &Shared, accepted: Accepted) {
     let head = Some(Arc::new(accepted.parts));
     let (socket, peer) = (accepted.socket, accepted.peer.ip());
-    let cancellation = accepted.cancellation;
+    let (permit, cancellation) = (Some(accepted.permit), accepted.cancellation);
     let Some(cluster) = &shared.cluster else {
-        return serve(shared, socket, peer, head, cancellation).await;
+        return serve(shared, socket, peer, head, permit, cancellation).await;
     };
-    let here = |transport| serve(shared, transport, peer, head.clone(), cancellation.clone());
+    let here = |transport| {
+        let (head, permit) = (head.clone(), permit.clone());
+        serve(shared, transport, peer, head, permit, cancellation.clone())
+    };
     let origin = Origin {
         peer: Some(peer).filter(|peer| !peer.is_unspecified()),
         head: head.clone(),
@@ -247,7 +252,8 @@ async fn serve_anywhere(shared: &Shared, accepted: Accepted) {
 fn accept(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> + use<> {
     let head = Some(Arc::new(accepted.parts));
     let peer = accepted.peer.ip();
-    serve(shared, accepted.socket, peer, head, accepted.cancellation)
+    let (permit, cancellation) = (Some(accepted.permit), accepted.cancellation);
+    serve(shared, accepted.socket, peer, head, permit, cancellation)
 }
 
 /// Keeps the host in its cluster, if it has one.
@@ -260,7 +266,7 @@ async fn join(shared: &Arc<Shared>) -> std::convert::Infallible {
         let peer = peer.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
         // Its own host tells it when it shuts down.
         let (canceller, cancellation) = Cancellation::new();
-        let serving = serve(shared, transport, peer, head, cancellation);
+        let serving = serve(shared, transport, peer, head, None, cancellation);
         async move {
             serving.await;
             drop(canceller);
@@ -284,6 +290,7 @@ fn serve<T: Transport>(
     transport: T,
     peer: IpAddr,
     head: Option<Arc<Parts>>,
+    permit: Option<Permit>,
     cancellation: Cancellation,
 ) -> impl Future<Output = ()> + use<T> {
     let config = Arc::clone(&shared.connection);
@@ -291,6 +298,13 @@ fn serve<T: Transport>(
     let peer = Some(peer).filter(|peer| !peer.is_unspecified());
     let (handle, mut handler) = shared.runtime.connection(peer, head, config);
     handler.drain_timeout = shared.shutdown_timeout / 2;
-    let (driver, shutdown) = (shared.driver.clone(), cancellation.into_cancelled());
+    let is_admitted = |conn: &ServerConn| conn.state() == ServerState::Ready;
+    let shutdown = match permit {
+        Some(permit) => permit
+            .until_login(&handle, is_admitted, cancellation)
+            .left_future(),
+        None => cancellation.into_cancelled().right_future(),
+    };
+    let driver = shared.driver.clone();
     rpc_core::net::serve(handle, transport, handler, driver, shutdown).map(drop)
 }

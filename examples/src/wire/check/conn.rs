@@ -325,7 +325,7 @@ impl AsyncWrite for Rewound {
 /// Returns the status of a refused upgrade; otherwise what is wrong.
 pub(super) fn refusal(error: &DialError) -> Result<u16, String> {
     match error {
-        DialError::Status { status } => Ok(*status),
+        DialError::Status { status, .. } => Ok(*status),
         other => Err(other.to_string()),
     }
 }

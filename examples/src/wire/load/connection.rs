@@ -153,7 +153,7 @@ fn of_dial(error: &DialError) -> String {
             io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
             kind => format!("cannot be reached: {kind}"),
         },
-        DialError::Status { status } => format!("upgrade refused: {status}"),
+        DialError::Status { status, .. } => format!("upgrade refused: {status}"),
         DialError::Tls { source, .. } => format!("TLS failed: {source}"),
         other => other.to_string(),
     }

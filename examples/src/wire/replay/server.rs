@@ -118,7 +118,7 @@ impl Server {
                 ));
             }
             Ok(ws) => ws,
-            Err(DialError::Status { status }) if status == recorded => return Ok(None),
+            Err(DialError::Status { status, .. }) if status == recorded => return Ok(None),
             Err(error) => return Err(format!("{error}: {recorded} is recorded")),
         };
         let selected = ws

@@ -48,12 +48,17 @@ pub(super) fn serve<B: Backend>(
 ) -> impl Future<Output = CloseReason> {
     let handle = Handle::new(ServerConn::new(Arc::clone(&shared.connection), clock()));
     let driver = shared.driver.clone();
+    let cancellation = accepted.cancellation;
+    let signal = cancellation.clone();
+    let shutdown = accepted
+        .permit
+        .until_login(&handle, ServerConn::is_logged_in, signal);
     let peer = Arc::new(Peer {
         id: shared.next.fetch_add(1, Ordering::Relaxed),
         address: accepted.peer,
         parts: accepted.parts,
         handle: handle.clone(),
-        cancellation: accepted.cancellation.clone(),
+        cancellation,
         max_text: shared.connection.limits.max_message_bytes / 8,
     });
     let handler = Handler {
@@ -61,7 +66,6 @@ pub(super) fn serve<B: Backend>(
         peer,
         is_draining: false,
     };
-    let shutdown = accepted.cancellation.into_cancelled();
     rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown)
 }
 

@@ -81,6 +81,8 @@ struct State<P: Protocol> {
     handles: usize,
     /// Whether the task accepts nothing more.
     closed: bool,
+    /// Whether the task has looked here.
+    started: bool,
     /// The task's waker, unless the task was woken since its last look.
     task: Option<Waker>,
 }
@@ -96,6 +98,7 @@ impl<P: Protocol> Inbox<P> {
                 report: None,
                 handles: 1,
                 closed: false,
+                started: false,
                 task: None,
             }),
             room: Semaphore::new(max_commands.clamp(1, Semaphore::MAX_PERMITS)),
@@ -134,6 +137,13 @@ impl<P: Protocol> Inbox<P> {
         let mut state = self.lock();
         if state.closed {
             return Err(command);
+        }
+        if !state.started {
+            // A task that is never run would let it wait for ever.
+            drop(state);
+            self.make_room(1);
+            command.refuse(Refused::NotConnected);
+            return Ok(());
         }
         state.commands.push_back(command);
         wake(state);
@@ -196,6 +206,7 @@ impl<P: Protocol> Inbox<P> {
     ) -> Found<P::Call> {
         let mut state = self.lock();
         remember(&mut state.task, cx);
+        state.started = true;
         if commands.is_empty() {
             std::mem::swap(commands, &mut state.commands);
         } else {

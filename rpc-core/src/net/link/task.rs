@@ -54,7 +54,8 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
 
 /// The task of a connection and its successors. Spawn [`run`](Self::run).
 ///
-/// Dropping it ends every call with [`CloseReason::TaskGone`].
+/// Dropping it ends every call with [`CloseReason::TaskGone`]. Until `run` is polled, calls fail at
+/// once with [`Refused::NotConnected`].
 pub struct Connection<P: Protocol, D: Dialer> {
     protocol: P,
     dialer: D,
@@ -247,9 +248,30 @@ impl<P: Protocol> Drop for Front<P> {
 
 impl<P: Protocol> Front<P> {
     pub(super) fn set_state(&self, state: LinkState) {
-        match self.shared.state.node() {
-            Some(node) => tracing::debug!(?state, %node, "link"),
-            None => tracing::debug!(?state, "link"),
+        let node = self.shared.state.node().map(tracing::field::display);
+        match &state {
+            // Not what the application asked for.
+            LinkState::Lost {
+                cause, retry_in, ..
+            } if !retry_in.is_zero() => {
+                // The peer may have chosen the words.
+                let cause = cause.to_string();
+                tracing::warn!(
+                    ?cause,
+                    ?retry_in,
+                    node,
+                    "the connection was lost, or could not be made"
+                );
+            }
+            LinkState::GaveUp { cause } => {
+                let cause = cause.to_string();
+                tracing::warn!(
+                    ?cause,
+                    node,
+                    "there is no connection, and no further attempt"
+                );
+            }
+            state => tracing::debug!(?state, node, "link"),
         }
         self.events.notice(LinkEvent::State(state.clone()));
         self.shared.state.set(state);

@@ -216,6 +216,10 @@ impl HttpConfig {
         self.paths.is_empty() || self.paths.iter().any(|ours| ours == path)
     }
 
+    pub(super) const fn has_paths(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
     pub(super) fn decide(&self, parts: &mut Parts, peer: SocketAddr) -> UpgradeDecision {
         match &self.on_upgrade {
             Some(hook) => hook(parts, peer),

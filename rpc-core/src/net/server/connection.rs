@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::http1::{Agreed, Exchange};
-use super::permits::{Evicted, Opening, Permit, Refusal, Slot};
+use super::permits::{Evicted, Opening, Permit, Refusal};
 use super::run::Shared;
 use super::service::Upgrade;
 use super::write_timeout::WriteTimeout;
@@ -67,7 +67,7 @@ impl fmt::Debug for Accepted {
 }
 
 /// The handler's future of an upgraded connection, and what the connection holds.
-type Opened<F> = (Pin<Box<F>>, Permit, Slot);
+type Opened<F> = (Pin<Box<F>>, Permit);
 
 /// Serves one connection to its end: up to the upgrade, then with the handler. Each part has memory
 /// of its own, so that a connection does not keep the memory of its opening. Not an `async fn`,
@@ -85,8 +85,8 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     serve_opened(Box::pin(async move {
-        let (accepted, permit, slot) = open(shared, tcp, peer, opening, evicted).await?;
-        Some((Box::pin(handler(accepted)), permit, slot))
+        let accepted = open(shared, tcp, peer, opening, evicted).await?;
+        Some(opened(&*handler, accepted))
     }))
 }
 
@@ -105,7 +105,7 @@ where
             on_upgrade,
             agreed,
             peer,
-            slot,
+            opening,
         } = upgrade;
         let upgraded = timeout(shared.config.limits.handshake_timeout, on_upgrade).await;
         let Ok(Ok(upgraded)) = upgraded else {
@@ -113,18 +113,22 @@ where
             return None;
         };
         let socket = Socket::from_upgraded(upgraded);
-        let (accepted, permit) = accept(&shared, socket, Bytes::new(), peer, agreed).await;
-        Some((Box::pin(handler(accepted)), permit, slot))
+        let accepted = accept(&shared, socket, Bytes::new(), peer, agreed, opening).await;
+        Some(opened(&*handler, accepted))
     }))
+}
+
+fn opened<F>(handler: &impl Fn(Accepted) -> F, accepted: Accepted) -> Opened<F> {
+    let permit = accepted.permit.clone();
+    (Box::pin(handler(accepted)), permit)
 }
 
 async fn serve_opened<F: Future<Output = ()>>(
     opening: Pin<Box<impl Future<Output = Option<Opened<F>>>>>,
 ) {
-    if let Some((running, permit, slot)) = opening.await {
+    if let Some((running, permit)) = opening.await {
         running.await;
-        permit.release();
-        drop(slot);
+        permit.end();
     }
 }
 
@@ -135,7 +139,7 @@ async fn open(
     peer: SocketAddr,
     opening: Opening,
     evicted: Evicted,
-) -> Option<(Accepted, Permit, Slot)> {
+) -> Option<Accepted> {
     let opening = Arc::new(opening);
     let deadline = shared.config.limits.handshake_timeout;
     let streams = Arc::new(AtomicBool::new(false));
@@ -154,9 +158,7 @@ async fn open(
         }
     };
     let (socket, read_already, agreed) = upgraded?;
-    let slot = opening.take_slot()?;
-    let (accepted, permit) = accept(&shared, socket, read_already, peer, agreed).await;
-    Some((accepted, permit, slot))
+    Some(accept(&shared, socket, read_already, peer, agreed, opening).await)
 }
 
 /// Makes an upgraded connection what the handler receives.
@@ -166,7 +168,8 @@ async fn accept(
     read_already: Bytes,
     peer: SocketAddr,
     agreed: Agreed,
-) -> (Accepted, Permit) {
+    opening: Arc<Opening>,
+) -> Accepted {
     shared.counters.count_upgraded();
     let socket =
         WsStream::from_upgraded(socket, read_already, Role::Server, &shared.config.ws).await;
@@ -174,14 +177,13 @@ async fn accept(
         Some(name) => socket.with_handshake(Handshake::new(Some(name), HeaderMap::new())),
         None => socket,
     };
-    let accepted = Accepted {
+    Accepted {
         socket,
         peer,
         parts: agreed.parts,
         cancellation: shared.cancellation.clone(),
-        permit: agreed.permit.clone(),
-    };
-    (accepted, agreed.permit)
+        permit: agreed.permit.for_connection(opening),
+    }
 }
 
 /// Runs TLS and the request. `None` if the connection ended as plain HTTP.

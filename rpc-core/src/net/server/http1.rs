@@ -18,7 +18,7 @@ use super::config::UpgradeDecision;
 use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
-use crate::net::ws::{accept_key, is_upgrade, offers};
+use crate::net::ws::{accept_key, is_meant, is_upgrade, offers};
 
 /// What the handler learns about the upgraded request.
 #[derive(Debug)]
@@ -87,16 +87,15 @@ pub(super) async fn answer<B: hyper::body::Body>(
             "the server is shutting down",
         );
     }
+    if parts.headers.get_all(header::CONTENT_LENGTH).iter().count() > 1 {
+        return plain(StatusCode::BAD_REQUEST, "there are two Content-Lengths");
+    }
     let path_upgrades = config.is_upgrade_path(parts.uri.path());
-    if is_upgrade(&parts) && path_upgrades {
-        // A body that a host has wrapped may not know that it is empty.
-        if !body.is_end_stream() && announces_body(&parts) {
-            return plain(StatusCode::BAD_REQUEST, "an upgrade request has no body");
-        }
+    if path_upgrades && (is_upgrade(&parts) || is_meant(&parts)) {
         if !opening.finish() {
             return busy(Refusal::ServerFull);
         }
-        return upgrade(shared, peer, parts, agreed);
+        return upgrade(shared, peer, parts, opening, agreed);
     }
     if config.has_http() {
         let body = match collect(body, config.limits.max_body_bytes).await {
@@ -111,27 +110,36 @@ pub(super) async fn answer<B: hyper::body::Body>(
             if answer.status().is_informational() {
                 return plain(StatusCode::INTERNAL_SERVER_ERROR, "no answer");
             }
-            return answer;
+            let is_known = answer.status() != StatusCode::NOT_FOUND;
+            if is_known || !path_upgrades || !config.has_paths() {
+                return answer;
+            }
+            return upgrade_required();
         }
         return plain(StatusCode::NOT_FOUND, "not found");
     }
     if path_upgrades && parts.method == Method::GET {
-        let mut response = plain(
-            StatusCode::UPGRADE_REQUIRED,
-            "This address speaks WebSocket. Open it with a WebSocket client.",
-        );
-        response
-            .headers_mut()
-            .insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-        return response;
+        return upgrade_required();
     }
     plain(StatusCode::NOT_FOUND, "not found")
+}
+
+fn upgrade_required() -> Response<Body> {
+    let mut response = plain(
+        StatusCode::UPGRADE_REQUIRED,
+        "This address speaks WebSocket. Open it with a WebSocket client.",
+    );
+    response
+        .headers_mut()
+        .insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    response
 }
 
 fn upgrade(
     shared: &Shared,
     peer: SocketAddr,
     mut parts: Parts,
+    opening: &Opening,
     agreed: &Mutex<Option<Agreed>>,
 ) -> Response<Body> {
     let key = match accept_key(&parts) {
@@ -147,7 +155,12 @@ fn upgrade(
             return response;
         }
     };
-    let Some(permit) = Permit::take(&shared.counters, shared.config.limits.max_websockets) else {
+    let (counters, max) = (&shared.counters, shared.config.limits.max_websockets);
+    let permit = Permit::take(counters, max).or_else(|| {
+        let made = opening.make_place(counters);
+        made.then(|| Permit::take(counters, max)).flatten()
+    });
+    let Some(permit) = permit else {
         tracing::debug!(%peer, "too many WebSockets");
         let why = "Service Unavailable: Max connections reached";
         let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
@@ -193,12 +206,6 @@ fn upgrade(
         permit,
     });
     response
-}
-
-fn announces_body(parts: &Parts) -> bool {
-    let length = parts.headers.get(header::CONTENT_LENGTH);
-    length.is_some_and(|length| length != "0")
-        || parts.headers.contains_key(header::TRANSFER_ENCODING)
 }
 
 /// Returns the refusal of a request for which there is no room, or of a peer that is not served.

@@ -1,16 +1,20 @@
 //! The number of connections, and their permits: [`Counters`], [`Slots`], [`Permit`].
 
 use std::collections::{BTreeMap, HashMap};
-use std::future::pending;
+use std::fmt;
+use std::future::{Future, pending, poll_fn};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use http::StatusCode;
 use tokio::sync::oneshot;
 
 use super::config::ServerLimits;
 use super::guards::{GuardRejection, Guards};
+use crate::machine::Machine;
+use crate::message::CloseFrame;
+use crate::net::{Cancellation, Handle};
 
 /// Counters of a running server.
 #[derive(Debug, Default)]
@@ -80,7 +84,7 @@ impl Counters {
 }
 
 type PerAddress = Arc<Mutex<HashMap<IpAddr, usize>>>;
-/// Connections whose request is not complete, or answered, oldest first.
+/// Connections whose request is not complete or is answered, or that have yet to log in, oldest first.
 type Openings = Arc<Mutex<BTreeMap<u64, Waiting>>>;
 
 /// Counts connections, in total and per address. At a limit the oldest connection that has not
@@ -98,6 +102,8 @@ pub(super) struct Slots {
 /// A connection that counts and can be told to make room.
 struct Waiting {
     slot: Slot,
+    /// The place among the WebSockets, of one that has yet to log in.
+    place: Option<Weak<Held>>,
     evict: oneshot::Sender<()>,
 }
 
@@ -181,7 +187,12 @@ impl Slots {
         let (evict, evicted) = oneshot::channel();
         let number = self.next;
         self.next += 1;
-        lock(&self.openings).insert(number, Waiting { slot, evict });
+        let waiting = Waiting {
+            slot,
+            place: None,
+            evict,
+        };
+        lock(&self.openings).insert(number, waiting);
         let opening = Opening {
             number,
             openings: Arc::clone(&self.openings),
@@ -196,23 +207,33 @@ impl Slots {
     }
 
     fn evict(&self, whose: impl Fn(&Slot) -> bool) -> bool {
-        let mut openings = lock(&self.openings);
-        let oldest = openings.iter().find(|(_, waiting)| whose(&waiting.slot));
-        let oldest = oldest.map(|(number, _)| *number);
-        let Some(waiting) = oldest.and_then(|number| openings.remove(&number)) else {
-            return false;
-        };
-        self.counters.count_over_limit();
-        let _ = waiting.evict.send(());
-        true
+        evict(&self.openings, &self.counters, |waiting| {
+            whose(&waiting.slot)
+        })
     }
+}
+
+/// Ends the oldest connection of this kind; returns `false` if there is none.
+fn evict(openings: &Openings, counters: &Counters, of_kind: impl Fn(&Waiting) -> bool) -> bool {
+    let mut openings = lock(openings);
+    let oldest = openings.iter().find(|(_, waiting)| of_kind(waiting));
+    let oldest = oldest.map(|(number, _)| *number);
+    let Some(waiting) = oldest.and_then(|number| openings.remove(&number)) else {
+        return false;
+    };
+    counters.count_over_limit();
+    if let Some(place) = waiting.place.and_then(|place| place.upgrade()) {
+        Permit(place).release();
+    }
+    let _ = waiting.evict.send(());
+    true
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The connection's side of a [`Slot`] until its request is complete. Dropping it ends both.
+/// The connection's side of a [`Slot`]. Dropping it ends both.
 pub(super) struct Opening {
     number: u64,
     openings: Openings,
@@ -238,10 +259,32 @@ impl Opening {
     /// Notes that the request is answered, so that the connection makes room again if needed.
     /// `None` if its request never was complete.
     pub(super) fn reopen(&self) -> Option<Evicted> {
+        self.wait_for(None)
+    }
+
+    /// Notes that this WebSocket makes room until it is [finished](Self::finish) again. `None` if
+    /// it had to make room already.
+    pub(super) fn await_login(&self, permit: &Permit) -> Option<Evicted> {
+        self.wait_for(Some(Arc::downgrade(&permit.0)))
+    }
+
+    fn wait_for(&self, place: Option<Weak<Held>>) -> Option<Evicted> {
         let slot = self.take_slot()?;
         let (evict, evicted) = oneshot::channel();
-        lock(&self.openings).insert(self.number, Waiting { slot, evict });
+        let waiting = Waiting { slot, place, evict };
+        lock(&self.openings).insert(self.number, waiting);
         Some(Evicted(evicted))
+    }
+
+    /// Ends the oldest WebSocket that has yet to log in, preferably one of the same address.
+    pub(super) fn make_place(&self, counters: &Counters) -> bool {
+        let has_place = |waiting: &Waiting| waiting.place.is_some();
+        let slot = lock(&self.slot);
+        let own = slot.as_ref().and_then(|slot| Some(slot.per_ip.as_ref()?.1));
+        let is_its_own = |slot: &Slot| own.is_some_and(|own| slot.is_from(own));
+        evict(&self.openings, counters, |it| {
+            has_place(it) && is_its_own(&it.slot)
+        }) || evict(&self.openings, counters, has_place)
     }
 
     /// Takes the slot of a connection that is [finished](Self::finish).
@@ -297,13 +340,19 @@ impl Drop for Slot {
 
 /// The place of a WebSocket among [`max_websockets`](ServerLimits::max_websockets). It counts until
 /// the handler's future ends, or until it is [released](Self::release). Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Permit(Arc<Held>);
 
-#[derive(Debug)]
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").finish_non_exhaustive()
+    }
+}
+
 struct Held {
     counters: Arc<Counters>,
     given_up: AtomicBool,
+    opening: OnceLock<Arc<Opening>>,
 }
 
 impl Permit {
@@ -322,7 +371,55 @@ impl Permit {
         Some(Self(Arc::new(Held {
             counters: Arc::clone(counters),
             given_up: AtomicBool::new(false),
+            opening: OnceLock::new(),
         })))
+    }
+
+    pub(super) fn for_connection(self, opening: Arc<Opening>) -> Self {
+        self.0.opening.get_or_init(|| opening);
+        self
+    }
+
+    /// Frees place and slot: the handler has ended.
+    pub(super) fn end(self) {
+        self.release();
+        if let Some(opening) = self.0.opening.get() {
+            opening.finish();
+            drop(opening.take_slot());
+        }
+    }
+
+    /// Lets this connection make room while its peer has not logged in: at
+    /// [`max_connections`](ServerLimits::max_connections) and
+    /// [`max_websockets`](ServerLimits::max_websockets) the oldest such connection is closed with
+    /// code 1013 in favour of the next one. `is_logged_in` is asked in every turn of the
+    /// connection.
+    ///
+    /// Returns the shutdown signal for [`serve`](crate::net::serve()), which does the work: it is
+    /// given by `cancellation`.
+    pub fn until_login<M: Machine + Send + 'static>(
+        &self,
+        handle: &Handle<M>,
+        is_logged_in: fn(&M) -> bool,
+        cancellation: Cancellation,
+    ) -> impl Future<Output = ()> + Send + use<M> {
+        let (opening, handle) = (self.0.opening.get().cloned(), handle.clone());
+        let evicted = opening.as_ref().and_then(|it| it.await_login(self));
+        let mut evicted = evicted.map(|evicted| Box::pin(evicted.wait()));
+        let mut cancelled = Box::pin(cancellation.into_cancelled());
+        poll_fn(move |cx| {
+            if let Some(order) = &mut evicted {
+                if handle.read(is_logged_in) {
+                    opening.as_ref().map(|opening| opening.finish());
+                    evicted = None;
+                } else if order.as_mut().poll(cx).is_ready() {
+                    evicted = None;
+                    let why = Refusal::ServerFull.why();
+                    handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, why));
+                }
+            }
+            cancelled.as_mut().poll(cx)
+        })
     }
 
     /// Frees the place for another WebSocket before the handler ends: for a handler that reports to

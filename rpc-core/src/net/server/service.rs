@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::body::Body;
 use super::http1::{Agreed, answer, busy, plain};
-use super::permits::{Refusal, Slot, Slots};
+use super::permits::{Opening, Refusal, Slots};
 use super::run::Shared;
 
 /// The address of a peer that is not known.
@@ -61,7 +61,7 @@ pub(super) struct Upgrade {
     pub(super) on_upgrade: OnUpgrade,
     pub(super) agreed: Agreed,
     pub(super) peer: SocketAddr,
-    pub(super) slot: Slot,
+    pub(super) opening: Arc<Opening>,
 }
 
 impl Service {
@@ -89,11 +89,9 @@ impl Service {
             () = evicted.wait() => return busy(Refusal::ServerFull),
         };
         opening.finish();
-        let slot = opening.take_slot();
         let agreed = agreed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (agreed, slot) = match (agreed, slot) {
-            (Some(agreed), Some(slot)) => (agreed, slot),
-            (_, slot) => return answer.map(|body| body.holding(slot)),
+        let Some(agreed) = agreed.filter(|_| opening.is_finished()) else {
+            return answer.map(|body| body.holding(opening.take_slot()));
         };
         let Some(on_upgrade) = on_upgrade else {
             tracing::warn!("the HTTP server in front does not offer upgrades");
@@ -103,7 +101,7 @@ impl Service {
             on_upgrade,
             agreed,
             peer,
-            slot,
+            opening: Arc::new(opening),
         };
         match self.upgrades.send(upgrade) {
             Ok(()) => answer,

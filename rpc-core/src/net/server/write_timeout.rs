@@ -1,4 +1,5 @@
-//! [`WriteTimeout`]: a stream whose peer must take what is written to it.
+//! [`WriteTimeout`]: a stream whose peer must take what is written to it, and end lines as HTTP
+//! does.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,6 +16,8 @@ pub(super) struct WriteTimeout<S> {
     /// Made when the first write has to wait.
     timer: Option<Pin<Box<Sleep>>>,
     waits: bool,
+    /// The last bytes of the request's head, until it ends.
+    head: Option<[u8; 4]>,
 }
 
 impl<S> WriteTimeout<S> {
@@ -24,6 +27,7 @@ impl<S> WriteTimeout<S> {
             timeout,
             timer: None,
             waits: false,
+            head: Some([0; 4]),
         }
     }
 
@@ -61,7 +65,20 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().line).poll_read(cx, buf)
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let read = Pin::new(&mut this.line).poll_read(cx, buf);
+        for byte in buf.filled_mut().iter_mut().skip(before) {
+            let Some(last) = &mut this.head else { break };
+            last.rotate_left(1);
+            if *byte == b'\n' && last[2] != b'\r' {
+                // Other servers end the line elsewhere. Hyper does not, but answers this with 400.
+                *byte = 0;
+            }
+            last[3] = *byte;
+            this.head.take_if(|last| last == b"\r\n\r\n");
+        }
+        read
     }
 }
 

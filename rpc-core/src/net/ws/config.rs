@@ -69,7 +69,7 @@ impl WsConfig {
         if is_reserved(&name) {
             return Err(BadHeader::Reserved);
         }
-        let mut value = HeaderValue::from_str(value).map_err(|_| BadHeader::Value)?;
+        let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| BadHeader::Value)?;
         value.set_sensitive(
             secret
                 || [

@@ -20,7 +20,7 @@ use super::config::{BadHeader, WsConfig};
 use super::handshake::{UpgradeError, get, upgrade};
 use super::socket::Socket;
 use super::stream::WsStream;
-use super::url::{Target, urls};
+use super::url::{Target, ascii, urls};
 use super::visit::{Position, Reached, Resolver, Visit};
 use crate::net::dial::{DialError, Dialer, Node};
 use crate::net::link::entropy;
@@ -223,6 +223,7 @@ impl WsDialer {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn get(&self, path: &str, max: usize) -> Result<(u16, Vec<u8>), DialError> {
+        let path = &*ascii(path);
         let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
         if !is_path {
             return Err(self.first.bad("the path is none"));
@@ -420,8 +421,14 @@ fn tls_failed(
 fn refused(target: &Target, error: UpgradeError) -> DialError {
     match error {
         UpgradeError::Io(source) => target.unreachable(source),
-        UpgradeError::Status(status) => DialError::Status {
+        UpgradeError::Refused {
+            status,
+            why,
+            retry_after,
+        } => DialError::Status {
             status: status.as_u16(),
+            why,
+            retry_after,
         },
         UpgradeError::Answer(why) => DialError::Handshake(why.to_owned()),
     }

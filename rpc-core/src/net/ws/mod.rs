@@ -40,6 +40,7 @@
 
 mod config;
 mod dialer;
+mod frames;
 mod handshake;
 mod linger;
 mod socket;
@@ -51,7 +52,7 @@ pub use config::{BadHeader, WsConfig};
 pub use dialer::WsDialer;
 pub use handshake::Handshake;
 #[cfg(feature = "server")]
-pub(crate) use handshake::{accept_key, is_upgrade, offers, select_subprotocol};
+pub(crate) use handshake::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};
 pub use socket::Socket;
 pub use stream::WsStream;
 pub use tokio_tungstenite::tungstenite::protocol::Role;

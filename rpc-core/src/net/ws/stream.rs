@@ -3,12 +3,12 @@
 use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_sink::Sink;
-use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
@@ -19,11 +19,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, O
 use tokio_tungstenite::tungstenite::protocol::{self, Role};
 
 use super::config::{MAX_CONTROL, WsConfig};
+use super::frames::{Halves, Line, Received, is_close_code};
 use super::handshake::{self, Handshake};
 use super::linger::Linger;
 use super::socket::Socket;
 use crate::message::{CloseFrame, Outgoing, Text};
-use crate::net::queue::remember;
 use crate::net::transport::{Message, TransportError};
 
 /// Most pongs that may wait to be sent before reading stops: a peer that sends pings and takes no
@@ -37,8 +37,6 @@ const LARGE: usize = 16 * 1024;
 const SMALLEST_HEADER: usize = 2;
 /// The reason that tungstenite sends for a Close with a bad code, and reports in its place.
 const BAD_CLOSE: &str = "Protocol violation";
-/// Bad gateway: in the registry of codes, but not known to tungstenite.
-const BAD_GATEWAY: u16 = 1014;
 
 /// The state of the receiving side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +58,12 @@ enum Phase {
 /// while, or has gone on for five seconds. Until then its data is discarded, so that it can read
 /// the reason.
 ///
-/// A message of more than 64 KiB leaves in several frames. Sink and stream may be used in two
+/// A message of more than 64 KiB leaves in several frames. What the sink has taken leaves whole,
+/// also if the peer's Close comes meanwhile. Sink and stream may be used in two
 /// tasks, but one task for both costs fewer wake-ups.
 pub struct WsStream<S = Socket> {
     /// Boxed, because a WebSocket is moved a lot until it is driven.
-    inner: Box<WebSocketStream<S>>,
+    inner: Box<Line<S>>,
     phase: Phase,
     unsent_pongs: u32,
     close_sent: bool,
@@ -76,10 +75,7 @@ pub struct WsStream<S = Socket> {
     rest: Bytes,
     /// See [`hold`](Self::hold): the payload, and how much came behind it.
     held: Option<(Bytes, usize)>,
-    /// The waker of the task that waits in the sink.
-    sink_waker: Option<Waker>,
-    /// The waker of the task that waits in the stream for the sink's buffer to empty.
-    stream_waker: Option<Waker>,
+    halves: Arc<Halves>,
     handshake: Option<Box<Handshake>>,
     linger: Option<Box<Linger>>,
 }
@@ -113,8 +109,12 @@ where
     /// ```
     #[must_use]
     pub fn new(socket: WebSocketStream<S>) -> Self {
+        Self::over(Line::Given(socket))
+    }
+
+    fn over(line: Line<S>) -> Self {
         Self {
-            inner: Box::new(socket),
+            inner: Box::new(line),
             phase: Phase::Open,
             unsent_pongs: 0,
             close_sent: false,
@@ -123,8 +123,7 @@ where
             unasked: 0,
             rest: Bytes::new(),
             held: None,
-            sink_waker: None,
-            stream_waker: None,
+            halves: Arc::default(),
             handshake: None,
             linger: None,
         }
@@ -141,15 +140,10 @@ where
         role: Role,
         config: &WsConfig,
     ) -> Self {
-        let sizes = Some(config.sizes());
-        let inner = if read_already.is_empty() {
-            WebSocketStream::from_raw_socket(stream, role, sizes).await
-        } else {
-            WebSocketStream::from_partially_read(stream, read_already.into(), role, sizes).await
-        };
+        let line = Line::new(stream, &read_already, role, config.sizes()).await;
         Self {
             max_outgoing: config.max_outgoing,
-            ..Self::new(inner)
+            ..Self::over(line)
         }
     }
 
@@ -191,13 +185,13 @@ where
     /// Returns the byte stream underneath.
     #[must_use]
     pub fn get_ref(&self) -> &S {
-        self.inner.get_ref()
+        self.inner.socket()
     }
 
     /// Sends the rest of a large message, and waits until the sink accepts more.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         loop {
-            ready!(self.inner.poll_ready_unpin(cx)).map_err(failed)?;
+            ready!(self.inner.poll_ready(cx)).map_err(failed)?;
             if self.rest.is_empty() {
                 self.unasked = 0;
                 return Poll::Ready(Ok(()));
@@ -226,59 +220,54 @@ where
     }
 
     fn send(&mut self, message: Theirs) -> Result<(), TransportError> {
-        self.inner.start_send_unpin(message).map_err(failed)
+        self.inner.start_send(message).map_err(failed)
+    }
+
+    /// Wakes both halves, since either may have to wait for what the other began.
+    fn waker(&self) -> Waker {
+        Arc::clone(&self.halves).into()
     }
 
     fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        // Once the peer has said Close nothing follows but the answer.
-        if self.phase == Phase::Open {
+        // Once the peer has said Close, nothing follows but what the sink has taken, and the answer.
+        let owes_answer = self.phase == Phase::Answering && !self.close_sent;
+        if self.phase == Phase::Open || owes_answer {
             ready!(self.poll_rest(cx))?;
         }
-        ready!(self.inner.poll_flush_unpin(cx)).map_err(failed)?;
+        if owes_answer {
+            self.close_sent = true;
+            let close = self.inner.close();
+            self.send(Theirs::Close(close.map(wire)))?;
+        }
+        ready!(self.inner.poll_flush(cx)).map_err(failed)?;
         self.unasked = 0;
         self.unsent_pongs = 0;
         // Tungstenite does not flush the last frame of a server.
-        let flushed = Pin::new(self.inner.get_mut()).poll_flush(cx);
+        let flushed = Pin::new(self.inner.socket_mut()).poll_flush(cx);
         flushed.map_err(TransportError::Io)
     }
 
-    /// Flushes on behalf of the receiving side. This replaces the sink's waker, so a waiting sink
-    /// is woken to register again.
+    /// Flushes on behalf of the receiving side.
     fn poll_flush_answers(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.poll_write_all(cx).is_ready() {
-            // A failed line reports itself with the next read.
-            self.unsent_pongs = 0;
-            return Poll::Ready(());
-        }
-        if let Some(waker) = self
-            .sink_waker
-            .take_if(|waker| !waker.will_wake(cx.waker()))
-        {
-            waker.wake();
-        }
-        remember(&mut self.stream_waker, cx);
-        Poll::Pending
-    }
-
-    /// Notes the result of a write for the sink.
-    fn sink_polled(
-        &mut self,
-        cx: &Context<'_>,
-        polled: Poll<Result<(), TransportError>>,
-    ) -> Poll<Result<(), TransportError>> {
-        if polled.is_pending() {
-            remember(&mut self.sink_waker, cx);
-        } else if let Some(waker) = self
-            .stream_waker
-            .take_if(|waker| !waker.will_wake(cx.waker()))
-        {
-            waker.wake();
-        }
-        polled
+        // A failed line reports itself with the next read.
+        self.poll_write_all(cx).map(|_| self.unsent_pongs = 0)
     }
 
     /// Handles the part of a message that concerns the transport itself.
-    fn take(&mut self, cx: &mut Context<'_>, message: Theirs) -> Result<Message, TransportError> {
+    fn take(
+        &mut self,
+        cx: &mut Context<'_>,
+        received: Received,
+    ) -> Result<Message, TransportError> {
+        let message = match received {
+            Received::Message(message) => message,
+            Received::Fragment => return Ok(Message::Fragment),
+            Received::Close(frame) => {
+                self.phase = Phase::Answering;
+                let _ = self.poll_flush_answers(cx);
+                return Ok(Message::Close(frame));
+            }
+        };
         match &message {
             Theirs::Text(text) => self.hold(text.as_ref()),
             Theirs::Binary(bytes) | Theirs::Ping(bytes) | Theirs::Pong(bytes) => self.hold(bytes),
@@ -297,11 +286,12 @@ where
             }
             Theirs::Pong(payload) => Message::Pong(payload),
             Theirs::Close(frame) => {
+                let is_ours = matches!(*self.inner, Line::Ours(_));
                 let is_bad = frame.as_ref().is_some_and(|frame| {
                     let replaced = frame.code == CloseCode::Protocol && frame.reason == BAD_CLOSE;
-                    !frame.code.is_allowed() || (replaced && !self.close_sent)
+                    is_ours || !frame.code.is_allowed() || (replaced && !self.close_sent)
                 });
-                // Tungstenite has made the answer.
+                // Tungstenite has made the answer, and sends nothing else.
                 self.close_sent = true;
                 if is_bad {
                     return Err(self.fail(cx, ProtocolError::InvalidCloseSequence.into()));
@@ -323,7 +313,7 @@ where
             self.held = Some((payload.clone(), 0));
         } else if let Some((_, behind)) = &mut self.held {
             *behind += SMALLEST_HEADER + payload.len();
-            if *behind > 4 * self.inner.get_config().read_buffer_size {
+            if *behind > 4 * self.inner.config().read_buffer_size {
                 self.held = None;
             }
         }
@@ -334,7 +324,7 @@ where
         let broken = |why: String| TransportError::Protocol(why);
         let (code, error) = match error {
             Error::Capacity(_) => {
-                let max = self.inner.get_config().max_message_size;
+                let max = self.inner.config().max_message_size;
                 let max = max.unwrap_or(usize::MAX);
                 (CloseCode::Size, TransportError::TooLarge { max })
             }
@@ -360,13 +350,13 @@ where
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let is_told = self.poll_flush_answers(cx).is_ready();
         let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
-        linger.poll(cx, self.inner.get_mut(), is_told)
+        linger.poll(cx, self.inner.socket_mut(), is_told)
     }
 
     /// Returns an error if a message of `len` bytes must not be sent now.
     fn check(&self, is_ping: bool, len: usize) -> Result<(), TransportError> {
         // One message more than a sink that reports itself ready would take.
-        let most = self.inner.get_config().write_buffer_size;
+        let most = self.inner.config().write_buffer_size;
         let most = most.saturating_add(self.max_outgoing);
         if self.close_sent || self.phase != Phase::Open {
             Err(TransportError::Closed)
@@ -398,12 +388,8 @@ where
         }
         self.send_all_rest()?;
         self.close_sent = true;
-        let CloseFrame { code, reason } = CloseFrame::new(frame.code, frame.reason);
-        let may_be_sent = code == BAD_GATEWAY || CloseCode::from(code).is_allowed();
-        let frame = may_be_sent.then(|| protocol::CloseFrame {
-            code: code.into(),
-            reason: reason.into(),
-        });
+        let frame = CloseFrame::new(frame.code, frame.reason);
+        let frame = is_close_code(frame.code).then(|| wire(frame));
         self.send(Theirs::Close(frame))
     }
 }
@@ -416,6 +402,9 @@ where
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
+        this.halves.stream.register(cx.waker());
+        let waker = this.waker();
+        let cx = &mut Context::from_waker(&waker);
         match this.phase {
             Phase::Ended => return Poll::Ready(None),
             Phase::Answering => {
@@ -436,8 +425,8 @@ where
         {
             return Poll::Pending;
         }
-        Poll::Ready(match ready!(this.inner.poll_next_unpin(cx)) {
-            Some(Ok(message)) => Some(this.take(cx, message)),
+        Poll::Ready(match ready!(this.inner.poll_next(cx)) {
+            Some(Ok(received)) => Some(this.take(cx, received)),
             None | Some(Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
                 this.phase = Phase::Ended;
                 None
@@ -456,8 +445,9 @@ where
     /// Pending while more than one write buffer is stuck.
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         let this = self.get_mut();
-        let polled = this.poll_rest(cx);
-        this.sink_polled(cx, polled)
+        this.halves.sink.register(cx.waker());
+        let waker = this.waker();
+        this.poll_rest(&mut Context::from_waker(&waker))
     }
 
     fn start_send(self: Pin<&mut Self>, item: Outgoing) -> Result<(), TransportError> {
@@ -477,8 +467,9 @@ where
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         let this = self.get_mut();
-        let polled = this.poll_write_all(cx);
-        this.sink_polled(cx, polled)
+        this.halves.sink.register(cx.waker());
+        let waker = this.waker();
+        this.poll_write_all(&mut Context::from_waker(&waker))
     }
 
     /// Sends a Close (1000) unless one was sent, flushes, and shuts the line's sending side down.
@@ -491,7 +482,9 @@ where
             this.start_close(CloseFrame::new(CloseFrame::NORMAL, ""))?;
         }
         ready!(Pin::new(&mut *this).poll_flush(cx))?;
-        let shut = ready!(Pin::new(this.inner.get_mut()).poll_shutdown(cx));
+        let waker = this.waker();
+        let cx = &mut Context::from_waker(&waker);
+        let shut = ready!(Pin::new(this.inner.socket_mut()).poll_shutdown(cx));
         this.shut_down = true;
         match shut {
             Err(error) if error.kind() != io::ErrorKind::NotConnected => {
@@ -509,6 +502,13 @@ impl<S> fmt::Debug for WsStream<S> {
             .field("close_sent", &self.close_sent)
             .field("handshake", &self.handshake)
             .finish_non_exhaustive()
+    }
+}
+
+fn wire(frame: CloseFrame) -> protocol::CloseFrame {
+    protocol::CloseFrame {
+        code: frame.code.into(),
+        reason: frame.reason.into(),
     }
 }
 

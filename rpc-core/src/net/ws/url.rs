@@ -1,5 +1,6 @@
 //! The target of a dialer: a `ws` or `wss` URL, checked once.
 
+use std::fmt::Write as _;
 use std::io;
 use std::net::IpAddr;
 
@@ -31,7 +32,14 @@ impl Target {
         if url.contains('#') {
             return Err(bad("a WebSocket URL has no fragment"));
         }
-        let uri: Uri = url.parse().map_err(|_| bad("not a URL"))?;
+        // Names keep their form: they are not for us to translate.
+        let path = url.find("://").map_or(0, |at| at + 3);
+        let path = url
+            .get(path..)
+            .and_then(|rest| Some(path + rest.find(['/', '?'])?));
+        let (host, path) = url.split_at(path.unwrap_or(url.len()));
+        let uri = format!("{host}{}", ascii(path)).parse::<Uri>();
+        let uri = uri.map_err(|_| bad("not a URL"))?;
         let mut parts = uri.into_parts();
         let scheme = parts
             .scheme
@@ -95,7 +103,8 @@ impl Target {
     /// Sets the path if the URL has none.
     pub(super) fn or_path(mut self, path: &str) -> Result<Self, DialError> {
         if self.uri.path_and_query().is_none_or(|it| it == "/") {
-            let parsed = path.starts_with('/').then(|| path.parse().ok()).flatten();
+            let parsed = path.starts_with('/').then(|| ascii(path).parse().ok());
+            let parsed = parsed.flatten();
             let mut parts = self.uri.clone().into_parts();
             parts.path_and_query = Some(parsed.ok_or_else(|| self.bad("the path is none"))?);
             self.uri = Uri::from_parts(parts).map_err(|_| self.bad("the path is none"))?;
@@ -145,6 +154,19 @@ impl Target {
     pub(super) fn printable(&self) -> String {
         redact(&self.uri.to_string())
     }
+}
+
+/// Encodes what is not ASCII in a path or query with percent signs.
+pub(super) fn ascii(path: &str) -> String {
+    let mut encoded = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii() {
+            encoded.push(byte.into());
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
 }
 
 /// Splits a list of URLs at the commas that a scheme follows: `ws://a:81,ws://b:82/rpc?x=1,2` holds

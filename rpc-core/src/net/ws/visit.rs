@@ -155,7 +155,7 @@ impl<'a> Visit<'a> {
     /// as a bad certificate, is passed over. Every other one ends the attempt: a server that
     /// refuses because it is busy must not send its clients to all others at once.
     pub(super) fn failed(&mut self, error: DialError) -> Result<(), DialError> {
-        if error.is_retryable() || matches!(error, DialError::Status { status: 401 }) {
+        if error.is_retryable() || matches!(error, DialError::Status { status: 401, .. }) {
             return Err(error);
         }
         self.note(error);

@@ -16,7 +16,7 @@ use tokio::net::ToSocketAddrs;
 
 use super::{RouterOptions, RouterRuntime};
 use crate::router::Router;
-use crate::server::ServerConfig;
+use crate::server::{ServerConfig, ServerConn, ServerState};
 
 pub use options::{ServerOptions, http_config};
 
@@ -197,12 +197,11 @@ impl<R> fmt::Debug for Server<R> {
 fn serve(shared: &Shared, accepted: Accepted) -> impl Future<Output = ()> + use<> {
     let (handle, mut handler) = shared.runtime.connection(Arc::clone(&shared.connection));
     let permit = accepted.permit;
+    let is_registered = |conn: &ServerConn| conn.state() == ServerState::Ready;
+    let shutdown = permit.until_login(&handle, is_registered, accepted.cancellation);
     // Whoever is told that a client has left may send another one.
     handler.before_leaving = Some(Box::new(move || permit.release()));
     handler.drain_timeout = shared.shutdown_timeout / 2;
-    let (driver, shutdown) = (
-        shared.driver.clone(),
-        accepted.cancellation.into_cancelled(),
-    );
+    let driver = shared.driver.clone();
     rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown).map(drop)
 }

@@ -44,15 +44,17 @@ pub(super) fn serve<B: Backend>(
 ) -> impl Future<Output = CloseReason> {
     let handle = Handle::new(ServerConn::new(Arc::clone(&shared.connection), clock()));
     let driver = shared.driver.clone();
+    let cancellation = accepted.cancellation;
+    let (permit, signal) = (accepted.permit, cancellation.clone());
+    let shutdown = permit.until_login(&handle, |conn| conn.user().is_some(), signal);
     let peer = Arc::new(Peer {
         id: ConnId(shared.next.fetch_add(1, Ordering::Relaxed)),
         address: accepted.peer,
         parts: accepted.parts,
         handle: handle.clone(),
-        cancellation: accepted.cancellation.clone(),
+        cancellation,
     });
     let handler = Handler { shared, peer };
-    let shutdown = accepted.cancellation.into_cancelled();
     rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown)
 }
 

@@ -1,22 +1,37 @@
 //! The client's side of the handshake.
 
 use std::io;
+use std::time::Duration;
 
 use http::header::{self, HeaderMap};
 use http::{Response, StatusCode, Version};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
-use super::{Handshake, switches};
+use super::{Handshake, only, switches};
+use crate::text::beginning;
+
+/// Most answers before the final one.
+const MAX_INTERIM: usize = 8;
+/// Most bytes of a refusal's body that are read, and how long that may take.
+const MAX_BODY: usize = 1024;
+const BODY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Most bytes of it that are kept.
+const MAX_WHY: usize = 300;
 
 /// Why a client's upgrade failed.
 #[derive(Debug)]
 pub(in crate::net::ws) enum UpgradeError {
     Io(io::Error),
     /// The server answered with another status than 101.
-    Status(StatusCode),
+    Refused {
+        status: StatusCode,
+        why: String,
+        retry_after: Option<Duration>,
+    },
     /// The server's answer is not a valid answer to a WebSocket upgrade.
     Answer(&'static str),
 }
@@ -43,9 +58,21 @@ where
         .write_all(&write_request(path, &key, headers, offered))
         .await?;
     stream.flush().await?;
-    let (answer, behind) = read_head(stream, parse_response)
-        .await?
-        .map_err(UpgradeError::Answer)?;
+    let mut interim = 0;
+    let (mut answer, mut behind) = (Response::new(()), Vec::new());
+    *answer.status_mut() = StatusCode::CONTINUE;
+    while answer.status().is_informational() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        if interim > MAX_INTERIM {
+            return Err(UpgradeError::Answer("the server gives no final answer"));
+        }
+        interim += 1;
+        (answer, behind) = read_head(stream, behind, parse_response)
+            .await?
+            .map_err(UpgradeError::Answer)?;
+    }
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(refusal(stream, &answer, behind).await);
+    }
     let subprotocol = check_response(&answer, &key, offered)?;
     let headers = answer.into_parts().0.headers;
     Ok((Handshake::new(subprotocol, headers), behind))
@@ -90,6 +117,55 @@ pub(super) fn write_headers(request: &mut Vec<u8>, headers: &HeaderMap, own: &[(
     request.extend_from_slice(b"\r\n");
 }
 
+/// Reads why the server refuses.
+async fn refusal<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    answer: &Response<()>,
+    mut body: Vec<u8>,
+) -> UpgradeError {
+    let headers = answer.headers();
+    let number = |name| -> Option<u64> {
+        std::str::from_utf8(only(headers, &name)?)
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
+    let length = number(header::CONTENT_LENGTH);
+    let length = length.map_or(MAX_BODY as u64, |length| length.min(MAX_BODY as u64));
+    let missing = length.saturating_sub(body.len() as u64);
+    // What has come by then is shown.
+    let _ = timeout(BODY_TIMEOUT, stream.take(missing).read_to_end(&mut body)).await;
+    let mut body = body.get(..MAX_BODY).unwrap_or(&body);
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        // The first chunk is enough.
+        let mut lines = body.splitn(2, |byte| *byte == b'\n');
+        let size = lines.next().unwrap_or_default();
+        let size = std::str::from_utf8(size.split(|byte| *byte == b';').next().unwrap_or_default());
+        let size = size
+            .ok()
+            .and_then(|size| usize::from_str_radix(size.trim(), 16).ok());
+        body = lines.next().unwrap_or_default();
+        body = body.get(..size.unwrap_or_default()).unwrap_or(body);
+    }
+    UpgradeError::Refused {
+        status: answer.status(),
+        why: one_line(&String::from_utf8_lossy(body)),
+        retry_after: number(header::RETRY_AFTER).map(Duration::from_secs),
+    }
+}
+
+/// Returns the words of a text, without anything that a terminal or a log could take for more.
+fn one_line(text: &str) -> String {
+    let is_unseen = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let seen = text.replace(is_unseen, " ");
+    let words: Vec<_> = seen.split_whitespace().collect();
+    beginning(&words.join(" "), MAX_WHY).to_owned()
+}
+
 /// Checks a server's answer (section 4.1) and returns the subprotocol that it selected, if any.
 fn check_response(
     answer: &Response<()>,
@@ -101,15 +177,11 @@ fn check_response(
     if answer.version() != Version::HTTP_11 {
         return bad("the server does not speak HTTP/1.1");
     }
-    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(UpgradeError::Status(answer.status()));
-    }
     if !switches(headers) {
         return bad("the server does not switch to WebSocket");
     }
-    if headers
-        .get(header::SEC_WEBSOCKET_ACCEPT)
-        .is_none_or(|value| value.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes())
+    if only(headers, &header::SEC_WEBSOCKET_ACCEPT)
+        .is_none_or(|value| value != derive_accept_key(key.as_bytes()).as_bytes())
     {
         return bad("the server's Sec-WebSocket-Accept does not fit the key");
     }

@@ -21,7 +21,7 @@ where
     write_headers(&mut request, headers, &[("Connection", b"close")]);
     stream.write_all(&request).await?;
     stream.flush().await?;
-    let (answer, mut body) = read_head(stream, parse_response)
+    let (answer, mut body) = read_head(stream, Vec::new(), parse_response)
         .await?
         .map_err(UpgradeError::Answer)?;
     let length = length_of(&answer)?;

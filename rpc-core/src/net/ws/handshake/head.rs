@@ -16,20 +16,17 @@ pub(super) const NOT_HTTP: &str = "the peer does not speak HTTP/1.1";
 /// A head and its length, `None` if it is incomplete, or the error.
 pub(super) type Parsed<T> = Result<Option<(T, usize)>, &'static str>;
 
-/// Reads up to the end of a head. Returns the head and the bytes read past it, or the error.
+/// Reads up to the end of a head, of which `buffer` has been read. Returns the head and the bytes
+/// read past it, or the error.
 pub(super) async fn read_head<S, T>(
     stream: &mut S,
+    mut buffer: Vec<u8>,
     parse: fn(&[u8]) -> Parsed<T>,
 ) -> io::Result<Result<(T, Vec<u8>), &'static str>>
 where
     S: AsyncRead + Unpin,
 {
-    let mut buffer = Vec::new();
     loop {
-        buffer.reserve(READ);
-        if stream.read_buf(&mut buffer).await? == 0 {
-            return Ok(Err("the line ended during the handshake"));
-        }
         match parse(&buffer) {
             Ok(Some((head, len))) => {
                 buffer.drain(..len);
@@ -40,6 +37,10 @@ where
             }
             Ok(None) => {}
             Err(why) => return Ok(Err(why)),
+        }
+        buffer.reserve(READ);
+        if stream.read_buf(&mut buffer).await? == 0 {
+            return Ok(Err("the line ended during the handshake"));
         }
     }
 }

@@ -1,4 +1,8 @@
 //! The opening handshake (RFC 6455, section 4) and its result.
+//!
+//! Our own, over `httparse`, as tungstenite's is. That one takes the first of two keys, versions or
+//! accepts, reads a body behind a request as frames, ends at a 1xx, answers no bad request, and
+//! selects no subprotocol: what would be left of it is the parser.
 
 mod client;
 mod get;
@@ -13,7 +17,7 @@ pub(super) use client::{UpgradeError, upgrade};
 pub(super) use get::get;
 pub(super) use server::accept;
 #[cfg(feature = "server")]
-pub(crate) use server::{accept_key, is_upgrade, offers, select_subprotocol};
+pub(crate) use server::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};
 
 /// The result of the opening handshake.
 #[derive(Clone)]
@@ -60,14 +64,20 @@ fn switches(headers: &HeaderMap) -> bool {
 }
 
 fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
-    list(headers, name).any(|value| value.eq_ignore_ascii_case(token))
+    list(headers, name).any(|value| value.eq_ignore_ascii_case(token.as_bytes()))
 }
 
-fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     headers
         .get_all(name)
         .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+}
+
+/// Returns the value of a header; `None` if it is missing or has different values.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    values.all(|value| value == first).then(|| first.as_bytes())
 }

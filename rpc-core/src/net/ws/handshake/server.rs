@@ -5,11 +5,13 @@ use http::request::Parts;
 use http::{Method, Request, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::handshake::machine::TryParse as _;
 
-use super::head::{NOT_HTTP, Parsed, read_head};
-use super::{Handshake, list, switches};
+use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
+use super::{Handshake, has_token, list, only, switches};
 use crate::net::transport::TransportError;
+
+/// What a request gets that asks for no WebSocket.
+const EXPLANATION: &str = "This address speaks WebSocket. Open it with a WebSocket client.";
 
 /// Answers a client's upgrade request with 101, and selects the first of `ours` that it offers.
 /// Returns the result of the handshake, and the bytes that the client sent after its request.
@@ -20,12 +22,25 @@ pub(in crate::net::ws) async fn accept<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let bad = |why: &str| TransportError::Protocol(why.to_owned());
-    let (request, behind) = read_head(stream, parse_request).await?.map_err(bad)?;
-    if !is_upgrade(&request) {
-        return Err(bad("the request asks for no WebSocket"));
-    }
-    let accept = accept_key(&request).map_err(|(_, why)| bad(why))?;
+    let bad = |why| (StatusCode::BAD_REQUEST, why);
+    let read = read_head(stream, Vec::new(), parse_request).await?;
+    let checked = read.map_err(bad).and_then(|(request, behind)| {
+        let accept = accept_key(&request)?;
+        Ok((request, behind, accept))
+    });
+    let (request, behind, accept) = match checked {
+        Ok(checked) => checked,
+        Err((status, why)) => {
+            let length = why.len();
+            let answer = format!(
+                "HTTP/1.1 {status}\r\nConnection: close\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                 Content-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{why}"
+            );
+            stream.write_all(answer.as_bytes()).await?;
+            stream.shutdown().await?;
+            return Err(TransportError::Protocol(why.to_owned()));
+        }
+    };
     let selected = select_subprotocol(&request.headers, ours);
     let mut answer = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ".to_vec();
     answer.extend_from_slice(accept.as_bytes());
@@ -45,6 +60,14 @@ pub(crate) fn is_upgrade(parts: &Parts) -> bool {
     switches(&parts.headers)
 }
 
+/// Returns whether a request that is [no upgrade](is_upgrade) was meant as one.
+pub(crate) fn is_meant(parts: &Parts) -> bool {
+    let headers = &parts.headers;
+    headers.contains_key(header::SEC_WEBSOCKET_KEY)
+        || headers.contains_key(header::SEC_WEBSOCKET_VERSION)
+        || has_token(headers, &header::UPGRADE, "websocket")
+}
+
 /// Checks an upgrade request and returns the value of `Sec-WebSocket-Accept`, or the status and the
 /// reason of the refusal.
 pub(crate) fn accept_key(parts: &Parts) -> Result<HeaderValue, (StatusCode, &'static str)> {
@@ -58,22 +81,29 @@ pub(crate) fn accept_key(parts: &Parts) -> Result<HeaderValue, (StatusCode, &'st
     if parts.version != Version::HTTP_11 {
         return Err(bad("a WebSocket is opened with HTTP/1.1"));
     }
-    if parts
-        .headers
-        .get(header::SEC_WEBSOCKET_VERSION)
-        .is_none_or(|version| version != "13")
+    if !is_upgrade(parts) {
+        return Err(if is_meant(parts) {
+            bad("a WebSocket needs `Connection: Upgrade` and `Upgrade: websocket`")
+        } else {
+            (StatusCode::UPGRADE_REQUIRED, EXPLANATION)
+        });
+    }
+    let length = parts.headers.get_all(header::CONTENT_LENGTH);
+    if length.iter().any(|length| length != "0")
+        || parts.headers.contains_key(header::TRANSFER_ENCODING)
     {
+        return Err(bad("an upgrade request has no body"));
+    }
+    if only(&parts.headers, &header::SEC_WEBSOCKET_VERSION) != Some(b"13") {
         return Err((
             StatusCode::UPGRADE_REQUIRED,
             "only WebSocket version 13 is spoken here",
         ));
     }
-    let key = parts
-        .headers
-        .get(header::SEC_WEBSOCKET_KEY)
-        .filter(|key| is_key(key.as_bytes()))
+    let key = only(&parts.headers, &header::SEC_WEBSOCKET_KEY)
+        .filter(|key| is_key(key))
         .ok_or_else(|| bad("the Sec-WebSocket-Key is missing or not valid"))?;
-    HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
+    HeaderValue::from_str(&derive_accept_key(key))
         .map_err(|_| bad("the Sec-WebSocket-Key is not valid"))
 }
 
@@ -84,7 +114,7 @@ pub(crate) fn select_subprotocol(headers: &HeaderMap, ours: &[String]) -> Option
 
 /// Returns whether the client offers this subprotocol.
 pub(crate) fn offers(headers: &HeaderMap, subprotocol: &str) -> bool {
-    list(headers, &header::SEC_WEBSOCKET_PROTOCOL).any(|offer| offer == subprotocol)
+    list(headers, &header::SEC_WEBSOCKET_PROTOCOL).any(|offer| offer == subprotocol.as_bytes())
 }
 
 /// Returns whether `key` is sixteen bytes in base 64.
@@ -98,8 +128,32 @@ fn is_key(key: &[u8]) -> bool {
 }
 
 fn parse_request(bytes: &[u8]) -> Parsed<Parts> {
-    let parsed = Request::try_parse(bytes).map_err(|_| NOT_HTTP)?;
-    Ok(parsed.map(|(len, request)| (request.into_parts().0, len)))
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut raw = httparse::Request::new(&mut headers);
+    let httparse::Status::Complete(len) = raw.parse(bytes).map_err(|_| NOT_HTTP)? else {
+        return Ok(None);
+    };
+    if has_bare_lf(bytes.get(..len).unwrap_or_default()) {
+        return Err("a line of the request ends without CR");
+    }
+    let mut request = Request::new(());
+    *request.method_mut() = raw
+        .method
+        .unwrap_or_default()
+        .parse()
+        .map_err(|_| NOT_HTTP)?;
+    *request.uri_mut() = raw.path.unwrap_or_default().parse().map_err(|_| NOT_HTTP)?;
+    if raw.version != Some(1) {
+        *request.version_mut() = Version::HTTP_10;
+    }
+    copy_headers(raw.headers, request.headers_mut())?;
+    Ok(Some((request.into_parts().0, len)))
+}
+
+fn has_bare_lf(head: &[u8]) -> bool {
+    let ends = head.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    ends.into_iter()
+        .any(|(at, _)| at == 0 || head.get(at - 1) != Some(&b'\r'))
 }
 
 #[cfg(test)]

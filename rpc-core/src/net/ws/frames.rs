@@ -1,0 +1,355 @@
+//! [`Line`]: tungstenite over a byte stream, and what it does not tell about the frames there.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker, ready};
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::error::Error;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+
+use super::config::MAX_CONTROL;
+use crate::message::CloseFrame;
+
+/// A fragment from this length on is bounded by the size of its message.
+const SMALL: u64 = 1024;
+/// How many small fragments of a message count as nothing beside it.
+const FREE_FRAGMENTS: u16 = 32;
+/// The first byte of a whole Close.
+const CLOSE: u8 = 0x88;
+const LONGEST_HEADER: usize = 14;
+const LONGEST_CLOSE: usize = 2 + 4 + MAX_CONTROL;
+
+/// Whether a peer may send this code in a Close: those of the registry that are for the wire, and
+/// those of libraries and applications.
+pub(super) const fn is_close_code(code: u16) -> bool {
+    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+}
+
+/// Wakes the tasks of both halves. A byte stream keeps one waker for each direction, and either
+/// half may read and write.
+#[derive(Default)]
+pub(super) struct Halves {
+    pub(super) stream: AtomicWaker,
+    pub(super) sink: AtomicWaker,
+}
+
+impl Wake for Halves {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.stream.wake();
+        self.sink.wake();
+    }
+}
+
+/// What `ahead` is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// What came behind the handshake.
+    Open,
+    /// The beginning of a Close.
+    Closing,
+    /// A whole and valid Close.
+    Closed,
+    /// Something for tungstenite to refuse, as is all that follows.
+    Broken,
+}
+
+/// A byte stream that holds the peer's Close back from tungstenite, which knows fewer codes than
+/// there are and sends nothing once it has seen one, and counts the fragments that it joins.
+pub(super) struct Frames<S> {
+    socket: S,
+    role: Role,
+    /// Read and not passed on.
+    ahead: Vec<u8>,
+    phase: Phase,
+    header: [u8; LONGEST_HEADER],
+    header_len: u8,
+    /// What is missing of the current frame's payload.
+    missing: u64,
+    /// Small fragments of the current message.
+    fragments: u16,
+    /// Fragments that count and were not reported. Nothing is read meanwhile.
+    unreported: u16,
+}
+
+impl<S> Frames<S> {
+    fn new(socket: S, role: Role, read_already: &[u8]) -> Self {
+        Self {
+            socket,
+            role,
+            ahead: read_already.to_vec(),
+            phase: Phase::Open,
+            header: [0; LONGEST_HEADER],
+            header_len: 0,
+            missing: 0,
+            fragments: 0,
+            unreported: 0,
+        }
+    }
+
+    /// Follows the frames in these bytes; returns where a Close begins.
+    fn follow(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            if self.missing > 0 {
+                let here =
+                    usize::try_from(self.missing).map_or(rest.len(), |it| it.min(rest.len()));
+                self.missing -= here as u64;
+                at += here;
+                continue;
+            }
+            let byte = *rest.first()?;
+            if self.header_len == 0 && byte == CLOSE {
+                return Some(at);
+            }
+            *self.header.get_mut(usize::from(self.header_len))? = byte;
+            (self.header_len, at) = (self.header_len + 1, at + 1);
+            self.note_header();
+        }
+        None
+    }
+
+    /// Notes the frame once its header is complete.
+    fn note_header(&mut self) {
+        let [first, second, long @ ..] = self.header;
+        let length = usize::from(second & 0x7f);
+        let extended = match length {
+            127 => 8,
+            126 => 2,
+            _ => 0,
+        };
+        let mask = if second & 0x80 == 0 { 0 } else { 4 };
+        let read = usize::from(self.header_len);
+        if read < 2 || read < 2 + extended + mask {
+            return;
+        }
+        self.header_len = 0;
+        let long = long.iter().take(extended);
+        self.missing = match extended {
+            0 => length as u64,
+            _ => long.fold(0, |length, byte| length << 8 | u64::from(*byte)),
+        };
+        let (is_last, is_data) = (first & 0x80 != 0, first & 0x08 == 0);
+        if is_data && is_last {
+            self.fragments = 0;
+        } else if is_data && self.missing < SMALL {
+            self.fragments = self.fragments.saturating_add(1);
+            self.unreported += u16::from(self.fragments > FREE_FRAGMENTS);
+        }
+    }
+
+    /// Returns the peer's Close, if there is a valid one.
+    fn close(&self) -> Option<Result<Option<CloseFrame>, ()>> {
+        (self.phase == Phase::Closed).then(|| self.read_close())?
+    }
+
+    /// Reads the Close in `ahead`; `None` while it is incomplete.
+    fn read_close(&self) -> Option<Result<Option<CloseFrame>, ()>> {
+        let length = usize::from(*self.ahead.get(1)?);
+        let mask = if self.role == Role::Server { 4 } else { 0 };
+        let length = length.wrapping_sub(mask << 5);
+        if length > MAX_CONTROL {
+            return Some(Err(()));
+        }
+        let (mask, rest) = self.ahead.get(2..)?.split_at_checked(mask)?;
+        let unmasked = rest.get(..length)?.iter().enumerate();
+        let mask = |at: usize| mask.get(at % 4).unwrap_or(&0);
+        let payload: Vec<_> = unmasked.map(|(at, byte)| byte ^ mask(at)).collect();
+        Some(match &payload[..] {
+            [] => Ok(None),
+            [first, second, reason @ ..] => {
+                let code = u16::from_be_bytes([*first, *second]);
+                let reason = std::str::from_utf8(reason).map_err(|_| ());
+                let reason = reason.and_then(|it| is_close_code(code).then_some(it).ok_or(()));
+                reason.map(|reason| Some(CloseFrame::new(code, reason)))
+            }
+            [_] => Err(()),
+        })
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Frames<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            if this.phase == Phase::Closed || this.unreported > 0 {
+                // `Line::poll_next` reports it and comes again.
+                return Poll::Pending;
+            }
+            if this.phase == Phase::Closing {
+                let mut more = [0; LONGEST_CLOSE];
+                match this.read_close() {
+                    Some(Ok(_)) => this.phase = Phase::Closed,
+                    Some(Err(())) => this.phase = Phase::Broken,
+                    None => {
+                        let mut read = ReadBuf::new(&mut more);
+                        ready!(Pin::new(&mut this.socket).poll_read(cx, &mut read))?;
+                        this.ahead.extend_from_slice(read.filled());
+                        if read.filled().is_empty() {
+                            this.phase = Phase::Broken;
+                        }
+                    }
+                }
+                continue;
+            }
+            let before = buf.filled().len();
+            if this.ahead.is_empty() {
+                ready!(Pin::new(&mut this.socket).poll_read(cx, buf))?;
+            } else {
+                let here = buf.remaining().min(this.ahead.len());
+                buf.put_slice(this.ahead.get(..here).unwrap_or_default());
+                this.ahead.drain(..here);
+            }
+            if this.ahead.is_empty() {
+                this.ahead = Vec::new();
+            }
+            if this.phase == Phase::Broken {
+                return Poll::Ready(Ok(()));
+            }
+            let new = buf.filled().get(before..).unwrap_or_default();
+            if let Some(at) = this.follow(new) {
+                let held = new.get(at..).unwrap_or_default();
+                this.ahead.splice(..0, held.iter().copied());
+                this.phase = Phase::Closing;
+                buf.set_filled(before + at);
+                if at == 0 {
+                    continue;
+                }
+            }
+            return Poll::Ready(Ok(()));
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Frames<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+/// What the peer has sent.
+pub(super) enum Received {
+    Message(Message),
+    /// A small fragment, one of many.
+    Fragment,
+    Close(Option<CloseFrame>),
+}
+
+pub(super) enum Line<S> {
+    Ours(WebSocketStream<Frames<S>>),
+    /// It may have read ahead already, so that its frames cannot be followed.
+    Given(WebSocketStream<S>),
+}
+
+macro_rules! either {
+    ($line:expr, $socket:ident => $result:expr) => {
+        match $line {
+            Line::Ours($socket) => $result,
+            Line::Given($socket) => $result,
+        }
+    };
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub(super) async fn new(
+        socket: S,
+        read_already: &Bytes,
+        role: Role,
+        sizes: WebSocketConfig,
+    ) -> Self {
+        let frames = Frames::new(socket, role, read_already);
+        Self::Ours(WebSocketStream::from_raw_socket(frames, role, Some(sizes)).await)
+    }
+
+    pub(super) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Received, Error>>> {
+        loop {
+            if let Self::Ours(ours) = self {
+                let frames = ours.get_mut();
+                if frames.unreported > 0 {
+                    frames.unreported -= 1;
+                    return Poll::Ready(Some(Ok(Received::Fragment)));
+                }
+            }
+            let next = either!(self, socket => socket.poll_next_unpin(cx));
+            if let (Self::Ours(ours), true) = (&mut *self, next.is_pending()) {
+                let frames = ours.get_mut();
+                if frames.unreported > 0 {
+                    continue;
+                }
+                if let Some(Ok(close)) = frames.close() {
+                    return Poll::Ready(Some(Ok(Received::Close(close))));
+                }
+            }
+            return next.map(|next| next.map(|next| next.map(Received::Message)));
+        }
+    }
+
+    /// Returns the contents of the Close that was received.
+    pub(super) fn close(&self) -> Option<CloseFrame> {
+        match self {
+            Self::Ours(ours) => ours.get_ref().close()?.ok()?,
+            Self::Given(_) => None,
+        }
+    }
+
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        either!(self, socket => socket.poll_ready_unpin(cx))
+    }
+
+    pub(super) fn start_send(&mut self, message: Message) -> Result<(), Error> {
+        either!(self, socket => socket.start_send_unpin(message))
+    }
+
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        either!(self, socket => socket.poll_flush_unpin(cx))
+    }
+
+    pub(super) fn config(&self) -> &WebSocketConfig {
+        either!(self, socket => socket.get_config())
+    }
+
+    pub(super) fn socket(&self) -> &S {
+        match self {
+            Self::Ours(ours) => &ours.get_ref().socket,
+            Self::Given(given) => given.get_ref(),
+        }
+    }
+
+    pub(super) fn socket_mut(&mut self) -> &mut S {
+        match self {
+            Self::Ours(ours) => &mut ours.get_mut().socket,
+            Self::Given(given) => given.get_mut(),
+        }
+    }
+}
