@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::task::{Context, Poll, Wake, ready};
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
@@ -267,15 +267,6 @@ pub(super) enum Line<S> {
     Given(WebSocketStream<S>),
 }
 
-macro_rules! either {
-    ($line:expr, $socket:ident => $result:expr) => {
-        match $line {
-            Line::Ours($socket) => $result,
-            Line::Given($socket) => $result,
-        }
-    };
-}
-
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     /// # Cancel safety
     /// Dropping the future closes the connection.
@@ -301,7 +292,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
                     return Poll::Ready(Some(Ok(Received::Fragment)));
                 }
             }
-            let next = either!(self, socket => socket.poll_next_unpin(cx));
+            let next = match self {
+                Self::Ours(socket) => socket.poll_next_unpin(cx),
+                Self::Given(socket) => socket.poll_next_unpin(cx),
+            };
             if let (Self::Ours(ours), true) = (&mut *self, next.is_pending()) {
                 let frames = ours.get_mut();
                 if frames.unreported > 0 {
@@ -324,19 +318,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     }
 
     pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        either!(self, socket => socket.poll_ready_unpin(cx))
+        match self {
+            Self::Ours(socket) => socket.poll_ready_unpin(cx),
+            Self::Given(socket) => socket.poll_ready_unpin(cx),
+        }
     }
 
     pub(super) fn start_send(&mut self, message: Message) -> Result<(), Error> {
-        either!(self, socket => socket.start_send_unpin(message))
+        match self {
+            Self::Ours(socket) => socket.start_send_unpin(message),
+            Self::Given(socket) => socket.start_send_unpin(message),
+        }
     }
 
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        either!(self, socket => socket.poll_flush_unpin(cx))
+        match self {
+            Self::Ours(socket) => socket.poll_flush_unpin(cx),
+            Self::Given(socket) => socket.poll_flush_unpin(cx),
+        }
     }
 
     pub(super) fn config(&self) -> &WebSocketConfig {
-        either!(self, socket => socket.get_config())
+        match self {
+            Self::Ours(socket) => socket.get_config(),
+            Self::Given(socket) => socket.get_config(),
+        }
     }
 
     pub(super) fn socket(&self) -> &S {
