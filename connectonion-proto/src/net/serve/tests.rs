@@ -66,6 +66,7 @@ async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
         theirs,
         Ipv4Addr::LOCALHOST.into(),
         None,
+        None,
         cancellation,
     ));
     say(&mut line, r#"{"type":"CONNECT"}"#).await;
