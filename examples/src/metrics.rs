@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{FORWARDED, HeaderMap};
 use http::{Request, Response, StatusCode};
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rpc_core::{Secret, constant_time_eq};
 
-use crate::cli::variable;
+use crate::cli::{Failure, secret};
 use crate::web::{answer, bearer, reads, text};
 
 /// The path of the metrics.
@@ -38,17 +38,18 @@ struct Metrics {
 /// Counts from now on, for the whole program, and reads the token. Needs a tokio runtime.
 ///
 /// # Errors
-/// Another recorder is installed, such as by an earlier call.
-pub fn install() -> Result<(), BuildError> {
+/// Another recorder is installed, such as by an earlier call, or the token cannot be used.
+pub fn install() -> Result<(), Failure> {
     let buckets = Matcher::Suffix("_duration_seconds".to_owned());
-    let builder = PrometheusBuilder::new().set_buckets_for_metric(buckets, &SECONDS)?;
+    let builder = PrometheusBuilder::new().set_buckets_for_metric(buckets, &SECONDS);
+    let builder = builder.map_err(Failure::new)?;
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
-    let token = variable(TOKEN_VARIABLE).filter(|token| !token.is_empty());
-    metrics::set_global_recorder(recorder).map_err(BuildError::FailedToSetGlobalRecorder)?;
+    let token = secret(TOKEN_VARIABLE)?;
+    metrics::set_global_recorder(recorder).map_err(Failure::new)?;
     let _ = METRICS.set(Metrics {
         recorder: handle.clone(),
-        token: token.map(Secret::from),
+        token,
     });
     tokio::spawn(async move {
         loop {

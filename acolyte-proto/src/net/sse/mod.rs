@@ -143,9 +143,15 @@ impl SseClient {
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     #[must_use]
-    pub fn with_tls(mut self, tls: rpc_core::net::tls::TlsConfig) -> Self {
+    pub fn with_tls(self, tls: rpc_core::net::tls::TlsConfig) -> Self {
+        self.with_dialer(|dialer| dialer.with_tls(tls))
+    }
+
+    /// Changes the dialer, which has headers, TLS, resolver and order, but not its URLs.
+    #[must_use]
+    pub fn with_dialer(mut self, change: impl FnOnce(WsDialer) -> WsDialer) -> Self {
         let Service { dialer, paths } = Service::clone(&self.service);
-        let dialer = dialer.with_tls(tls);
+        let dialer = change(dialer);
         self.service = Arc::new(Service { dialer, paths });
         self
     }
@@ -265,7 +271,9 @@ impl SseClient {
 /// Returns the path of a URL that was already checked.
 fn path_of(url: &str) -> Uri {
     let uri = url.parse::<Uri>();
-    let path = uri.ok().and_then(|uri| uri.path().parse().ok());
+    let path = uri
+        .ok()
+        .and_then(|uri| uri.path_and_query()?.as_str().parse().ok());
     path.unwrap_or_else(|| Uri::from_static("/"))
 }
 

@@ -55,5 +55,5 @@ pub(crate) use handshake::{accept_key, is_upgrade, offers, select_subprotocol};
 pub use socket::Socket;
 pub use stream::WsStream;
 pub use tokio_tungstenite::tungstenite::protocol::Role;
-pub use url::urls;
+pub use url::{redact_urls, urls};
 pub use visit::Resolver;

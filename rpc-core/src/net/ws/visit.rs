@@ -80,6 +80,8 @@ pub(super) struct Visit<'a> {
     started: Instant,
     /// The error if no further address answers.
     failure: Option<DialError>,
+    /// Whether no other error says more.
+    is_final: bool,
 }
 
 /// The address that a visit has reached.
@@ -97,6 +99,7 @@ impl<'a> Visit<'a> {
             pass: position.lock().rotation.pass(),
             started: Instant::now(),
             failure: None,
+            is_final: false,
         }
     }
 
@@ -116,7 +119,7 @@ impl<'a> Visit<'a> {
                             self.pass.resolved_in_order(&answers);
                         }
                         Ok(answers) => self.pass.resolved(&answers),
-                        Err(error) => self.note(target.unreachable(error)),
+                        Err(error) => self.note(target.unreachable(error), false),
                     }
                 }
                 Step::Dial { url, address } => {
@@ -125,7 +128,7 @@ impl<'a> Visit<'a> {
                     let tcp = match within(share, TcpStream::connect(address)).await {
                         Ok(tcp) => tcp,
                         Err(error) => {
-                            self.note(target.unreachable(error));
+                            self.note(target.unreachable(error), false);
                             continue;
                         }
                     };
@@ -138,6 +141,10 @@ impl<'a> Visit<'a> {
                                 socket,
                                 node: Node::new(target.printable(), url, address),
                             });
+                        }
+                        // The addresses of this machine are one server.
+                        Err(error @ DialError::Certificate { .. }) if target.is_this_machine() => {
+                            self.note(error, true);
                         }
                         Err(error) => self.failed(error)?,
                     }
@@ -158,7 +165,7 @@ impl<'a> Visit<'a> {
         if error.is_retryable() || matches!(error, DialError::Status { status: 401 }) {
             return Err(error);
         }
-        self.note(error);
+        self.note(error, false);
         Ok(())
     }
 
@@ -171,11 +178,12 @@ impl<'a> Visit<'a> {
 
     /// Remembers the last error, but one after which a retry may help before one after which none
     /// does.
-    fn note(&mut self, error: DialError) {
+    fn note(&mut self, error: DialError, is_final: bool) {
         tracing::debug!(%error, "passed over");
         let is_better = |before: &DialError| error.is_retryable() || !before.is_retryable();
-        if self.failure.as_ref().is_none_or(is_better) {
+        if is_final || !self.is_final && self.failure.as_ref().is_none_or(is_better) {
             self.failure = Some(error);
+            self.is_final |= is_final;
         }
     }
 
