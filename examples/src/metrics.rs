@@ -47,6 +47,7 @@ pub fn install() -> Result<(), Failure> {
     let handle = recorder.handle();
     let token = secret(TOKEN_VARIABLE)?;
     metrics::set_global_recorder(recorder).map_err(Failure::new)?;
+    rpc_core::net::telemetry::describe();
     let _ = METRICS.set(Metrics {
         recorder: handle.clone(),
         token,
@@ -132,6 +133,27 @@ mod tests {
         assert_eq!(status(THERE, &[right], None), Some(401));
         assert_eq!(status(THERE, &[right], Some("secret")), Some(200));
         assert_eq!(status(THERE, &[right], Some("another")), Some(401));
+    }
+
+    #[test]
+    fn each_metric_says_what_it_is() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        metrics::with_local_recorder(&recorder, || {
+            rpc_core::net::telemetry::describe();
+            metrics::counter!("rpc_sent_bytes_total").increment(1);
+            metrics::gauge!("rpc_server_connections").increment(1);
+            metrics::histogram!("rpc_server_call_duration_seconds").record(1.0);
+        });
+        let text = recorder.handle().render();
+        for name in [
+            "rpc_sent_bytes_total",
+            "rpc_server_connections",
+            "rpc_server_call_duration_seconds",
+        ] {
+            for mark in ["HELP", "TYPE"] {
+                assert!(text.contains(&format!("# {mark} {name} ")), "{text}");
+            }
+        }
     }
 
     #[test]

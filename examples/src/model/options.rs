@@ -243,7 +243,7 @@ fn read(path: Option<&Path>) -> Result<Option<Secret>, ModelError> {
         // Without its folder: clients may be told of it.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         ModelError::setup(format_args!(
-            "the key file {name} cannot be used: {}",
+            "the key file {name} cannot be read: {}",
             error.why
         ))
     })

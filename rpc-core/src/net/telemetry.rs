@@ -11,7 +11,8 @@
 //! Nothing of a call but its method is recorded: arguments and answers are private.
 //!
 //! With feature `metrics`, the crate [`metrics`](https://docs.rs/metrics) gets these, each with the
-//! label `rpc_system`; install any recorder before the first connection:
+//! label `rpc_system`; install any recorder before the first connection, and let
+//! `describe` tell it what each of them means:
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
@@ -32,6 +33,9 @@ use std::pin::Pin;
 
 use tracing::{Instrument, Span};
 
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use meter::describe;
 pub(crate) use meter::{Line, Queue};
 
 /// The method of a call that the crate does not know.
@@ -53,6 +57,17 @@ impl Side {
             Self::Server => "server",
         }
     }
+}
+
+/// How a call has ended, for spans and metrics. Exhaustive: labels are few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallOutcome {
+    /// It did what it should.
+    Ok,
+    /// It failed, was refused, lost or took too long.
+    Error,
+    /// Whoever made it gave it up.
+    Cancelled,
 }
 
 /// The span and the metrics of one call. Dropped before its [`end`](Self::end), the call counts as
@@ -98,12 +113,19 @@ impl CallSpan {
 
     /// Ends the call. The first end counts.
     pub fn end(&mut self, is_ok: bool) {
-        let (code, outcome) = if is_ok {
-            ("OK", "ok")
-        } else {
-            ("ERROR", "error")
-        };
-        self.record(code, outcome);
+        self.finish(match is_ok {
+            true => CallOutcome::Ok,
+            false => CallOutcome::Error,
+        });
+    }
+
+    /// Like [`end`](Self::end), for a call that may also have been cancelled.
+    pub fn finish(&mut self, outcome: CallOutcome) {
+        match outcome {
+            CallOutcome::Ok => self.record("OK", "ok"),
+            CallOutcome::Error => self.record("ERROR", "error"),
+            CallOutcome::Cancelled => self.record("ERROR", "cancelled"),
+        }
     }
 
     fn record(&mut self, code: &'static str, outcome: &'static str) {
@@ -122,7 +144,7 @@ impl CallSpan {
 
 impl Drop for CallSpan {
     fn drop(&mut self) {
-        self.record("ERROR", "cancelled");
+        self.finish(CallOutcome::Cancelled);
     }
 }
 

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Uri};
-use rpc_core::net::ws::{WsDialer, urls};
+use rpc_core::net::telemetry::{CallSpan, Side};
+use rpc_core::net::ws::{WsDialer, compressed, urls};
 use rpc_core::net::{DialError, Dialer as _, Node};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use tokio::time::timeout;
 
+use super::SYSTEM;
 use super::chat::Chat;
 use super::handshake::HandshakeError;
 use super::url::{ConnectError, dialer_with, each};
@@ -193,10 +195,13 @@ impl SseClient {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn status(&self) -> Result<Box<Status>, CallError<RpcError>> {
+        let mut span = CallSpan::new(Side::Client, SYSTEM, "status.get");
         let asked = timeout(self.config.call_timeout, self.ask_status()).await;
-        asked.unwrap_or(Err(CallError::TimedOut {
+        let asked = asked.unwrap_or(Err(CallError::TimedOut {
             delivery: Delivery::Unknown,
-        }))
+        }));
+        span.end(asked.is_ok());
+        asked
     }
 
     /// Checks the server's version and capabilities, as
@@ -231,10 +236,20 @@ impl SseClient {
             200 => self.config.limits.max_message_bytes,
             _ => MAX_REFUSAL,
         };
-        let body = line.read(response.into_body(), max).await.map_err(lost)?;
+        let (head, body) = response.into_parts();
+        let body = line.read(body, max).await.map_err(lost)?;
+        let unread = compressed(&head.headers, &body);
         let text = String::from_utf8_lossy(&body);
+        if let (200, Some(message)) = (status, &unread) {
+            return Err(CallError::Closed {
+                reason: CloseReason::Transport {
+                    message: message.clone(),
+                },
+                delivery: Delivery::Delivered,
+            });
+        }
         if status != 200 {
-            let words = text.trim().to_owned();
+            let words = unread.unwrap_or_else(|| text.trim().to_owned());
             return Err(CallError::Remote(RpcError::Status { status, words }));
         }
         match Status::decode(&text, &self.config.limits) {
@@ -263,7 +278,9 @@ impl SseClient {
         let invalid = |why: String| Refused::Invalid { what: "URL", why };
         let headers = self.service.dialer.headers();
         headers.map_err(|error| invalid(error.to_string()))?;
-        let request = Request::builder().method(method).body(Once::new(body));
+        let request = Request::builder().method(method);
+        let request = request.header(ACCEPT_ENCODING, "identity");
+        let request = request.body(Once::new(body));
         request.map_err(|error| invalid(error.to_string()))
     }
 }

@@ -161,7 +161,7 @@ fn prepare<B>(backend: B, options: ServerOptions) -> (Arc<Shared<B>>, HttpConfig
         driver: options.driver,
         shutdown_timeout: options.shutdown_timeout,
         next: AtomicU64::new(1),
-        brake: Brake::new(),
+        brake: Brake::default(),
     };
     (Arc::new(shared), http)
 }

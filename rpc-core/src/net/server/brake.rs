@@ -40,61 +40,34 @@ struct Guesser {
     order: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// A turn to make an attempt. The next one of this guesser waits until it is dropped.
-#[derive(Debug)]
-pub struct Turn(#[allow(dead_code, reason = "it is held")] OwnedMutexGuard<()>);
-
 /// There were too many wrong attempts: try again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many wrong attempts: try again later")]
 pub struct TooManyAttempts;
 
 impl<K: Eq + Hash + Clone> Brake<K> {
-    /// Creates one that knows of no wrong attempts.
-    #[must_use]
-    pub fn new() -> Self {
-        Self(Mutex::default())
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<K, Guesser>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until an attempt may be made. Say then whether it was [right](Self::right) or
-    /// [wrong](Self::wrong).
+    /// [wrong](Self::wrong). The next attempt of this guesser waits until the result is dropped.
     ///
     /// # Errors
     /// [`TooManyAttempts`] if that is not within 30 s.
     ///
     /// # Cancel safety
     /// Cancel-safe: the turn goes to the next attempt.
-    pub async fn turn(&self, key: &K) -> Result<Turn, TooManyAttempts> {
+    pub async fn turn(&self, key: &K) -> Result<OwnedMutexGuard<()>, TooManyAttempts> {
         let order = with_guesser(&mut self.lock(), key, |it| Arc::clone(&it.order));
         let turn = async {
             let turn = order.lock_owned().await;
             let next = with_guesser(&mut self.lock(), key, |it| it.next);
             sleep_until(next.into()).await;
             with_guesser(&mut self.lock(), key, Guesser::delay_next);
-            Turn(turn)
+            turn
         };
         timeout(PATIENCE, turn).await.map_err(|_| TooManyAttempts)
-    }
-
-    /// Makes an attempt at once, if it may be made: returns whether it is right.
-    ///
-    /// # Errors
-    /// [`TooManyAttempts`]: it is not made.
-    pub fn check(&self, key: &K, attempt: impl FnOnce() -> bool) -> Result<bool, TooManyAttempts> {
-        let is_early = with_guesser(&mut self.lock(), key, |it| it.next > clock());
-        if is_early {
-            return Err(TooManyAttempts);
-        }
-        let is_right = attempt();
-        match is_right {
-            true => self.right(key),
-            false => self.wrong(key),
-        }
-        Ok(is_right)
     }
 
     /// Notes a wrong attempt.
@@ -142,9 +115,9 @@ impl Guesser {
     }
 }
 
-impl<K: Eq + Hash + Clone> Default for Brake<K> {
+impl<K> Default for Brake<K> {
     fn default() -> Self {
-        Self::new()
+        Self(Mutex::default())
     }
 }
 
@@ -195,7 +168,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn wrong_attempts_wait_longer_and_longer_and_only_those_of_one_guesser() {
-        let brake = Brake::new();
+        let brake = Brake::default();
         let expected = [0, 0, 0, 0, 1, 2, 4, 8, 16, 16];
         assert_eq!(waits(&brake, "guesser", 10).await, expected);
         assert_eq!(waits(&brake, "owner", 3).await, [0, 0, 0]);
@@ -207,7 +180,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn attempts_at_once_take_turns_or_are_refused() {
-        let brake = Arc::new(Brake::new());
+        let brake = Arc::new(Brake::default());
         waits(&brake, "guesser", 9).await;
         let attempts = (0..50).map(|_| {
             let brake = Arc::clone(&brake);
@@ -218,13 +191,12 @@ mod tests {
             made += usize::from(attempt.await.unwrap().is_ok());
         }
         assert_eq!(made, 1);
-        assert_eq!(brake.check(&"guesser", || true), Err(TooManyAttempts));
-        assert_eq!(brake.check(&"owner", || true), Ok(true));
+        assert_eq!(waits(&brake, "owner", 1).await, [0]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_guessers_does_not_push_the_worst_one_out() {
-        let brake = Brake::new();
+        let brake = Brake::default();
         for _ in 0..9 {
             brake.wrong(&0);
         }
@@ -232,7 +204,7 @@ mod tests {
             brake.wrong(&key);
         }
         assert_eq!(brake.lock().len(), MAX_GUESSERS);
-        assert_eq!(brake.check(&0, || true), Err(TooManyAttempts));
+        assert!(brake.lock().contains_key(&0));
     }
 
     #[test]

@@ -69,7 +69,7 @@ mod upgrade;
 mod write_timeout;
 
 pub use body::Body;
-pub use brake::{Brake, TooManyAttempts, Turn, caller};
+pub use brake::{Brake, TooManyAttempts, caller};
 pub use config::{HttpConfig, ServerLimits, UpgradeDecision};
 pub use connection::Accepted;
 pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};

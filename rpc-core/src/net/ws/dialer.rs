@@ -442,7 +442,7 @@ fn refused(target: &Target, error: UpgradeError) -> DialError {
         UpgradeError::Status(status) => DialError::Status {
             status: status.as_u16(),
         },
-        UpgradeError::Answer(why) => DialError::Handshake(why.to_owned()),
+        UpgradeError::Answer(why) => DialError::Handshake(why.into_owned()),
     }
 }
 

@@ -38,6 +38,7 @@
 //! }
 //! ```
 
+mod coding;
 mod config;
 mod dialer;
 mod handshake;
@@ -47,6 +48,7 @@ mod stream;
 mod url;
 mod visit;
 
+pub use coding::compressed;
 pub use config::{BadHeader, WsConfig};
 pub use dialer::WsDialer;
 pub use handshake::Handshake;

@@ -1,9 +1,8 @@
 //! Passwords as they are stored, salted and hashed; [`Passwords`], which checks them.
 
 use std::collections::HashMap;
-use std::mem;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -19,8 +18,8 @@ pub(super) const ROUNDS: u32 = 600_000;
 const MAX_ROUNDS: u32 = 2_000_000;
 /// The rounds of a proof: it is never stored, and a thousand of them take about a second.
 const PROOF_ROUNDS: u32 = 4_000;
-/// The most passwords whose proofs are remembered, twice.
-const MAX_PROOFS: usize = 16_384;
+/// The most users whose proofs are remembered.
+const MAX_PROOFS: usize = 65_536;
 
 /// What somebody who was let in knows, in relation to the stored hash: another password, or another
 /// hash, has another proof.
@@ -30,14 +29,8 @@ pub(super) type Proof = [u8; 32];
 pub(super) struct Passwords {
     rounds: u32,
     threads: Arc<Semaphore>,
-    proofs: Mutex<Proofs>,
-}
-
-/// The proofs of users; the older half goes when there are too many.
-#[derive(Default)]
-struct Proofs {
-    newer: HashMap<Str, Proof>,
-    older: HashMap<Str, Proof>,
+    /// The proofs of users who were let in.
+    proofs: Mutex<HashMap<Str, Proof>>,
 }
 
 /// What a check has found.
@@ -96,7 +89,7 @@ impl Passwords {
         password: &Secret<Str>,
     ) -> Checked {
         let (hashed, password) = (hashed.to_owned(), password.clone());
-        let (known, rounds) = (self.proof(username), self.rounds);
+        let (known, rounds) = (self.proofs().get(username).copied(), self.rounds);
         let checked = self.aside(move || {
             let proof = prove(&hashed, &password);
             if known.is_some_and(|known| constant_time_eq(&known, &proof)) {
@@ -113,19 +106,18 @@ impl Passwords {
         checked.await.unwrap_or(Checked::Wrong)
     }
 
-    fn proof(&self, username: &Str) -> Option<Proof> {
-        let proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
-        let newer = proofs.newer.get(username);
-        newer.or_else(|| proofs.older.get(username)).copied()
+    fn proofs(&self) -> MutexGuard<'_, HashMap<Str, Proof>> {
+        self.proofs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers that a user was let in, here or at another node.
     pub(super) fn remember(&self, username: Str, proof: Proof) {
-        let mut proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
-        if proofs.newer.len() >= MAX_PROOFS {
-            proofs.older = mem::take(&mut proofs.newer);
+        let mut proofs = self.proofs();
+        if proofs.len() >= MAX_PROOFS {
+            // Everybody is checked once more.
+            proofs.clear();
         }
-        proofs.newer.insert(username, proof);
+        proofs.insert(username, proof);
     }
 }
 
@@ -228,15 +220,13 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_proofs_go_first() {
+    fn no_more_proofs_than_the_limit_are_kept() {
         let passwords = Passwords::new(1);
-        for user in 0..3 * MAX_PROOFS {
+        for user in 0..MAX_PROOFS + 2 {
             passwords.remember(user.to_string().into(), [0; 32]);
         }
-        assert_eq!(passwords.proof(&"0".into()), None);
-        let last = (3 * MAX_PROOFS - 1).to_string();
-        assert!(passwords.proof(&last.into()).is_some());
-        let proofs = passwords.proofs.lock().unwrap();
-        assert!(proofs.newer.len() + proofs.older.len() <= 2 * MAX_PROOFS);
+        let last = (MAX_PROOFS + 1).to_string();
+        assert!(passwords.proofs().contains_key(last.as_str()));
+        assert!(passwords.proofs().len() <= MAX_PROOFS);
     }
 }

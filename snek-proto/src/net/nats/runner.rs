@@ -136,7 +136,7 @@ impl Life {
         gaps.mark_unchanged();
         self.watch_public();
         self.check();
-        self.subscribe(Source::Proofs, shared.store.of_proofs());
+        self.subscribe(Source::Proofs, shared.store.of_proofs("*"));
         loop {
             let timeout = {
                 let mut state = shared.lock();

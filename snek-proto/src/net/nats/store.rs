@@ -228,14 +228,9 @@ impl Store {
         self.nats.subject(&["snek", "u", "*"])
     }
 
-    /// The subject of the proof that one user was let in.
-    fn of_proof(&self, username: &str) -> String {
-        self.nats.subject(&["snek", "v", &token(username)])
-    }
-
-    /// The subject of all proofs.
-    pub(super) fn of_proofs(&self) -> String {
-        self.nats.subject(&["snek", "v", "*"])
+    /// The subject of the proof that a user of this token was let in; `*` for all.
+    pub(super) fn of_proofs(&self, token: &str) -> String {
+        self.nats.subject(&["snek", "v", token])
     }
 
     pub(super) async fn subscribe(&self, subject: String) -> Option<Subscriber> {
@@ -270,7 +265,8 @@ impl Store {
     /// Remembers that a user's password was right, and tells the other nodes.
     fn vouch(&self, username: &Str, proof: Proof) {
         self.passwords.remember(username.clone(), proof);
-        let told = (self.nats.client()).publish(self.of_proof(username), proof.to_vec().into());
+        let subject = self.of_proofs(&token(username));
+        let told = self.nats.client().publish(subject, proof.to_vec().into());
         // A node that is not told checks for itself.
         let _ = told.now_or_never();
     }

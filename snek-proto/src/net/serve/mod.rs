@@ -8,7 +8,6 @@ mod peer;
 mod reply;
 
 use std::fmt;
-use std::hash::RandomState;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -140,8 +139,7 @@ fn prepare<B>(backend: B, options: ServerOptions) -> (Arc<Shared<B>>, HttpConfig
         driver: options.driver,
         shutdown_timeout: options.shutdown_timeout,
         next: AtomicU64::new(1),
-        brake: Brake::new(),
-        accounts: RandomState::new(),
+        brake: Brake::default(),
     };
     (Arc::new(shared), http)
 }

@@ -6,6 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::client::{UpgradeError, parse_response, write_headers};
 use super::head::read_head;
+use crate::net::ws::coding::compressed;
 
 /// Fetches a document. Uses HTTP/1.0, whose answers end with the connection and are never chunked.
 pub(in crate::net::ws) async fn get<S>(
@@ -18,16 +19,20 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut request = format!("GET {path} HTTP/1.0\r\n").into_bytes();
-    write_headers(&mut request, headers, &[("Connection", b"close")]);
+    let own: [(&str, &[u8]); 2] = [("Accept-Encoding", b"identity"), ("Connection", b"close")];
+    write_headers(&mut request, headers, &own);
     stream.write_all(&request).await?;
     stream.flush().await?;
     let (answer, mut body) = read_head(stream, parse_response)
         .await?
-        .map_err(UpgradeError::Answer)?;
+        .map_err(UpgradeError::answer)?;
+    if let Some(why) = compressed(answer.headers(), &body) {
+        return Err(UpgradeError::Answer(why.into()));
+    }
     let length = length_of(&answer)?;
     let wanted = length.unwrap_or(max);
     if wanted > max || body.len() > max {
-        return Err(UpgradeError::Answer("the document is too large"));
+        return Err(UpgradeError::answer("the document is too large"));
     }
     let missing = wanted.saturating_sub(body.len());
     // One byte more shows whether a document without a length goes on.
@@ -35,9 +40,9 @@ where
     let read = stream.take(more as u64).read_to_end(&mut body).await?;
     match length {
         Some(length) if body.len() < length => {
-            Err(UpgradeError::Answer("the line ended in the document"))
+            Err(UpgradeError::answer("the line ended in the document"))
         }
-        None if read > missing => Err(UpgradeError::Answer("the document is too large")),
+        None if read > missing => Err(UpgradeError::answer("the document is too large")),
         _ => {
             body.truncate(wanted);
             Ok((answer.status().as_u16(), body))
@@ -48,11 +53,11 @@ where
 fn length_of(answer: &Response<()>) -> Result<Option<usize>, UpgradeError> {
     let headers = answer.headers();
     if headers.contains_key(header::TRANSFER_ENCODING) {
-        return Err(UpgradeError::Answer("the document comes in an encoding"));
+        return Err(UpgradeError::answer("the document comes in an encoding"));
     }
     let length = |value: &HeaderValue| value.to_str().ok()?.trim().parse().ok();
     match headers.get(header::CONTENT_LENGTH).map(length) {
-        Some(None) => Err(UpgradeError::Answer("the document's length is none")),
+        Some(None) => Err(UpgradeError::answer("the document's length is none")),
         Some(length) => Ok(length),
         None => Ok(None),
     }
@@ -63,7 +68,7 @@ mod tests {
     use super::*;
 
     /// What a client makes of this answer to a GET of at most eight bytes.
-    async fn got(answer: &str) -> Result<(u16, String), &'static str> {
+    async fn got(answer: &str) -> Result<(u16, String), String> {
         let (mut client, mut server) = tokio::io::duplex(1024);
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_static("h:1"));
@@ -78,11 +83,11 @@ mod tests {
         let (got, request) = tokio::join!(get(&mut client, "/info", &headers, 8), serve);
         assert_eq!(
             request,
-            "GET /info HTTP/1.0\r\nHost: h:1\r\nConnection: close\r\n\r\n"
+            "GET /info HTTP/1.0\r\nHost: h:1\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n"
         );
         match got {
             Ok((status, body)) => Ok((status, String::from_utf8(body).unwrap())),
-            Err(UpgradeError::Answer(why)) => Err(why),
+            Err(UpgradeError::Answer(why)) => Err(why.into_owned()),
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -103,11 +108,9 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_large_cut_short_or_encoded_is_refused() {
         let large = Err("the document is too large");
+        let packed = "the answer is compressed with gzip, though identity was asked for";
         for (answer, expected) in [
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
-                large.clone(),
-            ),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", large),
             ("HTTP/1.1 200 OK\r\n\r\n123456789", large),
             (
                 "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}",
@@ -121,7 +124,12 @@ mod tests {
                 "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n{}",
                 Err("the document's length is none"),
             ),
+            (
+                "HTTP/1.1 500 No\r\nContent-Encoding: gzip\r\n\r\n",
+                Err(packed),
+            ),
         ] {
+            let expected: Result<(u16, String), _> = expected.map_err(str::to_owned);
             assert_eq!(got(answer).await, expected, "{answer}");
         }
     }
