@@ -17,7 +17,7 @@ pub(super) const ROUNDS: u32 = 600_000;
 /// A record that asks for more is not believed.
 const MAX_ROUNDS: u32 = 2_000_000;
 /// The rounds of a proof: it is never stored, and a thousand of them take about a second.
-const PROOF_ROUNDS: u32 = 4_000;
+const PROOF_ROUNDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(3_999);
 /// The most users whose proofs are remembered.
 const MAX_PROOFS: usize = 65_536;
 
@@ -122,10 +122,9 @@ impl Passwords {
 }
 
 fn prove(hashed: &str, password: &Secret<Str>) -> Proof {
-    let rounds = NonZeroU32::new(PROOF_ROUNDS).unwrap_or(NonZeroU32::MIN);
     let mut proof = [0; 32];
     let (salt, password) = (hashed.as_bytes(), password.expose().as_bytes());
-    pbkdf2::derive(PBKDF2_HMAC_SHA256, rounds, salt, password, &mut proof);
+    pbkdf2::derive(PBKDF2_HMAC_SHA256, PROOF_ROUNDS, salt, password, &mut proof);
     proof
 }
 

@@ -110,7 +110,10 @@ mod tests {
         let large = Err("the document is too large");
         let packed = "the answer is compressed with gzip, though identity was asked for";
         for (answer, expected) in [
-            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", large),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
+                large.clone(),
+            ),
             ("HTTP/1.1 200 OK\r\n\r\n123456789", large),
             (
                 "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}",
