@@ -11,8 +11,7 @@
 //! Nothing of a call but its method is recorded: arguments and answers are private.
 //!
 //! With feature `metrics`, the crate [`metrics`](https://docs.rs/metrics) gets these, each with the
-//! label `rpc_system`; install any recorder before the first connection, and let
-//! `describe` tell it what each of them means:
+//! label `rpc_system`; install any recorder before the first connection:
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
@@ -33,9 +32,6 @@ use std::pin::Pin;
 
 use tracing::{Instrument, Span};
 
-#[cfg(feature = "metrics")]
-#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
-pub use meter::describe;
 pub(crate) use meter::{Line, Queue};
 
 /// The method of a call that the crate does not know.

@@ -242,14 +242,11 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 
 /// Says why a certificate is refused, and what helps.
 pub(super) fn refusal(why: &CertificateError) -> String {
+    use CertificateError::{BadSignature, Other, UnknownIssuer};
     match why {
-        // Its issuer may have the name of one that is trusted.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+        // Its issuer may have the name of one that is trusted, or it is an authority itself.
+        UnknownIssuer | BadSignature | Other(_) => {
             "its issuer is unknown; name it, or the certificate itself, as trusted".to_owned()
-        }
-        // What every certificate of `openssl req -x509` is.
-        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            "it is not known; name it as trusted".to_owned()
         }
         why => why.to_string(),
     }

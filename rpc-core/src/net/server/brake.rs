@@ -1,7 +1,6 @@
 //! [`Brake`]: slows down whoever guesses passwords, keys and tokens.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,8 +30,10 @@ const MAX_GUESSERS: usize = 4_096;
 /// owner out; for a token the [address](caller).
 ///
 /// Attempts of one guesser take turns. Wrong guesses are forgotten after ten minutes.
+#[derive(Debug)]
 pub struct Brake<K>(Mutex<HashMap<K, Guesser>>);
 
+#[derive(Debug)]
 struct Guesser {
     wrong: u32,
     /// When the next attempt may be made.
@@ -118,12 +119,6 @@ impl Guesser {
 impl<K> Default for Brake<K> {
     fn default() -> Self {
         Self(Mutex::default())
-    }
-}
-
-impl<K> fmt::Debug for Brake<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Brake")
     }
 }
 

@@ -313,6 +313,10 @@ impl WsDialer {
         Ok(headers)
     }
 
+    pub(super) const fn is_one(&self) -> bool {
+        self.others.is_empty()
+    }
+
     /// Returns the URL with this index; the first one for an index that is none.
     pub(super) fn target(&self, url: usize) -> &Target {
         let other = url.checked_sub(1).and_then(|at| self.others.get(at));
@@ -442,7 +446,7 @@ fn refused(target: &Target, error: UpgradeError) -> DialError {
         UpgradeError::Status(status) => DialError::Status {
             status: status.as_u16(),
         },
-        UpgradeError::Answer(why) => DialError::Handshake(why.into_owned()),
+        UpgradeError::Answer(why) => DialError::Handshake(why.to_owned()),
     }
 }
 

@@ -80,8 +80,6 @@ pub(super) struct Visit<'a> {
     started: Instant,
     /// The error if no further address answers.
     failure: Option<DialError>,
-    /// Whether no other error says more.
-    is_final: bool,
 }
 
 /// The address that a visit has reached.
@@ -99,7 +97,6 @@ impl<'a> Visit<'a> {
             pass: position.lock().rotation.pass(),
             started: Instant::now(),
             failure: None,
-            is_final: false,
         }
     }
 
@@ -119,7 +116,7 @@ impl<'a> Visit<'a> {
                             self.pass.resolved_in_order(&answers);
                         }
                         Ok(answers) => self.pass.resolved(&answers),
-                        Err(error) => self.note(target.unreachable(error), false),
+                        Err(error) => self.note(target.unreachable(error)),
                     }
                 }
                 Step::Dial { url, address } => {
@@ -128,7 +125,7 @@ impl<'a> Visit<'a> {
                     let tcp = match within(share, TcpStream::connect(address)).await {
                         Ok(tcp) => tcp,
                         Err(error) => {
-                            self.note(target.unreachable(error), false);
+                            self.note(target.unreachable(error));
                             continue;
                         }
                     };
@@ -143,8 +140,10 @@ impl<'a> Visit<'a> {
                             });
                         }
                         // The addresses of this machine are one server.
-                        Err(error @ DialError::Certificate { .. }) if target.is_this_machine() => {
-                            self.note(error, true);
+                        Err(error @ DialError::Certificate { .. })
+                            if self.dialer.is_one() && target.is_this_machine() =>
+                        {
+                            return Err(error);
                         }
                         Err(error) => self.failed(error)?,
                     }
@@ -165,7 +164,7 @@ impl<'a> Visit<'a> {
         if error.is_retryable() || matches!(error, DialError::Status { status: 401 }) {
             return Err(error);
         }
-        self.note(error, false);
+        self.note(error);
         Ok(())
     }
 
@@ -178,12 +177,11 @@ impl<'a> Visit<'a> {
 
     /// Remembers the last error, but one after which a retry may help before one after which none
     /// does.
-    fn note(&mut self, error: DialError, is_final: bool) {
+    fn note(&mut self, error: DialError) {
         tracing::debug!(%error, "passed over");
         let is_better = |before: &DialError| error.is_retryable() || !before.is_retryable();
-        if is_final || !self.is_final && self.failure.as_ref().is_none_or(is_better) {
+        if self.failure.as_ref().is_none_or(is_better) {
             self.failure = Some(error);
-            self.is_final |= is_final;
         }
     }
 

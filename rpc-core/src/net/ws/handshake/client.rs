@@ -1,6 +1,5 @@
 //! The client's side of the handshake.
 
-use std::borrow::Cow;
 use std::io;
 
 use http::header::{self, HeaderMap};
@@ -19,13 +18,7 @@ pub(in crate::net::ws) enum UpgradeError {
     /// The server answered with another status than 101.
     Status(StatusCode),
     /// The server's answer is not a valid answer to a WebSocket upgrade.
-    Answer(Cow<'static, str>),
-}
-
-impl UpgradeError {
-    pub(super) const fn answer(why: &'static str) -> Self {
-        Self::Answer(Cow::Borrowed(why))
-    }
+    Answer(&'static str),
 }
 
 impl From<io::Error> for UpgradeError {
@@ -52,7 +45,7 @@ where
     stream.flush().await?;
     let (answer, behind) = read_head(stream, parse_response)
         .await?
-        .map_err(UpgradeError::answer)?;
+        .map_err(UpgradeError::Answer)?;
     let subprotocol = check_response(&answer, &key, offered)?;
     let headers = answer.into_parts().0.headers;
     Ok((Handshake::new(subprotocol, headers), behind))
@@ -103,7 +96,7 @@ fn check_response(
     key: &str,
     offered: &[String],
 ) -> Result<Option<String>, UpgradeError> {
-    let bad = |why| Err(UpgradeError::answer(why));
+    let bad = |why| Err(UpgradeError::Answer(why));
     let headers = answer.headers();
     if answer.version() != Version::HTTP_11 {
         return bad("the server does not speak HTTP/1.1");

@@ -25,14 +25,15 @@ where
     stream.flush().await?;
     let (answer, mut body) = read_head(stream, parse_response)
         .await?
-        .map_err(UpgradeError::answer)?;
-    if let Some(why) = compressed(answer.headers(), &body) {
-        return Err(UpgradeError::Answer(why.into()));
+        .map_err(UpgradeError::Answer)?;
+    if compressed(answer.headers(), &body).is_some() {
+        let why = "the document is compressed, though identity was asked for";
+        return Err(UpgradeError::Answer(why));
     }
     let length = length_of(&answer)?;
     let wanted = length.unwrap_or(max);
     if wanted > max || body.len() > max {
-        return Err(UpgradeError::answer("the document is too large"));
+        return Err(UpgradeError::Answer("the document is too large"));
     }
     let missing = wanted.saturating_sub(body.len());
     // One byte more shows whether a document without a length goes on.
@@ -40,9 +41,9 @@ where
     let read = stream.take(more as u64).read_to_end(&mut body).await?;
     match length {
         Some(length) if body.len() < length => {
-            Err(UpgradeError::answer("the line ended in the document"))
+            Err(UpgradeError::Answer("the line ended in the document"))
         }
-        None if read > missing => Err(UpgradeError::answer("the document is too large")),
+        None if read > missing => Err(UpgradeError::Answer("the document is too large")),
         _ => {
             body.truncate(wanted);
             Ok((answer.status().as_u16(), body))
@@ -53,11 +54,11 @@ where
 fn length_of(answer: &Response<()>) -> Result<Option<usize>, UpgradeError> {
     let headers = answer.headers();
     if headers.contains_key(header::TRANSFER_ENCODING) {
-        return Err(UpgradeError::answer("the document comes in an encoding"));
+        return Err(UpgradeError::Answer("the document comes in an encoding"));
     }
     let length = |value: &HeaderValue| value.to_str().ok()?.trim().parse().ok();
     match headers.get(header::CONTENT_LENGTH).map(length) {
-        Some(None) => Err(UpgradeError::answer("the document's length is none")),
+        Some(None) => Err(UpgradeError::Answer("the document's length is none")),
         Some(length) => Ok(length),
         None => Ok(None),
     }
@@ -87,7 +88,7 @@ mod tests {
         );
         match got {
             Ok((status, body)) => Ok((status, String::from_utf8(body).unwrap())),
-            Err(UpgradeError::Answer(why)) => Err(why.into_owned()),
+            Err(UpgradeError::Answer(why)) => Err(why.to_owned()),
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -108,7 +109,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_large_cut_short_or_encoded_is_refused() {
         let large = Err("the document is too large");
-        let packed = "the answer is compressed with gzip, though identity was asked for";
+        let packed = "the document is compressed, though identity was asked for";
         for (answer, expected) in [
             (
                 "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
