@@ -95,15 +95,10 @@ struct TrustArgs {
     /// With --public, accept callers without a signature where --trust admits them.
     #[arg(long, requires = "public", conflicts_with = "signed")]
     unsigned: bool,
-    /// An invite code that admits strangers with 'careful'; may be repeated. Prefer the environment variable:
-    /// other users can see command lines.
-    #[arg(
-        long = "invite",
-        value_name = "CODE",
-        env = "AGENT_INVITE",
-        hide_env_values = true
-    )]
-    invites: Vec<String>,
+    /// An invite code that admits strangers with 'careful'; may be repeated. Prefer the variable
+    /// AGENT_INVITE: other users can see command lines.
+    #[arg(long = "invite", value_name = "CODE")]
+    invites: Vec<Secret>,
     /// An address to admit; may be repeated.
     #[arg(long = "allow", value_name = "ADDRESS")]
     allowed: Vec<Address>,
@@ -116,6 +111,17 @@ struct TrustArgs {
 impl TrustArgs {
     fn level(&self) -> TrustLevel {
         self.trust.unwrap_or(Trust::Open).into()
+    }
+
+    /// The invite codes of the options, else of the environment.
+    fn codes(&self) -> Result<Vec<Secret>, Failure> {
+        let given = self.invites.iter();
+        let given = given.map(|code| Ok(cli::secret_text("--invite", code.expose())?));
+        let given = given.filter_map(Result::transpose);
+        match given.collect::<Result<Vec<_>, Failure>>()? {
+            none if none.is_empty() => Ok(cli::secret("AGENT_INVITE")?.into_iter().collect()),
+            given => Ok(given),
+        }
     }
 }
 
@@ -140,7 +146,7 @@ impl From<Trust> for TrustLevel {
 }
 
 pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
-    metrics::install().map_err(Failure::new)?;
+    metrics::install()?;
     let _ = cli::raise_file_limit(u64::MAX);
     let address = args.listen;
     let is_public = check_reach(args)?;
@@ -284,8 +290,7 @@ fn access(
     host: Address,
     lists: &Lists,
 ) -> Result<AccessControl, Failure> {
-    let codes = args.invites.iter().map(|code| Secret::from(code.as_str()));
-    let codes = InviteCodes::new(codes).map_err(|error| {
+    let codes = InviteCodes::new(args.codes()?).map_err(|error| {
         Failure::usage(format_args!(
             "{error} (it comes from --invite or AGENT_INVITE)"
         ))

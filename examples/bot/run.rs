@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use examples::cli::{self, Failure, complain};
+use examples::cli::{self, Failure, LineArgs, Urls, complain};
 use examples::model::provider::Provider;
 use examples::screen::{Colour, Screen, snek};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, RetrySend};
 use snek_proto::client::ClientConfig;
 use snek_proto::error::BotError;
-use snek_proto::net::link_config;
+use snek_proto::net::{dialer, link_config};
 use snek_proto::permission::Triggers;
 use tokio::sync::watch;
 
@@ -23,8 +23,10 @@ use crate::bot::think;
 pub(crate) struct Args {
     /// The URL of the server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. The
     /// default path is /rpc.ws.
-    #[arg(long, env = "SNEK_URL")]
-    url: Option<String>,
+    #[arg(long, env = "SNEK_URL", hide_env_values = true)]
+    url: Option<Urls>,
+    #[command(flatten)]
+    line: LineArgs,
     /// The login name.
     #[arg(long, value_name = "NAME", env = "SNEK_USERNAME")]
     username: Option<String>,
@@ -87,7 +89,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
 }
 
 async fn answer_messages(args: &Args) -> Result<(), Failure> {
-    let url = args.url.as_deref().ok_or_else(|| {
+    let url = args.url.as_ref().ok_or_else(|| {
         Failure::usage(
             "no server: give --url ws://HOST:PORT or set SNEK_URL ('switchboard bot serve --open' starts one)",
         )
@@ -110,12 +112,13 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         client: Arc::clone(&client),
         json: args.json,
     };
-    let bot = Bot::new(url, config, talker).map_err(|error| {
+    let dialer = dialer(url.expose(), &config.client).map_err(|error| {
         Failure::usage(format_args!(
             "{error}; use a URL such as ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws; --insecure \
              allows sending the password without encryption"
         ))
     })?;
+    let bot = Bot::with_dialer(args.line.open()?.dialer(dialer), config, talker);
 
     // It was empty until now.
     let _ = client.set(bot.client());
@@ -176,7 +179,7 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
             Failure::usage("no login name: give --username NAME or set SNEK_USERNAME")
         })?;
     let variable = &args.password_env;
-    let password = std::env::var(variable).map_err(|_| {
+    let password = cli::secret(variable)?.ok_or_else(|| {
         Failure::usage(format_args!(
             "no password: set the environment variable {variable}, or name another one with \
              --password-env; it is never given on the command line, where other users could see it"

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
+use rpc_core::Secret;
 use rpc_core::net::server::{Guards, HttpConfig};
 use snek_proto::frame::User;
 use snek_proto::net::{Backend, MemoryBackend, Server, ServerOptions};
@@ -120,7 +121,7 @@ struct Platform {
     /// The option, the uid and the name.
     channels: Vec<[String; 3]>,
     /// The option, the user and the password.
-    users: Vec<(String, User, String)>,
+    users: Vec<(String, User, Secret)>,
     open: bool,
 }
 
@@ -145,7 +146,7 @@ fn platform(args: &Args) -> Result<Platform, Failure> {
     let users = args.users.iter().map(|user| {
         let (name, nick) = user.split_once(':').unwrap_or((user, user));
         let variable = variable(name);
-        let password = std::env::var(&variable).ok();
+        let password = cli::secret(&variable)?;
         let password = password.or_else(|| passwords.get(name).cloned());
         let password = password.ok_or_else(|| {
             Failure::usage(format_args!(
@@ -170,7 +171,7 @@ impl Platform {
             added.map_err(|error| Failure::usage(format_args!("--channel {option}: {error}")))?;
         }
         for (option, user, password) in self.users {
-            let added = backend.add_user(user, &password);
+            let added = backend.add_user(user, password.expose());
             added.map_err(|error| Failure::usage(format_args!("--user {option}: {error}")))?;
         }
         Ok(if self.open { backend.open() } else { backend })
@@ -198,20 +199,25 @@ impl Platform {
             added.map_err(|error| failed(format!("--channel {option}"), error))?;
         }
         for (option, user, password) in self.users {
-            let added = backend.put_user(user, &password).await;
+            let added = backend.put_user(user, password.expose()).await;
             added.map_err(|error| failed(format!("--user {option}"), error))?;
         }
         Ok((backend, runner))
     }
 }
 
-fn read_passwords(file: &Path) -> Result<HashMap<String, String>, Failure> {
+fn read_passwords(file: &Path) -> Result<HashMap<String, Secret>, Failure> {
+    let place = format!("--passwords {}", file.display());
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format_args!("--passwords {}: {error}", file.display())))?;
-    let lines = text.lines().filter_map(|line| line.split_once(':'));
-    Ok(lines
-        .map(|(name, password)| (name.to_owned(), password.to_owned()))
-        .collect())
+        .map_err(|error| Failure::usage(format_args!("{place}: {error}")))?;
+    let lines = text.trim_start_matches('\u{feff}').lines().zip(1..);
+    let named = lines.filter_map(|(line, at)| Some((line.split_once(':')?, at)));
+    let read = named.filter_map(|((name, password), at)| {
+        let password = cli::secret_text(&format!("{place}, the password of line {at}"), password);
+        let password = password.map_err(Failure::from).transpose()?;
+        Some(password.map(|password| (name.trim().to_owned(), password)))
+    });
+    read.collect()
 }
 
 /// The environment variable with the password of a user.

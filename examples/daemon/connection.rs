@@ -11,7 +11,7 @@ use acolyte_proto::id::{ResourceId, SessionId};
 use acolyte_proto::net::{
     Chat, Client, ConnectError, SseClient, connect_with, dialer, link_config,
 };
-use examples::cli::{self, Failure};
+use examples::cli::{self, Failure, LineArgs, Urls};
 use examples::screen::acolyte::Frames;
 use examples::screen::{Colour, Screen};
 use rpc_core::net::LinkConfig;
@@ -23,16 +23,18 @@ use tokio::task::JoinHandle;
 #[command(next_help_heading = "The server")]
 pub(crate) struct Server {
     /// The URL of the server; several, separated by commas, for its nodes.
-    #[arg(long, env = "ACOLYTE_URL", default_value = "http://127.0.0.1:6767")]
-    pub(crate) url: String,
-    /// The key of the server. Prefer the environment variable: other users can see command lines.
     #[arg(
         long,
-        value_name = "KEY",
-        env = "ACOLYTE_API_KEY",
-        hide_env_values = true
+        env = "ACOLYTE_URL",
+        hide_env_values = true,
+        default_value = "http://127.0.0.1:6767"
     )]
-    api_key: Option<String>,
+    pub(crate) url: Urls,
+    /// The key of the server. Prefer the variable ACOLYTE_API_KEY: other users can see command lines.
+    #[arg(long, value_name = "KEY")]
+    api_key: Option<Secret>,
+    #[command(flatten)]
+    line: LineArgs,
     /// Allow sending the key to another machine without encryption.
     #[arg(long)]
     insecure: bool,
@@ -126,6 +128,12 @@ enum Way {
     Http,
 }
 
+/// The key of an option, else of the environment.
+pub(super) fn api_key(given: Option<&Secret>) -> Result<Option<ApiKey>, Failure> {
+    let key = cli::secret_or("--api-key", given, "ACOLYTE_API_KEY")?;
+    key.map(ApiKey::new).transpose().map_err(Failure::usage)
+}
+
 impl Server {
     fn config(&self, idle: Option<Duration>) -> Result<ClientConfig, Failure> {
         let idle = self.idle_timeout.or(idle).filter(|time| !time.is_zero());
@@ -133,30 +141,27 @@ impl Server {
             .with_insecure_key(self.insecure)
             .with_chat_idle_timeout(idle);
         config.keep_alive = self.pings.over(config.keep_alive);
-        let key = self.api_key.as_deref().map(str::trim);
-        Ok(match key.filter(|key| !key.is_empty()) {
-            Some(key) => {
-                let key = ApiKey::new(Secret::from(key)).map_err(Failure::usage)?;
-                config.with_api_key(key)
-            }
+        Ok(match api_key(self.api_key.as_ref())? {
+            Some(key) => config.with_api_key(key),
             None => config,
         })
     }
 
-    /// Returns whether there are several nodes to choose from.
-    pub(crate) fn has_nodes(&self) -> bool {
-        self.url.contains(',')
+    pub(crate) fn http(&self) -> Result<SseClient, Failure> {
+        self.sse(self.config(None)?)
     }
 
-    pub(crate) fn http(&self) -> Result<SseClient, Failure> {
-        SseClient::new(&self.url, self.config(None)?).map_err(|error| unusable(&error))
+    fn sse(&self, config: ClientConfig) -> Result<SseClient, Failure> {
+        let client = SseClient::new(self.url.expose(), config);
+        let client = client.map_err(|error| unusable(&error))?;
+        Ok(self.line.open()?.sse(client))
     }
 
     /// Asks the server who it is, as known clients do, and goes to it. `idle` is how long it may be
     /// silent, unless the user says otherwise.
     pub(crate) async fn open(&self, idle: Option<Duration>) -> Result<Connection, Failure> {
         let config = self.config(idle)?;
-        let http = SseClient::new(&self.url, config.clone()).map_err(|error| unusable(&error))?;
+        let http = self.sse(config.clone())?;
         let status = http
             .status()
             .await
@@ -166,7 +171,9 @@ impl Server {
         let way = match self.sse {
             true => Way::Http,
             false => {
-                let dialer = dialer(&self.url, &config).map_err(|error| unusable(&error))?;
+                let dialer = dialer(self.url.expose(), &config);
+                let dialer = dialer.map_err(|error| unusable(&error))?;
+                let dialer = self.line.open()?.dialer(dialer);
                 // A server that goes is told at once; nothing could be taken up again anyway.
                 let mut link = link_config().with_reconnect(ReconnectPolicy::off());
                 if self.frames {

@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             return Err(asking::not_allowed());
         }
     }
-    if args.server.has_nodes() {
+    if args.server.url.are_several() {
         let (show, node) = (Show::new(style(args)), connection.node());
         let line = show.connected(node.as_deref(), false);
         match args.json {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acolyte_proto::auth::{ApiKey, Auth};
+use acolyte_proto::auth::Auth;
 use acolyte_proto::event::ChecklistTag;
 use acolyte_proto::limits::DEFAULT_PORT;
 use acolyte_proto::net::{BindError, Server, ServerOptions, http_config};
@@ -16,7 +16,9 @@ use examples::model::http::HttpClient;
 use examples::model::options::ModelArgs;
 use examples::model::provider::Provider;
 use examples::model::scripted::Scripted;
+use rpc_core::Secret;
 
+use crate::daemon::connection::api_key;
 use crate::daemon::tools::{ToolArgs, Tools};
 
 /// How long chats may go on after Ctrl-C.
@@ -36,14 +38,9 @@ pub(crate) struct Args {
     /// folder are refused.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     workspace: PathBuf,
-    /// The key that clients must send. Prefer the environment variable: other users can see command lines.
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = "ACOLYTE_API_KEY",
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
+    /// The key that clients must send. Prefer the variable ACOLYTE_API_KEY: other users can see command lines.
+    #[arg(long, value_name = "KEY")]
+    api_key: Option<Secret>,
     /// An origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be repeated.
     /// Default: none, not even pages of this machine. Programs other than browsers may always connect.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
@@ -139,11 +136,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
 }
 
 fn options(args: &Args) -> Result<ServerOptions, Failure> {
-    let key = args.api_key.as_deref().map(str::trim);
-    let auth = match key.filter(|key| !key.is_empty()) {
-        Some(key) => Auth::key(ApiKey::new(key).map_err(Failure::usage)?),
-        None => Auth::open(),
-    };
+    let auth = api_key(args.api_key.as_ref())?.map_or_else(Auth::open, Auth::key);
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
     let http = args.tls.http(http.with_guards(guards))?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use clap::ArgGroup;
-use examples::cli::{self, Failure, say};
+use examples::cli::{self, Failure, LineArgs, Urls, say};
 use examples::screen::{printable, printable_lines};
 use examples::terminal::{self, ChatEvent, ChatView};
 use exoclaw_proto::client::ClientConfig;
@@ -52,17 +52,15 @@ pub(crate) struct Args {
         long,
         value_name = "URL",
         env = "EXOCLAW_URL",
+        hide_env_values = true,
         default_value = "ws://127.0.0.1:7200"
     )]
-    url: String,
-    /// The gateway's token. Better given in the environment: others can see command lines.
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "EXOCLAW_TOKEN",
-        hide_env_values = true
-    )]
-    token: Option<String>,
+    url: Urls,
+    /// The gateway's token. Better given in the variable EXOCLAW_TOKEN: others can see command lines.
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<Secret>,
+    #[command(flatten)]
+    line: LineArgs,
     /// Whom to be: the conversation is remembered under channel, account and peer.
     #[arg(long, value_name = "NAME", default_value = "cli")]
     channel: String,
@@ -119,11 +117,6 @@ impl Args {
         }
     }
 
-    /// Whether there are several gateways to choose from.
-    fn has_nodes(&self) -> bool {
-        self.url.contains(',')
-    }
-
     fn config(&self) -> ClientConfig {
         let mut config = ClientConfig::new()
             .with_channel(self.channel.as_str())
@@ -131,8 +124,6 @@ impl Args {
             .with_peer(self.peer.as_str())
             .with_chat_idle_timeout(self.idle_timeout.filter(|time| !time.is_zero()));
         config.keep_alive = self.pings.over(config.keep_alive);
-        let token = self.token.as_deref();
-        config.token = token.filter(|token| !token.is_empty()).map(Secret::from);
         config
     }
 
@@ -176,8 +167,10 @@ struct Connected {
 
 impl Connected {
     async fn open(args: &Args) -> Result<Self, Failure> {
-        let config = args.config();
-        let dialer = dialer(&args.url, &config).map_err(Failure::usage)?;
+        let mut config = args.config();
+        config.token = cli::secret_or("--token", args.token.as_ref(), "EXOCLAW_TOKEN")?;
+        let dialer = dialer(args.url.expose(), &config).map_err(Failure::usage)?;
+        let dialer = args.line.open()?.dialer(dialer);
         // A gateway that goes is told at once, not waited for.
         let link = link_config().with_reconnect(ReconnectPolicy::off());
         let (client, _, connection) = connect_with(Patient(dialer), config, link);
@@ -241,7 +234,7 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
     }
     let connected = Connected::open(args).await?;
     match args.json {
-        _ if !args.has_nodes() => {}
+        _ if !args.url.are_several() => {}
         true => say(connected.event()),
         false => cli::complain(connected.place(false)),
     }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, variable};
+use examples::cli::{
+    self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable,
+};
 #[cfg(feature = "nats")]
 use examples::cli::{LeaseArgs, NatsArgs, NatsSettings};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
@@ -19,6 +21,8 @@ use serde_json::json;
 
 /// Files that are open beside the connections.
 const OTHER_FILES: u64 = 64;
+/// The variable with the token of a gateway.
+const TOKEN: &str = "EXOCLAW_TOKEN";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -30,14 +34,9 @@ pub(crate) struct Args {
     /// The address to listen on. Overrides the file. Addresses other than loopback need a token.
     #[arg(long, value_name = "HOST")]
     bind: Option<String>,
-    /// The token that clients must send. Prefer the environment variable: other users can see command lines.
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "EXOCLAW_TOKEN",
-        hide_env_values = true
-    )]
-    token: Option<String>,
+    /// The token that clients must send. Prefer the variable EXOCLAW_TOKEN: other users can see command lines.
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<Secret>,
     #[command(flatten)]
     pings: cli::Pings,
     #[command(flatten)]
@@ -102,8 +101,8 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
             .or(config.nats.clone())
             .connect_now()
             .await?,
-        token: variable("EXOCLAW_TOKEN").map(Secret::from),
-        webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
+        token: secret(TOKEN)?,
+        webhook_secret: secret(SECRET_VARIABLE)?,
         folder: args.file.folder(),
         ..Overrides::default()
     };
@@ -174,7 +173,7 @@ fn failure(error: SetupError, address: &str) -> Failure {
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
-    metrics::install().map_err(Failure::new)?;
+    metrics::install()?;
     let mut config = args.file.load()?.config;
     #[cfg(feature = "nats")]
     let nats = args.nats.or(config.nats.clone());
@@ -187,11 +186,8 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         pings: args.pings.clone(),
         port: args.port,
         bind: args.bind,
-        token: args
-            .token
-            .or_else(|| variable("EXOCLAW_TOKEN"))
-            .map(Secret::from),
-        webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
+        token: secret_or("--token", args.token.as_ref(), TOKEN)?,
+        webhook_secret: secret(SECRET_VARIABLE)?,
         folder: args.file.folder(),
         tls: args.tls.acceptor()?,
         #[cfg(feature = "nats")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use examples::cli::{self, Failure, complain};
+use examples::cli::{self, Failure, LineArgs, Urls, complain};
 use examples::router::{Note, Notes, asks_for_notes};
 use examples::screen::{Colour, Screen, printable, smarthole};
 use rpc_core::CloseReason;
@@ -16,10 +16,8 @@ use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
-use smarthole_proto::net::{InboundMessage, link_config};
-use smarthole_proto::plugin::{
-    Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError,
-};
+use smarthole_proto::net::{InboundMessage, dialer, link_config};
+use smarthole_proto::plugin::{Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError};
 
 use crate::router::at_terminal::AtTerminal;
 use crate::router::standing::Standing;
@@ -57,8 +55,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The URL of the router: ws://HOST:PORT; several, separated by commas, for its nodes.
-    #[arg(long, value_name = "URL", env = "SMARTHOLE_URL", default_value = DEFAULT_URL)]
-    url: String,
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "SMARTHOLE_URL",
+        hide_env_values = true,
+        default_value = DEFAULT_URL
+    )]
+    url: Urls,
+    #[command(flatten)]
+    line: LineArgs,
     /// Accept only messages with this word; may be repeated.
     #[arg(long = "only", value_name = "WORD")]
     only: Vec<String>,
@@ -101,10 +107,9 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
         standing: Arc::clone(&standing),
         json: args.json,
     };
-    let plugin = Plugin::with_config(&args.url, config, keeper).map_err(|error| match error {
-        SetupError::Url { message } => Failure::usage(format_args!("--url: {message}")),
-        other => Failure::usage(other),
-    })?;
+    let dialer = dialer(args.url.expose(), &config.client)
+        .map_err(|error| Failure::usage(format_args!("--url: {error}")))?;
+    let plugin = Plugin::with_dialer(args.line.open()?.dialer(dialer), config, keeper);
     let ended = plugin
         .run_until(async {
             tokio::select! {

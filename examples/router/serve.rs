@@ -74,7 +74,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
-    metrics::install().map_err(Failure::new)?;
+    metrics::install()?;
     let address = args.listen;
     if !address.ip().to_canonical().is_loopback() {
         return Err(Failure::usage(format_args!(

@@ -21,6 +21,7 @@ use crate::terminal;
 
 mod failure;
 mod health;
+mod line;
 #[cfg(feature = "nats")]
 mod nats;
 mod nats_settings;
@@ -32,12 +33,15 @@ mod variable;
 
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use health::health;
+pub use line::{Line, LineArgs, Urls, trusted};
 #[cfg(feature = "nats")]
 pub use nats::{LeaseArgs, NatsArgs, nats_failure};
 pub use nats_settings::NatsSettings;
 pub use serving::{Pings, Reach, TlsArgs, guards, web_pages};
 pub use signals::Signals;
-pub use variable::variable;
+pub use variable::{
+    SecretError, SecretProblem, secret, secret_file, secret_or, secret_text, variable,
+};
 
 /// The crates of this workspace, for log filters.
 const OURS: [&str; 9] = [

@@ -8,10 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{FORWARDED, HeaderMap};
 use http::{Request, Response, StatusCode};
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics::{describe_counter, describe_gauge, describe_histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rpc_core::{Secret, constant_time_eq};
 
-use crate::cli::variable;
+use crate::cli::{Failure, secret};
 use crate::web::{answer, bearer, reads, text};
 
 /// The path of the metrics.
@@ -38,17 +39,19 @@ struct Metrics {
 /// Counts from now on, for the whole program, and reads the token. Needs a tokio runtime.
 ///
 /// # Errors
-/// Another recorder is installed, such as by an earlier call.
-pub fn install() -> Result<(), BuildError> {
+/// Another recorder is installed, such as by an earlier call, or the token cannot be used.
+pub fn install() -> Result<(), Failure> {
     let buckets = Matcher::Suffix("_duration_seconds".to_owned());
-    let builder = PrometheusBuilder::new().set_buckets_for_metric(buckets, &SECONDS)?;
+    let builder = PrometheusBuilder::new().set_buckets_for_metric(buckets, &SECONDS);
+    let builder = builder.map_err(Failure::new)?;
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
-    let token = variable(TOKEN_VARIABLE).filter(|token| !token.is_empty());
-    metrics::set_global_recorder(recorder).map_err(BuildError::FailedToSetGlobalRecorder)?;
+    let token = secret(TOKEN_VARIABLE)?;
+    metrics::set_global_recorder(recorder).map_err(Failure::new)?;
+    describe();
     let _ = METRICS.set(Metrics {
         recorder: handle.clone(),
-        token: token.map(Secret::from),
+        token,
     });
     tokio::spawn(async move {
         loop {
@@ -57,6 +60,47 @@ pub fn install() -> Result<(), BuildError> {
         }
     });
     Ok(())
+}
+
+/// Tells the recorder what each metric of [`rpc_core::net::telemetry`] means.
+fn describe() {
+    for (name, what) in [
+        (
+            "rpc_server_call_duration_seconds",
+            "How long calls of peers took",
+        ),
+        (
+            "rpc_client_call_duration_seconds",
+            "How long own calls took",
+        ),
+    ] {
+        describe_histogram!(name, what);
+    }
+    for (name, what) in [
+        (
+            "rpc_server_active_calls",
+            "Calls of peers that are worked on",
+        ),
+        ("rpc_client_active_calls", "Own calls that are not answered"),
+        ("rpc_server_connections", "Open connections of peers"),
+        ("rpc_client_connections", "Own open connections"),
+        (
+            "rpc_client_queued_events",
+            "Events that wait for the application",
+        ),
+    ] {
+        describe_gauge!(name, what);
+    }
+    for (name, what) in [
+        ("rpc_received_bytes_total", "Payloads of frames that came"),
+        ("rpc_sent_bytes_total", "Payloads of frames that went"),
+        (
+            "rpc_client_lost_events_total",
+            "Events that a slow application lost",
+        ),
+    ] {
+        describe_counter!(name, what);
+    }
 }
 
 /// Answers a request for the metrics; `None` if it is for something else.
@@ -131,6 +175,27 @@ mod tests {
         assert_eq!(status(THERE, &[right], None), Some(401));
         assert_eq!(status(THERE, &[right], Some("secret")), Some(200));
         assert_eq!(status(THERE, &[right], Some("another")), Some(401));
+    }
+
+    #[test]
+    fn each_metric_says_what_it_is() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        metrics::with_local_recorder(&recorder, || {
+            describe();
+            metrics::counter!("rpc_sent_bytes_total").increment(1);
+            metrics::gauge!("rpc_server_connections").increment(1);
+            metrics::histogram!("rpc_server_call_duration_seconds").record(1.0);
+        });
+        let text = recorder.handle().render();
+        for name in [
+            "rpc_sent_bytes_total",
+            "rpc_server_connections",
+            "rpc_server_call_duration_seconds",
+        ] {
+            for mark in ["HELP", "TYPE"] {
+                assert!(text.contains(&format!("# {mark} {name} ")), "{text}");
+            }
+        }
     }
 
     #[test]

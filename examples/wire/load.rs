@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
-use connectonion_proto::net::find;
-use examples::cli::{self, Failure, Signals, complain, say};
+use connectonion_proto::net::find_with;
+use examples::cli::{self, Failure, LineArgs, Signals, Urls, complain, say};
 use examples::wire::Protocol;
 use examples::wire::load::usage::{Watch, listener};
 use examples::wire::load::{
@@ -39,7 +39,7 @@ const ANYBODY: &str = "load";
 #[command(after_help = format!("{EXAMPLES}\n\n{}", cli::EXIT_CODES))]
 pub(super) struct Args {
     /// The URL of the server: ws://, wss://, http:// or https://. Without a path, that of the protocol is meant.
-    url: String,
+    url: Urls,
     /// The protocol. Without it, the path of the URL has to tell.
     #[arg(long, value_enum)]
     protocol: Option<Protocol>,
@@ -79,7 +79,7 @@ pub(super) struct Args {
     /// The token of a gateway, or the key of an Acolyte server. Better given in the environment, as
     /// EXOCLAW_TOKEN or ACOLYTE_API_KEY: others can see command lines.
     #[arg(long, value_name = "TOKEN")]
-    token: Option<String>,
+    token: Option<Secret>,
     /// The key that signs at ConnectOnion hosts, a file. Default: a new one for each connection.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -90,9 +90,8 @@ pub(super) struct Args {
     /// asks for the status, and each call has a connection of its own.
     #[arg(long)]
     sse: bool,
-    /// Trust servers with a certificate of these issuers, and no others: a PEM file.
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
+    #[command(flatten)]
+    line: LineArgs,
     /// Let passwords, tokens and prompts go to another machine without encryption.
     #[arg(long)]
     insecure: bool,
@@ -132,7 +131,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     // Each connection needs a file.
     let _ = cli::raise_file_limit(u64::from(args.connections) * 2 + cli::SOME_FILES);
     let (finished, is_stopped) = make(&run, &args).await?;
-    let report = Report::new(&args.url, &load, &finished);
+    let report = Report::new(&args.url.to_string(), &load, &finished);
     if args.json {
         say(serde_json::to_string(&report).map_err(Failure::new)?);
     } else {
@@ -153,29 +152,37 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 
 async fn load(args: &Args) -> Result<Load, Failure> {
     let protocol = args.protocol.or_else(|| {
-        let path = args.url.split_once("://").map_or("", |(_, rest)| rest);
+        let shown = args.url.to_string();
+        let path = shown.split_once("://").map_or("", |(_, rest)| rest);
         path.find('/')
             .and_then(|at| Protocol::of_path(path.get(at..)?))
     });
     let protocol =
         protocol.ok_or_else(|| Failure::usage("the protocol is not known: add --protocol NAME"))?;
-    let token = args.token.clone().or_else(|| match protocol {
-        Protocol::Exoclaw => cli::variable("EXOCLAW_TOKEN"),
-        Protocol::Acolyte => cli::variable("ACOLYTE_API_KEY"),
+    let variable = match protocol {
+        Protocol::Exoclaw => Some("EXOCLAW_TOKEN"),
+        Protocol::Acolyte => Some("ACOLYTE_API_KEY"),
         _ => None,
-    });
+    };
+    let token = variable.map(|name| cli::secret_or("--token", args.token.as_ref(), name));
+    let token = token.transpose()?.flatten();
+    let line = args.line.open()?;
+    let url = args.url.expose();
     let key = args.key.as_deref().map(Signer::load).transpose();
     let key = key.map_err(|error| Failure::usage(format_args!("--key: {error}")))?;
     let host = match protocol {
         // Newer hosts want to be named in what is signed.
-        Protocol::ConnectOnion => find(&args.url, None).await.ok().map(|found| found.address),
+        Protocol::ConnectOnion => {
+            let found = find_with(url, None, |dialer| line.dialer(dialer)).await;
+            found.ok().map(|found| found.address)
+        }
         _ => None,
     };
-    let password = cli::variable("SNEK_PASSWORD").unwrap_or_else(|| ANYBODY.to_owned());
+    let password = cli::secret("SNEK_PASSWORD")?.unwrap_or_else(|| ANYBODY.into());
     let caller = Caller {
         username: args.username.clone(),
-        password: Secret::new(password),
-        token: token.map(Secret::new),
+        password,
+        token,
         key,
         host,
         channel: args.channel.clone(),
@@ -185,18 +192,14 @@ async fn load(args: &Args) -> Result<Load, Failure> {
     };
     let scenario = Scenario::new(protocol, args.scenario, caller).map_err(Failure::usage)?;
     let bad = |error: &dyn std::fmt::Display, what| Failure::usage(format_args!("{error}{what}"));
-    WsDialer::new(&args.url).map_err(|error| bad(&error, ""))?;
-    let dialer = scenario.dialer(&args.url);
+    WsDialer::new(url).map_err(|error| bad(&error, ""))?;
+    let dialer = scenario.dialer(url);
     let dialer =
         dialer.map_err(|error| bad(&error, "; say --insecure if it may be seen on the way"))?;
-    let tls = super::trusted(args.ca.as_deref())?;
-    let dialer = match tls.clone() {
-        Some(tls) => dialer.with_tls(tls),
-        None => dialer,
-    };
+    let dialer = line.dialer(dialer);
     let scenario = match args.sse {
         true => {
-            let scenario = scenario.over_sse(&args.url, tls);
+            let scenario = scenario.over_sse(url, &line);
             scenario.map_err(|error| Failure::usage(format_args!("--sse: {error}")))?
         }
         false => scenario,
@@ -208,7 +211,7 @@ async fn load(args: &Args) -> Result<Load, Failure> {
             "--pid {pid}: there is no such process, or this system does not tell what it uses"
         )));
     }
-    let is_local = local_port(&args.url);
+    let is_local = local_port(&args.url.to_string());
     Ok(Load {
         in_flight: args.in_flight.map_or(scenario.in_flight(), usize::from),
         scenario,

@@ -8,11 +8,8 @@ mod proxy;
 mod replay;
 mod top;
 
-use std::path::Path;
-
 use clap::Subcommand;
 use examples::cli::{EXIT_CODES, Failure};
-use rpc_core::net::tls::TlsConfig;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
@@ -52,15 +49,4 @@ pub(crate) async fn run(args: WireArgs) -> Result<(), Failure> {
         Command::Replay(args) => replay::run(*args).await,
         Command::Top(args) => top::run(args).await,
     }
-}
-
-/// Reads the issuers of `--ca`, if there are any.
-fn trusted(file: Option<&Path>) -> Result<Option<TlsConfig>, Failure> {
-    let Some(file) = file else { return Ok(None) };
-    let wrong = |error: &dyn std::fmt::Display| {
-        Failure::usage(format_args!("--ca {}: {error}", file.display()))
-    };
-    let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
-    let tls = TlsConfig::with_root_certificates_pem(&pem).map_err(|error| wrong(&error))?;
-    Ok(Some(tls))
 }

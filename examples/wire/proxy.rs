@@ -16,6 +16,7 @@ use examples::wire::proxy::{Faults, Proxy, Recorder};
 use examples::wire::top::Top;
 use examples::wire::view::{Feed, Lines, Shared};
 use rpc_core::net::server::{Guards, Listener};
+use rpc_core::net::ws::{WsDialer, redact_urls};
 use rpc_core::testing::transcript::{Header, Kind};
 use rpc_core::timestamp;
 use serde_json::json;
@@ -89,7 +90,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let is_public = args.reach.check(args.listen)?;
     let to = |error: String| Failure::usage(format_args!("--to: {error}"));
     let mut proxy = Proxy::new(&args.to).map_err(to)?;
-    if let Some(tls) = super::trusted(args.ca.as_deref())? {
+    if let Some(tls) = cli::trusted("--ca", args.ca.as_deref())? {
         proxy.server = proxy.server.with_tls(tls);
     }
     proxy.tls = args.tls.acceptor()?;
@@ -114,10 +115,10 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let signals = Signals::listen();
     // It ends with the command.
     let mut pages = JoinSet::new();
-    let to = args.to.split('?').next().unwrap_or_default();
+    let to = redact_urls(&args.to);
     let rules = proxy.faults.as_ref().map(|faults| faults.rules.clone());
     if let (Some(address), Some(view)) = (args.page, view.clone()) {
-        let mut site = Site::new(view, to, true, args.protocol, args.show_secrets);
+        let mut site = Site::new(view, &to, true, args.protocol, args.show_secrets);
         if let Some(rules) = rules.clone() {
             site = site.with_rules(rules);
         }
@@ -134,7 +135,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         let _ = stopped.await;
     };
     let serving = tokio::spawn(proxy.run(listener, stopped, args.drain, |_| {}));
-    let shown = super::top::shown(Top::new(view, to, rules), signals).await;
+    let shown = super::top::shown(Top::new(view, &to, rules), signals).await;
     let _ = stop.send(());
     let served = serving.await.map_err(Failure::new)?;
     served.map_err(|error| Failure::new(format_args!("--record: {error}")))?;
@@ -178,13 +179,13 @@ fn rand_seed() -> u32 {
 fn announce(args: &Args, local: SocketAddr, is_public: bool) {
     let url = args.tls.url(&format!("ws://{local}"));
     // A query of the server's URL may hold a token.
-    let to = args.to.split('?').next().unwrap_or_default();
+    let to = redact_urls(&args.to);
     if args.json {
         say(json!({ "event": "listening", "url": url, "to": to }));
     } else {
-        say(format_args!("listening on {url}, for {}", printable(to)));
+        say(format_args!("listening on {url}, for {}", printable(&to)));
     }
-    if let Some(host) = rpc_core::net::ws::WsDialer::new(&args.to)
+    if let Some(host) = WsDialer::new(&args.to)
         .ok()
         .as_ref()
         .and_then(|it| it.exposed_host())
@@ -202,7 +203,7 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
 /// A recorder for the file and the view, if there is one of them.
 fn recorder(args: &Args, view: Option<&Shared>) -> Result<Option<Recorder>, Failure> {
     let file = args.record.as_deref().map(file).transpose()?;
-    let server = args.to.split('?').next().unwrap_or_default();
+    let server = redact_urls(&args.to);
     let header = Header::new()
         .with_protocol(args.protocol.map(|protocol| protocol.name().to_owned()))
         .with_created(timestamp::format(SystemTime::now()))

@@ -14,8 +14,6 @@ use rpc_core::testing::Side;
 use rpc_core::testing::replay::{Difference, Peer, Playback, Recording, Settings};
 use serde_json::json;
 
-use super::trusted;
-
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p examples --' until it is installed):
   Whether a server still does what it did:
@@ -180,7 +178,7 @@ fn key(args: &Args, recording: &Recording) -> Result<Option<Signer>, Failure> {
 fn server(args: &Args) -> Result<Server, Failure> {
     let url = args.url.as_deref().unwrap_or_default();
     let mut server = Server::new(url).map_err(Failure::usage)?;
-    if let Some(tls) = trusted(args.ca.as_deref())? {
+    if let Some(tls) = cli::trusted("--ca", args.ca.as_deref())? {
         server = server.with_tls(tls);
     }
     for (name, value) in &args.headers {

@@ -3,13 +3,13 @@
 use super::{RPC_PATH, STATUS_PATH, STREAM_PATH};
 
 /// Returns the URL of the WebSocket for the URL of a server: `http` becomes `ws` and `https`
-/// becomes `wss`, a base path is kept, and query and fragment are dropped.
+/// becomes `wss`, base path and query are kept, and a fragment is dropped.
 ///
 /// ```
 /// use acolyte_proto::http::rpc_url;
 ///
 /// assert_eq!(rpc_url("http://127.0.0.1:6767"), "ws://127.0.0.1:6767/v1/rpc");
-/// assert_eq!(rpc_url("https://h/agent/?x=1"), "wss://h/agent/v1/rpc");
+/// assert_eq!(rpc_url("https://h/agent/?x=1"), "wss://h/agent/v1/rpc?x=1");
 /// assert_eq!(rpc_url("ws://h/v1/rpc"), "ws://h/v1/rpc");
 /// ```
 #[must_use]
@@ -31,8 +31,8 @@ pub fn status_url(server: &str) -> String {
 }
 
 fn endpoint(server: &str, [plain, encrypted]: [&str; 2], path: &str) -> String {
-    let end = server.find(['?', '#']).unwrap_or(server.len());
-    let server = server.get(..end).unwrap_or(server);
+    let server = server.split('#').next().unwrap_or_default();
+    let (server, query) = server.split_at(server.find('?').unwrap_or(server.len()));
     let (scheme, rest) = server.split_once("://").unwrap_or(("", server));
     let scheme = match scheme.to_ascii_lowercase().as_str() {
         "http" | "ws" => plain,
@@ -48,9 +48,9 @@ fn endpoint(server: &str, [plain, encrypted]: [&str; 2], path: &str) -> String {
         }
     }
     if scheme.is_empty() {
-        return format!("{base}{path}");
+        return format!("{base}{path}{query}");
     }
-    format!("{scheme}://{base}{path}")
+    format!("{scheme}://{base}{path}{query}")
 }
 
 #[cfg(test)]
@@ -91,9 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn query_and_fragment_are_dropped() {
-        for given in ["http://h?apiKey=secret", "http://h/#x", "http://h/?a#b"] {
-            assert_eq!(rpc_url(given), "ws://h/v1/rpc", "{given}");
+    fn a_query_stays_and_a_fragment_is_dropped() {
+        for (given, rpc) in [
+            ("http://h?a=b/", "ws://h/v1/rpc?a=b/"),
+            ("ws://h/v1/rpc?a", "ws://h/v1/rpc?a"),
+            ("http://h/#x", "ws://h/v1/rpc"),
+            ("http://h/?a#b", "ws://h/v1/rpc?a"),
+        ] {
+            assert_eq!(rpc_url(given), rpc, "{given}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use rpc_core::net::telemetry::CallOutcome;
 use rpc_core::net::{LinkAction, Protocol};
 use rpc_core::{CallError, CloseFrame};
 
@@ -50,6 +51,15 @@ impl CallValue {
             Self::Aborted(_) => "an abort's end",
         };
         CallError::Remote(RpcError::Refused(format!("{kind} answers nothing")))
+    }
+}
+
+/// Returns what the end of a chat is to whoever counts.
+pub(super) const fn call_outcome(outcome: &Outcome) -> CallOutcome {
+    match outcome {
+        Outcome::Done(_) => CallOutcome::Ok,
+        Outcome::Aborted { .. } => CallOutcome::Cancelled,
+        _ => CallOutcome::Error,
     }
 }
 
@@ -101,11 +111,46 @@ impl Protocol for ClientProtocol {
         machine.in_flight()
     }
 
+    fn outcome(value: &CallValue) -> CallOutcome {
+        match value {
+            CallValue::Chat(outcome) => call_outcome(outcome),
+            _ => CallOutcome::Ok,
+        }
+    }
+
     fn weight(event: &ClientEvent) -> usize {
         event.weight()
     }
 
     fn item_weight(item: &ChatUpdate) -> usize {
         item.weight()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rpc_core::{CloseReason, Delivery};
+
+    use super::*;
+    use crate::client::Failure;
+    use crate::frame::Reply;
+
+    #[test]
+    fn a_chat_counts_as_what_became_of_it() {
+        let reply = || Box::new(Reply::new("o", "m"));
+        let delivery = Delivery::Unknown;
+        let reason = CloseReason::Lost;
+        for (outcome, expected) in [
+            (Outcome::Done(reply()), CallOutcome::Ok),
+            (Outcome::Failed(Failure::Model(reply())), CallOutcome::Error),
+            (Outcome::TimedOut { delivery }, CallOutcome::Error),
+            (Outcome::Closed { reason, delivery }, CallOutcome::Error),
+            (Outcome::Aborted { error: None }, CallOutcome::Cancelled),
+        ] {
+            let counted = ClientProtocol::outcome(&CallValue::Chat(outcome.clone()));
+            assert_eq!(counted, expected, "{outcome:?}");
+        }
+        let aborted = CallValue::Aborted(false);
+        assert_eq!(ClientProtocol::outcome(&aborted), CallOutcome::Ok);
     }
 }

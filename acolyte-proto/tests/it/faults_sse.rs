@@ -248,3 +248,30 @@ async fn a_flood_of_events_is_read_no_faster_than_it_is_taken() {
     assert_ne!(soon(line.http_end()).await, End::Said(200));
     stage.works().await;
 }
+
+#[tokio::test]
+async fn an_answer_that_is_compressed_all_the_same_is_told_as_that() {
+    let stage = Stage::start(config()).await;
+    let gzip = b"\x1f\x8b\x08\0\0\0\0\0\0\x03junk";
+    for (head, is_chat) in [
+        (
+            &b"200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip"[..],
+            true,
+        ),
+        (b"200 OK\r\nContent-Type: text/event-stream", true),
+        (b"503 Busy\r\nContent-Encoding: gzip", false),
+        (b"400 No\r\nContent-Type: text/plain", false),
+    ] {
+        let answer = [b"HTTP/1.1 ", head, b"\r\n\r\n", &gzip[..]].concat();
+        let (_, outcome, ()) = stage
+            .chat(async |mut line| line.bytes(&answer).await.unwrap())
+            .await;
+        let words = "compressed with gzip, though identity was asked for";
+        assert!(outcome.to_string().contains(words), "{outcome}");
+        assert_eq!(
+            matches!(outcome, Outcome::Closed { .. }),
+            is_chat,
+            "{outcome}"
+        );
+    }
+}

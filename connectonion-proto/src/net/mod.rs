@@ -37,7 +37,9 @@ pub use remote::{
 };
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-pub use remote::{ConnectError, FindError, Found, connect, dialer, find, look_up};
+pub use remote::{
+    ConnectError, FindError, Found, connect, dialer, find, find_with, look_up, look_up_with,
+};
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use runtime::{

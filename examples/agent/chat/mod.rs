@@ -14,11 +14,13 @@ use std::path::PathBuf;
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::Mode;
 use connectonion_proto::net::{
-    AgentOptions, Client, ConnectError, Connection, FindError, connect, find, look_up,
+    AgentOptions, Client, ConnectError, Connection, FindError, connect_with, dialer, find_with,
+    look_up_with,
 };
-use examples::cli::{self, Failure};
+use examples::cli::{self, Failure, Line, LineArgs, Urls};
 use examples::screen::connectonion::Frames;
 use examples::screen::{Colour, Screen};
+use rpc_core::Secret;
 use rpc_core::net::ws::{WsDialer, urls};
 use rpc_core::net::{DialError, LinkConfig};
 
@@ -46,29 +48,26 @@ Examples ('switchboard' stands for 'cargo run -p examples --' until it is instal
 pub(crate) struct Args {
     /// The agent: a URL like http://127.0.0.1:8000 or wss://HOST/ws, several of its nodes separated by commas,
     /// or its address.
-    agent: String,
+    agent: Urls,
     /// What to say. Prints the answer and ends; without it, lines are read.
     prompt: Option<String>,
     /// Where the agent with this address is; several URLs, separated by commas, for its nodes.
     #[arg(long, value_name = "URL", conflicts_with = "relay")]
-    endpoint: Option<String>,
+    endpoint: Option<Urls>,
     /// Who knows where the agent with this address is.
     #[arg(long, value_name = "URL")]
-    relay: Option<String>,
+    relay: Option<Urls>,
+    #[command(flatten)]
+    line: LineArgs,
     #[command(flatten)]
     home: Home,
     /// Your key, made if it is missing. Default: chat.key at home
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The invite code, if the agent wants one. Better given in the environment: others can see command
-    /// lines.
-    #[arg(
-        long,
-        value_name = "CODE",
-        env = "AGENT_INVITE",
-        hide_env_values = true
-    )]
-    invite: Option<String>,
+    /// The invite code, if the agent wants one. Better given in the variable AGENT_INVITE: others can see
+    /// command lines.
+    #[arg(long, value_name = "CODE")]
+    invite: Option<Secret>,
     /// Go on with the last session with this agent.
     #[arg(long)]
     resume: bool,
@@ -124,11 +123,12 @@ async fn open(args: Args) -> Result<(ChatLoop, Client, Connection<WsDialer>), Fa
     for path in &args.images {
         along.image(path).map_err(Failure::usage)?;
     }
-    let keeper = LastSession::new(&args.home.folder()?, &args.agent);
-    let (url, host) = whereabouts(&args).await?;
+    let keeper = LastSession::new(&args.home.folder()?, &args.agent.to_string());
+    let line = args.line.open()?;
+    let (url, host) = whereabouts(&args, &line).await?;
     let mut options = AgentOptions::default().with_insecure_prompts(args.insecure);
     options.host = host;
-    let code = args.invite.filter(|code| !code.is_empty());
+    let code = cli::secret_or("--invite", args.invite.as_ref(), "AGENT_INVITE")?;
     let offers_code = code.is_some();
     if let Some(code) = code {
         options = options.with_invite_code(code);
@@ -148,12 +148,13 @@ async fn open(args: Args) -> Result<(ChatLoop, Client, Connection<WsDialer>), Fa
             colour: cli::wants_colour(&io::stdout()),
         },
     };
-    let (agent, events, connection) = connect(&url, key, options).map_err(|error| match error {
+    let dialer = dialer(url.expose(), &options).map_err(|error| match error {
         ConnectError::Insecure { .. } => Failure::usage(format_args!(
             "{error}: use wss:// or https://, or say --insecure"
         )),
         other => Failure::usage(other),
     })?;
+    let (agent, events, connection) = connect_with(line.dialer(dialer), key, options);
     let manner = Manner {
         prompt: args.prompt,
         offers_code,
@@ -174,7 +175,7 @@ async fn open(args: Args) -> Result<(ChatLoop, Client, Connection<WsDialer>), Fa
 
 /// What options do not go together.
 fn check(args: &Args) -> Result<(), Failure> {
-    let is_address = args.agent.parse::<Address>().is_ok();
+    let is_address = args.agent.expose().parse::<Address>().is_ok();
     let is_placed = args.endpoint.is_some() || args.relay.is_some();
     match (is_address, is_placed) {
         (true, false) => Err(Failure::usage(
@@ -188,16 +189,27 @@ fn check(args: &Args) -> Result<(), Failure> {
 }
 
 /// Where the agent is, and its address as far as it is known.
-async fn whereabouts(args: &Args) -> Result<(String, Option<Address>), Failure> {
-    let wanted = args.agent.parse::<Address>().ok();
+async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>), Failure> {
+    let wanted = args.agent.expose().parse::<Address>().ok();
     let place = args.endpoint.as_ref().unwrap_or(&args.agent);
     let found = match (&wanted, &args.relay) {
-        (Some(address), Some(relay)) => look_up(address, relay).await,
-        _ if is_elsewhere(place) => return Ok((place.clone(), wanted)),
-        _ => find(place, wanted.as_ref()).await,
+        (Some(address), Some(relay)) => {
+            if line.has_headers() {
+                let why = "--header does not go with --relay, which names other servers";
+                return Err(Failure::usage(why));
+            }
+            look_up_with(address, relay.expose(), |dialer| line.dialer(dialer)).await
+        }
+        _ if is_elsewhere(place.expose()) => return Ok((place.clone(), wanted)),
+        _ => {
+            find_with(place.expose(), wanted.as_ref(), |dialer| {
+                line.dialer(dialer)
+            })
+            .await
+        }
     };
     match found {
-        Ok(found) => Ok((found.url, Some(found.address))),
+        Ok(found) => Ok((found.url.into(), Some(found.address))),
         // It need not say who it is, unless that matters.
         Err(FindError::Status(_) | FindError::Document(_)) if wanted.is_none() => {
             Ok((place.clone(), None))
@@ -219,7 +231,8 @@ fn is_elsewhere(list: &str) -> bool {
 
 fn has_own_path(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let path = rest.find(['/', '?']).and_then(|at| rest.get(at..));
+    let rest = rest.split('?').next().unwrap_or_default();
+    let path = rest.find('/').and_then(|at| rest.get(at..));
     !matches!(path, None | Some("/" | "/ws"))
 }
 

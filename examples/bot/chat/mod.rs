@@ -6,15 +6,14 @@ mod growing;
 mod line;
 mod show;
 
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use examples::cli::{self, EXIT_CODES, Failure};
+use examples::cli::{self, EXIT_CODES, Failure, LineArgs, Urls};
 use examples::terminal::{self, Input};
 use rpc_core::Secret;
 use snek_proto::client::ClientConfig;
-use snek_proto::net::connect;
+use snek_proto::net::{connect_with, dialer, link_config};
 use tokio::sync::mpsc;
 
 use self::chat_loop::ChatLoop;
@@ -42,8 +41,15 @@ pub(crate) struct Args {
     text: Option<String>,
     /// The server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. Without a path,
     /// /rpc.ws is meant.
-    #[arg(long, env = "SNEK_URL", default_value = "ws://127.0.0.1:8080")]
-    url: String,
+    #[arg(
+        long,
+        env = "SNEK_URL",
+        hide_env_values = true,
+        default_value = "ws://127.0.0.1:8080"
+    )]
+    url: Urls,
+    #[command(flatten)]
+    line: LineArgs,
     /// The login name. Default: the name of the user of this machine.
     #[arg(long, value_name = "NAME", env = "SNEK_USERNAME")]
     username: Option<String>,
@@ -82,12 +88,14 @@ async fn talk(args: Args) -> Result<(), Failure> {
         .with_call_timeout(args.within)
         .with_handshake_timeout(Some(args.within))
         .with_insecure_password(args.insecure);
-    let (client, events, connection) = connect(&args.url, config).map_err(|error| {
+    let dialer = dialer(args.url.expose(), &config).map_err(|error| {
         Failure::usage(format_args!(
             "{error}; write it like ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws, or say \
              --insecure if the password may be seen on the way"
         ))
     })?;
+    let dialer = args.line.open()?.dialer(dialer);
+    let (client, events, connection) = connect_with(dialer, config, link_config());
     let input = match args.text {
         // No lines are read.
         Some(_) => Input {
@@ -114,14 +122,8 @@ fn username(args: &Args) -> String {
 
 fn password(args: &Args) -> Result<Secret, Failure> {
     let password = match &args.password_file {
-        Some(file) => {
-            let text = std::fs::read_to_string(file);
-            let wrong = |error: io::Error| format!("--password-file {}: {error}", file.display());
-            let text = text.map_err(|error| Failure::usage(wrong(error)))?;
-            Some(text.trim_end_matches(['\r', '\n']).to_owned())
-        }
-        None => cli::variable(&args.password_env),
+        Some(file) => cli::secret_file("--password-file", file),
+        None => cli::secret(&args.password_env),
     };
-    let password = password.filter(|password| !password.is_empty());
-    Ok(password.unwrap_or_else(|| OPEN.to_owned()).into())
+    Ok(password?.unwrap_or_else(|| OPEN.into()))
 }

@@ -185,7 +185,7 @@ impl<'a> ChatLoop<'a> {
 
     /// Talks until it is enough.
     pub(super) async fn work(&mut self) -> Result<(), Failure> {
-        if self.server.has_nodes() {
+        if self.server.url.are_several() {
             self.tell_node(false).await;
         }
         let welcome = "write what you want done, or /help";

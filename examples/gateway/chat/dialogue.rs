@@ -36,7 +36,7 @@ struct Dialogue<'a> {
 /// Talks until the user leaves.
 pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     let connected = Connected::open(args).await?;
-    let place = args.has_nodes().then(|| connected.place(false));
+    let place = args.url.are_several().then(|| connected.place(false));
     let mut input = terminal::open::<Line>(args.history_file.as_deref())?;
     let mut dialogue = Dialogue {
         args,
@@ -165,7 +165,7 @@ impl Dialogue<'_> {
         if self.connected.is_none() {
             match Connected::open(self.args).await {
                 Ok(connected) => {
-                    if was_lost || self.args.has_nodes() {
+                    if was_lost || self.args.url.are_several() {
                         self.show(ChatEvent::Note(connected.place(true))).await;
                     }
                     self.connected = Some(connected);

@@ -1,16 +1,16 @@
 //! [`NatsArgs`]: where the nodes of a cluster keep what they share.
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rpc_core::Secret;
 use rpc_core::cluster::LeaseConfig;
 use rpc_core::net::nats::{Nats, NatsConfig, NatsError};
-use rpc_core::net::tls::TlsConfig;
+use rpc_core::net::ws::redact_urls;
 use tokio::time::sleep;
 
-use super::{Failure, NatsSettings, complain, variable};
+use super::line::trusted;
+use super::{Failure, NatsSettings, complain, secret, secret_file};
 
 /// The pause before NATS is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -96,7 +96,8 @@ impl NatsArgs {
 
     fn url(&self) -> Option<&str> {
         let url = self.nats_url.as_ref().or(self.file.url.as_ref());
-        url.map(|url| url.expose().as_str())
+        url.map(|url| url.expose().trim())
+            .filter(|url| !url.is_empty())
     }
 
     /// Returns whether this is a node of a cluster.
@@ -121,27 +122,22 @@ impl NatsArgs {
             config = config.with_replicas(replicas.into());
         }
         config = self.login(config)?;
-        let ca = match (&self.nats_ca, &self.file.ca) {
-            (Some(file), _) => Some(("--nats-ca", file)),
-            (None, file) => file.as_ref().map(|file| ("[nats] ca", file)),
+        let tls = match &self.nats_ca {
+            Some(file) => trusted("--nats-ca", Some(file)),
+            None => trusted("[nats] ca", self.file.ca.as_deref()),
         };
-        if let Some((place, file)) = ca {
-            let wrong = |error: &dyn std::fmt::Display| {
-                Failure::usage(format_args!("{place} {}: {error}", file.display()))
-            };
-            let pem = fs::read(file).map_err(|error| wrong(&error))?;
-            let tls = TlsConfig::with_root_certificates_pem(&pem).map_err(|error| wrong(&error))?;
-            config = config.with_tls(tls);
-        }
-        Ok(Some(config))
+        Ok(Some(match tls? {
+            Some(tls) => config.with_tls(tls),
+            None => config,
+        }))
     }
 
     /// Chooses one way to log in: of the options and variables if they have any, else of the file.
     fn login(&self, config: NatsConfig) -> Result<NatsConfig, Failure> {
         let file = &self.file;
         let mut user = self.nats_user.as_ref();
-        let mut token = secret("--nats-token-file", self.nats_token.as_ref(), TOKEN)?;
-        let mut nkey = secret("--nats-nkey-file", self.nats_nkey.as_ref(), NKEY)?;
+        let mut token = from("--nats-token-file", self.nats_token.as_ref(), TOKEN)?;
+        let mut nkey = from("--nats-nkey-file", self.nats_nkey.as_ref(), NKEY)?;
         if user.is_none() && token.is_none() && nkey.is_none() {
             user = file.user.as_ref();
             token = content("[nats] token_file", file.token_file.as_ref())?;
@@ -149,7 +145,7 @@ impl NatsArgs {
         }
         if let Some(user) = user {
             let option = "--nats-password-file";
-            let mut password = secret(option, self.nats_password.as_ref(), PASSWORD)?;
+            let mut password = from(option, self.nats_password.as_ref(), PASSWORD)?;
             if password.is_none() {
                 password = content("[nats] password_file", file.password_file.as_ref())?;
             }
@@ -217,7 +213,7 @@ impl NatsArgs {
 
     /// Says why NATS does not serve, and what to do.
     fn reason(&self, error: &NatsError) -> String {
-        let place = shown(self.url().unwrap_or_default());
+        let place = redact_urls(self.url().unwrap_or_default());
         let message = match error {
             NatsError::Unavailable { message } => message.clone(),
             error => error.to_string(),
@@ -238,33 +234,24 @@ pub fn nats_failure(error: &NatsError) -> Failure {
     }
 }
 
-/// The URLs without what may be a password.
-fn shown(urls: &str) -> String {
-    let host = |url: &str| url.rsplit(['@', '/']).next().unwrap_or_default().to_owned();
-    let hosts: Vec<_> = urls.split(',').map(host).collect();
-    hosts.join(", ")
-}
-
 /// The secret in the file of an option, else in the environment.
-fn secret(option: &str, file: Option<&PathBuf>, name: &str) -> Result<Option<Secret>, Failure> {
+fn from(option: &str, file: Option<&PathBuf>, name: &str) -> Result<Option<Secret>, Failure> {
     match file {
         Some(_) => content(option, file),
-        None => Ok(variable(name).map(Secret::from)),
+        None => Ok(secret(name)?),
     }
 }
 
 /// The secret in a file. `place` names the file in messages.
 fn content(place: &str, file: Option<&PathBuf>) -> Result<Option<Secret>, Failure> {
-    let Some(file) = file else {
-        return Ok(None);
-    };
-    let text = fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format_args!("{place} {}: {error}", file.display())))?;
-    Ok(Some(Secret::from(text.trim_end_matches(['\r', '\n']))))
+    let read = file.map(|file| secret_file(place, file)).transpose()?;
+    Ok(read.flatten())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use clap::Parser;
     use switchboard_testing::nats::NatsServer;
@@ -368,12 +355,6 @@ mod tests {
         file.ca = Some(folder.0.join("none"));
         let error = parse(&[]).or(file).config().unwrap_err();
         assert!(format!("{error:?}").contains("[nats] ca"), "{error:?}");
-    }
-
-    #[test]
-    fn an_address_is_shown_without_its_credentials() {
-        let urls = "nats://ann:wonder@10.0.0.1:4222,tls://sesame@10.0.0.2:4222";
-        assert_eq!(shown(urls), "10.0.0.1:4222, 10.0.0.2:4222");
     }
 
     #[tokio::test]

@@ -323,6 +323,9 @@ fn own(data: &DataDir, warnings: &mut Vec<String>) -> Result<Records, SetupError
     Ok(keeper.into())
 }
 
+/// A token with fewer characters gets a warning.
+const SHORT_TOKEN: usize = 16;
+
 /// Returns the address and the authentication of a gateway.
 fn access(config: &Config, overrides: &Overrides) -> Result<(String, Auth), AuthError> {
     let host = overrides.bind.as_ref().unwrap_or(&config.gateway.bind);
@@ -389,6 +392,12 @@ async fn prepare(
         warnings.extend(soul.warning.map(|why| format!("[agent] soul_path: {why}")));
     }
 
+    let token = overrides.token.as_ref();
+    if token.is_some_and(|token| token.expose().len() < SHORT_TOKEN) {
+        warnings.push(format!(
+            "the token is short enough to be guessed: take {SHORT_TOKEN} random characters or more"
+        ));
+    }
     let secret = overrides.webhook_secret.clone();
     let secret = secret.map(Auth::token).transpose();
     let secret = secret.map_err(|_| SetupError::WebhookSecret)?;

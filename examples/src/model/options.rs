@@ -1,7 +1,6 @@
 //! [`ModelArgs`]: the settings of a model as options and in files, and how they become one
 //! [`ModelConfig`].
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +12,8 @@ use super::http::{HttpClient, RequestPolicy};
 use super::provider::Provider;
 use super::scripted::Scripted;
 use super::{ChatModel, ModelError};
-use crate::cli::{self, Failure};
+use crate::cli::{self, Failure, secret_file, secret_text};
 
-/// The largest file of a key.
-const MAX_KEY_FILE: u64 = 16 * 1024;
 /// How long a model may be silent, unless the user or the program says otherwise.
 const MODEL_TIMEOUT: Duration = Duration::from_secs(190);
 
@@ -221,32 +218,34 @@ fn key(
     let Some(variable) = provider.key_variable() else {
         return Ok(None);
     };
-    let filled = |key: &String| !key.trim().is_empty();
-    let mut key = read(options.key_file.as_deref())?.filter(filled);
+    let mut key = read(options.key_file.as_deref())?;
     if key.is_none() {
-        let given = file.key.as_ref().map(|key| key.expose().to_owned());
-        key = from_env(Some(variable)).or_else(|| given.filter(filled));
+        key = text(variable, &from_env(Some(variable)).unwrap_or_default())?;
+    }
+    if let (None, Some(given)) = (&key, &file.key) {
+        key = text("key", given.expose())?;
     }
     if key.is_none() {
-        key = read(file.key_file.as_deref())?.filter(filled);
+        key = read(file.key_file.as_deref())?;
     }
-    Ok(key.map(|key| Secret::from(key.trim())))
+    Ok(key)
 }
 
-fn read(path: Option<&Path>) -> Result<Option<String>, ModelError> {
+fn text(place: &str, text: &str) -> Result<Option<Secret>, ModelError> {
+    secret_text(place, text).map_err(ModelError::setup)
+}
+
+fn read(path: Option<&Path>) -> Result<Option<Secret>, ModelError> {
     let Some(path) = path else {
         return Ok(None);
     };
-    let read = || {
-        let mut text = String::new();
-        let file = std::fs::File::open(path)?;
-        file.take(MAX_KEY_FILE).read_to_string(&mut text)?;
-        Ok::<_, std::io::Error>(text)
-    };
-    // Without its folder: clients may be told of it.
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    read().map(Some).map_err(|error| ModelError::Setup {
-        message: format!("the key file {name} cannot be read: {}", error.kind()),
+    secret_file("", path).map_err(|error| {
+        // Without its folder: clients may be told of it.
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        ModelError::setup(format_args!(
+            "the key file {name} cannot be read: {}",
+            error.why
+        ))
     })
 }
 

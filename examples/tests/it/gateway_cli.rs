@@ -212,11 +212,15 @@ fn a_wrong_call_or_file_is_refused_with_the_reason() {
             None,
             &["token required", "Set --token or EXOCLAW_TOKEN env var."][..],
         ),
-        (&["--port", "0"], Some(""), &["token is empty"]),
         (
             &["--bind", "0.0.0.0", "--port", "0"],
-            Some(""),
-            &["token is empty"],
+            Some(" \u{feff}\r\n"),
+            &["token required"],
+        ),
+        (
+            &["--port", "0"],
+            Some("hunt\u{435}r2"),
+            &["EXOCLAW_TOKEN: character 5 is U+0435"],
         ),
         (&["check", "--config", &toml], None, &["bad.toml:3:9: "]),
         (&["--config", &toml], None, &["bad.toml:3:9: "]),

@@ -145,7 +145,16 @@ pub enum DialError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// TLS failed: an unknown issuer, a wrong name, an expired certificate.
+    /// The server's certificate is not trusted: an unknown issuer, a wrong name, one that has
+    /// expired.
+    #[error("the certificate of {host} is refused: {why}")]
+    Certificate {
+        /// Host and port.
+        host: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// TLS failed otherwise.
     #[error("TLS with {host} failed: {source}")]
     Tls {
         /// Host and port.
@@ -188,7 +197,9 @@ impl DialError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::BadUrl { .. } | Self::Tls { .. } | Self::Exhausted => false,
+            Self::BadUrl { .. } | Self::Certificate { .. } | Self::Tls { .. } | Self::Exhausted => {
+                false
+            }
             Self::Status { status, .. } => {
                 !matches!(*status, 400..=499) || matches!(*status, 408 | 425 | 429)
             }

@@ -55,6 +55,17 @@ impl Side {
     }
 }
 
+/// How a call has ended, for spans and metrics. Exhaustive: labels are few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallOutcome {
+    /// It did what it should.
+    Ok,
+    /// It failed, was refused, lost or took too long.
+    Error,
+    /// Whoever made it gave it up.
+    Cancelled,
+}
+
 /// The span and the metrics of one call. Dropped before its [`end`](Self::end), the call counts as
 /// cancelled.
 pub struct CallSpan {
@@ -98,12 +109,19 @@ impl CallSpan {
 
     /// Ends the call. The first end counts.
     pub fn end(&mut self, is_ok: bool) {
-        let (code, outcome) = if is_ok {
-            ("OK", "ok")
-        } else {
-            ("ERROR", "error")
-        };
-        self.record(code, outcome);
+        self.finish(match is_ok {
+            true => CallOutcome::Ok,
+            false => CallOutcome::Error,
+        });
+    }
+
+    /// Like [`end`](Self::end), for a call that may also have been cancelled.
+    pub fn finish(&mut self, outcome: CallOutcome) {
+        match outcome {
+            CallOutcome::Ok => self.record("OK", "ok"),
+            CallOutcome::Error => self.record("ERROR", "error"),
+            CallOutcome::Cancelled => self.record("ERROR", "cancelled"),
+        }
     }
 
     fn record(&mut self, code: &'static str, outcome: &'static str) {
@@ -122,7 +140,7 @@ impl CallSpan {
 
 impl Drop for CallSpan {
     fn drop(&mut self) {
-        self.record("ERROR", "cancelled");
+        self.finish(CallOutcome::Cancelled);
     }
 }
 

@@ -8,10 +8,16 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::net::TcpStream;
 
@@ -34,7 +40,9 @@ impl TlsConfig {
         Ok(Self(Arc::new(config)))
     }
 
-    /// Trusts the given certification authorities (DER) and no others.
+    /// Trusts the given certification authorities (DER) and no others. A server may also show one of
+    /// these certificates as its own, such as one of `openssl req -x509`; the name is then its
+    /// common name too.
     ///
     /// # Errors
     /// [`TlsError::NoCertificates`] for an empty list, [`TlsError::Rejected`] for a certificate
@@ -42,16 +50,24 @@ impl TlsConfig {
     pub fn with_root_certificates<C: AsRef<[u8]>>(
         roots: impl IntoIterator<Item = C>,
     ) -> Result<Self, TlsError> {
-        let mut store = RootCertStore::empty();
-        for root in roots {
-            store.add(CertificateDer::from(root.as_ref().to_vec()))?;
-        }
-        if store.is_empty() {
+        let roots = roots.into_iter();
+        let roots = roots.map(|root| CertificateDer::from(root.as_ref().to_vec()));
+        let roots: Vec<_> = roots.collect();
+        if roots.is_empty() {
             return Err(TlsError::NoCertificates);
         }
+        let mut store = RootCertStore::empty();
+        for root in &roots {
+            store.add(root.clone())?;
+        }
+        let webpki = WebPkiServerVerifier::builder_with_provider(store.into(), provider());
+        let webpki = webpki.build().map_err(|error| TlsError::Rejected {
+            message: error.to_string(),
+        })?;
         let config = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()?
-            .with_root_certificates(store)
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Verifier { webpki, roots }))
             .with_no_client_auth();
         Ok(Self(Arc::new(config)))
     }
@@ -222,6 +238,91 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         .map_err(|error| TlsError::BadPem {
             message: error.to_string(),
         })
+}
+
+/// Says why a certificate is refused, and what helps.
+pub(super) fn refusal(why: &CertificateError) -> String {
+    use CertificateError::{BadSignature, Other, UnknownIssuer};
+    match why {
+        // Its issuer may have the name of one that is trusted, or it is an authority itself.
+        UnknownIssuer | BadSignature | Other(_) => {
+            "its issuer is unknown; name it, or the certificate itself, as trusted".to_owned()
+        }
+        why => why.to_string(),
+    }
+}
+
+/// Verifies as webpki does, and accepts trusted certificates that servers show as their own.
+#[derive(Debug)]
+struct Verifier {
+    webpki: Arc<WebPkiServerVerifier>,
+    roots: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        use CertificateError::{NotValidForName, NotValidForNameContext, Other};
+
+        let webpki = &self.webpki;
+        let verified = webpki.verify_server_cert(shown, intermediates, name, ocsp, now);
+        // Whether it is valid now is checked before these.
+        let is_of_form = matches!(
+            &verified,
+            Err(rustls::Error::InvalidCertificate(
+                Other(_) | NotValidForName | NotValidForNameContext { .. }
+            ))
+        );
+        if !is_of_form || !self.roots.contains(shown) {
+            return verified;
+        }
+        let host = name.to_str();
+        let is_common = |common: &[u8]| common.eq_ignore_ascii_case(host.as_bytes());
+        if !common_names(shown).any(is_common) {
+            verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.webpki.verify_tls12_signature(message, cert, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.webpki.verify_tls13_signature(message, cert, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.webpki.supported_verify_schemes()
+    }
+}
+
+/// Returns the common names in a certificate that is trusted as a whole.
+fn common_names(der: &[u8]) -> impl Iterator<Item = &[u8]> {
+    /// The object identifier 2.5.4.3, encoded.
+    const COMMON_NAME: &[u8] = &[6, 3, 0x55, 4, 3];
+    (0..der.len()).filter_map(|at| {
+        let [_, len, value @ ..] = der.get(at..)?.strip_prefix(COMMON_NAME)? else {
+            return None;
+        };
+        value.get(..usize::from(*len))
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! `wss` end to end, with a certification authority of the test's own.
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rpc_core::net::server::{Accepted, HttpConfig, Server};
 use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
-use rpc_core::net::ws::{WsConfig, WsDialer};
+use rpc_core::net::ws::{Resolver, WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, Message};
 use rpc_core::{Outgoing, Text};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -41,7 +43,7 @@ fn authority(name: &str) -> Authority {
     }
 }
 
-async fn start(acceptor: TlsAcceptor) -> std::net::SocketAddr {
+async fn start(acceptor: TlsAcceptor) -> SocketAddr {
     let config = HttpConfig::default().with_tls(acceptor);
     let server = Server::bind("127.0.0.1:0", config).await.unwrap();
     let address = server.local_addr();
@@ -106,7 +108,12 @@ async fn an_unknown_authority_is_refused_for_good() {
         WsDialer::new(&format!("wss://localhost:{port}/")).unwrap(),
     ] {
         let error = dialer.dial().await.unwrap_err();
-        assert!(matches!(error, DialError::Tls { .. }), "{error:?}");
+        let words = "the certificate of localhost:";
+        assert!(error.to_string().starts_with(words), "{error}");
+        assert!(
+            error.to_string().contains("its issuer is unknown"),
+            "{error}"
+        );
         assert!(!error.is_retryable());
     }
 }
@@ -119,8 +126,87 @@ async fn a_certificate_for_another_name_is_refused_for_good() {
         .port();
     let tls = TlsConfig::with_root_certificates([&authority.root]).unwrap();
     let error = dialer("localhost", port, tls).dial().await.unwrap_err();
-    assert!(matches!(error, DialError::Tls { .. }), "{error:?}");
+    assert!(matches!(error, DialError::Certificate { .. }), "{error:?}");
     assert!(!error.is_retryable());
+}
+
+/// A certificate as `openssl req -x509` makes it: its own authority, with names or only a common name.
+fn own_authority(names: &[&str], common: &str) -> (Vec<u8>, Vec<u8>) {
+    let names = names.iter().map(|&name| name.to_owned());
+    let mut params = CertificateParams::new(names.collect::<Vec<_>>()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let name = &mut params.distinguished_name;
+    name.push(DnType::CommonName, common);
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    (certificate.der().to_vec(), key.serialize_der())
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_its_own_authority_is_trusted_for_its_names() {
+    for (names, common, is_accepted) in [
+        (&[][..], "localhost", true),
+        (&[], "LocalHost", true),
+        (&["localhost"], "someone", true),
+        (&[], "elsewhere.example", false),
+        (&["elsewhere.example"], "someone", false),
+    ] {
+        let (certificate, key) = own_authority(names, common);
+        let acceptor = TlsAcceptor::from_der([&certificate], &key).unwrap();
+        let port = start(acceptor).await.port();
+        let tls = TlsConfig::with_root_certificates([&certificate]).unwrap();
+        let dialed = dialer("localhost", port, tls).dial().await;
+        assert_eq!(
+            dialed.is_ok(),
+            is_accepted,
+            "{names:?} {common}: {dialed:?}"
+        );
+        let (other, _) = own_authority(names, common);
+        let tls = TlsConfig::with_root_certificates([other]).unwrap();
+        let error = dialer("localhost", port, tls).dial().await.unwrap_err();
+        assert!(matches!(error, DialError::Certificate { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_trusted_certificate_that_has_expired_is_refused() {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "localhost");
+    params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().der().to_vec();
+    let acceptor = TlsAcceptor::from_der([&certificate], &key.serialize_der());
+    let port = start(acceptor.unwrap()).await.port();
+    let tls = TlsConfig::with_root_certificates([certificate]).unwrap();
+    let error = dialer("localhost", port, tls).dial().await.unwrap_err();
+    assert!(error.to_string().contains("expired"), "{error}");
+}
+
+/// Both addresses of `localhost`: at one of them nobody listens.
+struct Both(u16);
+
+#[async_trait::async_trait]
+impl Resolver for Both {
+    async fn resolve(&self, _: &str, _: u16) -> std::io::Result<Vec<SocketAddr>> {
+        let here = SocketAddr::from(([127, 0, 0, 1], self.0));
+        Ok(vec![here, SocketAddr::from(([127, 0, 0, 1], 1))])
+    }
+}
+
+#[tokio::test]
+async fn a_refused_certificate_is_told_though_nobody_listens_at_the_other_address_of_this_machine()
+{
+    let (theirs, other) = (authority("localhost"), authority("localhost"));
+    let port = start(TlsAcceptor::from_der([&theirs.chain], &theirs.key).unwrap())
+        .await
+        .port();
+    let tls = TlsConfig::with_root_certificates([&other.root]).unwrap();
+    let dialer = dialer("localhost", port, tls).with_resolver(Arc::new(Both(port)));
+    let error = dialer.dial().await.unwrap_err();
+    assert!(matches!(error, DialError::Certificate { .. }), "{error:?}");
 }
 
 #[tokio::test]

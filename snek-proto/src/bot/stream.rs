@@ -271,7 +271,7 @@ impl StreamWriter {
         let channel = self.channel.clone();
         let timeout = Some(self.core.config().partial_timeout);
         Box::pin(async move {
-            link.call(move |conn, now| {
+            link.call_named("send_message", move |conn, now| {
                 let id = conn.send_message(channel.as_str(), &post.text, Final::No, now)?;
                 conn.set_timeout(id, timeout, now);
                 Ok(id)

@@ -32,6 +32,11 @@ async fn nats(server: &NatsServer) -> Nats {
     Nats::connect(config).await.unwrap()
 }
 
+/// The defaults, with passwords that are hashed in no time.
+fn options() -> NatsOptions {
+    NatsOptions::default().with_password_rounds(1_000)
+}
+
 async fn node_with(server: &NatsServer, options: NatsOptions) -> Member {
     node_on(nats(server).await, options).await
 }
@@ -48,7 +53,7 @@ async fn node_on(nats: Nats, options: NatsOptions) -> Member {
 }
 
 async fn node(server: &NatsServer) -> Member {
-    node_with(server, NatsOptions::default().with_open(true)).await
+    node_with(server, options().with_open(true)).await
 }
 
 /// Three nodes with the channel `general`.
@@ -325,7 +330,7 @@ async fn a_user_has_one_password_on_all_nodes_and_only_its_hash_is_stored() {
 #[ignore = "needs nats-server"]
 async fn without_open_a_stranger_is_refused() {
     let server = NatsServer::start();
-    let node = node_with(&server, NatsOptions::default()).await;
+    let node = node_with(&server, options()).await;
     let (stranger, _events) = client(&node.url, "ann", "x");
     stranger.ready().await.unwrap_err();
 }
@@ -418,7 +423,7 @@ async fn while_nats_hangs_a_call_waits_and_is_stored_once() {
     let publish = NodeConfig::default().publish;
     let config =
         NodeConfig::default().with_publish(publish.with_answer_timeout(Duration::from_millis(100)));
-    let options = NatsOptions::default().with_open(true).with_node(config);
+    let options = options().with_open(true).with_node(config);
     let nodes = [node_with(&server, options).await, node(&server).await];
     nodes[0].backend.put_channel("general", "").await.unwrap();
     let (ann, _ann_events) = login(&nodes[0], "ann").await;
@@ -458,7 +463,7 @@ async fn a_call_fails_in_time_when_nats_stays_away_and_the_node_sends_its_client
     let config = NodeConfig::default()
         .with_publish(publish.with_deadline(Duration::from_millis(300)))
         .with_max_outage(Duration::from_millis(1500));
-    let options = NatsOptions::default().with_open(true).with_node(config);
+    let options = options().with_open(true).with_node(config);
     let node = node_with(&server, options).await;
     node.backend.put_channel("general", "").await.unwrap();
     let (ann, mut events) = login(&node, "ann").await;
@@ -545,7 +550,7 @@ async fn the_documented_permissions_are_enough() {
     let config = NatsConfig::new(&format!("nats://ann:x@{}", server.address()));
     let node = node_on(
         Nats::connect(config).await.unwrap(),
-        NatsOptions::default().with_open(true),
+        options().with_open(true),
     );
     let node = node.await;
     node.backend.put_channel("general", "").await.unwrap();

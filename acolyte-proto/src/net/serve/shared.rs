@@ -91,7 +91,11 @@ impl<A: Agent> Shared<A> {
     /// Works on a chat to its end.
     pub(super) async fn work(&self, run: Run, request: ChatRequest) -> End {
         let answer = pin!(self.answer(run, request));
-        server_call(SYSTEM, "chat.start", answer, Result::is_ok).await
+        server_call(SYSTEM, "chat.start", answer, |end| {
+            // A model that fails is told in a reply.
+            end.as_ref().is_ok_and(|reply| reply.error.is_none())
+        })
+        .await
     }
 
     async fn answer(&self, run: Run, request: ChatRequest) -> End {

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Uri};
-use rpc_core::net::ws::{WsDialer, urls};
+use rpc_core::net::telemetry::{CallSpan, Side};
+use rpc_core::net::ws::{WsDialer, compressed, urls};
 use rpc_core::net::{DialError, Dialer as _, Node};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use tokio::time::timeout;
 
+use super::SYSTEM;
 use super::chat::Chat;
 use super::handshake::HandshakeError;
 use super::url::{ConnectError, dialer_with, each};
@@ -143,9 +145,15 @@ impl SseClient {
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     #[must_use]
-    pub fn with_tls(mut self, tls: rpc_core::net::tls::TlsConfig) -> Self {
+    pub fn with_tls(self, tls: rpc_core::net::tls::TlsConfig) -> Self {
+        self.with_dialer(|dialer| dialer.with_tls(tls))
+    }
+
+    /// Changes the dialer, which has headers, TLS, resolver and order, but not its URLs.
+    #[must_use]
+    pub fn with_dialer(mut self, change: impl FnOnce(WsDialer) -> WsDialer) -> Self {
         let Service { dialer, paths } = Service::clone(&self.service);
-        let dialer = dialer.with_tls(tls);
+        let dialer = change(dialer);
         self.service = Arc::new(Service { dialer, paths });
         self
     }
@@ -187,10 +195,13 @@ impl SseClient {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn status(&self) -> Result<Box<Status>, CallError<RpcError>> {
+        let mut span = CallSpan::new(Side::Client, SYSTEM, "status.get");
         let asked = timeout(self.config.call_timeout, self.ask_status()).await;
-        asked.unwrap_or(Err(CallError::TimedOut {
+        let asked = asked.unwrap_or(Err(CallError::TimedOut {
             delivery: Delivery::Unknown,
-        }))
+        }));
+        span.end(asked.is_ok());
+        asked
     }
 
     /// Checks the server's version and capabilities, as
@@ -225,10 +236,20 @@ impl SseClient {
             200 => self.config.limits.max_message_bytes,
             _ => MAX_REFUSAL,
         };
-        let body = line.read(response.into_body(), max).await.map_err(lost)?;
+        let (head, body) = response.into_parts();
+        let body = line.read(body, max).await.map_err(lost)?;
+        let unread = compressed(&head.headers, &body);
         let text = String::from_utf8_lossy(&body);
+        if let (200, Some(message)) = (status, &unread) {
+            return Err(CallError::Closed {
+                reason: CloseReason::Transport {
+                    message: message.clone(),
+                },
+                delivery: Delivery::Delivered,
+            });
+        }
         if status != 200 {
-            let words = text.trim().to_owned();
+            let words = unread.unwrap_or_else(|| text.trim().to_owned());
             return Err(CallError::Remote(RpcError::Status { status, words }));
         }
         match Status::decode(&text, &self.config.limits) {
@@ -257,7 +278,9 @@ impl SseClient {
         let invalid = |why: String| Refused::Invalid { what: "URL", why };
         let headers = self.service.dialer.headers();
         headers.map_err(|error| invalid(error.to_string()))?;
-        let request = Request::builder().method(method).body(Once::new(body));
+        let request = Request::builder().method(method);
+        let request = request.header(ACCEPT_ENCODING, "identity");
+        let request = request.body(Once::new(body));
         request.map_err(|error| invalid(error.to_string()))
     }
 }
@@ -265,7 +288,9 @@ impl SseClient {
 /// Returns the path of a URL that was already checked.
 fn path_of(url: &str) -> Uri {
     let uri = url.parse::<Uri>();
-    let path = uri.ok().and_then(|uri| uri.path().parse().ok());
+    let path = uri
+        .ok()
+        .and_then(|uri| uri.path_and_query()?.as_str().parse().ok());
     path.unwrap_or_else(|| Uri::from_static("/"))
 }
 

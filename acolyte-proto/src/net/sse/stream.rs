@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request};
+use rpc_core::net::telemetry::{CallSpan, Side};
+use rpc_core::net::ws::compressed;
 use rpc_core::{CloseReason, Delivery, Refused};
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
@@ -16,6 +18,8 @@ use super::line::Once;
 use super::{Endpoint, Service};
 use crate::client::{ChatUpdate, ClientConfig, Outcome, StreamChat};
 use crate::http::EVENT_STREAM;
+use crate::net::SYSTEM;
+use crate::net::protocol::call_outcome;
 
 /// The number of unread updates beyond which nothing more is read.
 const WAITING: usize = 64;
@@ -27,6 +31,8 @@ pub(in crate::net) struct SseStream {
     updates: mpsc::Receiver<ChatUpdate>,
     /// An update that was awaited but not yet taken.
     first: Option<ChatUpdate>,
+    /// `None` for a chat that is not sent.
+    span: Option<CallSpan>,
 }
 
 impl SseStream {
@@ -42,6 +48,7 @@ impl SseStream {
             })),
             updates,
             first: None,
+            span: Some(CallSpan::new(Side::Client, SYSTEM, "chat.start")),
         }
     }
 
@@ -52,6 +59,7 @@ impl SseStream {
             work: None,
             updates,
             first: Some(ChatUpdate::Ended(Outcome::NotSent(refused))),
+            span: None,
         }
     }
 
@@ -79,7 +87,11 @@ impl SseStream {
         }
         let update = ready!(self.updates.poll_recv(cx));
         // The work leaves an end behind, unless it was given up.
-        Poll::Ready(update.unwrap_or(ChatUpdate::Ended(Outcome::Aborted { error: None })))
+        let update = update.unwrap_or(ChatUpdate::Ended(Outcome::Aborted { error: None }));
+        if let (ChatUpdate::Ended(outcome), Some(span)) = (&update, &mut self.span) {
+            span.finish(call_outcome(outcome));
+        }
+        Poll::Ready(update)
     }
 }
 
@@ -102,13 +114,16 @@ async fn work(
         }
     };
     let mut chat = StreamChat::new(config, now());
-    let mut body = None;
+    let (mut body, mut head) = (None, None);
     match before(chat.poll_timeout(), line.send(request)).await {
         Some(Ok(answer)) => {
             let is_stream = is_stream(answer.headers());
             service.answered(&node, Some(answer.status().as_u16()));
-            chat.handle_head(answer.status().as_u16(), is_stream, now());
-            body = Some(answer.into_body());
+            let status = answer.status().as_u16();
+            chat.handle_head(status, is_stream, now());
+            let (parts, rest) = answer.into_parts();
+            head = Some(parts.headers);
+            body = Some((rest, is_stream && status == 200));
         }
         Some(Err(reason)) => {
             service.answered(&node, None);
@@ -125,11 +140,24 @@ async fn work(
                 return;
             }
         }
-        let Some(body) = body.as_mut().filter(|_| !chat.has_ended()) else {
+        let Some((body, is_chat)) = body.as_mut().filter(|_| !chat.has_ended()) else {
             return;
         };
         match before(chat.poll_timeout(), line.next(body)).await {
-            Some(Some(Ok(bytes))) => chat.handle_bytes(&bytes, now()),
+            Some(Some(Ok(bytes))) => {
+                // Told by its first piece, if not by its head.
+                let unread = head.take().and_then(|head| compressed(&head, &bytes));
+                match unread {
+                    Some(message) if *is_chat => {
+                        chat.handle_end(Some(CloseReason::Transport { message }));
+                    }
+                    Some(words) => {
+                        chat.handle_bytes(words.as_bytes(), now());
+                        chat.handle_end(None);
+                    }
+                    None => chat.handle_bytes(&bytes, now()),
+                }
+            }
             Some(Some(Err(reason))) => {
                 service.answered(&node, None);
                 chat.handle_end(Some(reason));

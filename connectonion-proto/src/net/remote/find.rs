@@ -5,7 +5,7 @@ use std::fmt;
 
 use rpc_core::json::find_member;
 use rpc_core::net::DialError;
-use rpc_core::net::ws::{WsDialer, urls};
+use rpc_core::net::ws::{WsDialer, redact_urls, urls};
 use rpc_core::{DecodeError, Json};
 
 use crate::auth::Address;
@@ -91,9 +91,25 @@ impl From<DecodeError> for FindError {
 /// # Cancel safety
 /// Cancel-safe.
 pub async fn find(endpoint: &str, wanted: Option<&Address>) -> Result<Found, FindError> {
-    let base = endpoint.trim_end_matches('/');
+    find_with(endpoint, wanted, |dialer| dialer).await
+}
+
+/// Like [`find`], with what a dialer may have besides its URL: headers, TLS, a resolver.
+///
+/// # Errors
+/// As for [`find`].
+///
+/// # Cancel safety
+/// Cancel-safe.
+pub async fn find_with(
+    endpoint: &str,
+    wanted: Option<&Address>,
+    prepare: impl Fn(WsDialer) -> WsDialer,
+) -> Result<Found, FindError> {
+    let (place, query) = endpoint.split_at(endpoint.find('?').unwrap_or(endpoint.len()));
+    let base = place.trim_end_matches('/');
     let base = base.strip_suffix(WS_PATH).unwrap_or(base);
-    let info = document(base, "/info").await?;
+    let info = document(prepare(WsDialer::new(base)?), &format!("/info{query}")).await?;
     let text = |name: &str| find_member(info.get(), name)?.as_str().map(Cow::into_owned);
     let address = text("address").and_then(|address| address.parse::<Address>().ok());
     let address = address.ok_or_else(|| FindError::Document("no address".to_owned()))?;
@@ -102,7 +118,7 @@ pub async fn find(endpoint: &str, wanted: Option<&Address>) -> Result<Found, Fin
     }
     let name = text("name");
     Ok(Found {
-        url: format!("{base}{WS_PATH}"),
+        url: format!("{base}{WS_PATH}{query}"),
         address,
         name,
         info,
@@ -120,8 +136,25 @@ pub async fn find(endpoint: &str, wanted: Option<&Address>) -> Result<Found, Fin
 /// # Cancel safety
 /// Cancel-safe.
 pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError> {
-    let base = relay.trim_end_matches('/');
-    let known = document(base, &format!("/api/agents/{address}")).await?;
+    look_up_with(address, relay, |dialer| dialer).await
+}
+
+/// Like [`look_up`], with what a dialer may have besides its URL. All of it goes to the relay and to
+/// every endpoint that it names: no headers with secrets.
+///
+/// # Errors
+/// As for [`look_up`].
+///
+/// # Cancel safety
+/// Cancel-safe.
+pub async fn look_up_with(
+    address: &Address,
+    relay: &str,
+    prepare: impl Fn(WsDialer) -> WsDialer,
+) -> Result<Found, FindError> {
+    let (base, query) = relay.split_at(relay.find('?').unwrap_or(relay.len()));
+    let dialer = prepare(WsDialer::new(base.trim_end_matches('/'))?);
+    let known = document(dialer, &format!("/api/agents/{address}{query}")).await?;
     let endpoints = find_member(known.get(), "endpoints").ok_or(FindError::Nowhere)?;
     let endpoints: Vec<Json> = endpoints.parse()?;
     let mut places: Vec<String> = endpoints
@@ -134,7 +167,7 @@ pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError>
         .collect();
     places.sort_by_key(|place| distance(place));
     for place in &places {
-        if let Ok(found) = find(place, Some(address)).await {
+        if let Ok(found) = find_with(place, Some(address), &prepare).await {
             return Ok(found);
         }
     }
@@ -142,8 +175,8 @@ pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError>
 }
 
 /// Fetches a JSON object from an endpoint.
-async fn document(base: &str, path: &str) -> Result<Json, FindError> {
-    let (status, body) = WsDialer::new(base)?.get(path, MAX_DOCUMENT).await?;
+async fn document(dialer: WsDialer, path: &str) -> Result<Json, FindError> {
+    let (status, body) = dialer.get(path, MAX_DOCUMENT).await?;
     if status != 200 {
         return Err(FindError::Status(status));
     }
@@ -171,7 +204,7 @@ fn distance(place: &str) -> u8 {
 impl fmt::Debug for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Found")
-            .field("url", &self.url)
+            .field("url", &redact_urls(&self.url))
             .field("address", &self.address)
             .field("name", &self.name)
             .finish_non_exhaustive()
@@ -225,6 +258,9 @@ mod tests {
             assert_eq!(found.name.as_deref(), Some("me"));
             assert!(found.info.get().contains("tools"));
         }
+        let asks = place(|path| info(path.strip_suffix("?a=b").unwrap_or("/"))).await;
+        let found = find(&format!("{asks}/ws?a=b"), None).await.unwrap();
+        assert_eq!(found.url, format!("{asks}/ws?a=b"));
         let other: Address = ME.replace('3', "4").parse().unwrap();
         let another = find(&base, Some(&other)).await;
         assert!(matches!(another, Err(FindError::Another { found }) if found == me));

@@ -21,7 +21,7 @@ use rpc_core::net::Dialer;
 pub use agent::Client;
 pub use event::Event;
 #[cfg(feature = "ws")]
-pub use find::{FindError, Found, find, look_up};
+pub use find::{FindError, Found, find, find_with, look_up, look_up_with};
 pub use human::{DeclineAll, Human};
 pub use options::{AgentOptions, link_config};
 pub use protocol::ClientProtocol;

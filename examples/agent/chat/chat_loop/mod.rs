@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use connectonion_proto::client::Taken;
 use connectonion_proto::frame::{ErrorFrame, Mode};
 use connectonion_proto::net::{Client, Event, Events, Run, RunEvent};
-use examples::cli::{self, Failure, complain};
+use examples::cli::{self, Failure, Urls, complain};
 use examples::screen::printable;
 use examples::terminal::{self, ChatEvent, ChatView, Input, Output, Terminal, help};
 use futures_util::FutureExt as _;
@@ -57,7 +57,7 @@ enum Voice {
 pub(crate) struct ChatLoop {
     agent: Client,
     /// Where it should be.
-    url: String,
+    url: Urls,
     events: Events,
     show: Show,
     steps: Steps,
@@ -106,7 +106,7 @@ enum Happened {
 
 impl ChatLoop {
     pub(crate) fn new(
-        (agent, url): (Client, String),
+        (agent, url): (Client, Urls),
         events: Events,
         show: Show,
         keeper: LastSession,

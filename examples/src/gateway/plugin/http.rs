@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use extism::{CurrentPlugin, EXTISM_ENV_MODULE, Error, Function, PTR, UserData, Val, ValType};
-use reqwest::header::{CONTENT_TYPE, HOST, HeaderMap};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Url};
 use rpc_core::net::tls::TlsConfig;
 use serde::Deserialize;
@@ -73,6 +73,7 @@ impl Http {
         let mut headers = HeaderMap::try_from(&asked.headers)?;
         // It would name another host than the one that was granted.
         headers.remove(HOST);
+        plain(&mut headers);
         let mut request = client.request(method, url).headers(headers);
         if !body.is_empty() {
             request = request.body(body);
@@ -97,7 +98,10 @@ impl Http {
             Some(client) if self.hosts.allow(host) => client,
             _ => return Err(denied(host)),
         };
-        let request = client.post(url).header(CONTENT_TYPE, "application/json");
+        let mut headers = HeaderMap::new();
+        plain(&mut headers);
+        let request = client.post(url).headers(headers);
+        let request = request.header(CONTENT_TYPE, "application/json");
         let failed = |error: Error| PostError::Failed(short(&error.to_string()));
         let answer = answer(request.body(body)).await.map_err(failed)?;
         match answer.status {
@@ -105,6 +109,12 @@ impl Http {
             status => Err(PostError::Failed(format!("status {status}"))),
         }
     }
+}
+
+/// Asks for an answer that is not compressed, unless a plugin can read another.
+fn plain(headers: &mut HeaderMap) {
+    let asked = headers.entry(ACCEPT_ENCODING);
+    asked.or_insert(HeaderValue::from_static("identity"));
 }
 
 async fn answer(request: reqwest::RequestBuilder) -> Result<Answer, Error> {

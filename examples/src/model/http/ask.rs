@@ -6,11 +6,14 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER,
+};
 use reqwest::{Client, Response, Url};
 use rpc_core::Secret;
 use rpc_core::backoff::Backoff;
 use rpc_core::net::entropy;
+use rpc_core::net::ws::compressed;
 use tokio::time::Instant;
 
 use super::client::{chain, is_loopback};
@@ -64,6 +67,7 @@ impl Asker {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accepted = "text/event-stream, application/x-ndjson, application/json";
         headers.insert(ACCEPT, HeaderValue::from_static(accepted));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // The longest first: an address may hold the others.
         let mut private = vec![
             Secret::from(url.as_str()),
@@ -174,6 +178,9 @@ impl Asker {
         };
         let _ = tokio::time::timeout(self.policy.tail_timeout, read).await;
         body.truncate(MAX_ERROR_BYTES);
+        if let Some(why) = compressed(response.headers(), &body) {
+            return why;
+        }
         String::from_utf8_lossy(&body).into_owned()
     }
 
@@ -182,6 +189,7 @@ impl Asker {
             response,
             decoder: AnswerDecoder::<D>::default(),
             failure: None,
+            is_begun: false,
             over: false,
             policy: self.policy,
             since: Instant::now(),
@@ -315,6 +323,8 @@ struct Reading<D> {
     decoder: AnswerDecoder<D>,
     /// Reported after the earlier pieces.
     failure: Option<ModelError>,
+    /// Whether a part of it has come.
+    is_begun: bool,
     over: bool,
     policy: RequestPolicy,
     since: Instant,
@@ -382,7 +392,14 @@ impl<D: Dialect> Reading<D> {
             false => tokio::time::timeout(left, self.response.chunk()).await.ok(),
         };
         match chunk {
-            Some(Ok(Some(chunk))) => self.decoder.push(&chunk),
+            Some(Ok(Some(chunk))) => {
+                let is_first = !std::mem::replace(&mut self.is_begun, true);
+                let headers = self.response.headers();
+                match is_first.then(|| compressed(headers, &chunk)).flatten() {
+                    Some(message) => Err(ModelError::BadAnswer { message }),
+                    None => self.decoder.push(&chunk),
+                }
+            }
             // A line that is lost after the answer loses nothing; before its end, `end` says so.
             Some(Ok(None) | Err(_)) => self.decoder.end(),
             None if complete => self.decoder.end(),

@@ -155,6 +155,7 @@ fn of_dial(error: &DialError) -> String {
         },
         DialError::Status { status, .. } => format!("upgrade refused: {status}"),
         DialError::Tls { source, .. } => format!("TLS failed: {source}"),
+        DialError::Certificate { why, .. } => format!("certificate refused: {why}"),
         other => other.to_string(),
     }
 }

@@ -98,7 +98,7 @@ impl Report {
         });
         Self {
             version: VERSION,
-            url: url.split('?').next().unwrap_or_default().to_owned(),
+            url: url.to_owned(),
             protocol: load.scenario.protocol().name().to_owned(),
             scenario: load.scenario.name(),
             connections: load.connections,

@@ -81,6 +81,10 @@ impl Proxy {
     /// What is wrong with the URL.
     pub fn new(url: &str) -> Result<Self, String> {
         let server = WsDialer::new(url).map_err(|error| error.to_string())?;
+        let headers = server.headers().map_err(|error| error.to_string())?;
+        if headers.contains_key(http::header::AUTHORIZATION) {
+            return Err("clients send their own user and password: leave them out here".to_owned());
+        }
         let uri: Uri = url.parse().map_err(|_| "not a URL".to_owned())?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Ok(Self {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use rpc_core::net::server::Accepted;
+use rpc_core::net::server::{Accepted, Brake, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, clock};
 use rpc_core::{CloseFrame, CloseReason};
@@ -33,6 +34,8 @@ pub(super) struct Shared<B> {
     pub(super) driver: DriverConfig,
     pub(super) shutdown_timeout: Duration,
     pub(super) next: AtomicU64,
+    /// Slows down who guesses the token.
+    pub(super) brake: Brake<IpAddr>,
 }
 
 /// The handler of one connection, which starts its requests.
@@ -40,6 +43,8 @@ struct Handler<B> {
     shared: Arc<Shared<B>>,
     peer: Arc<Peer>,
     is_draining: bool,
+    /// Who shows a token; `None` if none is wanted.
+    caller: Option<IpAddr>,
 }
 
 pub(super) fn serve<B: Backend>(
@@ -48,11 +53,13 @@ pub(super) fn serve<B: Backend>(
 ) -> impl Future<Output = CloseReason> {
     let handle = Handle::new(ServerConn::new(Arc::clone(&shared.connection), clock()));
     let driver = shared.driver.clone();
-    let cancellation = accepted.cancellation;
+    let mut cancellation = accepted.cancellation;
     let signal = cancellation.clone();
     let shutdown = accepted
         .permit
         .until_login(&handle, ServerConn::is_logged_in, signal);
+    let caller = caller(accepted.peer, &accepted.parts.headers);
+    let caller = Some(caller).filter(|_| !shared.connection.auth.is_open());
     let peer = Arc::new(Peer {
         id: shared.next.fetch_add(1, Ordering::Relaxed),
         address: accepted.peer,
@@ -62,11 +69,24 @@ pub(super) fn serve<B: Backend>(
         max_text: shared.connection.limits.max_message_bytes / 8,
     });
     let handler = Handler {
-        shared,
+        shared: Arc::clone(&shared),
         peer,
         is_draining: false,
+        caller,
     };
-    rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown)
+    async move {
+        if let Some(caller) = caller {
+            let refused = tokio::select! {
+                turn = shared.brake.turn(&caller) => turn.err(),
+                () = cancellation.cancelled() => None,
+            };
+            if let Some(error) = refused {
+                let frame = CloseFrame::new(CloseFrame::TRY_AGAIN, error.to_string());
+                handle.close_with(frame);
+            }
+        }
+        rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown).await
+    }
 }
 
 impl<B: Backend> ConnectionHandler for Handler<B> {
@@ -92,8 +112,18 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
             ServerEvent::Warning(error) => {
                 tracing::debug!(connection = self.peer.id, %error, "a message was ignored");
             }
-            ServerEvent::Closed(reason) => return Some(reason),
-            ServerEvent::Authenticated => {}
+            ServerEvent::Closed(reason) => {
+                if let (CloseReason::Authentication { .. }, Some(caller)) = (&reason, &self.caller)
+                {
+                    self.shared.brake.wrong(caller);
+                }
+                return Some(reason);
+            }
+            ServerEvent::Authenticated => {
+                if let Some(caller) = &self.caller {
+                    self.shared.brake.right(caller);
+                }
+            }
         }
         None
     }

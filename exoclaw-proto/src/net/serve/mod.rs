@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use futures_util::FutureExt;
-use rpc_core::net::server::{Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
+use rpc_core::net::server::{Brake, Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
 use crate::auth::{AuthError, check_bind};
@@ -161,6 +161,7 @@ fn prepare<B>(backend: B, options: ServerOptions) -> (Arc<Shared<B>>, HttpConfig
         driver: options.driver,
         shutdown_timeout: options.shutdown_timeout,
         next: AtomicU64::new(1),
+        brake: Brake::default(),
     };
     (Arc::new(shared), http)
 }

@@ -12,7 +12,7 @@ use super::handle::Shared;
 use super::{Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::net::queue::remember;
-use crate::net::telemetry::{CallSpan, Side};
+use crate::net::telemetry::{CallOutcome, CallSpan, Side};
 
 /// The closure that starts a call, to be taken once.
 pub(super) trait Start<P: Protocol>: Send {
@@ -177,7 +177,8 @@ impl<P: Protocol> Future for Waiting<P> {
         self.is_over = true;
         match phase {
             Phase::Ended(outcome) => {
-                self.span.end(outcome.is_ok());
+                let counted = outcome.as_ref().map(P::outcome);
+                self.span.finish(counted.unwrap_or(CallOutcome::Error));
                 Poll::Ready(outcome)
             }
             _ => Poll::Pending,

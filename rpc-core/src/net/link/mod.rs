@@ -26,6 +26,7 @@ use super::dial::{DialError, Dialer};
 use super::driver::DriverConfig;
 use super::observe::Observer;
 use super::queue::{LagPolicy, QueueConfig};
+use super::telemetry::CallOutcome;
 use super::transport::Transport;
 use crate::error::{CallError, CloseReason};
 use crate::machine::Machine;
@@ -76,6 +77,11 @@ pub trait Protocol: Send + Sized + 'static {
     /// Returns about how many bytes an event holds, for the queue's byte limit.
     fn weight(_event: &Self::Event) -> usize {
         size_of::<Self::Event>()
+    }
+
+    /// Returns how a call with this value has ended, for spans and metrics: values may hold a failure.
+    fn outcome(_value: &Self::Value) -> CallOutcome {
+        CallOutcome::Ok
     }
 
     /// Returns about how many bytes a stream item holds.

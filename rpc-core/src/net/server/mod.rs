@@ -55,6 +55,7 @@
 //! ```
 
 mod body;
+mod brake;
 mod config;
 mod connection;
 mod guards;
@@ -68,6 +69,7 @@ mod upgrade;
 mod write_timeout;
 
 pub use body::Body;
+pub use brake::{Brake, TooManyAttempts, caller};
 pub use config::{HttpConfig, ServerLimits, UpgradeDecision};
 pub use connection::Accepted;
 pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};

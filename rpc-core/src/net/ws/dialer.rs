@@ -72,11 +72,12 @@ pub struct WsDialer {
 
 impl WsDialer {
     /// Creates a dialer for a `ws` or `wss` URL (`http` and `https` mean the same), or for several,
-    /// separated by commas as [`urls`](super::urls) reads them.
+    /// separated by commas as [`urls`](super::urls) reads them. A user and a password in a URL go to
+    /// its server in the `Authorization` header, and are printed nowhere.
     ///
     /// # Errors
-    /// [`DialError::BadUrl`] if one of the URLs cannot be dialled: another scheme, credentials, a
-    /// fragment, or `wss` without feature `tls`.
+    /// [`DialError::BadUrl`] if one of the URLs cannot be dialled: another scheme, a fragment, or
+    /// `wss` without feature `tls`.
     pub fn new(url: &str) -> Result<Self, DialError> {
         let mut targets = urls(url).map(|url| {
             let target = Target::parse(url)?;
@@ -122,8 +123,8 @@ impl WsDialer {
         self
     }
 
-    /// Sets the path for URLs without one: `ws://host` and `ws://host/` get it, `ws://host/other`
-    /// and `ws://host?query` stay as they are.
+    /// Sets the path for URLs without one: `ws://host`, `ws://host/` and `ws://host?query` get it,
+    /// `ws://host/other` stays as it is.
     ///
     /// # Errors
     /// [`DialError::BadUrl`] if `path` is not a path.
@@ -302,7 +303,19 @@ impl WsDialer {
             let host = host.map_err(|_| target.bad("the host cannot be a header"))?;
             headers.insert(header::HOST, host);
         }
+        if let Some(login) = &target.login {
+            let earlier = headers.insert(header::AUTHORIZATION, login.clone());
+            if earlier.is_some() {
+                return Err(target.bad(
+                    "its user and password, and another key, would both be the Authorization header",
+                ));
+            }
+        }
         Ok(headers)
+    }
+
+    pub(super) const fn is_one(&self) -> bool {
+        self.others.is_empty()
     }
 
     /// Returns the URL with this index; the first one for an index that is none.
@@ -390,14 +403,8 @@ impl WsDialer {
                 self.tls.get_or_init(|| platform)
             }
         };
-        tls.connect(&target.host, tcp).await.map_err(|error| {
-            let is_tls = matches!(error.get_ref(), Some(inner) if inner.is::<rustls::Error>());
-            if is_tls {
-                tls_failed(target, error)
-            } else {
-                target.unreachable(error)
-            }
-        })
+        let connected = tls.connect(&target.host, tcp).await;
+        connected.map_err(|error| broken(target, error))
     }
 
     #[cfg(not(feature = "tls"))]
@@ -418,9 +425,25 @@ fn tls_failed(
     }
 }
 
+/// Tells an error of TLS, which a server may also send after its handshake, from one of the line.
+fn broken(target: &Target, error: io::Error) -> DialError {
+    #[cfg(feature = "tls")]
+    match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            return DialError::Certificate {
+                host: target.peer(),
+                why: crate::net::tls::refusal(why),
+            };
+        }
+        Some(_) => return tls_failed(target, error),
+        None => {}
+    }
+    target.unreachable(error)
+}
+
 fn refused(target: &Target, error: UpgradeError) -> DialError {
     match error {
-        UpgradeError::Io(source) => target.unreachable(source),
+        UpgradeError::Io(source) => broken(target, source),
         UpgradeError::Refused {
             status,
             why,

@@ -38,6 +38,7 @@
 //! }
 //! ```
 
+mod coding;
 mod config;
 mod dialer;
 mod frames;
@@ -48,6 +49,7 @@ mod stream;
 mod url;
 mod visit;
 
+pub use coding::compressed;
 pub use config::{BadHeader, WsConfig};
 pub use dialer::WsDialer;
 pub use handshake::Handshake;
@@ -56,5 +58,5 @@ pub(crate) use handshake::{accept_key, is_meant, is_upgrade, offers, select_subp
 pub use socket::Socket;
 pub use stream::WsStream;
 pub use tokio_tungstenite::tungstenite::protocol::Role;
-pub use url::urls;
+pub use url::{redact_urls, urls};
 pub use visit::Resolver;

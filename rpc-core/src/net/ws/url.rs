@@ -4,8 +4,11 @@ use std::fmt::Write as _;
 use std::io;
 use std::net::IpAddr;
 
-use http::Uri;
-use http::uri::PathAndQuery;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderValue, Uri};
+use percent_encoding::percent_decode_str;
 
 use crate::net::dial::DialError;
 
@@ -20,6 +23,8 @@ pub(super) struct Target {
     pub(super) is_tls: bool,
     /// The `Host` header: host and port as the URL spells them.
     pub(super) authority: String,
+    /// The `Authorization` header for the user and password of the URL.
+    pub(super) login: Option<HeaderValue>,
 }
 
 impl Target {
@@ -39,7 +44,12 @@ impl Target {
             .and_then(|rest| Some(path + rest.find(['/', '?'])?));
         let (host, path) = url.split_at(path.unwrap_or(url.len()));
         let uri = format!("{host}{}", ascii(path)).parse::<Uri>();
-        let uri = uri.map_err(|_| bad("not a URL"))?;
+        let uri = uri.map_err(|_| match url.contains('@') {
+            true => {
+                bad("not a URL: in user and password, write what is not a letter or digit as %XX")
+            }
+            false => bad("not a URL"),
+        })?;
         let mut parts = uri.into_parts();
         let scheme = parts
             .scheme
@@ -55,12 +65,11 @@ impl Target {
             .authority
             .as_ref()
             .ok_or_else(|| bad("the host is missing"))?;
-        let spelled = authority.as_str();
-        if spelled.contains('@') {
-            return Err(bad(
-                "credentials do not belong in a WebSocket URL; set a header",
-            ));
-        }
+        let whole = authority.as_str();
+        let (login, spelled) = match whole.rsplit_once('@') {
+            Some((login, rest)) => (basic(login), rest),
+            None => (None, whole),
+        };
         let bracketed = authority.host();
         let host = bracketed.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() {
@@ -83,6 +92,11 @@ impl Target {
         let (host, authority) = (host.to_owned(), spelled.to_owned());
         let scheme = if is_tls { "wss" } else { "ws" };
         parts.scheme = Some(scheme.parse().map_err(|_| bad("not a URL"))?);
+        parts.authority = Some(
+            authority
+                .parse::<Authority>()
+                .map_err(|_| bad("not a URL"))?,
+        );
         if parts
             .path_and_query
             .as_ref()
@@ -97,14 +111,16 @@ impl Target {
             port,
             is_tls,
             authority,
+            login,
         })
     }
 
-    /// Sets the path if the URL has none.
+    /// Sets the path if the URL has none. Its query stays.
     pub(super) fn or_path(mut self, path: &str) -> Result<Self, DialError> {
-        if self.uri.path_and_query().is_none_or(|it| it == "/") {
-            let parsed = path.starts_with('/').then(|| ascii(path).parse().ok());
-            let parsed = parsed.flatten();
+        if self.uri.path() == "/" {
+            let query = self.uri.query().map(|query| format!("?{query}"));
+            let whole = ascii(&format!("{path}{}", query.unwrap_or_default())).parse();
+            let parsed = path.starts_with('/').then(|| whole.ok()).flatten();
             let mut parts = self.uri.clone().into_parts();
             parts.path_and_query = Some(parsed.ok_or_else(|| self.bad("the path is none"))?);
             self.uri = Uri::from_parts(parts).map_err(|_| self.bad("the path is none"))?;
@@ -195,19 +211,45 @@ fn has_scheme(text: &str) -> bool {
     end.is_some_and(|end| end > 0 && text.get(end..).is_some_and(|it| it.starts_with("://")))
 }
 
-/// Returns the URL without credentials, query and fragment; also works on text that is not a URL.
+/// Returns a URL, or a list as [`urls`] reads it, as it may be printed: without credentials, queries
+/// and fragments. Also works on text that is not a URL.
+///
+/// ```
+/// use rpc_core::net::ws::redact_urls;
+/// let list = "wss://ann:secret@a.example/rpc?token=secret,ws://b.example:81";
+/// assert_eq!(redact_urls(list), "wss://a.example/rpc,ws://b.example:81");
+/// ```
+#[must_use]
+pub fn redact_urls(list: &str) -> String {
+    urls(list).map(redact).collect::<Vec<_>>().join(",")
+}
+
 fn redact(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = match url.split_once("://") {
-        Some((scheme, rest)) => (Some(scheme), rest),
-        None => (None, url),
+        Some((scheme, rest)) if has_scheme(url) => (format!("{scheme}://"), rest),
+        _ => (String::new(), url),
     };
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (place, hidden) = rest.split_at(end);
     // Everything up to the last '@' goes: a password may hold a slash.
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-    match scheme {
-        Some(scheme) => format!("{scheme}://{rest}"),
-        None => rest.to_owned(),
+    let place = match place.rsplit_once('@') {
+        Some((_, place)) => place,
+        // What looks like a port may be the begin of a password that holds a question mark.
+        None if hidden.contains('@') => place.split(':').next().unwrap_or_default(),
+        None => place,
+    };
+    format!("{scheme}{place}")
+}
+
+/// Returns the header for `user:password` as a URL spells it (RFC 7617).
+fn basic(login: &str) -> Option<HeaderValue> {
+    let mut plain: Vec<u8> = percent_decode_str(login).collect();
+    if !login.contains(':') {
+        plain.push(b':');
     }
+    let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 #[cfg(test)]
@@ -279,8 +321,9 @@ mod tests {
             ("ws://h:1", "ws://h:1/ws"),
             ("wss://h/", "wss://h/ws"),
             ("ws://h/other", "ws://h/other"),
-            ("ws://h?a=1", "ws://h/?a=1"),
-            ("ws://h/?a=1", "ws://h/?a=1"),
+            ("ws://h?a=1", "ws://h/ws?a=1"),
+            ("ws://h/?a=1", "ws://h/ws?a=1"),
+            ("ws://h/other?a=1", "ws://h/other?a=1"),
         ] {
             assert_eq!(parse(given).or_path("/ws").unwrap().uri, meant);
         }
@@ -334,9 +377,42 @@ mod tests {
     }
 
     #[test]
+    fn a_user_and_a_password_are_a_header_and_in_no_url() {
+        for (url, expected) in [
+            ("ws://ann:wonder@h:1/x", "Basic YW5uOndvbmRlcg=="),
+            ("ws://ann:w%40n%2Fder@h:1/x", "Basic YW5uOndAbi9kZXI="),
+            ("ws://ann@h:1/x", "Basic YW5uOg=="),
+        ] {
+            let target = parse(url);
+            assert_eq!(target.login.as_ref().unwrap(), expected, "{url}");
+            assert_eq!(target.uri, "ws://h:1/x");
+            assert_eq!(
+                (target.host.as_str(), target.authority.as_str()),
+                ("h", "h:1")
+            );
+        }
+        assert!(parse("ws://h:1/x?mail=a@b").login.is_none());
+    }
+
+    #[test]
+    fn a_url_is_printed_without_what_may_be_a_secret() {
+        for (list, printed) in [
+            ("ws://h:81/x?mail=hunter@2", "ws://h"),
+            ("ws://h:81/x?a=1#b,ws://u:hunter2@i", "ws://h:81/x,ws://i"),
+            ("u:hunter2@h/x", "h/x"),
+            ("ws://u:hun?ter2@h/x", "ws://u"),
+            ("u:hunter2?://@h", "u"),
+            ("nats://hunter2@a:1,u:hunter2@b", "nats://b"),
+        ] {
+            assert_eq!(redact_urls(list), printed, "{list}");
+        }
+    }
+
+    #[test]
     fn errors_hold_neither_credentials_nor_query() {
         for url in [
-            "ws://user:hunter2@example.com/x",
+            "ws://user:hunter2@exa mple.com/x",
+            "ws://user:hun?ter2@example.com",
             "ws://example.com:99999/x?token=hunter2",
             "ws://example.com/x#hunter2",
             "hunter2@example.com",

@@ -22,6 +22,7 @@ use crate::frame::{Call, Channel, User};
 use crate::hub::{HubAnswer, HubError};
 use crate::id::ChannelUid;
 
+use password::Passwords;
 use state::Shared;
 use store::{Known, Store};
 
@@ -42,6 +43,11 @@ rpc_core::config! {
         /// How long messages are kept to fill the gaps of nodes, from the first start of the
         /// cluster on. No client reads them. Default one day.
         pub max_age: Duration = Duration::from_secs(86_400) => with_max_age,
+        /// How many rounds of PBKDF2-HMAC-SHA256 a stored password has. Default 600,000, as OWASP
+        /// recommends: some tenths of a second of a processor at the first login. Who was let in is
+        /// known to all nodes from then on, until they restart. What was stored with fewer rounds is
+        /// stored anew at the next login.
+        pub password_rounds: u32 = password::ROUNDS => with_password_rounds,
     }
 }
 
@@ -93,7 +99,8 @@ impl NatsBackend {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn open(nats: Nats, options: NatsOptions) -> Result<(Self, NatsRunner), NatsError> {
-        let store = Store::open(nats, options.max_age).await?;
+        let passwords = Passwords::new(options.password_rounds);
+        let store = Store::open(nats, options.max_age, passwords).await?;
         let shared = Arc::new(Shared::new(store, options.node));
         let runner = NatsRunner::new(Arc::clone(&shared), options.node);
         Ok((Self { shared, options }, runner))
@@ -245,10 +252,8 @@ impl NatsBackend {
         let Some(known) = known else {
             return Ok(None);
         };
-        let password = password.clone();
-        // It takes too long for a task that others wait for.
-        let checked = tokio::task::spawn_blocking(move || known.fits(&password).then_some(known));
-        Ok(checked.await.unwrap_or_default())
+        let fits = known.fits(&self.shared.store, password).await;
+        Ok(fits.then_some(known))
     }
 }
 

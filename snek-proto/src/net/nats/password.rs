@@ -1,46 +1,158 @@
-//! Passwords as they are stored: salted and hashed.
+//! Passwords as they are stored, salted and hashed; [`Passwords`], which checks them.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::pbkdf2::{self, PBKDF2_HMAC_SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
-use rpc_core::{Secret, Str};
+use rpc_core::{Secret, Str, constant_time_eq};
+use tokio::sync::Semaphore;
 
 const NAME: &str = "pbkdf2-sha256";
-/// New passwords are hashed so often. A login takes a few milliseconds of one core.
-const ITERATIONS: u32 = 10_000;
+/// What OWASP recommends: <https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html>.
+pub(super) const ROUNDS: u32 = 600_000;
 /// A record that asks for more is not believed.
-const MAX_ITERATIONS: u32 = 1_000_000;
+const MAX_ROUNDS: u32 = 2_000_000;
+/// The rounds of a proof: it is never stored, and a thousand of them take about a second.
+const PROOF_ROUNDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(3_999);
+/// The most users whose proofs are remembered.
+const MAX_PROOFS: usize = 65_536;
 
-/// Returns `pbkdf2-sha256$ITERATIONS$SALT$HASH`; `None` if the system has no randomness.
-pub(super) fn hash(password: &Secret<Str>) -> Option<String> {
-    let mut salt = [0; 16];
-    SystemRandom::new().fill(&mut salt).ok()?;
-    let iterations = NonZeroU32::new(ITERATIONS)?;
-    let mut hash = [0; 32];
-    let password = password.expose().as_bytes();
-    pbkdf2::derive(PBKDF2_HMAC_SHA256, iterations, &salt, password, &mut hash);
-    let [salt, hash] = [&salt[..], &hash].map(|it| STANDARD_NO_PAD.encode(it));
-    Some(format!("{NAME}${ITERATIONS}${salt}${hash}"))
+/// What somebody who was let in knows, in relation to the stored hash: another password, or another
+/// hash, has another proof.
+pub(super) type Proof = [u8; 32];
+
+/// Hashes and checks passwords, on no more threads than there are processors.
+pub(super) struct Passwords {
+    rounds: u32,
+    threads: Arc<Semaphore>,
+    /// The proofs of users who were let in.
+    proofs: Mutex<HashMap<Str, Proof>>,
 }
 
-/// Returns whether a password is the hashed one, in a time that does not tell how much of it is
-/// right.
-pub(super) fn verify(hashed: &str, password: &Secret<Str>) -> bool {
-    let parts: Vec<&str> = hashed.split('$').collect();
-    let [NAME, iterations, salt, hash] = parts[..] else {
-        return false;
-    };
-    let iterations = iterations.parse().ok().filter(|it| *it <= MAX_ITERATIONS);
-    let iterations = iterations.and_then(NonZeroU32::new);
-    let [salt, hash] = [salt, hash].map(|it| STANDARD_NO_PAD.decode(it).ok());
-    let (Some(iterations), Some(salt), Some(hash)) = (iterations, salt, hash) else {
-        return false;
-    };
+/// What a check has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checked {
+    Wrong,
+    /// It was right before.
+    Known,
+    /// It is right. For other nodes there is the proof; `is_weak` if the hash should be made anew.
+    Right {
+        proof: Proof,
+        is_weak: bool,
+    },
+}
+
+impl Passwords {
+    pub(super) fn new(rounds: u32) -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            rounds: rounds.clamp(1, MAX_ROUNDS),
+            threads: Arc::new(Semaphore::new(threads)),
+            proofs: Mutex::default(),
+        }
+    }
+
+    /// Does what takes long elsewhere; `None` if the runtime is going.
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let permit = Arc::clone(&self.threads).acquire_owned().await.ok()?;
+        let work = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(permit);
+            done
+        });
+        work.await.ok()
+    }
+
+    /// Returns the hash to store, and the proof for it; `None` if the system has no randomness.
+    pub(super) async fn hash(&self, password: &Secret<Str>) -> Option<(String, Proof)> {
+        let (rounds, password) = (self.rounds, password.clone());
+        let hashed = self.aside(move || {
+            let hashed = hash(rounds, &password)?;
+            let proof = prove(&hashed, &password);
+            Some((hashed, proof))
+        });
+        hashed.await?
+    }
+
+    /// Checks a user's password against the stored hash.
+    pub(super) async fn check(
+        &self,
+        username: &Str,
+        hashed: &str,
+        password: &Secret<Str>,
+    ) -> Checked {
+        let (hashed, password) = (hashed.to_owned(), password.clone());
+        let (known, rounds) = (self.proofs().get(username).copied(), self.rounds);
+        let checked = self.aside(move || {
+            let proof = prove(&hashed, &password);
+            if known.is_some_and(|known| constant_time_eq(&known, &proof)) {
+                return Checked::Known;
+            }
+            match verify(&hashed, &password) {
+                Some(used) => Checked::Right {
+                    proof,
+                    is_weak: used < rounds,
+                },
+                None => Checked::Wrong,
+            }
+        });
+        checked.await.unwrap_or(Checked::Wrong)
+    }
+
+    fn proofs(&self) -> MutexGuard<'_, HashMap<Str, Proof>> {
+        self.proofs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers that a user was let in, here or at another node.
+    pub(super) fn remember(&self, username: Str, proof: Proof) {
+        let mut proofs = self.proofs();
+        if proofs.len() >= MAX_PROOFS {
+            // Everybody is checked once more.
+            proofs.clear();
+        }
+        proofs.insert(username, proof);
+    }
+}
+
+fn prove(hashed: &str, password: &Secret<Str>) -> Proof {
+    let mut proof = [0; 32];
+    let (salt, password) = (hashed.as_bytes(), password.expose().as_bytes());
+    pbkdf2::derive(PBKDF2_HMAC_SHA256, PROOF_ROUNDS, salt, password, &mut proof);
+    proof
+}
+
+/// Returns `pbkdf2-sha256$ROUNDS$SALT$HASH`; `None` if the system has no randomness.
+fn hash(rounds: u32, password: &Secret<Str>) -> Option<String> {
+    let mut salt = [0; 16];
+    SystemRandom::new().fill(&mut salt).ok()?;
+    let mut hash = [0; 32];
     let password = password.expose().as_bytes();
-    pbkdf2::verify(PBKDF2_HMAC_SHA256, iterations, &salt, password, &hash).is_ok()
+    let count = NonZeroU32::new(rounds)?;
+    pbkdf2::derive(PBKDF2_HMAC_SHA256, count, &salt, password, &mut hash);
+    let [salt, hash] = [&salt[..], &hash].map(|it| STANDARD_NO_PAD.encode(it));
+    Some(format!("{NAME}${rounds}${salt}${hash}"))
+}
+
+/// Returns with how many rounds a password was hashed, if it is the hashed one, in a time that does not
+/// tell how much of it is right.
+fn verify(hashed: &str, password: &Secret<Str>) -> Option<u32> {
+    let parts: Vec<&str> = hashed.split('$').collect();
+    let [NAME, rounds, salt, hash] = parts[..] else {
+        return None;
+    };
+    let rounds = rounds.parse().ok().filter(|it| *it <= MAX_ROUNDS)?;
+    let [salt, hash] = [salt, hash].map(|it| STANDARD_NO_PAD.decode(it).ok());
+    let password = password.expose().as_bytes();
+    let count = NonZeroU32::new(rounds)?;
+    pbkdf2::verify(PBKDF2_HMAC_SHA256, count, &salt?, password, &hash?).ok()?;
+    Some(rounds)
 }
 
 #[cfg(test)]
@@ -53,13 +165,13 @@ mod tests {
 
     #[test]
     fn only_the_same_password_fits_and_no_two_hashes_are_the_same() {
-        let hashed = hash(&secret("wonderland")).unwrap();
-        assert!(verify(&hashed, &secret("wonderland")));
+        let hashed = hash(10, &secret("wonderland")).unwrap();
+        assert_eq!(verify(&hashed, &secret("wonderland")), Some(10));
         for wrong in ["", "wonderlan", "wonderland ", "Wonderland"] {
-            assert!(!verify(&hashed, &secret(wrong)), "{wrong:?}");
+            assert_eq!(verify(&hashed, &secret(wrong)), None, "{wrong:?}");
         }
         assert!(!hashed.contains("wonderland"));
-        assert_ne!(hash(&secret("wonderland")).unwrap(), hashed);
+        assert_ne!(hash(10, &secret("wonderland")).unwrap(), hashed);
     }
 
     #[test]
@@ -73,7 +185,47 @@ mod tests {
             "pbkdf2-sha256$1$AAAA$",
             "md5$1$AAAA$AAAA",
         ] {
-            assert!(!verify(hashed, &secret("")), "{hashed:?}");
+            assert_eq!(verify(hashed, &secret("")), None, "{hashed:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_password_that_was_right_is_known_until_it_changes_also_at_another_node() {
+        let (here, there) = (Passwords::new(10), Passwords::new(10));
+        let (ann, right) = (Str::from("ann"), secret("wonderland"));
+        let (hashed, proof) = here.hash(&right).await.unwrap();
+        let is_weak = false;
+        let first = here.check(&ann, &hashed, &right).await;
+        assert_eq!(first, Checked::Right { proof, is_weak });
+        there.remember(ann.clone(), proof);
+        assert_eq!(there.check(&ann, &hashed, &right).await, Checked::Known);
+        let wrong = there.check(&ann, &hashed, &secret("other")).await;
+        assert_eq!(wrong, Checked::Wrong);
+        let (other, _) = here.hash(&secret("other")).await.unwrap();
+        assert_eq!(there.check(&ann, &other, &right).await, Checked::Wrong);
+        let bob = there.check(&"bob".into(), &hashed, &right).await;
+        assert!(matches!(bob, Checked::Right { .. }));
+    }
+
+    #[tokio::test]
+    async fn a_hash_of_fewer_rounds_still_fits_and_is_weak() {
+        let hashed = hash(9, &secret("wonderland")).unwrap();
+        let (passwords, ann) = (Passwords::new(10), Str::from("ann"));
+        let checked = passwords.check(&ann, &hashed, &secret("wonderland")).await;
+        assert!(
+            matches!(checked, Checked::Right { is_weak: true, .. }),
+            "{checked:?}"
+        );
+    }
+
+    #[test]
+    fn no_more_proofs_than_the_limit_are_kept() {
+        let passwords = Passwords::new(1);
+        for user in 0..MAX_PROOFS + 2 {
+            passwords.remember(user.to_string().into(), [0; 32]);
+        }
+        let last = (MAX_PROOFS + 1).to_string();
+        assert!(passwords.proofs().contains_key(last.as_str()));
+        assert!(passwords.proofs().len() <= MAX_PROOFS);
     }
 }

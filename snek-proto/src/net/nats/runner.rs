@@ -45,6 +45,8 @@ enum Source {
     /// Changes of users' records, and questions whether a user is online. One subscription for all: each
     /// takes some KiB.
     Users,
+    /// Who was let in at other nodes.
+    Proofs,
 }
 
 /// What NATS has answered.
@@ -134,6 +136,7 @@ impl Life {
         gaps.mark_unchanged();
         self.watch_public();
         self.check();
+        self.subscribe(Source::Proofs, shared.store.of_proofs("*"));
         loop {
             let timeout = {
                 let mut state = shared.lock();
@@ -280,6 +283,12 @@ impl Life {
                     Source::Channel(channel) => {
                         if let Some(live) = live(message) {
                             state.node.handle_live(&channel, live, clock());
+                        }
+                    }
+                    Source::Proofs => {
+                        let proof = message.payload[..].try_into().ok();
+                        if let (Some(username), Some(proof)) = (user_of(&message.subject), proof) {
+                            shared.store.passwords.remember(username, proof);
                         }
                     }
                     Source::Users => {

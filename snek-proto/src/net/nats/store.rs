@@ -1,17 +1,19 @@
 //! [`Store`]: the records and messages of a cluster on NATS.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{self, RawMessageErrorKind, Republish, StorageType};
 use async_nats::{Message, Subscriber};
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use ring::digest::{SHA256, digest};
 use rpc_core::cluster::{Fill, NameTooLong, token, try_token};
 use rpc_core::net::nats::{Bucket, BucketConfig, Expect, Nats, NatsError};
 use rpc_core::{Secret, Str, Text};
 use serde::{Deserialize, Serialize};
 
-use super::password;
+use super::password::{Checked, Passwords, Proof};
 use crate::cluster::{Live, Membership, SendReply};
 use crate::frame::{Channel, User};
 use crate::hub::HubError;
@@ -56,6 +58,7 @@ struct Record {
 }
 
 /// A user's record and its revision.
+#[derive(Clone)]
 pub(super) struct Known {
     username: Str,
     record: Record,
@@ -67,8 +70,23 @@ impl Known {
         User::new(self.username.clone(), self.record.nick.clone())
     }
 
-    pub(super) fn fits(&self, password: &Secret<Str>) -> bool {
-        password::verify(&self.record.password, password)
+    /// Returns whether this is the password. A weak hash of it is replaced by a strong one, and the
+    /// other nodes are told that it was right.
+    pub(super) async fn fits(&self, store: &Store, password: &Secret<Str>) -> bool {
+        let hashed = &self.record.password;
+        match (store.passwords.check(&self.username, hashed, password)).await {
+            Checked::Wrong => return false,
+            Checked::Known => {}
+            Checked::Right { proof, is_weak } => {
+                store.vouch(&self.username, proof);
+                if is_weak {
+                    let (store, known) = (store.clone(), self.clone());
+                    let password = password.clone();
+                    tokio::spawn(async move { store.strengthen(&known, &password).await });
+                }
+            }
+        }
+        true
     }
 
     pub(super) fn membership(self) -> Membership {
@@ -93,10 +111,15 @@ pub(super) struct Store {
     pub(super) nats: Nats,
     records: Bucket,
     messages: stream::Stream,
+    pub(super) passwords: Arc<Passwords>,
 }
 
 impl Store {
-    pub(super) async fn open(nats: Nats, max_age: Duration) -> Result<Self, NatsError> {
+    pub(super) async fn open(
+        nats: Nats,
+        max_age: Duration,
+        passwords: Passwords,
+    ) -> Result<Self, NatsError> {
         let records = nats.bucket("snek", BucketConfig::default()).await?;
         let config = stream::Config {
             subjects: vec![nats.subject(&["snek", "m", "*"])],
@@ -114,6 +137,7 @@ impl Store {
             nats,
             records,
             messages,
+            passwords: Arc::new(passwords),
         })
     }
 
@@ -204,6 +228,11 @@ impl Store {
         self.nats.subject(&["snek", "u", "*"])
     }
 
+    /// The subject of the proof that a user of this token was let in; `*` for all.
+    pub(super) fn of_proofs(&self, token: &str) -> String {
+        self.nats.subject(&["snek", "v", token])
+    }
+
     pub(super) async fn subscribe(&self, subject: String) -> Option<Subscriber> {
         self.nats.client().subscribe(subject).await.ok()
     }
@@ -228,6 +257,40 @@ impl Store {
         }))
     }
 
+    async fn hash(&self, password: &Secret<Str>) -> Result<(String, Proof), ClusterError> {
+        let hashed = self.passwords.hash(password).await;
+        hashed.ok_or(ClusterError::Entropy)
+    }
+
+    /// Remembers that a user's password was right, and tells the other nodes.
+    fn vouch(&self, username: &Str, proof: Proof) {
+        self.passwords.remember(username.clone(), proof);
+        let subject = self.of_proofs(&token(username));
+        let told = self.nats.client().publish(subject, proof.to_vec().into());
+        // A node that is not told checks for itself.
+        let _ = told.now_or_never();
+    }
+
+    /// Stores the password of a record with a strong hash, unless the record has another one by now.
+    async fn strengthen(&self, known: &Known, password: &Secret<Str>) {
+        let changed = async {
+            let (hashed, proof) = self.hash(password).await?;
+            let change = |record: &mut Record| {
+                let is_same = record.password == known.record.password;
+                if is_same {
+                    record.password.clone_from(&hashed);
+                }
+                is_same
+            };
+            self.change(&known.username, change).await?;
+            self.vouch(&known.username, proof);
+            Ok::<_, ClusterError>(())
+        };
+        if let Err(error) = changed.await {
+            tracing::debug!(%error, "a password keeps its weak hash");
+        }
+    }
+
     /// Adds a user.
     pub(super) async fn add_user(
         &self,
@@ -235,17 +298,21 @@ impl Store {
         password: &Secret<Str>,
     ) -> Result<Known, ClusterError> {
         let key = format!("u.{}", try_token(&user.username)?);
+        let (hashed, proof) = self.hash(password).await?;
         let record = Record {
             nick: user.nick.clone(),
-            password: password::hash(password).ok_or(ClusterError::Entropy)?,
+            password: hashed,
             channels: Vec::new(),
         };
         match self.records.create(&key, json(&record)).await {
-            Ok(revision) => Ok(Known {
-                username: user.username.clone(),
-                record,
-                revision,
-            }),
+            Ok(revision) => {
+                self.vouch(&user.username, proof);
+                Ok(Known {
+                    username: user.username.clone(),
+                    record,
+                    revision,
+                })
+            }
             Err(NatsError::Conflict) => Err(HubError::Exists { what: "user" }.into()),
             Err(error) => Err(error.into()),
         }
@@ -289,16 +356,20 @@ impl Store {
             outcome => return outcome.map(drop),
         }
         let known = self.user(&user.username).await?;
-        if known.is_some_and(|it| it.record.nick == user.nick && it.fits(password)) {
+        if let Some(known) = known.filter(|it| it.record.nick == user.nick)
+            && known.fits(self, password).await
+        {
             return Ok(());
         }
-        let hashed = password::hash(password).ok_or(ClusterError::Entropy)?;
+        let (hashed, proof) = self.hash(password).await?;
         let change = |record: &mut Record| {
             record.nick = user.nick.clone();
             record.password.clone_from(&hashed);
             true
         };
-        self.change(&user.username, change).await.map(drop)
+        self.change(&user.username, change).await?;
+        self.vouch(&user.username, proof);
+        Ok(())
     }
 
     /// Adds a channel with all users in it.

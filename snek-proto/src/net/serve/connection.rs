@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use rpc_core::net::server::Accepted;
+use rpc_core::net::server::{Accepted, Brake, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, clock};
-use rpc_core::{CloseFrame, CloseReason, Refused, Secret, Str};
+use rpc_core::{CloseFrame, CloseReason, Machine, Refused, Secret, Str};
 
 use super::peer::{Peer, slow_reader};
 use super::{Backend, Reply};
@@ -30,7 +31,12 @@ pub(super) struct Shared<B> {
     pub(super) driver: DriverConfig,
     pub(super) shutdown_timeout: Duration,
     pub(super) next: AtomicU64,
+    /// Slows down who guesses passwords.
+    pub(super) brake: Brake<Guesser>,
 }
+
+/// Who tries to log in: the address, and the begin of the account.
+type Guesser = (IpAddr, String);
 
 /// The handler of one connection, which starts its calls.
 struct Handler<B> {
@@ -70,7 +76,7 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
                 username,
                 password,
             } => tasks.push(async move {
-                let login = pin!(login(&*shared.backend, &peer, id, &username, &password));
+                let login = pin!(login(&shared, &peer, id, &username, &password));
                 server_call(SYSTEM, LOGIN, login, |accepted| *accepted).await;
             }),
             ServerEvent::Request { id, call } => tasks.push(async move {
@@ -116,14 +122,27 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
 
 /// Returns whether the login was accepted.
 async fn login<B: Backend>(
-    backend: &B,
+    shared: &Shared<B>,
     peer: &Arc<Peer>,
     id: RequestId,
     username: &str,
     password: &Secret<Str>,
 ) -> bool {
+    let Shared { backend, brake, .. } = shared;
+    let account = username.chars().take(64).collect();
+    let guesser = (caller(peer.address, &peer.parts.headers), account);
     let checked = guarded(async {
-        let user = backend.login(peer, username, password).await?;
+        let turn = brake.turn(&guesser).await;
+        let turn = turn.map_err(|error| RpcError::new(error.to_string()))?;
+        let checked = backend.login(peer, username, password).await;
+        match &checked {
+            Ok(_) => brake.right(&guesser),
+            // A client that was sent away was not judged.
+            Err(_) if peer.handle.read(Machine::is_closed) => {}
+            Err(_) => brake.wrong(&guesser),
+        }
+        drop(turn);
+        let user = checked?;
         backend.logged_in(peer, &user).await;
         Ok(user)
     })

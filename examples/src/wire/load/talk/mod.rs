@@ -14,12 +14,12 @@ use acolyte_proto::client::ClientConfig;
 use acolyte_proto::net::SseClient;
 use connectonion_proto::auth::{Address, Signer};
 use rpc_core::encode::encode;
-use rpc_core::net::tls::TlsConfig;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::{Limits, Secret, Text};
 use serde::Serialize;
 
 use super::schedule::Call;
+use crate::cli::Line;
 use crate::wire::Protocol;
 
 /// What the calls of a run are.
@@ -126,15 +126,12 @@ impl Scenario {
     ///
     /// # Errors
     /// The protocol or the kind has no such calls, or why the URL cannot be used.
-    pub fn over_sse(mut self, url: &str, tls: Option<TlsConfig>) -> Result<Self, String> {
+    pub fn over_sse(mut self, url: &str, line: &Line) -> Result<Self, String> {
         if self.protocol != Protocol::Acolyte || !matches!(self.kind, Kind::Echo | Kind::Chat) {
             return Err("only acolyte has server-sent events, for 'echo' and 'chat'".to_owned());
         }
         let client = SseClient::new(url, self.acolyte()?).map_err(|error| error.to_string())?;
-        self.sse = Some(match tls {
-            Some(tls) => client.with_tls(tls),
-            None => client,
-        });
+        self.sse = Some(line.sse(client));
         Ok(self)
     }
 

@@ -6,6 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::client::{UpgradeError, parse_response, write_headers};
 use super::head::read_head;
+use crate::net::ws::coding::compressed;
 
 /// Fetches a document. Uses HTTP/1.0, whose answers end with the connection and are never chunked.
 pub(in crate::net::ws) async fn get<S>(
@@ -18,12 +19,17 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut request = format!("GET {path} HTTP/1.0\r\n").into_bytes();
-    write_headers(&mut request, headers, &[("Connection", b"close")]);
+    let own: [(&str, &[u8]); 2] = [("Accept-Encoding", b"identity"), ("Connection", b"close")];
+    write_headers(&mut request, headers, &own);
     stream.write_all(&request).await?;
     stream.flush().await?;
     let (answer, mut body) = read_head(stream, Vec::new(), parse_response)
         .await?
         .map_err(UpgradeError::Answer)?;
+    if compressed(answer.headers(), &body).is_some() {
+        let why = "the document is compressed, though identity was asked for";
+        return Err(UpgradeError::Answer(why));
+    }
     let length = length_of(&answer)?;
     let wanted = length.unwrap_or(max);
     if wanted > max || body.len() > max {
@@ -63,7 +69,7 @@ mod tests {
     use super::*;
 
     /// What a client makes of this answer to a GET of at most eight bytes.
-    async fn got(answer: &str) -> Result<(u16, String), &'static str> {
+    async fn got(answer: &str) -> Result<(u16, String), String> {
         let (mut client, mut server) = tokio::io::duplex(1024);
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_static("h:1"));
@@ -78,11 +84,11 @@ mod tests {
         let (got, request) = tokio::join!(get(&mut client, "/info", &headers, 8), serve);
         assert_eq!(
             request,
-            "GET /info HTTP/1.0\r\nHost: h:1\r\nConnection: close\r\n\r\n"
+            "GET /info HTTP/1.0\r\nHost: h:1\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n"
         );
         match got {
             Ok((status, body)) => Ok((status, String::from_utf8(body).unwrap())),
-            Err(UpgradeError::Answer(why)) => Err(why),
+            Err(UpgradeError::Answer(why)) => Err(why.to_owned()),
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -103,6 +109,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_large_cut_short_or_encoded_is_refused() {
         let large = Err("the document is too large");
+        let packed = "the document is compressed, though identity was asked for";
         for (answer, expected) in [
             (
                 "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
@@ -121,7 +128,12 @@ mod tests {
                 "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n{}",
                 Err("the document's length is none"),
             ),
+            (
+                "HTTP/1.1 500 No\r\nContent-Encoding: gzip\r\n\r\n",
+                Err(packed),
+            ),
         ] {
+            let expected: Result<(u16, String), _> = expected.map_err(str::to_owned);
             assert_eq!(got(answer).await, expected, "{answer}");
         }
     }

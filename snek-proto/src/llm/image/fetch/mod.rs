@@ -15,9 +15,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
-use reqwest::header::{ACCEPT, CONTENT_LENGTH, LOCATION};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, LOCATION};
 use reqwest::{Client, Method, Response, Url, redirect};
 use rpc_core::net::tls::TlsConfig;
+use rpc_core::net::ws::compressed;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -182,7 +183,10 @@ impl ImageFetcher {
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(bytes)
+        match compressed(response.headers(), &bytes) {
+            Some(message) => Err(FetchError::Transport { message }),
+            None => Ok(bytes),
+        }
     }
 
     /// Sends a request and follows redirects.
@@ -192,7 +196,9 @@ impl ImageFetcher {
         for _ in 0..=max {
             self.check(&url)?;
             let request = self.client.request(method.clone(), url.clone());
-            let response = request.header(ACCEPT, "image/*").send().await?;
+            let request = request.header(ACCEPT, "image/*");
+            let request = request.header(ACCEPT_ENCODING, "identity");
+            let response = request.send().await?;
             let Some(next) = target(&response, &url)? else {
                 return Ok(response);
             };

@@ -1,0 +1,195 @@
+//! [`LineArgs`]: what all clients say about the way to their server; [`Urls`]: where it is.
+
+use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
+
+use acolyte_proto::net::SseClient;
+use rpc_core::Secret;
+use rpc_core::net::tls::TlsConfig;
+use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer, redact_urls};
+
+use super::Failure;
+
+/// The URL of a server, or several. What may be a secret in it is never printed.
+#[derive(Clone)]
+pub struct Urls(String);
+
+impl Urls {
+    /// Returns the URLs with all that is in them, for those who dial them.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether there are several nodes to choose from.
+    #[must_use]
+    pub fn are_several(&self) -> bool {
+        self.0.contains(',')
+    }
+}
+
+impl From<String> for Urls {
+    fn from(urls: String) -> Self {
+        Self(urls.trim().to_owned())
+    }
+}
+
+impl Display for Urls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&redact_urls(&self.0))
+    }
+}
+
+impl fmt::Debug for Urls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+/// What goes along to a server, and which one is trusted.
+#[allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct LineArgs {
+    /// A header for a proxy or server, as 'NAME: VALUE', or @FILE with one a line; may be repeated.
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<Secret>,
+    /// Trust servers with a certificate of these issuers, or with one of these, and no others: a PEM file.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+/// What [`LineArgs`] say, read and checked.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    headers: Vec<(String, Secret)>,
+    tls: Option<TlsConfig>,
+}
+
+impl LineArgs {
+    /// Reads the files and checks the headers.
+    ///
+    /// # Errors
+    /// [`Failure`] if a file cannot be read, or a header cannot be sent.
+    pub fn open(&self) -> Result<Line, Failure> {
+        let mut line = Line {
+            headers: Vec::new(),
+            tls: trusted("--ca", self.ca.as_deref())?,
+        };
+        for given in &self.headers {
+            match given.expose().strip_prefix('@') {
+                Some(file) => {
+                    let text = std::fs::read_to_string(file).map_err(|error| {
+                        Failure::usage(format_args!("--header @{file}: {error}"))
+                    })?;
+                    let lines = text.trim_start_matches('\u{feff}').lines();
+                    for text in lines.filter(|text| !text.trim().is_empty()) {
+                        line.headers.push(header(text)?);
+                    }
+                }
+                None => line.headers.push(header(given.expose())?),
+            }
+        }
+        Ok(line)
+    }
+}
+
+/// Reads a header. Its value is in no error.
+fn header(text: &str) -> Result<(String, Secret), Failure> {
+    let parts = text.split_once(':');
+    let (name, value) =
+        parts.ok_or_else(|| Failure::usage("--header: write it as 'NAME: VALUE', or @FILE"))?;
+    let (name, value) = (name.trim(), Secret::from(value.trim()));
+    let wrong = |error: BadHeader| Failure::usage(format_args!("--header {name}: {error}"));
+    WsConfig::default()
+        .with_secret_header(name, &value)
+        .map_err(wrong)?;
+    Ok((name.to_owned(), value))
+}
+
+/// Reads the certificates that an option or setting names, if it does.
+///
+/// # Errors
+/// [`Failure`] if the file cannot be read, or has no certificate.
+pub fn trusted(place: &str, file: Option<&Path>) -> Result<Option<TlsConfig>, Failure> {
+    let Some(file) = file else { return Ok(None) };
+    let wrong =
+        |error: &dyn Display| Failure::usage(format_args!("{place} {}: {error}", file.display()));
+    let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
+    let tls = TlsConfig::with_root_certificates_pem(&pem).map_err(|error| wrong(&error))?;
+    Ok(Some(tls))
+}
+
+impl Line {
+    /// Adds it to a dialer.
+    #[must_use]
+    pub fn dialer(&self, mut dialer: WsDialer) -> WsDialer {
+        for (name, value) in &self.headers {
+            // It was checked when it was read.
+            let with = dialer.clone().with_secret_header(name, value);
+            dialer = with.unwrap_or(dialer);
+        }
+        match &self.tls {
+            Some(tls) => dialer.with_tls(tls.clone()),
+            None => dialer,
+        }
+    }
+
+    /// Adds it to a client over HTTP.
+    #[must_use]
+    pub fn sse(&self, client: SseClient) -> SseClient {
+        client.with_dialer(|dialer| self.dialer(dialer))
+    }
+
+    /// Returns whether there are headers.
+    #[must_use]
+    pub const fn has_headers(&self) -> bool {
+        !self.headers.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(headers: &[&str]) -> Result<Line, String> {
+        let headers = headers.iter().map(|&header| Secret::from(header)).collect();
+        let args = LineArgs { headers, ca: None };
+        args.open().map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn headers_go_along_and_are_never_printed() {
+        let line = open(&["X-Key: hunter2", "authorization:Bearer hunter2"]).unwrap();
+        let dialer = line.dialer(WsDialer::new("ws://h").unwrap());
+        let headers = dialer.headers().unwrap();
+        assert_eq!(headers["x-key"], "hunter2");
+        assert_eq!(headers["authorization"], "Bearer hunter2");
+        assert!(!format!("{line:?} {dialer:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_sent_is_told_without_its_value() {
+        for wrong in [
+            "hunter2",
+            "a b: hunter2",
+            "x: hunter2\r\ny: z",
+            "Upgrade: hunter2",
+        ] {
+            let error = open(&[wrong]).unwrap_err();
+            assert!(error.starts_with("--header"), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        let error = open(&["@/nowhere"]).unwrap_err();
+        assert!(error.starts_with("--header @/nowhere: "), "{error}");
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_secrets() {
+        let urls = Urls::from(" ws://ann:hunter2@h/x?token=hunter2 ".to_owned());
+        assert_eq!(format!("{urls} {urls:?}"), "ws://h/x ws://h/x");
+        assert!(urls.expose().ends_with("=hunter2"));
+    }
+}
