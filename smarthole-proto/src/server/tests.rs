@@ -364,7 +364,7 @@ fn what_is_held_is_bounded_in_bytes_too() {
 }
 
 #[test]
-fn a_client_that_pings_and_never_reads_has_one_pong_waiting() {
+fn a_client_that_pings_and_never_reads_fills_no_queue() {
     let limits = Limits::default().with_max_outbox_frames(8);
     let mut played = Played::ready(ServerConfig::default().with_limits(limits));
     for payload in 0..100_u8 {
@@ -373,11 +373,9 @@ fn a_client_that_pings_and_never_reads_has_one_pong_waiting() {
             .handle_message(Incoming::Ping(&[payload]), played.now);
     }
     assert!(!played.conn.is_closed());
-    // Room is left for what it is to read, and the newest ping is answered.
+    // The transport answers pings; all the room is left for messages.
     played.conn.send("{}".into()).unwrap();
-    let sent = played.sent();
-    assert_eq!(sent.len(), 2, "{sent:?}");
-    assert!(sent.contains(&"{}".to_owned()), "{sent:?}");
+    assert_eq!(played.sent(), ["{}"]);
 }
 
 #[test]
@@ -395,7 +393,7 @@ fn a_client_that_reads_slowly_lives_by_its_pongs() {
     }
     let sent = played.sent();
     assert!(sent.contains(&"ping".to_owned()), "{sent:?}");
-    assert!(sent.ends_with(&["2".to_owned()]) || sent.contains(&"2".to_owned()));
+    assert!(sent.contains(&"2".to_owned()), "{sent:?}");
 }
 
 #[test]
