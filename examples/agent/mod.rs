@@ -4,6 +4,7 @@ mod chat;
 mod home;
 mod host;
 mod lists;
+mod spent;
 
 use clap::Subcommand;
 use examples::cli::{EXIT_CODES, Failure};

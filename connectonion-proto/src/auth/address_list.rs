@@ -48,8 +48,8 @@ impl AddressList {
         for line in text.lines() {
             let entry = without_comment(line);
             if let Ok(address) = Address::parse(entry) {
-                // A line with a comment stays as it is.
-                let kept = match entry.len() == line.trim().len() {
+                // What is spelled otherwise, or has a comment, stays as it is.
+                let kept = match *line == address.to_string() {
                     true => Line::Address(address),
                     false => Line::Other(line.to_owned()),
                 };
@@ -76,6 +76,12 @@ impl AddressList {
         }
         let text = address.to_string();
         self.patterns.iter().any(|pattern| text.contains(pattern))
+    }
+
+    /// Returns whether an address itself is in the list.
+    #[must_use]
+    pub fn lists(&self, address: &Address) -> bool {
+        self.addresses.contains(address)
     }
 
     /// Adds an address. Returns `false` if it is already in the list, itself or by a pattern.
@@ -148,8 +154,8 @@ impl FromIterator<Address> for AddressList {
     }
 }
 
-/// Prints the list so that it can be read again: with its comments, and addresses in their usual
-/// spelling.
+/// Prints the list so that it can be read again: lines that were read as they were, and added
+/// addresses in their usual spelling.
 impl fmt::Display for AddressList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.lines {

@@ -1,6 +1,8 @@
 //! [`UsedSignatures`]: a memory that lets each signature count once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::str::FromStr;
 
 use super::{Address, AuthError, Signature, Verified};
 use crate::limits::{MAX_USED_SIGNATURES, SIGNATURE_WINDOW};
@@ -9,6 +11,84 @@ use crate::limits::{MAX_USED_SIGNATURES, SIGNATURE_WINDOW};
 const SHARES: usize = 16;
 /// The smallest such share.
 const MIN_SHARE: usize = 64;
+
+/// What a signature was used for. Each has a memory of its own, so that none fills another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Use {
+    /// A CONNECT.
+    Connect,
+    /// A signed command, such as an INPUT.
+    Command,
+    /// A command of an administrator.
+    Admin,
+}
+
+/// A used signature, to be kept until it expires: `Display` and `FromStr` are one line of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Spent {
+    /// What it was used for.
+    pub used: Use,
+    /// The second since 1970 after which it is not valid.
+    pub end: u64,
+    /// The signer.
+    pub signer: Address,
+    /// The signature.
+    pub signature: Signature,
+}
+
+impl Spent {
+    /// Creates the use of a signature.
+    #[must_use]
+    pub fn new(used: Use, verified: &Verified<'_>) -> Self {
+        Self {
+            used,
+            end: end_of(verified),
+            signer: verified.address,
+            signature: verified.signature,
+        }
+    }
+}
+
+impl fmt::Display for Spent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let used = match self.used {
+            Use::Connect => "connect",
+            Use::Command => "command",
+            Use::Admin => "admin",
+        };
+        write!(f, "{used} {} {} {}", self.end, self.signer, self.signature)
+    }
+}
+
+/// The error for a line that is no [`Spent`], for example one that was cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a used signature")]
+#[non_exhaustive]
+pub struct SpentError;
+
+impl FromStr for Spent {
+    type Err = SpentError;
+
+    fn from_str(line: &str) -> Result<Self, SpentError> {
+        let words: Vec<_> = line.split(' ').collect();
+        let [used, end, signer, signature] = words[..] else {
+            return Err(SpentError);
+        };
+        Ok(Self {
+            used: match used {
+                "connect" => Use::Connect,
+                "command" => Use::Command,
+                "admin" => Use::Admin,
+                _ => return Err(SpentError),
+            },
+            end: end.parse().map_err(|_| SpentError)?,
+            signer: Address::parse(signer).map_err(|_| SpentError)?,
+            signature: Signature::parse(signature).map_err(|_| SpentError)?,
+        })
+    }
+}
 
 /// The used signatures that have not expired, so that none counts twice. Optional: peers of the
 /// specification repeat a signature when they connect twice within one second.
@@ -63,12 +143,17 @@ impl UsedSignatures {
         if self.used.len() >= self.max || count >= (self.max / SHARES).max(MIN_SHARE) {
             return Err(AuthError::ReplayProtectionUnavailable);
         }
-        self.used.insert(signature);
-        let end = seconds((verified.timestamp + SIGNATURE_WINDOW.as_secs_f64()).ceil());
-        let ending = self.by_end.entry(end).or_default();
-        ending.push((signer, signature));
-        self.by_signer.insert(signer, count + 1);
+        self.remember(signer, signature, end_of(verified));
         Ok(())
+    }
+
+    /// Remembers a signature that was used before, whatever the bounds.
+    pub(crate) fn remember(&mut self, signer: Address, signature: Signature, end: u64) {
+        if self.used.insert(signature) {
+            let ending = self.by_end.entry(end).or_default();
+            ending.push((signer, signature));
+            *self.by_signer.entry(signer).or_default() += 1;
+        }
     }
 
     /// Returns the number of remembered signatures.
@@ -96,6 +181,11 @@ impl UsedSignatures {
             }
         }
     }
+}
+
+/// Returns the second after which a signature is not valid.
+fn end_of(verified: &Verified<'_>) -> u64 {
+    seconds((verified.timestamp + SIGNATURE_WINDOW.as_secs_f64()).ceil())
 }
 
 /// Returns whole seconds; 0 before 1970.

@@ -18,6 +18,19 @@ use crate::storage::Record;
 impl Hub {
     /// Connects a client whose CONNECT was accepted. The answer may have to wait for the storage.
     pub fn connect(&mut self, conn: ConnId, connecting: ConnectRequest, now: Now) {
+        let handed = connecting.connect.session.as_ref();
+        let handed = handed.map_or(0, |it| it.get().len());
+        // What is held already counts once.
+        let held = connecting
+            .connect
+            .session_id
+            .as_deref()
+            .and_then(|id| self.entries.get(id));
+        let held = held.filter(|entry| entry.owner == connecting.owner);
+        let held = held.map_or(0, |entry| entry.bytes().min(handed));
+        if let Err(error) = self.hold(connecting.owner, held, handed - held) {
+            return self.refuse_connect(conn, error);
+        }
         let wanted = connecting.connect.session_id.as_deref();
         let wanted = wanted.filter(|id| !id.is_empty() && id.len() <= session::MAX_SESSION_ID);
         let unknown = wanted.filter(|id| {
@@ -47,6 +60,16 @@ impl Hub {
         now: Now,
     ) {
         let connect = &connecting.connect;
+        let known = stored.as_ref().and_then(|record| record.session.as_ref());
+        let known = known.map_or(0, |it| it.get().len());
+        // One that is stored already may be shown, however long it is.
+        if let Err(error) = self.hold(
+            connecting.owner,
+            0,
+            known.min(self.config.max_session_bytes),
+        ) {
+            return self.refuse_connect(conn, error);
+        }
         if let Some(record) = &mut stored
             && record.owner == Some(connecting.owner)
         {

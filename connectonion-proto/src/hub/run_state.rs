@@ -31,6 +31,7 @@ pub(super) struct RunState {
     pub(super) turn: u64,
     pub(super) iteration: u64,
     messages: Vec<Json>,
+    message_bytes: usize,
     /// The last message, if it is a text of the agent.
     last_said: Option<String>,
     trace: VecDeque<Text>,
@@ -85,6 +86,7 @@ impl RunState {
             reruns,
             iteration: 0,
             messages: Vec::new(),
+            message_bytes: 0,
             last_said: None,
             trace: VecDeque::new(),
             trace_bytes: 0,
@@ -107,7 +109,13 @@ impl RunState {
 
     pub(super) fn push_message(&mut self, message: Json) {
         self.last_said = agents_text(message.get());
+        self.message_bytes += message.get().len();
         self.messages.push(message);
+    }
+
+    /// Returns the bytes of the additions.
+    pub(super) const fn bytes(&self) -> usize {
+        self.message_bytes + self.trace_bytes
     }
 
     /// Adds the agent's answer, unless it is already the agent's last message.
