@@ -211,6 +211,7 @@ fn the_file_of_a_real_host_is_read_and_written_alike() {
         storage.append(&record).unwrap();
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), sample);
+    drop(storage);
     let found = open(&path);
     assert_eq!((found.len(), found.skipped_lines()), (2, 0));
     let now = 1_795_293_500.0;
