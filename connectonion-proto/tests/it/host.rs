@@ -244,7 +244,9 @@ async fn an_answered_session_outlives_its_host() {
                 }
             }
         };
-        let storage = tokio::time::timeout(Duration::from_secs(60), opened).await.unwrap();
+        let storage = tokio::time::timeout(Duration::from_secs(60), opened)
+            .await
+            .unwrap();
         let mut options = options();
         options.runtime = options.runtime.with_storage(Arc::new(storage));
         options

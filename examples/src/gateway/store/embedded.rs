@@ -66,8 +66,7 @@ pub struct EmbeddedStore {
     engine: Engine,
     limits: StoreLimits,
     /// Held, and not looked at. None in memory.
-    #[expect(dead_code, reason = "held until it is dropped")]
-    lock: Option<Lock>,
+    _lock: Option<Lock>,
 }
 
 impl EmbeddedStore {
@@ -90,7 +89,7 @@ impl EmbeddedStore {
         })?;
         let engine = Engine::start(file, move |builder| builder.create_file(make_file(&path)?))?;
         let mut store = Self::new(engine, limits)?;
-        store.lock = Some(lock);
+        store._lock = Some(lock);
         Ok(store)
     }
 
@@ -129,7 +128,7 @@ impl EmbeddedStore {
         Ok(Self {
             engine,
             limits,
-            lock: None,
+            _lock: None,
         })
     }
 
