@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::home::Home;
-use crate::agent::lists::Lists;
-use crate::agent::spent::SpentFile;
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes, UsedSignatures};
 use connectonion_proto::hub::HubConfig;
@@ -19,7 +17,7 @@ use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
-use examples::agent::{Folder, Worker, page};
+use examples::agent::{Folder, Lists, SpentFile, Worker, page};
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 #[cfg(feature = "nats")]
 use examples::cli::{LeaseArgs, NatsArgs};

@@ -3,8 +3,6 @@
 mod chat;
 mod home;
 mod host;
-mod lists;
-mod spent;
 
 use clap::Subcommand;
 use examples::cli::{EXIT_CODES, Failure};

@@ -78,12 +78,6 @@ impl AddressList {
         self.patterns.iter().any(|pattern| text.contains(pattern))
     }
 
-    /// Returns whether an address itself is in the list.
-    #[must_use]
-    pub fn lists(&self, address: &Address) -> bool {
-        self.addresses.contains(address)
-    }
-
     /// Adds an address. Returns `false` if it is already in the list, itself or by a pattern.
     ///
     /// # Errors

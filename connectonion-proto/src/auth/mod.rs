@@ -82,6 +82,7 @@ pub use signature::{Signature, SignatureError};
 #[cfg(feature = "auth")]
 pub use signer::Signer;
 #[cfg(feature = "auth")]
-pub use used::{Spent, SpentError, Use, UsedSignatures};
+pub(crate) use used::end_of;
+pub use used::{Spent, Use, UsedSignatures};
 #[cfg(feature = "auth")]
 pub use verifier::{Verified, Verifier, verify_signature};

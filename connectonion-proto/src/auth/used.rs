@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::str::FromStr;
 
 use super::{Address, AuthError, Signature, Verified};
 use crate::limits::{MAX_USED_SIGNATURES, SIGNATURE_WINDOW};
@@ -24,7 +23,7 @@ pub enum Use {
     Admin,
 }
 
-/// A used signature, to be kept until it expires: `Display` and `FromStr` are one line of text.
+/// A used signature, to be kept until it expires: `Display` writes a line of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spent {
@@ -39,54 +38,29 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Creates the use of a signature.
+    /// Parses what `Display` has written; `None` for other lines, such as one that was cut short.
     #[must_use]
-    pub fn new(used: Use, verified: &Verified<'_>) -> Self {
-        Self {
-            used,
-            end: end_of(verified),
-            signer: verified.address,
-            signature: verified.signature,
-        }
+    pub fn parse(line: &str) -> Option<Self> {
+        let [used, end, signer, signature] = line.split(' ').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let mut uses = [Use::Connect, Use::Command, Use::Admin].into_iter();
+        Some(Self {
+            used: uses.find(|it| format!("{it:?}") == used)?,
+            end: end.parse().ok()?,
+            signer: Address::parse(signer).ok()?,
+            signature: Signature::parse(signature).ok()?,
+        })
     }
 }
 
 impl fmt::Display for Spent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let used = match self.used {
-            Use::Connect => "connect",
-            Use::Command => "command",
-            Use::Admin => "admin",
-        };
-        write!(f, "{used} {} {} {}", self.end, self.signer, self.signature)
-    }
-}
-
-/// The error for a line that is no [`Spent`], for example one that was cut short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a used signature")]
-#[non_exhaustive]
-pub struct SpentError;
-
-impl FromStr for Spent {
-    type Err = SpentError;
-
-    fn from_str(line: &str) -> Result<Self, SpentError> {
-        let words: Vec<_> = line.split(' ').collect();
-        let [used, end, signer, signature] = words[..] else {
-            return Err(SpentError);
-        };
-        Ok(Self {
-            used: match used {
-                "connect" => Use::Connect,
-                "command" => Use::Command,
-                "admin" => Use::Admin,
-                _ => return Err(SpentError),
-            },
-            end: end.parse().map_err(|_| SpentError)?,
-            signer: Address::parse(signer).map_err(|_| SpentError)?,
-            signature: Signature::parse(signature).map_err(|_| SpentError)?,
-        })
+        write!(
+            f,
+            "{:?} {} {} {}",
+            self.used, self.end, self.signer, self.signature
+        )
     }
 }
 
@@ -184,7 +158,7 @@ impl UsedSignatures {
 }
 
 /// Returns the second after which a signature is not valid.
-fn end_of(verified: &Verified<'_>) -> u64 {
+pub(crate) fn end_of(verified: &Verified<'_>) -> u64 {
     seconds((verified.timestamp + SIGNATURE_WINDOW.as_secs_f64()).ceil())
 }
 

@@ -25,10 +25,6 @@ impl Held {
         let of_owner = self.by_owner.entry(owner).or_default();
         *of_owner = of_owner.saturating_add(bytes);
     }
-
-    fn of(&self, owner: Owner) -> usize {
-        self.by_owner.get(&owner).copied().unwrap_or_default()
-    }
 }
 
 impl Hub {
@@ -48,18 +44,20 @@ impl Hub {
             return Err(ErrorFrame::new(words));
         }
         let (max, max_owner) = (config.max_held_bytes, config.max_owner_bytes);
-        let is_over =
-            |held: &Held| held.all + more > max || held.of(owner).saturating_add(more) > max_owner;
+        let is_over = |held: &Held| {
+            held.all + more > max
+                || held.by_owner.get(&owner).map_or(0, |it| *it) + more > max_owner
+        };
         if is_over(&self.held) {
             self.held = self.count();
         }
         if is_over(&self.held) {
-            let words = match self.held.all + more > max {
-                true => format!("this host holds {max} bytes of conversations: try again later"),
-                false => format!(
-                    "this host holds {max_owner} bytes of your conversations: end one, or try again later"
-                ),
+            let (max, whose) = match self.held.all + more > max {
+                true => (max, ""),
+                false => (max_owner, "your "),
             };
+            let words =
+                format!("this host holds {max} bytes of {whose}conversations: try again later");
             return Err(ErrorFrame::new(words).with_retryable(true));
         }
         self.held.add(owner, more);

@@ -87,7 +87,7 @@ impl JsonlStorage {
     /// [`StorageError::InUse`], [`StorageError::Io`]; retrying is safe.
     pub fn open(path: impl Into<PathBuf>, options: JsonlOptions) -> Result<Self, StorageError> {
         let path = path.into();
-        if let Some(folder) = folder(&path) {
+        if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(StorageError::io("make the folder"))?;
         }
         let lock = Lock::wait(&path, options.wait).map_err(|error| match error {
@@ -331,16 +331,6 @@ impl Inner {
         written.map_err(StorageError::io("compact the file"))?;
         Ok(index)
     }
-}
-
-/// Returns the folder of a file.
-fn folder(path: &Path) -> Option<&Path> {
-    let folder = path.parent()?;
-    Some(if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    })
 }
 
 /// Prints numbers only: records are private.

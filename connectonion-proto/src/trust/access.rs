@@ -5,6 +5,7 @@ use std::fmt;
 use rpc_core::Str;
 
 use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
+use crate::auth::end_of;
 use crate::auth::{
     Address, AuthError, InviteCodes, Spent, Use, UsedSignatures, Verified, Verifier,
 };
@@ -316,7 +317,12 @@ impl AccessControl {
             other => other,
         })?;
         if let Some(spent) = &mut self.spent {
-            spent.push(Spent::new(used, verified));
+            spent.push(Spent {
+                used,
+                end: end_of(verified),
+                signer: verified.address,
+                signature: verified.signature,
+            });
         }
         Ok(())
     }

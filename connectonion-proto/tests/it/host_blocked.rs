@@ -105,7 +105,7 @@ async fn what_was_signed_once_counts_once_across_restarts() {
             .lock()
             .unwrap()
             .iter()
-            .map(|it| it.parse().unwrap())
+            .map(|it| Spent::parse(it).unwrap())
             .collect();
         let access = access()
             .with_used_signatures(UsedSignatures::default())

@@ -31,7 +31,7 @@ impl ResultsFile {
             let file = JsonlStorage::open(&self.path, JsonlOptions::default())?;
             let skipped = file.skipped_lines();
             if skipped > 0 {
-                tracing::warn!(skipped, file = %self.path.display(), "records that cannot be read are dropped");
+                tracing::warn!(skipped, "records that cannot be read are dropped");
             }
             *opened = Some(Arc::new(file));
         }
@@ -41,30 +41,22 @@ impl ResultsFile {
 
 impl Storage for ResultsFile {
     fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
-        match self.file(false)? {
-            Some(file) => file.load(session_id, now),
-            None => Ok(None),
-        }
+        let file = self.file(false)?;
+        file.map_or(Ok(None), |file| file.load(session_id, now))
     }
 
     fn append(&self, record: &Record) -> Result<(), StorageError> {
-        match self.file(true)? {
-            Some(file) => file.append(record),
-            None => Ok(()),
-        }
+        let file = self.file(true)?;
+        file.map_or(Ok(()), |file| file.append(record))
     }
 
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
-        match self.file(false)? {
-            Some(file) => file.recover(now),
-            None => Ok(Vec::new()),
-        }
+        let file = self.file(false)?;
+        file.map_or(Ok(Vec::new()), |file| file.recover(now))
     }
 
     fn compact(&self, now: f64) -> Result<(), StorageError> {
-        match self.file(false)? {
-            Some(file) => file.compact(now),
-            None => Ok(()),
-        }
+        let file = self.file(false)?;
+        file.map_or(Ok(()), |file| file.compact(now))
     }
 }

@@ -1,14 +1,15 @@
 //! [`Lists`]: who is known to a host, in files as the known hosts keep them, which people change too.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use crate::cli::{Failure, complain};
 use connectonion_proto::auth::{Address, AddressList};
 use connectonion_proto::trust::TrustBook;
-use examples::cli::{Failure, complain};
 use rpc_core::file::{self, Lock};
 
 const FILES: [&str; 4] = [
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A folder with one file for each list.
 #[derive(Debug)]
-pub(crate) struct Lists {
+pub struct Lists {
     folder: PathBuf,
     /// Who is let in this time, whatever the files say.
     allowed: Vec<Address>,
@@ -42,8 +43,11 @@ struct Known {
 type Stamps = [Option<(SystemTime, u64)>; 4];
 
 impl Lists {
-    /// The lists of this folder, as far as they are there, with those who are let in this time.
-    pub(crate) fn open(folder: &Path, allowed: &[Address]) -> Result<Self, Failure> {
+    /// Reads the lists of this folder, as far as they are there; these addresses are let in this time.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or too many addresses.
+    pub fn open(folder: &Path, allowed: &[Address]) -> Result<Self, Failure> {
         let stamps = stamps(folder);
         let files = read_all(folder).map_err(Failure::new)?;
         let mut book = files.clone();
@@ -61,13 +65,14 @@ impl Lists {
         })
     }
 
-    /// What the host begins with.
-    pub(crate) fn book(&self) -> TrustBook {
+    /// Returns what the host begins with.
+    #[must_use]
+    pub fn book(&self) -> TrustBook {
         self.lock().book.clone()
     }
 
-    /// The lists, if somebody else has changed the files since they were read last.
-    pub(crate) fn changed(&self) -> Option<TrustBook> {
+    /// Returns the lists if somebody else has changed the files since they were read last.
+    pub fn changed(&self) -> Option<TrustBook> {
         let mut known = self.lock();
         let stamps = stamps(&self.folder);
         if stamps == known.stamps {
@@ -96,7 +101,7 @@ impl Lists {
     }
 
     /// Writes what the host has changed.
-    pub(crate) fn keep(&self, book: &TrustBook) {
+    pub fn keep(&self, book: &TrustBook) {
         let mut known = self.lock();
         known.book.clone_from(book);
         let Known { files, book, .. } = &mut *known;
@@ -147,8 +152,9 @@ struct Change {
 impl Change {
     fn between(before: &AddressList, now: &AddressList) -> Self {
         let missing = |from: &AddressList, list: &AddressList| {
+            let known: HashSet<_> = list.addresses().collect();
             let from = from.addresses();
-            from.filter(|it| !list.lists(it)).copied().collect()
+            from.filter(|it| !known.contains(it)).copied().collect()
         };
         Self {
             added: missing(now, before),

@@ -14,13 +14,16 @@ const FOLDER: &str = "used-signatures";
 /// A folder with a file for each stretch of time in which signatures end, so that several hosts with
 /// one folder can add to a file, and files only have to be removed.
 #[derive(Clone, Debug)]
-pub(crate) struct SpentFile {
+pub struct SpentFile {
     folder: PathBuf,
 }
 
 impl SpentFile {
     /// Opens those of this home, and returns what can still count.
-    pub(crate) fn open(home: &Path) -> io::Result<(Self, Vec<Spent>)> {
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn open(home: &Path) -> io::Result<(Self, Vec<Spent>)> {
         let folder = home.join(FOLDER);
         fs::create_dir_all(&folder)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -37,7 +40,7 @@ impl SpentFile {
                 Some(_) => found.extend(
                     String::from_utf8_lossy(&fs::read(path)?)
                         .lines()
-                        .filter_map(|line| line.parse::<Spent>().ok())
+                        .filter_map(Spent::parse)
                         .filter(|spent| spent.end >= now),
                 ),
                 None => {}
@@ -47,7 +50,10 @@ impl SpentFile {
     }
 
     /// Adds used ones, and forgets those that can count no more.
-    pub(crate) fn keep(&self, spent: &[Spent]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The system's error; some may be kept.
+    pub fn keep(&self, spent: &[Spent]) -> io::Result<()> {
         for spent in spent {
             let number = stretch(spent.end);
             let path = self.folder.join(number.to_string());
@@ -83,15 +89,15 @@ mod tests {
             .unwrap()
             .as_secs();
         let line = |end: u64| {
-            let line = format!("admin {end} 0x{} {}", "01".repeat(32), "02".repeat(64));
-            line.parse::<Spent>().unwrap()
+            let line = format!("Admin {end} 0x{} {}", "01".repeat(32), "02".repeat(64));
+            Spent::parse(&line).unwrap()
         };
         let valid = [line(now + 300), line(now + 600)];
         spent.keep(&valid).unwrap();
         spent.keep(&[line(now - 1), line(now - 900)]).unwrap();
         // A line that was cut short does not hide others.
         let path = home.join(FOLDER).join(stretch(now + 300).to_string());
-        file::append_lines(&file::open(&path).unwrap(), "admin 17").unwrap();
+        file::append_lines(&file::open(&path).unwrap(), "Admin 17").unwrap();
         spent.keep(&valid[..1]).unwrap();
         let (_, mut found) = SpentFile::open(&home).unwrap();
         found.sort_by_key(|it| it.end);
