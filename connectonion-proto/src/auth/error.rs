@@ -130,10 +130,9 @@ impl AuthError {
     #[must_use]
     pub fn parse(message: &str) -> Option<Self> {
         if let Some(clock) = message.strip_prefix(EXPIRED) {
-            let digits = clock.split(' ').find_map(|word| word.parse::<i64>().ok());
-            let by = digits.unwrap_or_default();
-            let behind = if clock.contains("ahead") { -by } else { by };
-            return Some(Self::Expired { behind });
+            let by: Option<i64> = clock.split(' ').find_map(|word| word.parse().ok());
+            let sign = if clock.contains("ahead") { -1 } else { 1 };
+            return by.or(Some(0)).map(|by| Self::Expired { behind: by * sign });
         }
         let mut plain = Self::PLAIN.into_iter();
         plain.find(|error| error.to_string() == message)

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use rpc_core::Json;
+
 use super::entry::{Intake, SessionEntry};
 use super::event::NewInput;
 use super::{Hub, Job};
@@ -29,19 +31,14 @@ impl Held {
 
 impl Hub {
     /// Makes room for `more` bytes of a conversation that has these many, or returns the refusal.
-    pub(super) fn hold(
-        &mut self,
-        owner: Owner,
-        before: usize,
-        more: usize,
-    ) -> Result<(), ErrorFrame> {
+    pub(super) fn hold(&mut self, owner: Owner, before: usize, more: usize) -> Option<ErrorFrame> {
         let config = &self.config;
         let (size, max) = (before.saturating_add(more), config.max_session_bytes);
         if size > max {
             let words = format!(
                 "the conversation has {size} bytes, and this host takes {max}: begin a new session"
             );
-            return Err(ErrorFrame::new(words));
+            return Some(ErrorFrame::new(words));
         }
         let (max, max_owner) = (config.max_held_bytes, config.max_owner_bytes);
         let is_over = |held: &Held| {
@@ -58,10 +55,10 @@ impl Hub {
             };
             let words =
                 format!("this host holds {max} bytes of {whose}conversations: try again later");
-            return Err(ErrorFrame::new(words).with_retryable(true));
+            return Some(ErrorFrame::new(words).with_retryable(true));
         }
         self.held.add(owner, more);
-        Ok(())
+        None
     }
 
     fn count(&self) -> Held {
@@ -71,8 +68,10 @@ impl Hub {
         }
         for job in self.entering.values() {
             if let Some(Job::Load { connecting, .. }) = self.jobs.get(job) {
-                let handed = connecting.connect.session.as_ref();
-                held.add(connecting.owner, handed.map_or(0, |it| it.get().len()));
+                held.add(
+                    connecting.owner,
+                    len_of(connecting.connect.session.as_ref()),
+                );
             }
         }
         held
@@ -82,18 +81,22 @@ impl Hub {
 impl NewInput {
     /// Returns the bytes of the prompt, with its images, and the conversation that came with it.
     pub(super) fn bytes(&self) -> usize {
-        let session = self.session.as_ref().map_or(0, |it| it.get().len());
         let images: usize = self.images.iter().map(|image| image.len()).sum();
-        session + images + self.prompt.len()
+        len_of(self.session.as_ref()) + images + self.prompt.len()
     }
 }
 
 impl SessionEntry {
     /// Returns the bytes of the conversation and of what waits to become a part of it.
     pub(super) fn bytes(&self) -> usize {
-        let copy = self.copy.as_ref().map_or(0, |it| it.get().len());
         let waiting = self.storing.iter().chain(&self.intake);
         let waiting: usize = waiting.map(|it: &Intake| it.input.bytes()).sum();
-        copy + waiting + self.work.as_ref().map_or(0, |work| work.bytes())
+        let work = self.work.as_ref().map_or(0, |work| work.bytes());
+        len_of(self.copy.as_ref()) + waiting + work
     }
+}
+
+/// Returns the bytes of a conversation, if there is one.
+pub(super) fn len_of(session: Option<&Json>) -> usize {
+    session.map_or(0, |it| it.get().len())
 }

@@ -40,7 +40,7 @@ impl Hub {
             input.session = None;
         }
         let (owner, before) = (entry.owner, entry.bytes());
-        if let Err(error) = self.hold(owner, before, input.bytes()) {
+        if let Some(error) = self.hold(owner, before, input.bytes()) {
             let error = error.with_code(INPUT_REFUSED);
             return self.refuse_input(conn, error.with_session_id(session_id.as_str()));
         }

@@ -59,7 +59,7 @@ use crate::replay::Next;
 use crate::session::{ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry};
 use crate::storage::{Record, StorageError};
 
-use bytes::Held;
+use bytes::{Held, len_of};
 pub use chat::chat_items;
 pub use config::HubConfig;
 use entry::SessionEntry;
@@ -360,7 +360,7 @@ impl Hub {
 
     fn store(&mut self, job: Job, record: Record) -> JobId {
         // A run may have added to the conversation.
-        let size = record.session.as_ref().map_or(0, |it| it.get().len());
+        let size = len_of(record.session.as_ref());
         self.held.add(record.owner.unwrap_or(Owner::Unsigned), size);
         let job = self.job(job);
         let record = Box::new(record);

@@ -2,7 +2,7 @@
 
 use rpc_core::CloseFrame;
 
-use super::event::{HubEvent, JobId, Now, Reply};
+use super::event::{HubEvent, Now, Reply};
 use super::{Hub, Job, SessionEntry};
 use crate::console::Line;
 use crate::frame::ErrorFrame;
@@ -45,9 +45,9 @@ impl Hub {
 
     /// Ends all that these owners have here, for example because they were blocked: stops their runs,
     /// whose conversations are stored, and closes their connections.
-    pub fn end_owners(&mut self, is_ended: impl Fn(Owner) -> bool, why: &CloseFrame, now: Now) {
+    pub fn end_owners(&mut self, ends: impl Fn(Owner) -> bool, why: &CloseFrame, now: Now) {
         let sessions = self.registry.sessions();
-        let sessions = sessions.filter(|(_, session)| is_ended(session.owner));
+        let sessions = sessions.filter(|(_, session)| ends(session.owner));
         let sessions = sessions.map(|(id, session)| (id.clone(), session.sockets.to_vec()));
         let mut closed = Vec::new();
         for (session_id, sockets) in sessions.collect::<Vec<_>>() {
@@ -55,11 +55,9 @@ impl Hub {
             closed.extend(sockets);
         }
         self.handle_timeout(now);
-        let is_entering = |job: &JobId| match self.jobs.get(job) {
-            Some(Job::Load { connecting, .. }) => is_ended(connecting.owner),
-            _ => false,
-        };
-        let entering = self.entering.extract_if(|_, job| is_entering(job));
+        let jobs = &self.jobs;
+        let is_entering = |job| matches!(jobs.get(job), Some(Job::Load { connecting, .. }) if ends(connecting.owner));
+        let entering = self.entering.extract_if(|_, job| is_entering(&*job));
         closed.extend(entering.map(|(conn, _)| conn));
         for conn in closed {
             self.reply(conn, Reply::Close(why.clone()));

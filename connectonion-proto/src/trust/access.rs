@@ -196,11 +196,6 @@ impl AccessControl {
         &mut self.book
     }
 
-    /// Replaces the lists by those that are saved already.
-    pub fn replace_book(&mut self, book: TrustBook) {
-        self.book = book;
-    }
-
     /// Returns whether the lists may have changed since the last call: save them then.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.is_changed)

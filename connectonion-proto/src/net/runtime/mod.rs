@@ -296,7 +296,9 @@ impl HostRuntime {
     fn refresh_book(&self, access: &mut AccessControl) {
         let source = self.shared.trust_source.as_ref();
         if let Some(book) = source.and_then(|source| source()) {
-            access.replace_book(book);
+            *access.book_mut() = book;
+            // They are saved already.
+            let _ = access.take_changed();
             self.end_blocked(access);
         }
     }

@@ -29,8 +29,8 @@ impl ResultsFile {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if opened.is_none() && (makes || self.path.exists()) {
             let file = JsonlStorage::open(&self.path, JsonlOptions::default())?;
-            let skipped = file.skipped_lines();
-            if skipped > 0 {
+            if file.skipped_lines() > 0 {
+                let skipped = file.skipped_lines();
                 tracing::warn!(skipped, "records that cannot be read are dropped");
             }
             *opened = Some(Arc::new(file));
