@@ -91,7 +91,8 @@ impl SessionEntry {
     pub(super) fn bytes(&self) -> usize {
         let waiting = self.storing.iter().chain(&self.intake);
         let waiting: usize = waiting.map(|it: &Intake| it.input.bytes()).sum();
-        let work = self.work.as_ref().map_or(0, |work| work.bytes());
+        let work = self.work.as_ref();
+        let work = work.map_or(0, |work| work.message_bytes + work.trace_bytes);
         len_of(self.copy.as_ref()) + waiting + work
     }
 }

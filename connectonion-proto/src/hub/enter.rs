@@ -21,11 +21,8 @@ impl Hub {
     pub fn connect(&mut self, conn: ConnId, connecting: ConnectRequest, now: Now) {
         let handed = len_of(connecting.connect.session.as_ref());
         // What is held already counts once.
-        let held = connecting
-            .connect
-            .session_id
-            .as_deref()
-            .and_then(|id| self.entries.get(id));
+        let asked = connecting.connect.session_id.as_deref();
+        let held = asked.and_then(|id| self.entries.get(id));
         let held = held.filter(|entry| entry.owner == connecting.owner);
         let held = held.map_or(0, |entry| entry.bytes().min(handed));
         if let Some(error) = self.hold(connecting.owner, held, handed - held) {

@@ -31,11 +31,11 @@ pub(super) struct RunState {
     pub(super) turn: u64,
     pub(super) iteration: u64,
     messages: Vec<Json>,
-    message_bytes: usize,
+    pub(super) message_bytes: usize,
     /// The last message, if it is a text of the agent.
     last_said: Option<String>,
     trace: VecDeque<Text>,
-    trace_bytes: usize,
+    pub(super) trace_bytes: usize,
     /// Members set by the agent or a change of mode.
     members: Vec<(Str, Json)>,
     /// How many times the run was begun again.
@@ -111,11 +111,6 @@ impl RunState {
         self.last_said = agents_text(message.get());
         self.message_bytes += message.get().len();
         self.messages.push(message);
-    }
-
-    /// Returns the bytes of the additions.
-    pub(super) const fn bytes(&self) -> usize {
-        self.message_bytes + self.trace_bytes
     }
 
     /// Adds the agent's answer, unless it is already the agent's last message.
