@@ -29,8 +29,7 @@ impl ResultsFile {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if opened.is_none() && (makes || self.path.exists()) {
             let file = JsonlStorage::open(&self.path, JsonlOptions::default())?;
-            if file.skipped_lines() > 0 {
-                let skipped = file.skipped_lines();
+            if let skipped @ 1.. = file.skipped_lines() {
                 tracing::warn!(skipped, "records that cannot be read are dropped");
             }
             *opened = Some(Arc::new(file));
