@@ -2,7 +2,7 @@
 
 use rpc_core::CloseFrame;
 
-use super::event::{HubEvent, Now, Reply};
+use super::event::{HubEvent, JobId, Now, Reply};
 use super::{Hub, Job, SessionEntry};
 use crate::console::Line;
 use crate::frame::ErrorFrame;
@@ -56,8 +56,11 @@ impl Hub {
         }
         self.handle_timeout(now);
         let jobs = &self.jobs;
-        let is_entering = |job| matches!(jobs.get(job), Some(Job::Load { connecting, .. }) if ends(connecting.owner));
-        let entering = self.entering.extract_if(|_, job| is_entering(&*job));
+        let is_entering = |job: &JobId| match jobs.get(job) {
+            Some(Job::Load { connecting, .. }) => ends(connecting.owner),
+            _ => false,
+        };
+        let entering = self.entering.extract_if(|_, job| is_entering(job));
         closed.extend(entering.map(|(conn, _)| conn));
         for conn in closed {
             self.reply(conn, Reply::Close(why.clone()));
