@@ -56,10 +56,7 @@ impl Hub {
         }
         self.handle_timeout(now);
         let jobs = &self.jobs;
-        let is_entering = |job: &JobId| match jobs.get(job) {
-            Some(Job::Load { connecting, .. }) => ends(connecting.owner),
-            _ => false,
-        };
+        let is_entering = |job: &JobId| matches!(jobs.get(job), Some(Job::Load { connecting, .. }) if ends(connecting.owner));
         let entering = self.entering.extract_if(|_, job| is_entering(job));
         closed.extend(entering.map(|(conn, _)| conn));
         for conn in closed {
