@@ -644,6 +644,11 @@ export type Output = {
    * specification; hosts always send it.
    */
   chat_items?: ChatItem[] | null;
+  /**
+   * Why the host has not stored the result, for people: it may forget it. Not in the specification;
+   * hosts of this crate send it.
+   */
+  not_stored?: string | null;
 };
 
 /**

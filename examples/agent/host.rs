@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::home::Home;
-use crate::agent::lists::Lists;
 use clap::ValueEnum;
-use connectonion_proto::auth::{Address, InviteCodes};
+use connectonion_proto::auth::{Address, InviteCodes, UsedSignatures};
 use connectonion_proto::hub::HubConfig;
 #[cfg(feature = "nats")]
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
@@ -18,7 +17,7 @@ use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::{AccessControl, SignaturePolicy, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
-use examples::agent::{Folder, Worker, page};
+use examples::agent::{Folder, Lists, SpentFile, Worker, page};
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 #[cfg(feature = "nats")]
 use examples::cli::{LeaseArgs, NatsArgs};
@@ -58,6 +57,9 @@ pub(crate) struct Args {
     /// does. Default: session_results.jsonl in --home
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
+    /// How long to wait at the start for another host that has the file of --store, and is about to end.
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
+    wait: Duration,
     /// Wait until the disk has stored each session (fsync).
     #[arg(long)]
     fsync: bool,
@@ -244,21 +246,41 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions), Failur
         worker = worker.with_system(system);
     }
 
-    let lists = Arc::new(Lists::open(&home)?);
+    let lists = Arc::new(Lists::open(&home, &args.trust.allowed)?);
+    let (spent, used) = SpentFile::open(&home)
+        .map_err(|error| Failure::new(format_args!("--home {}: {error}", home.display())))?;
     let level = args.trust.level();
     let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
-    let access = access(&args.trust, is_signed, *key.address(), &lists)?;
+    let access = access(&args.trust, is_signed, *key.address(), &lists)?.with_spent(used);
     let is_one_of_many = args.is_one_of_many();
     let reruns = args.reruns.unwrap_or(if is_one_of_many { 3 } else { 0 });
     let mut runtime = RuntimeOptions::with_access(access)
         .with_hub(HubConfig::default().with_max_reruns(reruns))
         .with_uploads(uploads, UploadLimits::default())
-        .with_on_trust(move |book| lists.keep(book));
+        .with_on_trust({
+            let lists = Arc::clone(&lists);
+            move |book| lists.keep(book)
+        })
+        .with_trust_source(move || lists.changed())
+        .with_on_spent(move |used| {
+            if let Err(error) = spent.keep(used) {
+                complain(format_args!(
+                    "warning: a used signature is not kept, and may count once more after a restart: {error}"
+                ));
+            }
+        });
     if !is_one_of_many {
         let store = args.store.clone();
         let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
-        let kept = JsonlStorage::open(&store, JsonlOptions::default().with_sync(args.fsync))
+        let options = JsonlOptions::default().with_sync(args.fsync);
+        let kept = JsonlStorage::open(&store, options.with_wait(args.wait))
             .map_err(|error| Failure::new(format_args!("--store {}: {error}", store.display())))?;
+        let (skipped, file) = (kept.skipped_lines(), store.display());
+        if skipped > 0 {
+            complain(format_args!(
+                "warning: {file}: {skipped} records cannot be read, and are dropped"
+            ));
+        }
         runtime = runtime.with_storage(Arc::new(kept));
     }
     let http = http_config();
@@ -299,7 +321,10 @@ fn access(
     if is_signed {
         policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
     }
-    let book = lists.book(&args.allowed)?;
-    let access = AccessControl::new(host, policy).with_book(book);
+    let mut access = AccessControl::new(host, policy).with_book(lists.book());
+    if is_signed {
+        // Not for everybody: clients of the specification repeat a signature within a second.
+        access = access.with_used_signatures(UsedSignatures::default());
+    }
     Ok(access.with_invites(codes))
 }

@@ -3,7 +3,6 @@
 mod chat;
 mod home;
 mod host;
-mod lists;
 
 use clap::Subcommand;
 use examples::cli::{EXIT_CODES, Failure};

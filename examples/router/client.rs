@@ -94,7 +94,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
 async fn keep_notes(args: Args) -> Result<(), Failure> {
     let config = config(&args)?;
     let standing = Arc::new(Standing::default());
-    let notes = Arc::new(Notes::new(args.file));
+    let file = args.file.clone().unwrap_or_default();
+    let notes = Notes::open(args.file)
+        .map_err(|error| Failure::new(format_args!("--file {}: {error}", file.display())))?;
+    let notes = Arc::new(notes);
     let (shown, mut input) = AtTerminal::open(args.json)?;
     let keeper = Keeper {
         notes: Arc::clone(&notes),
@@ -357,7 +360,7 @@ mod tests {
 
     fn keeper(only: &[&str], reject: Option<&str>) -> Keeper {
         Keeper {
-            notes: Arc::new(Notes::new(None)),
+            notes: Arc::new(Notes::open(None).unwrap()),
             shown: AtTerminal::default(),
             writing: tokio::sync::Mutex::new(()),
             only: only.iter().map(|word| (*word).to_owned()).collect(),

@@ -13,6 +13,8 @@ pub mod cluster;
 mod config;
 pub mod encode;
 mod error;
+#[cfg(feature = "file")]
+pub mod file;
 pub mod guide;
 mod id;
 pub mod json;

@@ -48,8 +48,8 @@ impl AddressList {
         for line in text.lines() {
             let entry = without_comment(line);
             if let Ok(address) = Address::parse(entry) {
-                // A line with a comment stays as it is.
-                let kept = match entry.len() == line.trim().len() {
+                // What is spelled otherwise, or has a comment, stays as it is.
+                let kept = match *line == address.to_string() {
                     true => Line::Address(address),
                     false => Line::Other(line.to_owned()),
                 };
@@ -148,8 +148,8 @@ impl FromIterator<Address> for AddressList {
     }
 }
 
-/// Prints the list so that it can be read again: with its comments, and addresses in their usual
-/// spelling.
+/// Prints the list so that it can be read again: lines that were read as they were, and added
+/// addresses in their usual spelling.
 impl fmt::Display for AddressList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.lines {

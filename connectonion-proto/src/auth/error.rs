@@ -29,9 +29,14 @@ pub enum AuthError {
     /// The payload's `timestamp` is not a number.
     #[error("unauthorized: timestamp must be numeric")]
     TimestampNotNumeric,
-    /// The payload is more than five minutes old, or as far in the future.
-    #[error("unauthorized: signature expired")]
-    Expired,
+    /// The payload is more than five minutes old, or as far in the future. Known hosts do not say by how
+    /// much.
+    #[error("{EXPIRED}{}", clock(*.behind))]
+    Expired {
+        /// How many seconds the signer's clock is behind the host's, if the frame was just made; negative
+        /// if it is ahead, 0 if that is not known.
+        behind: i64,
+    },
     /// The payload is for another recipient, or has none where that is not allowed.
     #[error("unauthorized: wrong recipient")]
     WrongRecipient,
@@ -94,13 +99,12 @@ pub enum AuthError {
 
 impl AuthError {
     /// All variants without contents.
-    const PLAIN: [Self; 25] = [
+    const PLAIN: [Self; 24] = [
         Self::SignedRequestRequired,
         Self::FromRequired,
         Self::SignatureRequired,
         Self::TimestampRequired,
         Self::TimestampNotNumeric,
-        Self::Expired,
         Self::WrongRecipient,
         Self::InvalidSignature,
         Self::WrongCommand,
@@ -125,9 +129,28 @@ impl AuthError {
     /// Returns the error with this message; `None` if there is none.
     #[must_use]
     pub fn parse(message: &str) -> Option<Self> {
+        if let Some(clock) = message.strip_prefix(EXPIRED) {
+            let by: Option<i64> = clock.split(' ').find_map(|word| word.parse().ok());
+            let sign = if clock.contains("ahead") { -1 } else { 1 };
+            return by.or(Some(0)).map(|by| Self::Expired { behind: by * sign });
+        }
         let mut plain = Self::PLAIN.into_iter();
         plain.find(|error| error.to_string() == message)
     }
+}
+
+/// The words of the known hosts for what is too old or too new.
+const EXPIRED: &str = "unauthorized: signature expired";
+
+/// Returns what a clock that differs is told.
+fn clock(behind: i64) -> String {
+    let way = match behind {
+        0 => return String::new(),
+        1.. => "behind",
+        _ => "ahead of",
+    };
+    let by = behind.unsigned_abs();
+    format!(" (the client's clock is {by} s {way} the host's)")
 }
 
 #[cfg(test)]
@@ -145,7 +168,6 @@ mod tests {
             "unauthorized: signature required",
             "unauthorized: timestamp required in payload",
             "unauthorized: timestamp must be numeric",
-            "unauthorized: signature expired",
             "unauthorized: wrong recipient",
             "unauthorized: invalid signature",
             "unauthorized: signed command type mismatch",
@@ -174,6 +196,14 @@ mod tests {
         for error in AuthError::PLAIN {
             assert_eq!(AuthError::parse(&error.to_string()), Some(error));
         }
+        for behind in [-301, 0, 86_400] {
+            let error = AuthError::Expired { behind };
+            assert_eq!(AuthError::parse(&error.to_string()), Some(error));
+        }
+        assert_eq!(
+            AuthError::Expired { behind: 3600 }.to_string(),
+            "unauthorized: signature expired (the client's clock is 3600 s behind the host's)"
+        );
         assert_eq!(AuthError::parse("prompt required"), None);
         let payload =
             AuthError::InvalidPayload(DecodeError::new(DecodeErrorKind::NotAnObject)).to_string();

@@ -45,7 +45,7 @@ let signed = client.sign_payload(&Draft::new(now).with_to(host.address()))?;
 let verifier = Verifier::new().with_recipient(*host.address());
 let verified = verifier.verify(&signed, now)?;
 assert_eq!(&verified.address, client.address());
-assert_eq!(verifier.verify(&signed, now + 301.0).unwrap_err(), AuthError::Expired);
+assert_eq!(verifier.verify(&signed, now + 302.0).unwrap_err(), AuthError::Expired { behind: 302 });
 # Ok::<(), Box<dyn std::error::Error>>(())
 ```
 "#
@@ -82,6 +82,7 @@ pub use signature::{Signature, SignatureError};
 #[cfg(feature = "auth")]
 pub use signer::Signer;
 #[cfg(feature = "auth")]
-pub use used::UsedSignatures;
+pub(crate) use used::end_of;
+pub use used::{Spent, Use, UsedSignatures};
 #[cfg(feature = "auth")]
 pub use verifier::{Verified, Verifier, verify_signature};

@@ -1,6 +1,7 @@
 //! [`UsedSignatures`]: a memory that lets each signature count once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 
 use super::{Address, AuthError, Signature, Verified};
 use crate::limits::{MAX_USED_SIGNATURES, SIGNATURE_WINDOW};
@@ -9,6 +10,59 @@ use crate::limits::{MAX_USED_SIGNATURES, SIGNATURE_WINDOW};
 const SHARES: usize = 16;
 /// The smallest such share.
 const MIN_SHARE: usize = 64;
+
+/// What a signature was used for. Each has a memory of its own, so that none fills another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Use {
+    /// A CONNECT.
+    Connect,
+    /// A signed command, such as an INPUT.
+    Command,
+    /// A command of an administrator.
+    Admin,
+}
+
+/// A used signature, to be kept until it expires: `Display` writes a line of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Spent {
+    /// What it was used for.
+    pub used: Use,
+    /// The second since 1970 after which it is not valid.
+    pub end: u64,
+    /// The signer.
+    pub signer: Address,
+    /// The signature.
+    pub signature: Signature,
+}
+
+impl Spent {
+    /// Parses what `Display` has written; `None` for other lines, such as one that was cut short.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let [used, end, signer, signature] = line.split(' ').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let mut uses = [Use::Connect, Use::Command, Use::Admin].into_iter();
+        Some(Self {
+            used: uses.find(|it| format!("{it:?}") == used)?,
+            end: end.parse().ok()?,
+            signer: Address::parse(signer).ok()?,
+            signature: Signature::parse(signature).ok()?,
+        })
+    }
+}
+
+impl fmt::Display for Spent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} {} {} {}",
+            self.used, self.end, self.signer, self.signature
+        )
+    }
+}
 
 /// The used signatures that have not expired, so that none counts twice. Optional: peers of the
 /// specification repeat a signature when they connect twice within one second.
@@ -63,12 +117,17 @@ impl UsedSignatures {
         if self.used.len() >= self.max || count >= (self.max / SHARES).max(MIN_SHARE) {
             return Err(AuthError::ReplayProtectionUnavailable);
         }
-        self.used.insert(signature);
-        let end = seconds((verified.timestamp + SIGNATURE_WINDOW.as_secs_f64()).ceil());
-        let ending = self.by_end.entry(end).or_default();
-        ending.push((signer, signature));
-        self.by_signer.insert(signer, count + 1);
+        self.remember(signer, signature, end_of(verified));
         Ok(())
+    }
+
+    /// Remembers a signature that was used before, whatever the bounds.
+    pub(crate) fn remember(&mut self, signer: Address, signature: Signature, end: u64) {
+        if self.used.insert(signature) {
+            let ending = self.by_end.entry(end).or_default();
+            ending.push((signer, signature));
+            *self.by_signer.entry(signer).or_default() += 1;
+        }
     }
 
     /// Returns the number of remembered signatures.
@@ -96,6 +155,11 @@ impl UsedSignatures {
             }
         }
     }
+}
+
+/// Returns the second after which a signature is not valid.
+pub(crate) fn end_of(verified: &Verified<'_>) -> u64 {
+    seconds((verified.timestamp + SIGNATURE_WINDOW.as_secs_f64()).ceil())
 }
 
 /// Returns whole seconds; 0 before 1970.

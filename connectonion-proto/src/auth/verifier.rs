@@ -42,6 +42,21 @@ pub struct Verifier {
     limits: Limits,
 }
 
+impl Verified<'_> {
+    /// Checks that this was signed for a frame of this type. Not every client signs the type; where
+    /// it is signed, the frame's own must be the same.
+    ///
+    /// # Errors
+    /// [`AuthError::WrongCommand`]
+    pub fn check_type(&self, name: &str) -> Result<(), AuthError> {
+        let signed = self.payload.get("type").filter(|it| !it.is_null());
+        match signed.is_none_or(|signed| signed.as_str().as_deref() == Some(name)) {
+            true => Ok(()),
+            false => Err(AuthError::WrongCommand),
+        }
+    }
+}
+
 impl Default for Verifier {
     fn default() -> Self {
         Self {
@@ -143,9 +158,12 @@ impl Verifier {
         let payload = Payload::parse(payload.get(), &self.limits);
         let payload = payload.map_err(AuthError::InvalidPayload)?;
         let timestamp = timestamp(&payload)?;
-        let is_fresh = (now - timestamp).abs() <= SIGNATURE_WINDOW.as_secs_f64();
+        let behind = now - timestamp;
+        let is_fresh = behind.abs() <= SIGNATURE_WINDOW.as_secs_f64();
         if !is_fresh {
-            return Err(AuthError::Expired);
+            #[expect(clippy::cast_possible_truncation, reason = "it is bounded")]
+            let behind = behind.clamp(-1e15, 1e15) as i64;
+            return Err(AuthError::Expired { behind });
         }
         if !self.is_for_us(&payload, require_to) {
             return Err(AuthError::WrongRecipient);

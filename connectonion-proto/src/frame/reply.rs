@@ -158,6 +158,10 @@ pub struct Output {
     /// specification; hosts always send it.
     #[serde(default, with = "opt::array", skip_serializing_if = "Option::is_none")]
     pub chat_items: Option<Json>,
+    /// Why the host has not stored the result, for people: it may forget it. Not in the specification;
+    /// hosts of this crate send it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_stored: Option<Str>,
 }
 
 impl Output {
@@ -169,6 +173,7 @@ impl Output {
             duration_ms: Some(duration_ms.into()),
             session: None,
             chat_items: None,
+            not_stored: None,
         }
     }
 

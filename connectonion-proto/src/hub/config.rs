@@ -35,6 +35,14 @@ rpc_core::config! {
         /// How long to wait before what was not stored is [stored again](super::Hub::store_again).
         /// Default 5 s.
         pub store_again: Duration = STORE_AGAIN => with_store_again,
+        /// The largest conversation in bytes, with the prompts that wait to become a part of it. What
+        /// would exceed it is refused. Default 16 MiB.
+        pub max_session_bytes: usize = 16 * 1024 * 1024 => with_max_session_bytes,
+        /// The largest size of the conversations of one owner that have connections or a running agent,
+        /// in bytes; all unsigned callers are one. What would exceed it is refused. Default 64 MiB.
+        pub max_owner_bytes: usize = 64 * 1024 * 1024 => with_max_owner_bytes,
+        /// The same for all owners together. Default 256 MiB.
+        pub max_held_bytes: usize = 256 * 1024 * 1024 => with_max_held_bytes,
         /// The largest number of prompts of one session that wait to be stored. Default 64.
         pub max_intake: usize = 64 => with_max_intake,
     }

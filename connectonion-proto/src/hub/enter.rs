@@ -2,6 +2,7 @@
 
 use rpc_core::Json;
 
+use super::bytes::len_of;
 use super::chat::chat_items;
 use super::entry::{Origin, SessionEntry};
 use super::event::{ConnectRequest, HubEvent, Now, Reply};
@@ -18,6 +19,15 @@ use crate::storage::Record;
 impl Hub {
     /// Connects a client whose CONNECT was accepted. The answer may have to wait for the storage.
     pub fn connect(&mut self, conn: ConnId, connecting: ConnectRequest, now: Now) {
+        let handed = len_of(connecting.connect.session.as_ref());
+        // What is held already counts once.
+        let asked = connecting.connect.session_id.as_deref();
+        let held = asked.and_then(|id| self.entries.get(id));
+        let held = held.filter(|entry| entry.owner == connecting.owner);
+        let held = held.map_or(0, |entry| entry.bytes().min(handed));
+        if let Some(error) = self.hold(connecting.owner, held, handed - held) {
+            return self.refuse_connect(conn, error);
+        }
         let wanted = connecting.connect.session_id.as_deref();
         let wanted = wanted.filter(|id| !id.is_empty() && id.len() <= session::MAX_SESSION_ID);
         let unknown = wanted.filter(|id| {
@@ -47,6 +57,12 @@ impl Hub {
         now: Now,
     ) {
         let connect = &connecting.connect;
+        let known = len_of(stored.as_ref().and_then(|record| record.session.as_ref()));
+        // One that is stored already may be shown, however long it is.
+        let known = known.min(self.config.max_session_bytes);
+        if let Some(error) = self.hold(connecting.owner, 0, known) {
+            return self.refuse_connect(conn, error);
+        }
         if let Some(record) = &mut stored
             && record.owner == Some(connecting.owner)
         {

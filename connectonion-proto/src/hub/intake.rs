@@ -20,7 +20,7 @@ impl Hub {
     /// Handles a prompt, which is stored first. The connection then gets exactly one reply:
     /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
     /// *INPUT*.
-    pub fn input(&mut self, conn: ConnId, input: NewInput, now: Now) {
+    pub fn input(&mut self, conn: ConnId, mut input: NewInput, now: Now) {
         let session_id = self.registry.session_of(conn).cloned();
         let max = self.config.max_intake;
         let found = session_id.and_then(|id| Some((self.entries.get_mut(&id)?, id)));
@@ -35,6 +35,18 @@ impl Hub {
             let error = refusal(&session_id, InputError::Running(RunRefused::Full));
             return self.refuse_input(conn, *error);
         }
+        if entry.copy.is_some() || entry.work.is_some() || !entry.intake.is_empty() {
+            // The conversation is known.
+            input.session = None;
+        }
+        let (owner, before) = (entry.owner, entry.bytes());
+        if let Some(error) = self.hold(owner, before, input.bytes()) {
+            let error = error.with_code(INPUT_REFUSED);
+            return self.refuse_input(conn, error.with_session_id(session_id.as_str()));
+        }
+        let Some(entry) = self.entries.get_mut(&session_id) else {
+            return;
+        };
         let id = runtime_input_id(self.ids.next_bits());
         entry.intake.push_back(Intake {
             conn: Some(conn),
@@ -96,9 +108,10 @@ impl Hub {
                     self.refuse_input(conn, *refusal(session_id, InputError::TooManyRuns));
                 }
                 None => {
-                    let input = intake.input.clone();
+                    let mut input = intake.input.clone();
+                    let handed = input.session.take();
                     if entry.copy.is_none() {
-                        entry.copy.clone_from(&input.session);
+                        entry.copy = handed;
                     }
                     let copy = entry.copy.clone();
                     let work = match intake.rerun {

@@ -26,6 +26,7 @@
 //! - A host that may no longer write to a session ([`StorageError::Fenced`]) acknowledges nothing
 //!   more of it: its run is stopped, and its connections are closed.
 
+mod bytes;
 mod chat;
 mod config;
 mod control;
@@ -58,6 +59,7 @@ use crate::replay::Next;
 use crate::session::{ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry};
 use crate::storage::{Record, StorageError};
 
+use bytes::{Held, len_of};
 pub use chat::chat_items;
 pub use config::HubConfig;
 use entry::SessionEntry;
@@ -144,6 +146,8 @@ pub struct Hub {
     starved: VecDeque<SessionId>,
     /// When to store again what was not stored.
     store_again_at: Option<Instant>,
+    /// The bytes of conversations.
+    held: Held,
     ids: UniqueBits,
     replies: VecDeque<(ConnId, Reply)>,
     events: VecDeque<HubEvent>,
@@ -165,6 +169,7 @@ impl Hub {
             beginning: 0,
             starved: VecDeque::new(),
             store_again_at: None,
+            held: Held::default(),
             ids: UniqueBits::new(seed),
             replies: VecDeque::new(),
             events: VecDeque::new(),
@@ -354,6 +359,9 @@ impl Hub {
     }
 
     fn store(&mut self, job: Job, record: Record) -> JobId {
+        // A run may have added to the conversation.
+        let size = len_of(record.session.as_ref());
+        self.held.add(record.owner.unwrap_or(Owner::Unsigned), size);
         let job = self.job(job);
         let record = Box::new(record);
         self.events.push_back(HubEvent::Store { job, record });

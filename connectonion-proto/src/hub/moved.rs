@@ -2,13 +2,13 @@
 
 use rpc_core::CloseFrame;
 
-use super::event::{HubEvent, Now, Reply};
-use super::{Hub, SessionEntry};
+use super::event::{HubEvent, JobId, Now, Reply};
+use super::{Hub, Job, SessionEntry};
 use crate::console::Line;
 use crate::frame::ErrorFrame;
 use crate::id::SessionId;
 use crate::limits::{INPUT_REFUSED, SERVICE_RESTART};
-use crate::session::{ConnId, RegistryEvent, RunId};
+use crate::session::{ConnId, Owner, RegistryEvent, RunId};
 
 impl Hub {
     /// Gives up a session that this host may no longer write to: stops its run and closes its
@@ -40,6 +40,27 @@ impl Hub {
         let sessions = self.registry.sessions().map(|(id, _)| id.clone());
         for session_id in sessions.collect::<Vec<_>>() {
             self.give_up(&session_id, now);
+        }
+    }
+
+    /// Ends all that these owners have here, for example because they were blocked: stops their runs,
+    /// whose conversations are stored, and closes their connections.
+    pub fn end_owners(&mut self, ends: impl Fn(Owner) -> bool, why: &CloseFrame, now: Now) {
+        let sessions = self.registry.sessions();
+        let sessions = sessions.filter(|(_, session)| ends(session.owner));
+        let sessions = sessions.map(|(id, session)| (id.clone(), session.sockets.to_vec()));
+        let mut closed = Vec::new();
+        for (session_id, sockets) in sessions.collect::<Vec<_>>() {
+            self.registry.remove(session_id.as_str());
+            closed.extend(sockets);
+        }
+        self.handle_timeout(now);
+        let jobs = &self.jobs;
+        let is_entering = |job: &JobId| matches!(jobs.get(job), Some(Job::Load { connecting, .. }) if ends(connecting.owner));
+        let entering = self.entering.extract_if(|_, job| is_entering(job));
+        closed.extend(entering.map(|(conn, _)| conn));
+        for conn in closed {
+            self.reply(conn, Reply::Close(why.clone()));
         }
     }
 

@@ -31,10 +31,11 @@ pub(super) struct RunState {
     pub(super) turn: u64,
     pub(super) iteration: u64,
     messages: Vec<Json>,
+    pub(super) message_bytes: usize,
     /// The last message, if it is a text of the agent.
     last_said: Option<String>,
     trace: VecDeque<Text>,
-    trace_bytes: usize,
+    pub(super) trace_bytes: usize,
     /// Members set by the agent or a change of mode.
     members: Vec<(Str, Json)>,
     /// How many times the run was begun again.
@@ -85,6 +86,7 @@ impl RunState {
             reruns,
             iteration: 0,
             messages: Vec::new(),
+            message_bytes: 0,
             last_said: None,
             trace: VecDeque::new(),
             trace_bytes: 0,
@@ -107,6 +109,7 @@ impl RunState {
 
     pub(super) fn push_message(&mut self, message: Json) {
         self.last_said = agents_text(message.get());
+        self.message_bytes += message.get().len();
         self.messages.push(message);
     }
 

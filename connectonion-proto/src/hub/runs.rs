@@ -1,8 +1,8 @@
 //! The ends of runs, and what is stored and sent then.
 
-use rpc_core::Json;
-use rpc_core::Text;
 use rpc_core::encode::encode;
+use rpc_core::text::beginning;
+use rpc_core::{Json, Text};
 
 use super::chat::chat_items;
 use super::entry::{Intake, Origin};
@@ -15,7 +15,10 @@ use crate::frame::{ErrorFrame, EventKind, Output, UserInput};
 use crate::id::SessionId;
 use crate::limits::NO_RESULT;
 use crate::session::{self, RunId, RunOver, RuntimeInput};
-use crate::storage::RecordStatus;
+use crate::storage::{RecordStatus, StorageError};
+
+/// The most bytes that [`with_note`] adds.
+const MAX_NOTE: usize = 1024;
 
 impl Hub {
     /// Ends a run with a result. If no acknowledged input is unread, the result is stored, then the
@@ -91,7 +94,8 @@ impl Hub {
         duration_ms: u64,
         session: &Json,
     ) -> Text {
-        let max = self.config.max_output_bytes;
+        // With room for why it was not stored.
+        let max = self.config.max_output_bytes.saturating_sub(MAX_NOTE);
         let output = || Output::new(result, session_id.as_str(), duration_ms);
         let items = chat_items(session.get());
         let with = |session: Json| {
@@ -165,11 +169,16 @@ impl Hub {
         &mut self,
         session_id: &SessionId,
         run: RunId,
-        closing: Text,
+        mut closing: Text,
         is_failure: bool,
         outcome: Result<(), NotStored>,
         now: Now,
     ) {
+        if let Err((error, _)) = &outcome
+            && !is_failure
+        {
+            closing = with_note(&closing, error);
+        }
         // A run that was given up meanwhile has told so.
         let ended = match is_failure {
             true => self.registry.fail(run, closing, now.instant).map(drop),
@@ -214,4 +223,15 @@ impl Hub {
             );
         }
     }
+}
+
+/// Adds why a result was not stored to its OUTPUT: to whoever sees the answer it looks stored.
+fn with_note(output: &Text, error: &StorageError) -> Text {
+    let words = error.to_string();
+    let encoded = encode(beginning(&words, MAX_NOTE / 8));
+    let parts = output.as_str().strip_suffix('}').zip(encoded.ok());
+    parts.map_or_else(
+        || output.clone(),
+        |(start, words)| format!("{start},\"not_stored\":{}}}", words.as_str()).into(),
+    )
 }

@@ -1,10 +1,13 @@
 //! [`JsonlStorage`]: sessions in a file, one record per line, appended at the end.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rpc_core::file::{self, Lock, LockError};
 
 use super::lines::{Index, Slot, Span};
 use super::record::is_expired;
@@ -25,19 +28,26 @@ rpc_core::config! {
         /// half of it is current and has not expired; `None` leaves it to
         /// [`compact`](Storage::compact). Default 1 MiB.
         pub compact_from: Option<u64> = Some(1024 * 1024) => with_compact_from,
+        /// The largest file in bytes: what would exceed it is refused. The records of one owner that
+        /// have not expired may take a quarter of it. Default 2 GiB.
+        pub max_file_bytes: u64 = 2 * 1024 * 1024 * 1024 => with_max_file_bytes,
+        /// How long [`open`](JsonlStorage::open) waits for a program that has the file and is about to
+        /// end. Default 0: not at all.
+        pub wait: Duration = Duration::ZERO => with_wait,
     }
 }
 
 /// A storage of sessions in a file, in the format of ConnectOnion's own hosts
 /// (`.co/session_results.jsonl`), whose files it can read, too.
 ///
-/// - A record is one write at the end of the file. A line that a crash cut short is skipped, and
-///   the next record starts on a line of its own.
+/// - One storage at a time has a file: another one is refused, in any process. A program that knows
+///   nothing of the [lock](rpc_core::file::Lock) is not kept away.
+/// - A record is one write at the end of the file, which is undone if it fails. A line that a crash cut
+///   short is skipped, and the next record starts on a line of its own.
 /// - Lines that are not records are skipped and counted. Only compaction removes them: it copies
 ///   the current records to a file beside it and renames that. A crash in between leaves the old
 ///   file.
-/// - Only a small index is kept in memory, not the records. One process may write a file at a time;
-///   on Unix only its user may read it.
+/// - Only a small index is kept in memory, not the records. On Unix only its user may read the file.
 ///
 /// ```
 /// use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Record, Storage};
@@ -48,9 +58,10 @@ rpc_core::config! {
 /// let record = Record::running("sess_1", "hello", 1_702_234_567.0);
 /// storage.append(&record)?;
 ///
+/// drop(storage);
 /// let again = JsonlStorage::open(&path, JsonlOptions::default())?;
 /// assert_eq!(again.len(), 1);
-/// # drop((storage, again));
+/// # drop(again);
 /// # std::fs::remove_dir_all(folder).ok();
 /// # Ok::<(), connectonion_proto::storage::StorageError>(())
 /// ```
@@ -58,6 +69,7 @@ pub struct JsonlStorage {
     path: PathBuf,
     options: JsonlOptions,
     inner: Mutex<Inner>,
+    _lock: Lock,
 }
 
 struct Inner {
@@ -69,16 +81,22 @@ struct Inner {
 }
 
 impl JsonlStorage {
-    /// Opens a file, or creates it with its parent folders.
+    /// Opens a file, or creates it with its parent folders. Blocks.
     ///
     /// # Errors
-    /// [`StorageError::Io`]; retrying is safe.
+    /// [`StorageError::InUse`], [`StorageError::Io`]; retrying is safe.
     pub fn open(path: impl Into<PathBuf>, options: JsonlOptions) -> Result<Self, StorageError> {
         let path = path.into();
-        if let Some(folder) = folder(&path) {
+        if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(StorageError::io("make the folder"))?;
         }
-        let file = open(&path, false).map_err(StorageError::io("open the file"))?;
+        let lock = Lock::wait(&path, options.wait).map_err(|error| match error {
+            LockError::Io(error) => StorageError::io("lock the file")(error),
+            other => StorageError::InUse {
+                words: other.to_string(),
+            },
+        })?;
+        let file = file::open(&path).map_err(StorageError::io("open the file"))?;
         let index = Index::read(BufReader::new(&file), options.max_line_bytes)
             .map_err(StorageError::io("read the file"))?;
         Ok(Self {
@@ -89,6 +107,7 @@ impl JsonlStorage {
             }),
             path,
             options,
+            _lock: lock,
         })
     }
 
@@ -140,7 +159,9 @@ impl Storage for JsonlStorage {
 
     fn append(&self, record: &Record) -> Result<(), StorageError> {
         let mut inner = self.lock();
-        inner.append(record, &self.options)?;
+        let line = record.to_line();
+        inner.make_room(record, line.len() as u64 + 2, &self.path, &self.options)?;
+        inner.append(&line, &self.options)?;
         if inner.index.len >= inner.look_from {
             // What had expired when this record's run began has expired.
             let keep = |slot: &Slot| !is_expired(&slot.status, slot.expires, record.created);
@@ -166,7 +187,7 @@ impl Storage for JsonlStorage {
         let mut found = Vec::new();
         for (id, slot) in running {
             let record = interrupted(inner.record(&id, &slot)?, now);
-            inner.append(&record, &self.options)?;
+            inner.append(&record.to_line(), &self.options)?;
             found.push(record);
         }
         Ok(found)
@@ -212,8 +233,39 @@ impl Inner {
         String::from_utf8(line).map_err(|_| StorageError::Changed)
     }
 
-    fn append(&mut self, record: &Record, options: &JsonlOptions) -> Result<(), StorageError> {
-        let line = record.to_line();
+    /// Refuses a record that the file has no room for, after an attempt to make some. What has expired
+    /// when the record's run begins has expired.
+    fn make_room(
+        &mut self,
+        record: &Record,
+        size: u64,
+        path: &Path,
+        options: &JsonlOptions,
+    ) -> Result<(), StorageError> {
+        let max = options.max_file_bytes;
+        if self.index.len.saturating_add(size) <= max / 4 {
+            return Ok(());
+        }
+        let is_current = |slot: &Slot| !is_expired(&slot.status, slot.expires, record.created);
+        let is_own = |slot: &Slot| slot.owner == record.owner;
+        let theirs = self.index.live(|slot| is_current(slot) && is_own(slot));
+        let replaced = self.index.get(&record.session_id);
+        let replaced = replaced.filter(|it| is_own(it) && is_current(it));
+        let replaced = replaced.map_or(0, Slot::size);
+        let full = |max: u64| Err(StorageError::Full { max });
+        if theirs.saturating_sub(replaced).saturating_add(size) > max / 4 {
+            return full(max / 4);
+        }
+        if self.index.len.saturating_add(size) <= max {
+            return Ok(());
+        }
+        if self.index.live(is_current).saturating_add(size) > max {
+            return full(max);
+        }
+        self.compact(path, is_current)
+    }
+
+    fn append(&mut self, line: &str, options: &JsonlOptions) -> Result<(), StorageError> {
         if line.len() > options.max_line_bytes {
             return Err(StorageError::TooLarge {
                 size: line.len(),
@@ -222,13 +274,12 @@ impl Inner {
         }
         // What was cut short must not swallow this one.
         let start = if self.index.is_torn { "\n" } else { "" };
-        let written = self
-            .file
-            .write_all([start, &line, "\n"].concat().as_bytes());
-        if let Err(error) = written {
-            // Some of it may be there: look, so that no place is wrong.
-            self.index.is_torn = true;
-            self.index.len = self.file.metadata().map_or(self.index.len, |it| it.len());
+        let text = [start, line, "\n"].concat();
+        if let Err(error) = file::append(&self.file, text.as_bytes()) {
+            // Some of it may be there still: look, so that no place is wrong.
+            let len = self.file.metadata().map_or(self.index.len, |it| it.len());
+            self.index.is_torn |= len != self.index.len;
+            self.index.len = len;
             return Err(StorageError::io("write to the file")(error));
         }
         let span = Span {
@@ -247,21 +298,10 @@ impl Inner {
 
     /// Writes the current records to a new file, and replaces the old one with it.
     fn compact(&mut self, path: &Path, keep: impl Fn(&Slot) -> bool) -> Result<(), StorageError> {
-        let failed = || StorageError::io("compact the file");
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".tmp");
-        let beside = PathBuf::from(beside);
-        let file = open(&beside, true).map_err(failed())?;
-        let index = self.copy(keep, &file)?;
-        file.sync_all().map_err(failed())?;
-        fs::rename(&beside, path).map_err(failed())?;
+        let told = StorageError::io("compact the file");
+        let (file, index) = file::replace(path, |file| self.copy(keep, file), told)?;
         self.file = file;
         self.index = index;
-        // So that the new name survives a loss of power. Not every system can.
-        let folder = folder(path).map(File::open);
-        if let Some(Ok(folder)) = folder {
-            let _ = folder.sync_all();
-        }
         Ok(())
     }
 
@@ -291,37 +331,6 @@ impl Inner {
         written.map_err(StorageError::io("compact the file"))?;
         Ok(index)
     }
-}
-
-/// Returns the folder of a file.
-fn folder(path: &Path) -> Option<&Path> {
-    let folder = path.parent()?;
-    Some(if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    })
-}
-
-/// Opens a file for reading and for writing at its end, readable by its user alone.
-fn open(path: &Path, emptied: bool) -> io::Result<File> {
-    if emptied {
-        // A link that somebody put there is not followed.
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).append(true);
-    if emptied {
-        options.create_new(true);
-    } else {
-        options.create(true);
-    }
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 /// Prints numbers only: records are private.

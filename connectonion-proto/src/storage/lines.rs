@@ -36,7 +36,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// Returns how many bytes of the file belong to this session.
-    fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         let session = self.session.filter(|session| *session != self.last);
         self.last.size() + session.map_or(0, Span::size)
     }

@@ -107,6 +107,19 @@ pub enum StorageError {
         /// Its text.
         message: String,
     },
+    /// Another program, or another storage of this one, has the file. Retry after it has ended.
+    #[error("the file is {words}")]
+    InUse {
+        /// Who has it, for people.
+        words: String,
+    },
+    /// The storage has no room for the record, or none for one more of its owner. Retrying may help:
+    /// others expire.
+    #[error("the storage is full: it takes {max} bytes")]
+    Full {
+        /// The limit in bytes.
+        max: u64,
+    },
     /// The record exceeds the longest line. Retrying fails again.
     #[error("a record of {size} bytes is longer than {max}")]
     TooLarge {
@@ -131,7 +144,7 @@ impl StorageError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::Io { .. } => true,
+            Self::Io { .. } | Self::InUse { .. } | Self::Full { .. } => true,
             Self::TooLarge { .. } | Self::Changed | Self::Fenced => false,
         }
     }

@@ -5,7 +5,10 @@ use std::fmt;
 use rpc_core::Str;
 
 use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
-use crate::auth::{Address, AuthError, InviteCodes, UsedSignatures, Verified, Verifier};
+use crate::auth::end_of;
+use crate::auth::{
+    Address, AuthError, InviteCodes, Spent, Use, UsedSignatures, Verified, Verifier,
+};
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,
     OnboardRequired, OnboardSubmit, OnboardSuccess,
@@ -73,6 +76,8 @@ pub struct AccessControl {
     /// else can fill.
     used_commands: UsedSignatures,
     used_by_admins: UsedSignatures,
+    /// What was used since the last look, if somebody looks.
+    spent: Option<Vec<Spent>>,
     /// Whether the lists may have changed since the last check.
     is_changed: bool,
 }
@@ -92,6 +97,7 @@ impl AccessControl {
             used: None,
             used_commands: UsedSignatures::default(),
             used_by_admins: UsedSignatures::default(),
+            spent: None,
             is_changed: false,
         }
     }
@@ -131,6 +137,33 @@ impl AccessControl {
     pub fn with_used_signatures(mut self, used: UsedSignatures) -> Self {
         self.used = Some(used);
         self
+    }
+
+    /// Remembers signatures that were used before a restart, and collects those that are used from now
+    /// on, for [`take_spent`](Self::take_spent).
+    #[must_use]
+    pub fn with_spent(mut self, spent: impl IntoIterator<Item = Spent>) -> Self {
+        for spent in spent {
+            if let Some(memory) = self.memory(spent.used) {
+                memory.remember(spent.signer, spent.signature, spent.end);
+            }
+        }
+        self.spent = Some(Vec::new());
+        self
+    }
+
+    /// Returns the signatures that were used since the last call; none without
+    /// [`with_spent`](Self::with_spent). Keep them until they expire.
+    pub fn take_spent(&mut self) -> Vec<Spent> {
+        self.spent.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn memory(&mut self, used: Use) -> Option<&mut UsedSignatures> {
+        match used {
+            Use::Connect => self.used.as_mut(),
+            Use::Command => Some(&mut self.used_commands),
+            Use::Admin => Some(&mut self.used_by_admins),
+        }
     }
 
     /// Returns whether each signature opens only one connection.
@@ -204,12 +237,15 @@ impl AccessControl {
             Err(AuthError::SignedRequestRequired) => return self.decide_unsigned(),
             Err(error) => return Admission::Refuse(error),
         };
+        if let Err(error) = verified.check_type("CONNECT") {
+            return Admission::Refuse(error);
+        }
         let identity = verified.address;
         let decision = self.policy().decide(Some(self.standing_of(&identity)));
         let is_invited = matches!(decision, Decision::Gate { .. }) && self.brings_invite(&verified);
         // Before anything changes: who repeats an invitation is not let in again.
         if (is_invited || decision == Decision::Accept)
-            && let Err(error) = self.spend(&verified, now)
+            && let Err(error) = self.spend(Use::Connect, &verified, now)
         {
             return Admission::Refuse(error);
         }
@@ -267,9 +303,23 @@ impl AccessControl {
         code.is_some_and(|code| self.invites.check(&code))
     }
 
-    fn spend(&mut self, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
-        let used = self.used.as_mut();
-        used.map_or(Ok(()), |used| used.spend(verified, now))
+    fn spend(&mut self, used: Use, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
+        let Some(memory) = self.memory(used) else {
+            return Ok(());
+        };
+        memory.spend(verified, now).map_err(|error| match error {
+            AuthError::AlreadyUsed if used != Use::Connect => AuthError::CommandAlreadyUsed,
+            other => other,
+        })?;
+        if let Some(spent) = &mut self.spent {
+            spent.push(Spent {
+                used,
+                end: end_of(verified),
+                signer: verified.address,
+                signature: verified.signature,
+            });
+        }
+        Ok(())
     }
 
     /// Admits a kept CONNECT after onboarding. Its signature counts as used from now on only, so
@@ -280,7 +330,7 @@ impl AccessControl {
     /// [with used signatures](Self::with_used_signatures).
     pub fn complete(&mut self, connect: &Connect, now: f64) -> Result<(), AuthError> {
         match self.verifier.verify(&connect.signed, now) {
-            Ok(verified) => self.spend(&verified, now),
+            Ok(verified) => self.spend(Use::Connect, &verified, now),
             // It was good when it came, and nobody can repeat it any more.
             Err(_) => Ok(()),
         }
@@ -305,6 +355,9 @@ impl AccessControl {
         };
         if verified.address != *identity {
             return Onboarding::Refuse(AuthError::InvalidSignature);
+        }
+        if let Err(error) = verified.check_type("ONBOARD_SUBMIT") {
+            return Onboarding::Refuse(error);
         }
         if self.book.level_of(identity) == ClientLevel::Blocked {
             return Onboarding::Refuse(AuthError::Blocked);
@@ -364,7 +417,7 @@ impl AccessControl {
         if *owner != Owner::Key(verified.address) {
             return Err(AuthError::NotTheOwner);
         }
-        spend_command(&mut self.used_commands, verified, now)
+        self.spend(Use::Command, verified, now)
     }
 
     /// Checks an administrator's command, and carries it out. Allowed are the addresses in the list
@@ -387,10 +440,7 @@ impl AccessControl {
         if *owner != Owner::Key(verified.address) {
             return Err(told(AuthError::NotTheOwner));
         }
-        let command = verified.payload.text("type");
-        if command.is_some_and(|command| command != request.action.name()) {
-            return Err(told(AuthError::WrongCommand));
-        }
+        verified.check_type(request.action.name()).map_err(told)?;
         let admin = verified.address;
         let is_host = admin == self.host;
         let action = &request.action;
@@ -406,7 +456,7 @@ impl AccessControl {
                 request.signed.text("admin_id").as_deref(),
                 "admin_id required",
             )?;
-            spend_command(&mut self.used_by_admins, &verified, now).map_err(told)?;
+            self.spend(Use::Admin, &verified, now).map_err(told)?;
             let changed = match action {
                 AdminAction::Add => self.book_mut().admins.insert(address).map_err(full)?,
                 _ => self.book_mut().admins.remove(&address),
@@ -420,7 +470,7 @@ impl AccessControl {
             request.signed.text("client_id").as_deref(),
             "client_id required",
         )?;
-        spend_command(&mut self.used_by_admins, &verified, now).map_err(told)?;
+        self.spend(Use::Admin, &verified, now).map_err(told)?;
         let before = self.book.level_of(&address);
         match action {
             AdminAction::Promote => self.book_mut().promote(&address).map(drop).map_err(full)?,
@@ -473,22 +523,11 @@ pub fn prompt_of(
     {
         return Err(AuthError::InvalidSignature);
     }
+    verified.check_type("INPUT")?;
     match verified.payload.text("prompt") {
         Some(prompt) if !prompt.is_empty() => Ok(Some(Str::from(&*prompt))),
         _ => plain(),
     }
-}
-
-/// Uses up the signature of a command.
-fn spend_command(
-    used: &mut UsedSignatures,
-    verified: &Verified<'_>,
-    now: f64,
-) -> Result<(), AuthError> {
-    used.spend(verified, now).map_err(|error| match error {
-        AuthError::AlreadyUsed => AuthError::CommandAlreadyUsed,
-        other => other,
-    })
 }
 
 fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<ErrorFrame>> {

@@ -312,10 +312,11 @@ async fn nobody_slips_a_command_in_where_they_are_signed() {
         ),
         (
             draft(Draft::new(now() - 400.0).with_nonce(1).with_to(&us)),
-            "unauthorized: signature expired",
+            "unauthorized: signature expired (the client's clock is 40",
         ),
     ] {
-        assert_eq!(refused(&mut client, &frame).await, expected, "{frame}");
+        let told = refused(&mut client, &frame).await;
+        assert!(told.starts_with(expected), "{told} for {frame}");
     }
     // A later CONNECT takes nothing back.
     let same = json!({"session_id": connected["session_id"]});

@@ -23,7 +23,11 @@ fn answered() -> Play {
     let run = play.begin("s", "roll");
     play.finish(run, "six");
     play.store_one(true);
-    assert_eq!(play.sockets[&ConnId(1)].count("OUTPUT"), 1);
+    let client = &play.sockets[&ConnId(1)];
+    assert_eq!(client.count("OUTPUT"), 1);
+    // Whoever sees it is told.
+    let output = client.frames.last().unwrap();
+    assert!(output["not_stored"].is_string(), "{output}");
     assert_eq!(play.hub.unstored(), 1);
     play
 }

@@ -12,8 +12,10 @@ mod faults_server;
 mod frames;
 mod frames_props;
 mod gate;
+mod gate_state;
 mod host;
 mod host_access;
+mod host_blocked;
 mod host_commands;
 mod host_console;
 mod host_defaults;
@@ -22,6 +24,7 @@ mod host_killed;
 mod host_life;
 mod host_runtime;
 mod hub;
+mod hub_bytes;
 mod hub_events;
 mod hub_moved;
 #[allow(dead_code, reason = "the simulation of the hub needs more of it")]

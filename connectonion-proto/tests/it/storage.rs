@@ -211,6 +211,7 @@ fn the_file_of_a_real_host_is_read_and_written_alike() {
         storage.append(&record).unwrap();
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), sample);
+    drop(storage);
     let found = open(&path);
     assert_eq!((found.len(), found.skipped_lines()), (2, 0));
     let now = 1_795_293_500.0;
@@ -382,7 +383,112 @@ fn a_compaction_that_fails_loses_nothing() {
     assert!(failed.is_retryable());
     storage.append(&running("b")).unwrap();
     assert!(session(&storage, "a").is_some());
+    drop(storage);
     assert_eq!(open(&path).len(), 2);
+}
+
+#[test]
+fn a_second_storage_is_refused_with_who_has_the_file() {
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    let storage = open(&path);
+    storage.append(&running("a")).unwrap();
+    let options = JsonlOptions::default();
+    let error = JsonlStorage::open(&path, options).unwrap_err();
+    assert!(matches!(&error, StorageError::InUse { .. }) && error.is_retryable());
+    let number = format!("(process {})", std::process::id());
+    assert!(error.to_string().contains(&number), "{error}");
+    storage.compact(NOW).unwrap();
+    assert!(JsonlStorage::open(&path, options).is_err());
+    // One that is told to waits for the first to end.
+    let next = std::thread::spawn({
+        let options = options.with_wait(std::time::Duration::from_secs(60));
+        move || JsonlStorage::open(path, options).unwrap().len()
+    });
+    storage.append(&running("b")).unwrap();
+    drop(storage);
+    assert_eq!(next.join().unwrap(), 2);
+}
+
+#[test]
+fn a_file_has_a_size_and_each_owner_a_quarter_of_it() {
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    let options = JsonlOptions::default().with_max_file_bytes(40_000);
+    let storage = JsonlStorage::open(&path, options).unwrap();
+    let record = |id: &str, owner, now: f64| {
+        let record = Record::running(id, "x".repeat(4000), now).done("hi", 1);
+        record.with_owner(Some(owner)).with_expires(Some(now + DAY))
+    };
+    for (id, owner) in [("1", ALICE), ("2", ALICE), ("3", BOB), ("4", BOB)] {
+        storage.append(&record(id, owner, NOW)).unwrap();
+    }
+    let full = storage.append(&record("5", ALICE, NOW)).unwrap_err();
+    assert_eq!(full, StorageError::Full { max: 10_000 });
+    // What is replaced makes room, and what has expired.
+    for _ in 0..20 {
+        storage.append(&record("1", ALICE, NOW)).unwrap();
+    }
+    assert!(fs::metadata(&path).unwrap().len() <= 40_000);
+    storage
+        .append(&record("5", ALICE, NOW + 2.0 * DAY))
+        .unwrap();
+    let owners = |number: u8| Owner::Key(Address::from_bytes([number; 32]));
+    let stored = (0..20).filter(|it| {
+        storage
+            .append(&record(&it.to_string(), owners(*it), NOW))
+            .is_ok()
+    });
+    assert!(stored.count() < 10);
+    assert!(fs::metadata(&path).unwrap().len() <= 40_000);
+}
+
+/// Where the child writes; it is this very program.
+#[cfg(unix)]
+const FULL: &str = "CONNECTONION_FULL_FILE";
+
+/// Writes to a disk that gets full. Does nothing in a usual test run.
+#[cfg(unix)]
+#[test]
+fn the_child_with_a_full_disk() {
+    let Some(path) = std::env::var_os(FULL) else {
+        return;
+    };
+    let storage = open(Path::new(&path));
+    let small = Record::running("small", "x".repeat(1000), NOW);
+    storage.append(&small).unwrap();
+    let before = storage.file_bytes();
+    let large = Record::running("large", "x".repeat(1_000_000), NOW);
+    assert!(storage.append(&large).unwrap_err().is_retryable());
+    assert_eq!(fs::metadata(&path).unwrap().len(), before);
+    storage.append(&small).unwrap();
+    assert_eq!(storage.load("small", NOW).unwrap(), Some(small));
+    assert_eq!(storage.load("large", NOW).unwrap(), None);
+    println!("a full disk was met");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_write_that_a_full_disk_refuses_leaves_nothing_behind() {
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    // A file that grows beyond the limit is an error, and no signal.
+    let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
+    let child = std::process::Command::new("sh")
+        .args(["-c", script, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "storage::the_child_with_a_full_disk",
+            "--nocapture",
+        ])
+        .env(FULL, &path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(said.contains("a full disk was met"), "{child:?}");
+    let storage = open(&path);
+    assert_eq!((storage.len(), storage.skipped_lines()), (1, 0));
 }
 
 #[test]
@@ -481,12 +587,16 @@ proptest! {
                     file.compact(now).unwrap();
                     memory.compact(now).unwrap();
                 }
-                Op::Reopen => file = JsonlStorage::open(&path, options).unwrap(),
+                Op::Reopen => {
+                    drop(file);
+                    file = JsonlStorage::open(&path, options).unwrap();
+                }
                 Op::Tear(bytes) => {
                     let line = done("a", r#"{"torn":true}"#).to_line();
                     let mut bytes = line.as_bytes()[..bytes].to_vec();
                     bytes.splice(0..0, fs::read(&path).unwrap());
                     fs::write(&path, bytes).unwrap();
+                    drop(file);
                     file = JsonlStorage::open(&path, options).unwrap();
                 }
             }

@@ -1,11 +1,12 @@
 //! [`LastSession`]: the last session with each agent, in a file.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use connectonion_proto::client::Resume;
 use examples::cli::{Failure, complain};
+use rpc_core::file;
 
 /// Keeps the session with one agent.
 #[derive(Debug)]
@@ -57,20 +58,13 @@ impl LastSession {
         self.written = Some(session);
     }
 
-    /// Through another file, so that a crash leaves the old session or the new one. Only its owner
-    /// may read it.
     fn write(&self, session: &Resume) -> io::Result<()> {
         let text = session.to_json().map_err(io::Error::other)?;
         if let Some(folder) = self.file.parent() {
             fs::create_dir_all(folder)?;
         }
-        let draft = self.file.with_extension("new");
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&draft)?.write_all(text.as_bytes())?;
-        fs::rename(draft, &self.file)
+        let write = |mut new: &File| new.write_all(text.as_bytes());
+        file::replace(&self.file, write, |error| error).map(drop)
     }
 }
 

@@ -11,7 +11,7 @@ use rpc_core::net::Node;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::steps::shortened;
+use super::steps::{not_stored, shortened};
 
 /// So much of what a tool gets and says is shown, in characters.
 const TOOL: usize = 200;
@@ -192,17 +192,19 @@ impl Show {
     /// The agent's answer.
     pub(crate) fn output(&mut self, output: &Output) -> Vec<String> {
         if self.is_json() {
-            let about = json!({
+            let mut about = json!({
                 "result": &*output.result,
                 "sessionId": output.session_id.as_deref(),
             });
+            if let Some(why) = &output.not_stored {
+                about["notStored"] = json!(&**why);
+            }
             return vec![self.note("output", about, "")];
         }
         let said = std::mem::take(&mut self.said);
-        if said == *output.result {
-            return Vec::new();
-        }
-        vec![printable_lines(&output.result)]
+        let answer = (said != *output.result).then(|| printable_lines(&output.result));
+        let note = not_stored(output).map(|it| format!("  {}", printable(&it)));
+        answer.into_iter().chain(note).collect()
     }
 }
 

@@ -141,10 +141,19 @@ impl Steps {
     pub(crate) fn output(&mut self, output: &Output) -> Vec<ChatEvent> {
         let (rest, is_next) = self.said.rest(&output.result);
         let mut events = text(rest, is_next);
+        events.extend(not_stored(output).map(ChatEvent::Note));
         events.push(ChatEvent::Ended);
         *self = Self::default();
         events
     }
+}
+
+/// What a host says that has not stored an answer.
+pub(crate) fn not_stored(output: &Output) -> Option<String> {
+    let why = output.not_stored.as_deref()?;
+    Some(format!(
+        "the agent may forget this answer, which was not stored: {why}"
+    ))
 }
 
 /// What becomes of a conversation that has grown too long for the model.

@@ -1,12 +1,13 @@
 //! [`Notes`]: notes in memory, or in a text file, which people can read and change.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
+use rpc_core::file::{self, Lock, LockError};
 use smarthole_proto::timestamp;
 
 /// The most bytes to read of a file.
@@ -33,15 +34,24 @@ pub struct Notes(Place);
 #[derive(Debug)]
 enum Place {
     Memory(Mutex<VecDeque<Note>>),
-    File(PathBuf),
+    File(
+        PathBuf,
+        #[expect(dead_code, reason = "held until it is dropped")] Lock,
+    ),
 }
 
 impl Notes {
-    /// Creates notes in this file, which need not exist. Without a file the last 1,000 are kept in
+    /// Opens notes in this file, which need not exist. Without a file the last 1,000 are kept in
     /// memory.
-    #[must_use]
-    pub fn new(file: Option<PathBuf>) -> Self {
-        Self(file.map_or_else(|| Place::Memory(Mutex::default()), Place::File))
+    ///
+    /// # Errors
+    /// [`LockError`]: another program adds notes to the file.
+    pub fn open(file: Option<PathBuf>) -> Result<Self, LockError> {
+        let Some(file) = file else {
+            return Ok(Self(Place::Memory(Mutex::default())));
+        };
+        let lock = Lock::take(&file)?;
+        Ok(Self(Place::File(file, lock)))
     }
 
     /// Returns the file, if the notes are in one.
@@ -49,7 +59,7 @@ impl Notes {
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
             Place::Memory(_) => None,
-            Place::File(path) => Some(path),
+            Place::File(path, _) => Some(path),
         }
     }
 
@@ -57,10 +67,10 @@ impl Notes {
     /// use it at a time.
     ///
     /// # Errors
-    /// The file cannot be written. A part of the note may be in it.
+    /// The file cannot be written; nothing of the note is in it.
     pub fn add(&self, text: &str, now: SystemTime) -> io::Result<()> {
         let path = match &self.0 {
-            Place::File(path) => path,
+            Place::File(path, _) => path,
             Place::Memory(notes) => {
                 let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
                 if notes.len() >= MAX_NOTES {
@@ -80,12 +90,12 @@ impl Notes {
             entry.push('\n');
         }
         let is_new = !path.exists();
-        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        // In one write, so that two programs with one file do not mix their lines.
-        file.write_all(entry.as_bytes())?;
+        let file = file::open(path)?;
+        file::append_lines(&file, &entry)?;
         file.sync_all()?;
-        if is_new {
-            sync_folder(path)?;
+        // A new file is safe only when its folder is.
+        if is_new && cfg!(unix) {
+            file::sync_folder(path)?;
         }
         Ok(())
     }
@@ -96,7 +106,7 @@ impl Notes {
     /// The file cannot be read, or is not text. A missing file has no notes.
     pub fn all(&self) -> io::Result<Vec<Note>> {
         let path = match &self.0 {
-            Place::File(path) => path,
+            Place::File(path, _) => path,
             Place::Memory(notes) => {
                 let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
                 return Ok(notes.iter().cloned().collect());
@@ -120,15 +130,6 @@ impl Notes {
         }
         Ok(notes)
     }
-}
-
-/// Syncs the folder, because a new file is safe only when its folder is.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-    }
-    Ok(())
 }
 
 fn note(line: &str) -> Note {
@@ -176,7 +177,7 @@ mod tests {
             let name = format!("notes-{}-{name}.txt", std::process::id());
             let path = std::env::temp_dir().join(name);
             let _ = std::fs::remove_file(&path);
-            Self(Notes::new(Some(path)))
+            Self(Notes::open(Some(path)).unwrap())
         }
     }
 
@@ -189,6 +190,7 @@ mod tests {
     impl Drop for Scratch {
         fn drop(&mut self) {
             let _ = std::fs::remove_file(self.path());
+            let _ = std::fs::remove_file(format!("{}.lock", self.path().display()));
         }
     }
 
@@ -228,11 +230,22 @@ mod tests {
             .map(|note| note.text)
             .collect();
         assert_eq!(texts, ["call ann", "feed the cat"]);
+        // The last line has no end, and is none of the next note.
+        scratch.0.add("buy milk", SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(scratch.0.all().unwrap()[2].text, "buy milk");
+    }
+
+    #[test]
+    fn notes_belong_to_one_program_at_a_time() {
+        let scratch = Scratch::new("locked");
+        let again = || Notes::open(Some(scratch.path().to_owned()));
+        let number = format!("(process {})", std::process::id());
+        assert!(again().unwrap_err().to_string().ends_with(&number));
     }
 
     #[test]
     fn without_a_file_the_last_notes_are_kept() {
-        let notes = Notes::new(None);
+        let notes = Notes::open(None).unwrap();
         for number in 0..MAX_NOTES + 2 {
             let text = format!(" note {number} ");
             notes.add(&text, SystemTime::UNIX_EPOCH).unwrap();

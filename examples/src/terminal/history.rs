@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use rpc_core::file;
+
 /// Most remembered lines.
 const MAX_LINES: usize = 1_000;
 /// The most bytes to read of the file, from its end.
@@ -25,15 +27,11 @@ pub(super) struct History {
 
 impl History {
     /// Opens the history of this file, which need not exist yet.
-    pub(super) fn open(file: &Path) -> io::Result<Self> {
-        if let Some(folder) = file.parent() {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut open = File::options()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(file)?;
+        let mut open = file::open(path)?;
         let skipped = open.metadata()?.len().saturating_sub(MAX_BYTES);
         open.seek(SeekFrom::Start(skipped))?;
         let mut text = Vec::new();
@@ -43,7 +41,7 @@ impl History {
         let lines = text.lines().skip(usize::from(skipped > 0));
         let lines: VecDeque<_> = lines.map(|line| line.replace(BREAK, "\n")).collect();
         let mut history = Self {
-            file: Some(file.to_owned()),
+            file: Some(path.to_owned()),
             ..Self::default()
         };
         let surplus = lines.len().saturating_sub(MAX_LINES);
@@ -51,7 +49,8 @@ impl History {
         history.at = history.lines.len();
         if skipped > 0 || surplus > 0 {
             let kept: String = history.lines.iter().map(|line| entry(line)).collect();
-            fs::write(file, kept)?;
+            let write = |mut new: &File| new.write_all(kept.as_bytes());
+            file::replace(path, write, |error| error)?;
         }
         Ok(history)
     }
@@ -70,10 +69,7 @@ impl History {
         }
         self.at = self.lines.len();
         match &self.file {
-            Some(file) if is_new => {
-                let mut open = File::options().append(true).create(true).open(file)?;
-                open.write_all(entry(line).as_bytes())
-            }
+            Some(path) if is_new => file::append_lines(&file::open(path)?, &entry(line)),
             _ => Ok(()),
         }
     }

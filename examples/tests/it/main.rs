@@ -8,6 +8,7 @@
 
 mod agent_cli;
 mod agent_reach;
+mod agent_store;
 mod agent_terminal;
 mod agent_work;
 mod bot_chat;

@@ -110,6 +110,10 @@ impl Running {
         self.child.stdin.take().unwrap()
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next line that holds `text`, of either output.
     pub(crate) fn line_with(&self, text: &str) -> String {
         let mut before = Vec::new();

@@ -39,10 +39,10 @@ impl Handler {
             ServerEvent::Connect { connect } => self.connect(connect),
             ServerEvent::Onboard { identity, submit } => self.onboard(&identity, &submit),
             ServerEvent::Onboarded { identity, connect } => {
-                let completed = self
-                    .runtime
-                    .access()
-                    .complete(&connect, self.runtime.unix_now());
+                let mut access = self.runtime.access();
+                let completed = access.complete(&connect, self.runtime.unix_now());
+                self.runtime.keep_spent(&mut access);
+                drop(access);
                 match completed {
                     Ok(()) => self.enter(Owner::Key(identity), connect, false),
                     Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
@@ -121,7 +121,11 @@ impl Handler {
         let now = self.runtime.unix_now();
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.runtime.verifier().verify(&connect.signed, now);
-        let admission = self.runtime.access().decide(verified, now);
+        let mut access = self.runtime.access();
+        self.runtime.refresh_book(&mut access);
+        let admission = access.decide(verified, now);
+        self.runtime.keep_spent(&mut access);
+        drop(access);
         // An invite code may have come with it.
         self.runtime.book_changed();
         match admission {
@@ -169,7 +173,7 @@ impl Handler {
             let (conn, request) = (self.conn, Box::new(request));
             return self.runtime.start_job(Job::Spend { conn, request });
         }
-        self.alive(|hub, conn, now| hub.connect(conn, request, now));
+        self.runtime.enter(self.conn, request);
     }
 
     fn onboard(&mut self, identity: &crate::auth::Address, submit: &OnboardSubmit) {

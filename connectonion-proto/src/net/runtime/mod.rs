@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rpc_core::net::{DriverConfig, Handle, SharedHub, Transport, clock, entropy};
-use rpc_core::{CloseReason, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::console::{self, Line};
 use crate::frame::{AdminRequest, AdminResult, ErrorFrame, SessionStatus, Signed, Standing};
-use crate::hub::{Hub, Now};
+use crate::hub::{ConnectRequest, Hub, Now};
 use crate::server::{ServerConfig, ServerConn};
 use crate::session::{ConnId, Owner};
 use crate::storage::Storage;
@@ -31,7 +31,7 @@ use state::{Job, State};
 use turn::Head;
 
 pub use agent::{Agent, AgentError, Prompt, Reply};
-use options::OnTrust;
+use options::{OnSpent, OnTrust, TrustSource};
 pub use options::{Payments, Peers, RuntimeOptions};
 pub use turn::Turn;
 
@@ -85,6 +85,8 @@ struct Shared {
     payments: Option<Arc<dyn Payments>>,
     peers: Option<Arc<dyn Peers>>,
     on_trust: Option<Arc<OnTrust>>,
+    trust_source: Option<Arc<TrustSource>>,
+    on_spent: Option<Arc<OnSpent>>,
 }
 
 impl HostRuntime {
@@ -108,6 +110,8 @@ impl HostRuntime {
                 payments: options.payments,
                 peers: options.peers,
                 on_trust: options.on_trust,
+                trust_source: options.trust_source,
+                on_spent: options.on_spent,
             }),
         }
     }
@@ -255,7 +259,10 @@ impl HostRuntime {
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.verifier().verify(signed, now)?;
         let owner = owner.ok_or(AuthError::NotTheOwner)?;
-        self.access().command(owner, &verified, now)
+        let mut access = self.access();
+        access.command(owner, &verified, now)?;
+        self.keep_spent(&mut access);
+        Ok(())
     }
 
     fn administrate(
@@ -264,7 +271,10 @@ impl HostRuntime {
         request: &AdminRequest,
     ) -> Result<AdminResult, Box<ErrorFrame>> {
         let now = self.unix_now();
-        let result = self.access().administrate(owner, request, now);
+        let mut access = self.access();
+        let result = access.administrate(owner, request, now);
+        self.keep_spent(&mut access);
+        drop(access);
         if result.is_ok() {
             self.book_changed();
         }
@@ -274,10 +284,58 @@ impl HostRuntime {
     /// Calls the hook for changed lists.
     fn book_changed(&self) {
         let mut access = self.access();
-        if access.take_changed()
-            && let Some(hook) = &self.shared.on_trust
-        {
-            hook(access.book());
+        if access.take_changed() {
+            if let Some(hook) = &self.shared.on_trust {
+                hook(access.book());
+            }
+            self.end_blocked(&access);
+        }
+    }
+
+    /// Takes over lists that somebody else has changed.
+    fn refresh_book(&self, access: &mut AccessControl) {
+        let source = self.shared.trust_source.as_ref();
+        if let Some(book) = source.and_then(|source| source()) {
+            *access.book_mut() = book;
+            // They are saved already.
+            let _ = access.take_changed();
+            self.end_blocked(access);
+        }
+    }
+
+    /// Ends what blocked callers have here.
+    fn end_blocked(&self, access: &AccessControl) {
+        let blocked = &access.book().blocked;
+        if !blocked.is_empty() {
+            let is_blocked = |owner| matches!(owner, Owner::Key(key) if blocked.contains(&key));
+            let why = CloseFrame::new(CloseFrame::POLICY, AuthError::Blocked.to_string());
+            self.with(|state, now| state.hub.end_owners(is_blocked, &why, now));
+        }
+    }
+
+    /// Lets a caller in who was admitted, and was not blocked meanwhile.
+    fn enter(&self, conn: ConnId, request: ConnectRequest) {
+        // Held, so that who is blocked from now on is found in the hub.
+        let access = self.access();
+        let blocked = &access.book().blocked;
+        let is_blocked = matches!(request.owner, Owner::Key(key) if blocked.contains(&key));
+        self.with(|state, now| {
+            state.hub.heard(conn, now.instant);
+            match is_blocked {
+                false => state.hub.connect(conn, request, now),
+                true => {
+                    let error = ErrorFrame::new(AuthError::Blocked.to_string());
+                    state.hub.refuse_connect(conn, error);
+                }
+            }
+        });
+    }
+
+    /// Passes on the signatures that were just used.
+    fn keep_spent(&self, access: &mut AccessControl) {
+        let spent = access.take_spent();
+        if let Some(hook) = self.shared.on_spent.as_ref().filter(|_| !spent.is_empty()) {
+            hook(&spent);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::results::ResultsFile;
-use crate::auth::{Address, AuthError, Signature, Signer};
+use crate::auth::{Address, AuthError, Signature, Signer, Spent};
 use crate::frame::Standing;
 use crate::hub::HubConfig;
 use crate::session::Owner;
@@ -46,6 +46,8 @@ pub trait Peers: Send + Sync + 'static {
 }
 
 pub(super) type OnTrust = dyn Fn(&TrustBook) + Send + Sync;
+pub(super) type TrustSource = dyn Fn() -> Option<TrustBook> + Send + Sync;
+pub(super) type OnSpent = dyn Fn(&[Spent]) + Send + Sync;
 
 rpc_core::config! {
     /// The configuration of a [`HostRuntime`](super::HostRuntime).
@@ -70,6 +72,8 @@ rpc_core::config! {
         /// The other hosts of a cluster. Default `None`: this is the only one.
         pub peers: Option<Arc<dyn Peers>> = None => with_peers(Arc<dyn Peers>),
         pub(super) on_trust: Option<Arc<OnTrust>> = None,
+        pub(super) trust_source: Option<Arc<TrustSource>> = None,
+        pub(super) on_spent: Option<Arc<OnSpent>> = None,
     }
     /// Creates options with this access control.
     pub fn with_access(access: AccessControl);
@@ -95,6 +99,28 @@ impl RuntimeOptions {
     #[must_use]
     pub fn with_on_trust(mut self, hook: impl Fn(&TrustBook) + Send + Sync + 'static) -> Self {
         self.on_trust = Some(Arc::new(hook));
+        self
+    }
+
+    /// Sets a hook that is called before each CONNECT is decided: it returns the lists if somebody
+    /// else has changed them since the last call, for example by hand. It runs on the connection's task,
+    /// so it should be quick.
+    #[must_use]
+    pub fn with_trust_source(
+        mut self,
+        hook: impl Fn() -> Option<TrustBook> + Send + Sync + 'static,
+    ) -> Self {
+        self.trust_source = Some(Arc::new(hook));
+        self
+    }
+
+    /// Sets a hook that is called with signatures that have just been used, before what they sign is
+    /// carried out. Save them, and pass what has not expired to [`AccessControl::with_spent`] at the next
+    /// start: otherwise a CONNECT or a command counts once more after it. It runs on the connection's
+    /// task, so it should be quick. Only with [`AccessControl::with_spent`].
+    #[must_use]
+    pub fn with_on_spent(mut self, hook: impl Fn(&[Spent]) + Send + Sync + 'static) -> Self {
+        self.on_spent = Some(Arc::new(hook));
         self
     }
 }

@@ -29,6 +29,9 @@ impl ResultsFile {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if opened.is_none() && (makes || self.path.exists()) {
             let file = JsonlStorage::open(&self.path, JsonlOptions::default())?;
+            if let skipped @ 1.. = file.skipped_lines() {
+                tracing::warn!(skipped, "records that cannot be read are dropped");
+            }
             *opened = Some(Arc::new(file));
         }
         Ok(opened.clone())
@@ -37,30 +40,22 @@ impl ResultsFile {
 
 impl Storage for ResultsFile {
     fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
-        match self.file(false)? {
-            Some(file) => file.load(session_id, now),
-            None => Ok(None),
-        }
+        let file = self.file(false)?;
+        file.map_or(Ok(None), |file| file.load(session_id, now))
     }
 
     fn append(&self, record: &Record) -> Result<(), StorageError> {
-        match self.file(true)? {
-            Some(file) => file.append(record),
-            None => Ok(()),
-        }
+        let file = self.file(true)?;
+        file.map_or(Ok(()), |file| file.append(record))
     }
 
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
-        match self.file(false)? {
-            Some(file) => file.recover(now),
-            None => Ok(Vec::new()),
-        }
+        let file = self.file(false)?;
+        file.map_or(Ok(Vec::new()), |file| file.recover(now))
     }
 
     fn compact(&self, now: f64) -> Result<(), StorageError> {
-        match self.file(false)? {
-            Some(file) => file.compact(now),
-            None => Ok(()),
-        }
+        let file = self.file(false)?;
+        file.map_or(Ok(()), |file| file.compact(now))
     }
 }

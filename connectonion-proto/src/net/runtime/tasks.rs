@@ -316,13 +316,13 @@ async fn spend(runtime: HostRuntime, conn: ConnId, request: ConnectRequest) -> O
         (Some(peers), Some(signature)) => peers.spend(&signature).await,
         _ => Ok(()),
     };
-    runtime.with(|state, now| match spent {
-        Ok(()) => state.hub.connect(conn, request, now),
-        Err(error) => {
+    match spent {
+        Ok(()) => runtime.enter(conn, request),
+        Err(error) => runtime.with(|state, _| {
             let error = ErrorFrame::new(error.to_string());
             state.hub.refuse_connect(conn, error);
-        }
-    });
+        }),
+    }
     None
 }
 

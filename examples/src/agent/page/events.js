@@ -59,6 +59,9 @@ const answers = {
     } else {
       put({ kind: text === "" ? "notice" : "agent", text: text === "" ? "There is no answer." : text });
     }
+    if (frame.not_stored) {
+      put({ kind: "notice", text: `The agent may forget this answer, which was not stored: ${show(frame.not_stored)}` });
+    }
     end();
   },
   ERROR(frame) {

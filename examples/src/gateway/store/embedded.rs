@@ -5,6 +5,7 @@ use std::path::Path;
 
 use redb::ReadableTable as _;
 use redb::backends::InMemoryBackend;
+use rpc_core::file::{Lock, LockError};
 
 use super::engine::{Engine, Trouble, make_file, make_folder};
 use super::row::{
@@ -64,6 +65,8 @@ pub fn probe(folder: &Path) -> Result<(), StoreError> {
 pub struct EmbeddedStore {
     engine: Engine,
     limits: StoreLimits,
+    /// Held, and not looked at. None in memory.
+    _lock: Option<Lock>,
 }
 
 impl EmbeddedStore {
@@ -77,8 +80,17 @@ impl EmbeddedStore {
         let path = folder.join(FILE_NAME);
         let file = path.display().to_string();
         make_folder(folder).map_err(|error| StoreError::io(&file, &error))?;
+        let lock = Lock::take(&path).map_err(|error| match error {
+            LockError::Io(error) => StoreError::io(&file, &error),
+            other => StoreError::InUse {
+                file: file.clone(),
+                words: other.to_string(),
+            },
+        })?;
         let engine = Engine::start(file, move |builder| builder.create_file(make_file(&path)?))?;
-        Self::new(engine, limits)
+        let mut store = Self::new(engine, limits)?;
+        store._lock = Some(lock);
+        Ok(store)
     }
 
     /// Creates a store in memory.
@@ -113,7 +125,11 @@ impl EmbeddedStore {
             // Readers find every table.
             Tables::open(txn, engine.file(), limits)?.trim()
         })?;
-        Ok(Self { engine, limits })
+        Ok(Self {
+            engine,
+            limits,
+            _lock: None,
+        })
     }
 
     fn decode<T: serde::de::DeserializeOwned>(

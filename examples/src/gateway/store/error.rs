@@ -10,10 +10,12 @@ use rpc_core::net::nats::NatsError;
 #[non_exhaustive]
 pub enum StoreError {
     /// Another process has the file open. Retry after it has ended.
-    #[error("{file} is in use by another gateway: end that one, or set another data_dir")]
+    #[error("{file} is {words}: end that gateway, or set another data_dir")]
     InUse {
         /// The file.
         file: String,
+        /// Who has it.
+        words: String,
     },
     /// The file is not one of this gateway. A retry fails again. The engine does not notice some
     /// kinds of damage in time; they may end the process instead.
@@ -80,6 +82,7 @@ impl StoreError {
         match error {
             redb::Error::DatabaseAlreadyOpen => Self::InUse {
                 file: file.to_owned(),
+                words: "in use by another program".to_owned(),
             },
             redb::Error::Io(error) if !matches!(error.kind(), InvalidData | UnexpectedEof) => {
                 Self::io(file, error)

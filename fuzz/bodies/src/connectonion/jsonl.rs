@@ -53,6 +53,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_file(self.0.with_extension("lock"));
     }
 }
 
@@ -120,6 +121,7 @@ fn goes_on(file: &[u8], place: &Place) {
     let is_new = load(&before).is_none();
     let record = Record::new("new", RecordStatus::Done, "", 1.0);
     before.append(&record).expect("it is written");
+    drop(before);
     let after = place.reopen();
     assert_eq!(after.skipped_lines(), skipped);
     assert_eq!(after.len(), sessions + usize::from(is_new));

@@ -1,0 +1,228 @@
+//! The gate by itself: what changes between ONBOARD_REQUIRED and ONBOARD_SUBMIT.
+
+use connectonion_proto::auth::{Address, AddressList, AuthError, Draft, InviteCodes, Signer};
+use connectonion_proto::frame::{Connect, OnboardSubmit};
+use connectonion_proto::limits::MAX_ADDRESSES;
+use connectonion_proto::trust::{
+    AccessControl, Admission, ClientLevel, Onboarding, SignaturePolicy, TrustLevel, TrustPolicy,
+};
+use serde_json::json;
+
+use crate::staff::{Client, client_key, connect, host_key, now, runtime_with, signed};
+
+const NOW: f64 = 1_795_293_457.0;
+
+fn us() -> Address {
+    *client_key().address()
+}
+
+fn access() -> AccessControl {
+    let policy =
+        TrustPolicy::new(TrustLevel::Careful).with_signatures(SignaturePolicy::AlwaysSigned);
+    let access = AccessControl::new(*host_key().address(), policy);
+    access.with_invites(InviteCodes::new(["red onion"]).unwrap())
+}
+
+fn paying() -> AccessControl {
+    access().with_payment(10.0, None)
+}
+
+fn frame(key: &Signer, draft: &Draft) -> connectonion_proto::frame::Signed {
+    key.sign_payload(draft).unwrap()
+}
+
+/// A stranger, who is asked to go through onboarding.
+fn at_the_gate(access: &mut AccessControl) {
+    let connect = Connect::new(frame(&client_key(), &Draft::new(NOW)));
+    assert!(matches!(
+        access.admit(&connect, NOW),
+        Admission::Gate { .. }
+    ));
+}
+
+fn offer(access: &mut AccessControl, code: &str) -> Onboarding {
+    let draft = Draft::new(NOW).with("invite_code", code);
+    access.onboard(
+        &us(),
+        &OnboardSubmit::new(frame(&client_key(), &draft)),
+        NOW,
+    )
+}
+
+/// The level that the caller is told, and the one that it has.
+fn welcomed(access: &AccessControl, outcome: &Onboarding) -> (String, ClientLevel) {
+    let Onboarding::Welcome(success) = outcome else {
+        panic!("{outcome:?}");
+    };
+    (
+        success.level.clone().unwrap_or_default().to_string(),
+        access.book().level_of(&us()),
+    )
+}
+
+#[test]
+fn who_is_blocked_at_the_gate_stays_out_whatever_it_offers() {
+    for has_contact in [false, true] {
+        let mut access = paying();
+        at_the_gate(&mut access);
+        if has_contact {
+            access.book_mut().promote(&us()).unwrap();
+        }
+        access.book_mut().block(&us()).unwrap();
+        for code in ["red onion", "wrong"] {
+            assert_eq!(
+                offer(&mut access, code),
+                Onboarding::Refuse(AuthError::Blocked)
+            );
+        }
+        // Also while its payment is being checked.
+        assert_eq!(access.paid(&us()), Onboarding::Refuse(AuthError::Blocked));
+        assert_eq!(access.book().level_of(&us()), ClientLevel::Blocked);
+        access.book_mut().unblock(&us());
+        let level = match has_contact {
+            true => ClientLevel::Contact,
+            false => ClientLevel::Stranger,
+        };
+        assert_eq!(access.book().level_of(&us()), level);
+    }
+}
+
+#[test]
+fn who_is_blocked_by_a_pattern_at_the_gate_stays_out() {
+    let mut access = access();
+    at_the_gate(&mut access);
+    access.book_mut().blocked = AddressList::parse(&us().to_string().replace("0x", "*"));
+    assert_eq!(
+        offer(&mut access, "red onion"),
+        Onboarding::Refuse(AuthError::Blocked)
+    );
+}
+
+#[test]
+fn who_was_promoted_at_the_gate_keeps_its_level() {
+    for (promotions, level) in [(1, ClientLevel::Contact), (2, ClientLevel::Whitelisted)] {
+        let mut access = paying();
+        at_the_gate(&mut access);
+        for _ in 0..promotions {
+            access.book_mut().promote(&us()).unwrap();
+        }
+        let expected = (level.as_str().to_owned(), level);
+        let outcome = offer(&mut access, "red onion");
+        assert_eq!(welcomed(&access, &outcome), expected);
+        let outcome = access.paid(&us());
+        assert_eq!(welcomed(&access, &outcome), expected);
+    }
+}
+
+#[test]
+fn who_was_demoted_at_the_gate_becomes_a_contact_again() {
+    let mut access = access();
+    at_the_gate(&mut access);
+    access.book_mut().promote(&us()).unwrap();
+    access.book_mut().demote(&us()).unwrap();
+    let outcome = offer(&mut access, "red onion");
+    let expected = ("contact".to_owned(), ClientLevel::Contact);
+    assert_eq!(welcomed(&access, &outcome), expected);
+}
+
+#[test]
+fn a_code_that_was_removed_at_the_gate_does_not_count() {
+    let mut access = access();
+    at_the_gate(&mut access);
+    let mut access = access.with_invites(InviteCodes::default());
+    let refused = Onboarding::Refuse(AuthError::InvalidInviteCode);
+    assert_eq!(offer(&mut access, "red onion"), refused);
+    assert_eq!(access.book().level_of(&us()), ClientLevel::Stranger);
+}
+
+#[test]
+fn a_list_that_got_full_at_the_gate_takes_nobody_in_and_forgets_nobody() {
+    let mut access = access();
+    at_the_gate(&mut access);
+    let many = (0..MAX_ADDRESSES as u64).map(|number| {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        Address::from_bytes(bytes)
+    });
+    access.book_mut().contacts = many.collect();
+    let full = Onboarding::Refuse(AuthError::DeniedByRules);
+    assert_eq!(offer(&mut access, "red onion"), full);
+    assert_eq!(access.paid(&us()), full);
+    assert_eq!(access.book().level_of(&us()), ClientLevel::Stranger);
+    // Nor does an invitation in a CONNECT.
+    let draft = Draft::new(NOW).with("invite_code", "red onion");
+    let connect = Connect::new(frame(&client_key(), &draft));
+    assert!(matches!(
+        access.admit(&connect, NOW),
+        Admission::Gate { .. }
+    ));
+    // Who is in keeps its place, and makes one.
+    let first = Address::from_bytes([0; 32]);
+    assert_eq!(access.book().level_of(&first), ClientLevel::Contact);
+    access.book_mut().demote(&first).unwrap();
+    let outcome = offer(&mut access, "red onion");
+    assert_eq!(welcomed(&access, &outcome).1, ClientLevel::Contact);
+}
+
+#[test]
+fn who_is_whitelisted_directly_is_lowered_step_by_step() {
+    let mut book = access().book().clone();
+    book.whitelist.insert(us()).unwrap();
+    assert_eq!(book.demote(&us()), Ok(ClientLevel::Contact));
+    assert!(book.contacts.contains(&us()) && !book.whitelist.contains(&us()));
+    assert_eq!(book.demote(&us()), Ok(ClientLevel::Stranger));
+    assert!(!book.contacts.contains(&us()));
+    assert_eq!(book.demote(&us()), Ok(ClientLevel::Stranger));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_key_at_two_gates_comes_in_at_both() {
+    let runtime = runtime_with(connectonion_proto::net::RuntimeOptions::with_access(
+        access(),
+    ));
+    let offer = |code: &str, nonce: u128| {
+        let draft = Draft::exact(now())
+            .with_nonce(nonce)
+            .with("invite_code", code);
+        signed("ONBOARD_SUBMIT", &client_key(), &draft, json!({}))
+    };
+    let mut gates = [Client::open(&runtime), Client::open(&runtime)];
+    for (gate, nonce) in gates.iter_mut().zip(0..) {
+        let draft = Draft::exact(now()).with_nonce(nonce);
+        gate.say(&signed("CONNECT", &client_key(), &draft, json!({})))
+            .await;
+        gate.hear_a("ONBOARD_REQUIRED").await;
+    }
+    for (gate, nonce) in gates.iter_mut().zip(10..) {
+        gate.say(&offer("red onion", nonce)).await;
+        assert_eq!(gate.hear_a("ONBOARD_SUCCESS").await["level"], "contact");
+        gate.hear_a("CONNECTED").await;
+    }
+    assert_eq!(
+        runtime.with_access(|it| it.book().contacts.addresses().count()),
+        1
+    );
+    // A second onboarding on one connection changes nothing, and holds nothing up.
+    let [mut client, _other] = gates;
+    for code in ["red onion", "wrong"] {
+        client.say(&offer(code, 20)).await;
+        let told = client.try_hear(std::time::Duration::from_secs(1)).await;
+        assert_ne!(told.map(|it| it["type"].clone()), Some(json!("CONNECTED")));
+    }
+    assert_eq!(client.ask("hello").await, "echo: hello");
+    assert_eq!(
+        runtime.with_access(|it| it.book().level_of(&us())),
+        ClientLevel::Contact
+    );
+    // Whom the host blocks between two gates is put out of the first, and not let in at the second.
+    let mut late = Client::open(&runtime);
+    runtime.with_access(|it| it.book_mut().contacts.remove(&us()));
+    late.say(&connect(&client_key(), json!({}))).await;
+    late.hear_a("ONBOARD_REQUIRED").await;
+    runtime
+        .with_access(|it| it.book_mut().block(&us()))
+        .unwrap();
+    assert_eq!(client.close_frame().await.code, 1008);
+    late.say(&offer("red onion", 30)).await;
+    assert_eq!(late.hear_a("ERROR").await["message"], "forbidden: blocked");
+}

@@ -1,0 +1,176 @@
+//! Lists that change under a host, and signatures that it has seen before.
+
+use std::sync::{Arc, Mutex};
+
+use connectonion_proto::auth::{Draft, Signer, Spent, UsedSignatures};
+use connectonion_proto::net::{HostRuntime, RuntimeOptions};
+use connectonion_proto::trust::{
+    AccessControl, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
+};
+use serde_json::{Value, json};
+
+use crate::staff::{Client, client_key, connect, host_key, input, now, runtime_with, signed};
+
+fn admin_key() -> Signer {
+    Signer::from_seed(&[9; 32])
+}
+
+fn access() -> AccessControl {
+    let policy = TrustPolicy::new(TrustLevel::Open).with_signatures(SignaturePolicy::AlwaysSigned);
+    let mut book = TrustBook::default();
+    book.admins.insert(*admin_key().address()).unwrap();
+    AccessControl::new(*host_key().address(), policy).with_book(book)
+}
+
+/// A command of the administrator about the usual client.
+fn command(kind: &str, draft: &Draft) -> Value {
+    let whom = client_key().address().to_string();
+    signed(
+        kind,
+        &admin_key(),
+        &draft.clone().with("client_id", whom),
+        json!({}),
+    )
+}
+
+async fn inside(runtime: &HostRuntime, key: &Signer) -> Client {
+    let mut client = Client::open(runtime);
+    client.say(&connect(key, json!({}))).await;
+    client.hear_a("CONNECTED").await;
+    client
+}
+
+async fn refused(client: &mut Client, frame: &Value) -> String {
+    client.say(frame).await;
+    client.hear_a("ERROR").await["message"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// The client, who is at work, is put out.
+async fn put_out(runtime: &HostRuntime, client: &mut Client, idle: &mut Client) {
+    client.hear_until("ERROR").await;
+    for client in [client, idle] {
+        let close = client.close_frame().await;
+        assert_eq!((close.code, &*close.reason), (1008, "forbidden: blocked"));
+    }
+    assert_eq!(runtime.running(), 0);
+    let mut again = Client::open(runtime);
+    let told = refused(&mut again, &connect(&client_key(), json!({}))).await;
+    assert_eq!(told, "forbidden: Denied by fast rules");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_blocked_is_put_out_and_its_run_ends() {
+    let runtime = runtime_with(RuntimeOptions::with_access(access()));
+    let mut admin = inside(&runtime, &admin_key()).await;
+    let mut busy = inside(&runtime, &client_key()).await;
+    let mut idle = inside(&runtime, &client_key()).await;
+    busy.say(&input("wait")).await;
+    busy.hear_a("user_input").await;
+    admin
+        .say(&command("ADMIN_BLOCK", &Draft::exact(now())))
+        .await;
+    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
+    put_out(&runtime, &mut busy, &mut idle).await;
+    assert_eq!(admin.ask("hello").await, "echo: hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_that_somebody_else_has_changed_count_from_the_next_connect_on() {
+    let changed = Arc::new(Mutex::new(None::<TrustBook>));
+    let source = Arc::clone(&changed);
+    let options = RuntimeOptions::with_access(access());
+    let runtime = runtime_with(options.with_trust_source(move || source.lock().unwrap().take()));
+    let mut busy = inside(&runtime, &client_key()).await;
+    let mut idle = inside(&runtime, &client_key()).await;
+    busy.say(&input("wait")).await;
+    busy.hear_a("user_input").await;
+    let mut book = TrustBook::default();
+    book.block(client_key().address()).unwrap();
+    *changed.lock().unwrap() = Some(book);
+    let mut admin = inside(&runtime, &admin_key()).await;
+    put_out(&runtime, &mut busy, &mut idle).await;
+    // And it is no administrator any more.
+    let told = refused(&mut admin, &command("ADMIN_UNBLOCK", &Draft::exact(now()))).await;
+    assert_eq!(told, "forbidden: admin only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_signed_once_counts_once_across_restarts() {
+    let kept = Arc::new(Mutex::new(Vec::<String>::new()));
+    let start = || {
+        let spent: Vec<Spent> = kept
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|it| Spent::parse(it).unwrap())
+            .collect();
+        let access = access()
+            .with_used_signatures(UsedSignatures::default())
+            .with_spent(spent);
+        let kept = Arc::clone(&kept);
+        let options = RuntimeOptions::with_access(access).with_on_spent(move |spent| {
+            kept.lock()
+                .unwrap()
+                .extend(spent.iter().map(ToString::to_string));
+        });
+        runtime_with(options)
+    };
+    let runtime = start();
+    let hello = connect(&admin_key(), json!({}));
+    let mut admin = Client::open(&runtime);
+    admin.say(&hello).await;
+    admin.hear_a("CONNECTED").await;
+    let promote = command("ADMIN_PROMOTE", &Draft::exact(now()).with_nonce(1));
+    admin.say(&promote).await;
+    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "contact");
+    let runtime = start();
+    let told = refused(&mut Client::open(&runtime), &hello).await;
+    assert_eq!(told, "unauthorized: this CONNECT was already used");
+    let mut admin = inside(&runtime, &admin_key()).await;
+    let told = refused(&mut admin, &promote).await;
+    assert_eq!(told, "unauthorized: signed command already used");
+    assert_eq!(kept.lock().unwrap().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_signed_as_one_thing_does_no_other() {
+    let codes = connectonion_proto::auth::InviteCodes::new(["red-onion"]).unwrap();
+    let policy = TrustPolicy::new(TrustLevel::Careful);
+    let gated = AccessControl::new(*host_key().address(), policy).with_invites(codes);
+    let (gated, open) = (
+        runtime_with(RuntimeOptions::with_access(gated)),
+        runtime_with(RuntimeOptions::with_access(access())),
+    );
+    const WRONG: &str = "unauthorized: signed command type mismatch";
+    let typed = |kind: &str| Draft::exact(now()).with("type", kind);
+    // A CONNECT.
+    let key = client_key();
+    let wrong = signed("CONNECT", &key, &typed("INPUT"), json!({}));
+    assert_eq!(refused(&mut Client::open(&open), &wrong).await, WRONG);
+    // A prompt.
+    let mut client = inside(&open, &key).await;
+    let draft = typed("CONNECT").with("prompt", "hello");
+    let wrong = signed("INPUT", &key, &draft, json!({"prompt": "hello"}));
+    assert_eq!(refused(&mut client, &wrong).await, WRONG);
+    // An offer.
+    let mut stranger = Client::open(&gated);
+    stranger.say(&connect(&key, json!({}))).await;
+    stranger.hear_a("ONBOARD_REQUIRED").await;
+    let offer = typed("CONNECT").with("invite_code", "red-onion");
+    let wrong = signed("ONBOARD_SUBMIT", &key, &offer, json!({}));
+    assert_eq!(refused(&mut stranger, &wrong).await, WRONG);
+    // A command, also with a type that is no text.
+    let mut admin = inside(&open, &admin_key()).await;
+    for kind in [json!("ADMIN_PROMOTE"), json!(["ADMIN_BLOCK"]), json!("")] {
+        let wrong = command("ADMIN_BLOCK", &Draft::exact(now()).with("type", kind));
+        assert_eq!(refused(&mut admin, &wrong).await, WRONG);
+    }
+    // Older clients sign no type.
+    admin
+        .say(&command("ADMIN_GET_LEVEL", &Draft::exact(now())))
+        .await;
+    admin.hear_a("ADMIN_RESULT").await;
+}

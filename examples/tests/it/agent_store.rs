@@ -1,0 +1,59 @@
+//! The files of the agent's host: one host at a time, what cannot be read, lists that people change.
+
+use std::fs;
+
+use crate::agent_cli::{Home, Host, assert_holds};
+use crate::programs::{Running, outcome};
+
+#[test]
+fn a_second_host_is_told_who_has_the_sessions_or_waits_for_it() {
+    let home = Home::new();
+    let first = home.host(&[]);
+    assert_eq!(home.answer(&first, "count to 2"), "I count: 1 2 - done");
+    let again = ["host", "--listen", "127.0.0.1:0"];
+    let (code, out, err) = outcome(home.agent(&again));
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    let holder = format!("(process {})", first.running.id());
+    assert_holds(&err, &["--store ", "in use by switchboard", &holder]);
+    let mut patient = home.agent(&again);
+    patient.args(["--wait", "60"]);
+    let second = std::thread::spawn(move || Host::start(patient));
+    drop(first);
+    let second = second.join().unwrap();
+    let (code, out, err) = home.chat(&second, &["--resume", "search for count"], "");
+    assert_eq!(code, Some(0), "{err}");
+    assert_holds(&out, &["count to 2"]);
+}
+
+#[test]
+fn records_that_cannot_be_read_are_counted_at_the_start() {
+    let home = Home::new();
+    fs::write(
+        home.0.join("session_results.jsonl"),
+        "{\"session\nnonsense\n",
+    )
+    .unwrap();
+    let host = Running::start(home.agent(&["host", "--listen", "127.0.0.1:0"]));
+    let line = host.line_with("cannot be read");
+    assert_holds(
+        &line,
+        &[
+            "warning: ",
+            "session_results.jsonl: 2 records cannot be read",
+        ],
+    );
+}
+
+#[test]
+fn who_is_added_to_the_blocklist_by_hand_stays_out() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
+    let text = "# everybody\n*";
+    fs::write(home.0.join("blocklist.txt"), text).unwrap();
+    let (code, _, err) = home.chat(&host, &["count to 2"], "");
+    assert_eq!(code, Some(3), "{err}");
+    assert_holds(&err, &["forbidden"]);
+    fs::remove_file(home.0.join("blocklist.txt")).unwrap();
+    assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
+}
