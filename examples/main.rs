@@ -66,7 +66,10 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn command_line() -> ExitCode {
-    let Cli { verbosity, command } = Cli::parse();
+    let Cli { verbosity, command } = match cli::parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     let command = command.unwrap_or(Command::Tour(tour::TourArgs::default()));
     // The tour loses connections on purpose.
     verbosity.start(!matches!(command, Command::Tour(_)));

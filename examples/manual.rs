@@ -1,12 +1,12 @@
 //! `switchboard completions` and `switchboard man`: what is made of the commands' own descriptions.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
-use examples::cli::Failure;
+use examples::cli::{Failure, Stdout};
 
 use crate::Cli;
 
@@ -26,7 +26,9 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "switchboard", &mut text);
-    print(&text)
+    // Whether it could be written is told at the end of the program.
+    let _ = Stdout.write_all(&text);
+    Ok(())
 }
 
 /// Prints the manual page, or writes a page for each command into a folder.
@@ -43,17 +45,10 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
         Man::new(Cli::command())
             .render(&mut text)
             .map_err(Failure::new)?;
-        return print(&text);
+        let _ = Stdout.write_all(&text);
+        return Ok(());
     };
     let written = std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
     written.map_err(|error| Failure::new(format_args!("{}: {error}", folder.display())))
-}
-
-/// Writes to standard output. A reader that went away is no failure.
-fn print(text: &[u8]) -> Result<(), Failure> {
-    match io::stdout().lock().write_all(text) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(error)),
-        _ => Ok(()),
-    }
 }

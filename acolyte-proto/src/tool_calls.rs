@@ -32,6 +32,22 @@ impl ToolCalls {
         (!known).then_some(id)
     }
 
+    /// Sends an event, unless it refers to a call that the chat has not seen, and remembers its call
+    /// once it is sent.
+    pub(crate) fn sent<T, E>(
+        &mut self,
+        event: &Event,
+        stray: impl FnOnce(&'static str) -> E,
+        send: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        if self.stray(event).is_some() {
+            return Err(stray(STRAY));
+        }
+        let sent = send()?;
+        self.note(event);
+        Ok(sent)
+    }
+
     /// Remembers the call of an event: later events may refer to it.
     pub(crate) fn note(&mut self, event: &Event) {
         if let Event::ToolCall(call) = event

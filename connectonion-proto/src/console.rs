@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use rpc_core::text::is_control;
+
 use crate::frame::SessionState;
 use crate::session::Owner;
 
@@ -178,14 +180,9 @@ impl fmt::Display for Cut<'_> {
 fn harmless(letter: char) -> Option<char> {
     match letter {
         '\n' | '\t' => Some(' '),
-        // Marks that turn the direction of text, and letters without a width.
-        '\u{61c}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}'
-        | '\u{feff}'
-        | '\u{e0000}'..='\u{e007f}' => None,
-        letter if letter.is_control() => None,
+        // Letters without a width.
+        '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' => None,
+        letter if is_control(letter) => None,
         letter => Some(letter),
     }
 }

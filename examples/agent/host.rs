@@ -74,6 +74,9 @@ pub(crate) struct Args {
     #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArgs,
+    #[cfg(not(feature = "nats"))]
+    #[command(flatten)]
+    _nats: cli::NoNats,
     #[cfg(feature = "nats")]
     #[command(flatten)]
     lease: LeaseArgs,
@@ -170,7 +173,7 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
         })?;
     let signals = Signals::listen();
     let (handle, runtime) = (host.handle(), host.runtime());
-    cli::say(format_args!(
+    cli::announce(format_args!(
         "listening on {} (WebSocket: {}, address: {})",
         args.tls.url(&format!("http://{}/", host.local_addr())),
         args.tls.url(&host.url()),

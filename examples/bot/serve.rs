@@ -1,16 +1,20 @@
 //! `switchboard bot serve`: a Snek server that keeps everything in memory, or shares it with others on NATS.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use examples::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
+use examples::{metrics, web};
 use rpc_core::Secret;
 use rpc_core::net::server::{Guards, HttpConfig};
 use snek_proto::frame::User;
+use snek_proto::hub::HubConfig;
 use snek_proto::net::{Backend, MemoryBackend, Server, ServerOptions};
 
+const NOTHING: &str = "This is a Snek server: connect with a WebSocket. GET /health and /metrics are answered, too.\n";
 /// How long calls that are under way may take when the server ends.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -58,6 +62,10 @@ pub(crate) struct Args {
     /// Accept every login: one with an unknown name creates a user with that password.
     #[arg(long)]
     open: bool,
+    /// Send complete messages as 'new_message', the form that the platform's own sample bots read, in place of
+    /// 'message'. The same at all nodes.
+    #[arg(long)]
+    new_message: bool,
     #[command(flatten)]
     reach: Reach,
     /// An origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be repeated.
@@ -71,13 +79,21 @@ pub(crate) struct Args {
     #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: cli::NatsArgs,
+    #[cfg(not(feature = "nats"))]
+    #[command(flatten)]
+    _nats: cli::NoNats,
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let is_public = args.reach.check(args.listen)?;
     let platform = platform(&args)?;
     let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
-    let http = args.tls.http(HttpConfig::default().with_guards(guards))?;
+    metrics::install().map_err(Failure::new)?;
+    let http = HttpConfig::default().with_guards(guards);
+    let http = args.tls.http(http)?.with_http(|request, peer| {
+        let answer = metrics::respond(&request, peer).or_else(|| web::health(&request));
+        ready(answer.unwrap_or_else(|| web::upgrade_required(NOTHING)))
+    });
     if is_public {
         args.reach.warn(&args.tls);
         if args.open {
@@ -110,7 +126,7 @@ async fn run<B: Backend>(args: &Args, backend: B, options: ServerOptions) -> Res
         })?;
     let handle = server.handle();
     let signals = Signals::listen();
-    cli::say(format_args!("listening on {}", args.tls.url(&server.url())));
+    cli::announce(format_args!("listening on {}", args.tls.url(&server.url())));
     signals
         .serve(server.run(), handle.drain(DRAIN + GOODBYE))
         .await
@@ -123,6 +139,7 @@ struct Platform {
     /// The option, the user and the password.
     users: Vec<(String, User, Secret)>,
     open: bool,
+    hub: HubConfig,
 }
 
 fn platform(args: &Args) -> Result<Platform, Failure> {
@@ -159,13 +176,14 @@ fn platform(args: &Args) -> Result<Platform, Failure> {
         channels: channels.collect(),
         users: users.collect::<Result<_, Failure>>()?,
         open: args.open,
+        hub: HubConfig::default().with_new_message(args.new_message),
     })
 }
 
 impl Platform {
     /// Keeps it in memory.
     fn keep(self) -> Result<MemoryBackend, Failure> {
-        let backend = MemoryBackend::new();
+        let backend = MemoryBackend::with_limits(self.hub);
         for [option, uid, name] in &self.channels {
             let added = backend.add_channel(uid, name);
             added.map_err(|error| Failure::usage(format_args!("--channel {option}: {error}")))?;
@@ -184,13 +202,16 @@ impl Platform {
         self,
         nats: rpc_core::net::nats::Nats,
     ) -> Result<(snek_proto::net::NatsBackend, snek_proto::net::NatsRunner), Failure> {
+        use snek_proto::cluster::NodeConfig;
         use snek_proto::net::{ClusterError, NatsBackend, NatsOptions};
 
         let failed = |what: String, error| match error {
             ClusterError::Nats(error) => cli::nats_failure(&error),
             error => Failure::usage(format_args!("{what}: {error}")),
         };
-        let options = NatsOptions::default().with_open(self.open);
+        let options = NatsOptions::default()
+            .with_open(self.open)
+            .with_node(NodeConfig::default().with_hub(self.hub));
         let (backend, runner) = NatsBackend::open(nats, options)
             .await
             .map_err(|error| cli::nats_failure(&error))?;

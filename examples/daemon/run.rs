@@ -9,7 +9,7 @@ use acolyte_proto::event::Event;
 use acolyte_proto::id::SessionId;
 use acolyte_proto::limits::{CHAT_IDLE_TIMEOUT, MAX_TOOL_CALLS};
 use acolyte_proto::net::Chat;
-use examples::cli::{self, Failure, complain};
+use examples::cli::{self, Failure, Stdout, complain};
 use examples::daemon::ask_first::AWAITING_INPUT;
 use examples::screen::printable_lines;
 use examples::terminal::{self, ChatEvent, ChatView};
@@ -330,8 +330,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Writes to standard output. A reader that went away is no reason to panic.
 fn write(text: &str) {
-    let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = Stdout.write_all(text.as_bytes());
+    let _ = written.and_then(|()| Stdout.flush());
 }

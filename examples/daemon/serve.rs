@@ -124,7 +124,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
 
     let signals = Signals::listen();
     let (handle, url) = (server.handle(), args.tls.url(&server.url()));
-    cli::say(format_args!(
+    cli::announce(format_args!(
         "listening on {url} (workspace: {}, {words})",
         workspace.display()
     ));

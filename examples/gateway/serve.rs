@@ -44,6 +44,9 @@ pub(crate) struct Args {
     #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArgs,
+    #[cfg(not(feature = "nats"))]
+    #[command(flatten)]
+    _nats: cli::NoNats,
     #[cfg(feature = "nats")]
     #[command(flatten)]
     lease: LeaseArgs,
@@ -216,7 +219,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let signals = Signals::listen();
     let cut = gateway.cut();
     let (page, url) = (args.tls.url(&gateway.page()), args.tls.url(&gateway.url()));
-    cli::say(format_args!("listening on {page} (WebSocket: {url})"));
+    cli::announce(format_args!("listening on {page} (WebSocket: {url})"));
     cli::remark(cli::web_pages(gateway.guards()));
     let outcome = signals
         .serve(gateway.run(), handle.drain(DRAIN + GOODBYE))

@@ -24,6 +24,9 @@ pub(crate) struct Args {
     #[cfg(feature = "nats")]
     #[command(flatten)]
     nats: NatsArgs,
+    #[cfg(not(feature = "nats"))]
+    #[command(flatten)]
+    _nats: examples::cli::NoNats,
 }
 
 pub(crate) async fn usage(args: &Args) -> Result<(), Failure> {

@@ -21,6 +21,7 @@ POST /input     a message, as text/plain or as JSON: {\"text\": \"..\", \"inputM
 GET  /clients   who is connected
 GET  /history   what came of the last messages
 GET  /metrics   what is counted, for Prometheus
+GET  /health    200 as long as it runs
 ";
 
 /// Answers plain requests.

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use examples::cli::{self, Failure, Signals, TlsArgs};
-use examples::metrics;
-use examples::terminal;
+use examples::{metrics, terminal, web};
 use serde_json::json;
 use smarthole_proto::hub::HubConfig;
 use smarthole_proto::limits::{self, MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIMEOUT};
@@ -180,8 +179,8 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         .with_http(move |request, peer| {
             let service = Arc::clone(&service);
             async move {
-                match metrics::respond(&request, peer) {
-                    Some(metrics) => metrics,
+                match metrics::respond(&request, peer).or_else(|| web::health(&request)) {
+                    Some(answer) => answer,
                     None => service.answer(request).await,
                 }
             }

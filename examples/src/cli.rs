@@ -10,13 +10,16 @@ use std::time::Duration;
 
 use connectonion_proto::console::TARGET;
 use serde_json::Value;
+use tracing::field::Field;
 use tracing::{Event, Subscriber};
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::screen::printable;
 use crate::terminal;
 
 mod failure;
@@ -25,8 +28,11 @@ mod line;
 #[cfg(feature = "nats")]
 mod nats;
 mod nats_settings;
+#[cfg(not(feature = "nats"))]
+mod no_nats;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod output;
 mod serving;
 mod signals;
 mod variable;
@@ -37,6 +43,9 @@ pub use line::{Line, LineArgs, Urls, trusted};
 #[cfg(feature = "nats")]
 pub use nats::{LeaseArgs, NatsArgs, nats_failure};
 pub use nats_settings::NatsSettings;
+#[cfg(not(feature = "nats"))]
+pub use no_nats::NoNats;
+pub use output::{Stdout, announce, is_output_lost, parse, say};
 pub use serving::{Pings, Reach, TlsArgs, guards, web_pages};
 pub use signals::Signals;
 pub use variable::{
@@ -150,14 +159,8 @@ impl io::Write for Stderr {
 /// Writes a remark to standard output, unless the user wants [none](is_quiet).
 pub fn remark(line: impl Display) {
     if !is_quiet() {
-        say(line);
+        announce(line);
     }
-}
-
-/// Writes a line to standard output.
-pub fn say(line: impl Display) {
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 /// Tells of an event: as a line of JSON on standard output, or in words on standard error.
@@ -257,11 +260,21 @@ fn log(Verbosity { quiet, verbose }: Verbosity, warns: bool) {
         .with_ansi(wants_colour(&io::stderr()))
         .with_writer(|| Stderr)
         .map_event_format(Lines)
+        .fmt_fields(debug_fn(field).delimited(" "))
         .with_filter(filter);
     let layers = tracing_subscriber::registry().with(lines);
     #[cfg(feature = "otlp")]
     let layers = layers.with(otlp::layer());
     let _ = layers.try_init();
+}
+
+/// Writes a field of an event: values come from peers, too.
+fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let value = format!("{value:?}");
+    match field.name() {
+        "message" => writer.write_str(&printable(&value)),
+        name => write!(writer, "{name}={}", printable(&value)),
+    }
 }
 
 /// A host's console lines as the protocol has them; everything else as the inner format has it.
@@ -360,6 +373,8 @@ fn ignores_hangup() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
 
     #[cfg(unix)]
@@ -388,6 +403,43 @@ mod tests {
         for text in ["", "80", "127.0.0.1", "localhost:", "localhost:99999"] {
             assert!(address(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_logged_of_a_peer_controls_no_terminal_and_forges_no_line() {
+        #[derive(Clone, Default)]
+        struct Log(Arc<Mutex<Vec<u8>>>);
+        impl io::Write for Log {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().unwrap().write(bytes)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let log = Log::default();
+        let writer = log.clone();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .map_event_format(Lines)
+            .fmt_fields(debug_fn(field).delimited(" "));
+        let error = "no\x1b[2J\u{9b}1m\u{202e}\n ERROR all is lost";
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            tracing::warn!(%error, text = error, "said {error}");
+            tracing::info!(target: TARGET, "{error}");
+        });
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(log.lines().count(), 2, "{log}");
+        assert!(
+            log.lines()
+                .all(|line| !line.contains(crate::screen::is_control)),
+            "{log:?}"
+        );
+        assert!(
+            log.contains(r"error=no\u{1b}[2J\u{9b}1m\u{202e}\n ERROR"),
+            "{log}"
+        );
     }
 
     #[test]

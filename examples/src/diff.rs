@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use similar::{Algorithm, ChangeTag, TextDiff};
 
+use crate::screen::{printable_lines, shortened};
+
 /// Lines around a change.
 const CONTEXT: usize = 3;
 /// Most lines to keep; a rewritten file has many.
@@ -34,7 +36,7 @@ pub struct Line {
     pub marker: Marker,
     /// Its number, from 1: in the old text if it was removed, otherwise in the new one.
     pub number: usize,
-    /// Its text, without the line end, cut to a length.
+    /// Its text, without the line end, cut to a length with a mark.
     pub text: String,
 }
 
@@ -78,7 +80,7 @@ impl Diff {
                 found.lines.push(Line {
                     marker,
                     number: index.map_or(1, |index| index + 1),
-                    text: shortened(change.value().trim_end_matches(['\n', '\r'])),
+                    text: shown(change.value()),
                 });
             }
         }
@@ -172,8 +174,10 @@ impl Hunk {
     }
 }
 
-fn shortened(line: &str) -> String {
-    line.chars().take(MAX_LINE).collect()
+/// A CR would begin a line of its own where the diff is shown.
+fn shown(line: &str) -> String {
+    let line = printable_lines(line.trim_end_matches(['\n', '\r']));
+    shortened(&line, MAX_LINE).into_owned()
 }
 
 #[cfg(test)]
@@ -243,7 +247,11 @@ mod tests {
             (diff.added, diff.lines.len(), diff.left_out),
             (600, 500, 100)
         );
+        assert_eq!(
+            told(&Diff::new("", "\ta\r+b\u{202e}")),
+            ["+1 \ta", "+2 +b\\u{202e}"]
+        );
         let diff = Diff::new("", &"x".repeat(9_000));
-        assert_eq!(told(&diff), [format!("+1 {}", "x".repeat(2_000))]);
+        assert_eq!(told(&diff), [format!("+1 {}…", "x".repeat(2_000))]);
     }
 }

@@ -8,6 +8,7 @@ pub mod config;
 #[cfg(feature = "llm")]
 mod cut;
 mod error;
+mod halves;
 pub mod http;
 pub mod ollama;
 pub mod openai;

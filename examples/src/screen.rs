@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rpc_core::net::{Direction, Frame, FrameKind, Observer};
+pub use rpc_core::text::is_control;
 
 /// The longest description of a frame, in characters.
 const WIDTH: usize = 84;
@@ -219,7 +220,7 @@ impl<D: Describe> Observer for Wire<D> {
         };
         let (time, who) = (self.screen.time(), &self.who);
         let what = printable(&what);
-        let what = shorten(&what);
+        let what = shortened(&what, WIDTH);
         self.screen
             .write(format_args!("{time} {who} {arrow} {what}\n"));
     }
@@ -233,11 +234,37 @@ impl<D: Describe> Wire<D> {
     }
 }
 
-/// Returns a text of several lines, each of them [`printable`].
+/// Makes an untrusted text of several lines [`printable`]. Tabs and the ends of lines (LF or CRLF) stay.
 #[must_use]
 pub fn printable_lines(text: &str) -> String {
-    let lines: Vec<_> = text.split('\n').map(printable).collect();
-    lines.join("\n")
+    let mut shown = String::with_capacity(text.len());
+    for part in text.split_inclusive(['\n', '\t']) {
+        let words = part.strip_suffix("\r\n");
+        let words = words.or_else(|| part.strip_suffix(['\n', '\t']));
+        let (words, end) = part.split_at(words.unwrap_or(part).len());
+        shown.push_str(&printable(words));
+        shown.push_str(end);
+    }
+    shown
+}
+
+/// Returns JSON in which the characters that control a terminal or reorder text are escaped, also
+/// those that JSON allows.
+#[must_use]
+pub fn escaped_json(json: &str) -> Cow<'_, str> {
+    // JSON itself escapes the others.
+    let is_odd = |c: char| c >= '\u{7f}' && is_control(c);
+    if json.is_ascii() && !json.contains('\u{7f}') || !json.contains(is_odd) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        match is_odd(c) {
+            true => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => escaped.push(c),
+        }
+    }
+    escaped.into()
 }
 
 /// Makes untrusted text safe to show: escapes the characters that control a terminal.
@@ -252,15 +279,12 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     if blocks.iter().all(|block| are_plain(block)) && are_plain(rest) {
         return Cow::Borrowed(text);
     }
-    // Some characters that are no controls reorder what stands around them.
-    let reorders = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let odd = |c: char| c.is_control() || reorders(c);
-    if !text.contains(odd) {
+    if !text.contains(is_control) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match odd(c) {
+        match is_control(c) {
             true => shown.extend(c.escape_default()),
             false => shown.push(c),
         }
@@ -268,8 +292,10 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-fn shorten(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(WIDTH) {
+/// Cuts a text to this many characters, with a mark at the cut.
+#[must_use]
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
         None => Cow::Borrowed(text),
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()).into(),
     }
@@ -304,7 +330,30 @@ mod tests {
     }
 
     #[test]
+    fn tabs_and_ends_of_lines_stay_in_a_text_of_lines() {
+        let text = "a\tb\r\n\tc\n\r\n";
+        assert_eq!(printable_lines(text), text);
+        assert_eq!(
+            printable_lines("\x1b[2J\r\ta\rb"),
+            r"\u{1b}[2J\r".to_owned() + "\ta\\rb"
+        );
+    }
+
+    #[test]
+    fn json_has_no_character_that_controls_a_terminal() {
+        let text = "\u{7f}\u{85}\u{9b}2J\u{61c}\u{202e}\u{2028}é😀";
+        let json = serde_json::Value::from(text).to_string();
+        let escaped = escaped_json(&json);
+        assert!(!escaped.contains(is_control), "{escaped:?}");
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
+        assert_eq!(escaped_json("\"é\""), "\"é\"");
+    }
+
+    #[test]
     fn a_long_frame_takes_one_line() {
-        assert_eq!(shorten(&"é".repeat(1000)).chars().count(), WIDTH + 1);
+        assert_eq!(
+            shortened(&"é".repeat(1000), WIDTH).chars().count(),
+            WIDTH + 1
+        );
     }
 }

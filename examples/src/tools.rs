@@ -9,6 +9,7 @@ use snek_proto::llm::chat::{ChatMessage, Role};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use crate::replies;
+use crate::screen::shortened;
 
 /// Most messages that a search returns, and their length in characters.
 const MAX_FOUND: usize = 10;
@@ -157,15 +158,19 @@ fn search(query: &str, past: &[Arc<ChatMessage>]) -> Value {
     let spoken = past
         .iter()
         .filter(|message| matches!(message.role, Role::User | Role::Assistant));
-    let mut found: Vec<String> = spoken
+    let mut texts = spoken
         .rev()
         .map(|message| message.content.text())
-        .filter(|text| text.to_lowercase().contains(&query))
-        .take(MAX_FOUND)
-        .map(|text| text.chars().take(MAX_LINE).collect())
+        .filter(|text| text.to_lowercase().contains(&query));
+    let found = texts.by_ref().take(MAX_FOUND);
+    let mut found: Vec<_> = found
+        .map(|text| shortened(&text, MAX_LINE).into_owned())
         .collect();
     found.reverse();
-    json!({ "found": found })
+    match texts.count() {
+        0 => json!({ "found": found }),
+        older => json!({ "found": found, "older": older }),
+    }
 }
 
 #[cfg(test)]

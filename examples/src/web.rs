@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 
 /// The type of a plain text.
 pub const TEXT: &str = "text/plain; charset=utf-8";
@@ -83,6 +83,22 @@ pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Bytes> {
 /// Returns an answer in JSON.
 pub fn json(body: impl Into<Bytes>) -> Response<Bytes> {
     answer(StatusCode::OK, "application/json", body.into())
+}
+
+/// Answers a request for the health of a program that serves as long as it runs; `None` if it is for
+/// something else.
+#[must_use]
+pub fn health<B>(request: &Request<B>) -> Option<Response<Bytes>> {
+    let is_it = request.uri().path() == "/health" && reads(request.method());
+    is_it.then(|| json(r#"{"status":"ok"}"#))
+}
+
+/// Returns the answer of a server for WebSockets to any other request.
+#[must_use]
+pub fn upgrade_required(why: &'static str) -> Response<Bytes> {
+    let mut response = text(StatusCode::UPGRADE_REQUIRED, why);
+    set(response.headers_mut(), header::UPGRADE, "websocket");
+    response
 }
 
 /// Returns the answer to a method that a path does not have.

@@ -65,11 +65,10 @@ pub(crate) async fn run(args: TourArgs) -> Result<(), Failure> {
 }
 
 async fn tour(TourArgs { command }: TourArgs) -> Result<(), Failure> {
-    let stdout = io::stdout();
-    let colour = cli::wants_colour(&stdout);
+    let colour = cli::wants_colour(&io::stdout());
     let out: Box<dyn Write + Send> = match cli::is_quiet() {
         true => Box::new(io::sink()),
-        false => Box::new(stdout),
+        false => Box::new(cli::Stdout),
     };
     let screen = match command {
         None => {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
 use std::path::PathBuf;
 
-use examples::cli::{Failure, complain, wants_colour};
+use examples::cli::{Failure, Stdout, complain, is_output_lost, wants_colour};
 use examples::screen::printable;
 use examples::wire::Protocol;
 use examples::wire::decode::{Count, Options, decode};
@@ -62,12 +62,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             complain(printable(&error.to_string()));
         }
     };
-    let mut out = BufWriter::with_capacity(256 * 1024, io::stdout().lock());
+    let mut out = BufWriter::with_capacity(256 * 1024, Stdout);
     let done = decode(&options, input, &mut out, bad).and_then(|count| out.flush().map(|()| count));
     let count = match done {
         Ok(count) => count,
-        // The reader has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+        // The reader has seen enough, or it is told why not.
+        Err(_) if is_output_lost() => return Ok(()),
         Err(error) => return Err(Failure::new(format_args!("{name}: {error}"))),
     };
     let Count {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rpc_core::json::tagged::Word;
-use rpc_core::json::{Tagged, first_byte};
+use rpc_core::json::{self, Tagged, first_byte};
 use rpc_core::{CallId, Limits, Refused};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -119,7 +119,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     if Token::decode(text, &limits).is_ok() {
         return Cow::Owned(r#"{"token":"***"}"#.to_owned());
     }
-    match serde_json::from_str(text) {
+    match json::from_slice(text.as_bytes()) {
         Ok(value) if is_frame && !names_token(&value) => Cow::Borrowed(text),
         _ => Cow::Owned(format!("(not shown, {} bytes)", text.len())),
     }

@@ -26,8 +26,8 @@ impl WireId {
     /// Creates an id from a raw string or number.
     ///
     /// # Errors
-    /// [`DecodeError`] for any other value, for a string with a lone surrogate, for a number out of
-    /// range, and for more than [`MAX_ID_BYTES`].
+    /// [`DecodeError`] for any other value, for a number out of range, and for more than
+    /// [`MAX_ID_BYTES`].
     pub fn new(raw: impl Into<Json>) -> Result<Self, DecodeError> {
         let raw = raw.into();
         if raw.get().len() > MAX_ID_BYTES {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_id() {
-        for json in ["null", "true", "[]", "{}", r#""\ud800""#, "1e999"] {
+        for json in ["null", "true", "[]", "{}", "1e999"] {
             assert!(WireId::new(raw(json)).is_err(), "{json}");
         }
     }

@@ -1,4 +1,4 @@
-//! [`beginning`]: a text cut to size.
+//! [`beginning`]: a text cut to size. [`is_control`]: what untrusted text must not do where it is shown.
 
 /// Returns the beginning of a text: as many whole characters as fit into `max` bytes.
 ///
@@ -13,6 +13,18 @@ pub fn beginning(text: &str, max: usize) -> &str {
         end -= 1;
     }
     text.get(..end).unwrap_or_default()
+}
+
+/// Returns whether a character controls a terminal, ends a line, or reorders what stands around it.
+///
+/// ```
+/// assert!("\u{1b}\u{9b}\n\u{2028}\u{202e}".chars().all(rpc_core::text::is_control));
+/// assert!(!"héllo 👩‍🚀".contains(rpc_core::text::is_control));
+/// ```
+#[must_use]
+pub fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

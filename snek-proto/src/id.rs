@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use rpc_core::json::lenient;
 use rpc_core::{DecodeError, Json};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -51,8 +52,7 @@ impl WireId {
         Self(Json::string(text))
     }
 
-    /// Returns the id as a text: a string's contents or a number's digits. `None` for a boolean and
-    /// for a string that is not valid Unicode.
+    /// Returns the id as a text: a string's contents or a number's digits. `None` for a boolean.
     #[must_use]
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
         self.0.as_id()
@@ -81,8 +81,15 @@ impl fmt::Debug for WireId {
 
 impl<'de> Deserialize<'de> for WireId {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Self::new(Json::deserialize(from)?).map_err(|_| D::Error::custom(SCALAR))
+        Self::new(lenient::verbatim(from)?).map_err(|_| D::Error::custom(SCALAR))
     }
+}
+
+/// Returns whether a new user may have this name: others see it, so it must not be blank or control how
+/// text is shown.
+#[cfg(feature = "server")]
+pub(crate) fn is_username(name: &str) -> bool {
+    !name.trim().is_empty() && !name.contains(rpc_core::text::is_control)
 }
 
 #[cfg(test)]
@@ -102,7 +109,7 @@ mod tests {
     #[test]
     fn any_scalar_is_echoed_unchanged() {
         for json in [r#""a\u0062""#, "7", "1.50", "true", r#""\ud800""#] {
-            let id: WireId = Json::new(json).unwrap().parse().unwrap();
+            let id: WireId = rpc_core::json::parse(json, &rpc_core::Limits::default()).unwrap();
             assert_eq!(serde_json::to_string(&id).unwrap(), json);
         }
         for json in ["null", "[]", "{}"] {

@@ -13,7 +13,6 @@ use crate::id::RpcId;
 #[cfg(feature = "server")]
 use crate::id::TaskId;
 use crate::task::{Task, TaskState};
-use crate::tool_calls::STRAY;
 
 impl ServerConn {
     /// Sends one step of the running chat. A checklist is sent under the
@@ -39,22 +38,20 @@ impl ServerConn {
         let Some((_, chat)) = self.queue.running_mut() else {
             return Err(Refused::UnknownId);
         };
-        if chat.tools.stray(event).is_some() {
-            return Err(invalid(STRAY));
-        }
         let renamed = self.config.checklist.rename(event);
         let written = renamed.as_ref().unwrap_or(event);
-        let sent = self.core.send_stream(|buffer| {
-            // An id has nothing to escape.
-            buffer.push_str("{\"id\":\"");
-            buffer.push_str(id.as_str());
-            buffer.push_str("\",\"type\":\"chat.event\",\"event\":");
-            encode_into(written, buffer)?;
-            buffer.push('}');
-            Ok(())
-        });
-        sent?;
-        chat.tools.note(event);
+        let core = &mut self.core;
+        chat.tools.sent(event, invalid, || {
+            core.send_stream(|buffer| {
+                // An id has nothing to escape.
+                buffer.push_str("{\"id\":\"");
+                buffer.push_str(id.as_str());
+                buffer.push_str("\",\"type\":\"chat.event\",\"event\":");
+                encode_into(written, buffer)?;
+                buffer.push('}');
+                Ok(())
+            })
+        })?;
         Ok(())
     }
 

@@ -50,7 +50,7 @@ impl<'a> Payload<'a> {
         Json::new(member.text).ok()
     }
 
-    /// Returns a member that is a string; `None` also if it holds a lone surrogate.
+    /// Returns a member that is a string.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<Str> {
         self.get(name)?.as_str().map(Str::from)
@@ -180,8 +180,9 @@ mod tests {
     }
 
     #[test]
-    fn half_a_surrogate_pair_is_no_text() {
-        assert_eq!(payload(r#"{"a":"\ud83e"}"#).text("a"), None);
+    fn half_a_surrogate_pair_is_a_replacement_character() {
+        let text = payload(r#"{"a":"\ud83e"}"#).text("a");
+        assert_eq!(text.as_deref(), Some("\u{fffd}"));
     }
 
     #[test]

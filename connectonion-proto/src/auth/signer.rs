@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use rpc_core::Json;
 use rpc_core::encode::encode_into;
+use rpc_core::json::{Deserializer, lenient};
 use rpc_core::{DecodeError, Limits, Refused};
 use serde::Serialize;
 
@@ -63,7 +63,8 @@ impl Signer {
         let payload = Payload::parse(&text, &limits).map_err(refused)?;
         let canonical = payload.canonical(Canonical::Python);
         // A number beyond the largest one is not.
-        let payload = Json::new(&canonical).map_err(refused)?;
+        let payload = lenient::verbatim(&mut Deserializer::new(&canonical, &limits));
+        let payload = payload.map_err(refused)?;
         let signature = self.key.sign(canonical.as_bytes());
         let signature = Signature::from_bytes(signature.to_bytes());
         let from = self.address.to_string();

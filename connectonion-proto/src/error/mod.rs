@@ -71,7 +71,7 @@ fn malformed(text: &str, error: &DecodeError) -> ErrorFrame {
         None if Json::new(text).is_ok() && error.kind() == DecodeErrorKind::NotAnObject => {
             "Invalid message: not a JSON object".to_owned()
         }
-        // Python reads more than JSON: `NaN`, half a surrogate.
+        // Python reads more than JSON: `NaN`.
         None => InvalidJson::at(text, error).to_string(),
     };
     let mut frame = ErrorFrame::new(message);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_python_reads_and_json_does_not_is_told_so_too() {
-        for text in [r#"{"type":NaN}"#, r#"{"type":"\ud800"}"#, "NaN"] {
+        for text in [r#"{"type":NaN}"#, "NaN"] {
             let message = message(text);
             assert!(message.starts_with("Invalid JSON: "), "{message}");
         }

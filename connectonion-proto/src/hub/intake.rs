@@ -15,6 +15,7 @@ use crate::id::{EventId, SessionId, runtime_input_id};
 use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, RUNTIME_INPUT_REJECTED};
 use crate::session::{Accepted, ConnId, InputError, RunId, RunRefused, RuntimeInput};
 use crate::storage::StorageError;
+use crate::upload::without_reminder;
 
 impl Hub {
     /// Handles a prompt, which is stored first. The connection then gets exactly one reply:
@@ -174,7 +175,7 @@ impl Hub {
                 self.line(Line::Input {
                     owner,
                     session: session_id.as_str().to_owned(),
-                    prompt: input.prompt.to_string(),
+                    prompt: written(&input).to_owned(),
                 });
                 self.attachments(&input);
                 if let Some(conn) = intake.conn {
@@ -266,7 +267,7 @@ impl Hub {
                 }
                 self.line(Line::RuntimeInput {
                     session: session_id.as_str().to_owned(),
-                    prompt: intake.input.prompt.to_string(),
+                    prompt: written(&intake.input).to_owned(),
                 });
                 self.attachments(&intake.input);
                 if let Some(conn) = intake.conn {
@@ -346,4 +347,12 @@ fn refusal(session_id: &SessionId, error: InputError) -> Box<ErrorFrame> {
             .with_retryable(error.is_retryable()),
         _ => frame,
     })
+}
+
+/// Returns what the user has written: a prompt with files has a reminder of their paths at its end.
+fn written(input: &NewInput) -> &str {
+    match input.files.is_empty() {
+        true => &input.prompt,
+        false => without_reminder(&input.prompt),
+    }
 }

@@ -187,6 +187,9 @@ fn decoded_size(encoded: &str) -> usize {
     digits / 4 * 3 + (digits % 4).saturating_sub(1)
 }
 
+/// How the reminder begins.
+const REMINDER: &str = "\n\n<system-reminder>The user uploaded the following files:\n";
+
 /// Returns the prompt followed by the paths of the files, for the agent to read; without files, the
 /// prompt.
 pub fn with_reminder<P: fmt::Display>(prompt: &str, paths: impl IntoIterator<Item = P>) -> String {
@@ -198,10 +201,16 @@ pub fn with_reminder<P: fmt::Display>(prompt: &str, paths: impl IntoIterator<Ite
         return prompt.to_owned();
     }
     format!(
-        "{prompt}\n\n<system-reminder>The user uploaded the following files:\n{list}Use your \
+        "{prompt}{REMINDER}{list}Use your \
          read_file tool or other available tools to read the file contents before responding. Do \
          not assume or guess the contents.</system-reminder>"
     )
+}
+
+/// Returns what the user has written of such a prompt.
+pub(crate) fn without_reminder(prompt: &str) -> &str {
+    let end = prompt.rfind(REMINDER).unwrap_or(prompt.len());
+    prompt.get(..end).unwrap_or(prompt)
 }
 
 /// Returns the words for an unreadable list: the known hosts only name the missing member.

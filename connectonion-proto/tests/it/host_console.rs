@@ -111,6 +111,10 @@ async fn what_happens_to_a_client_is_told_on_the_console() {
     let said = format!("✓ INPUT identity={} session=s prompt=", identity());
     let lines = console.take();
     assert!(lines[0].starts_with(&format!("{said}look")), "{lines:?}");
+    assert!(
+        lines[0].ends_with(" prompt=look"),
+        "what the caller wrote: {lines:?}"
+    );
     assert_eq!(lines[1..], ["  ↑ 2 images, 1 files"]);
     client.say(&input("listen")).await;
     client.hear_a("user_input").await;

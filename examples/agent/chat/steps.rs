@@ -1,7 +1,7 @@
 //! [`Steps`]: what an agent does, as events of the view at a terminal.
 
 use connectonion_proto::frame::{Compact, EventKind, Output, Phase, TextDelta, ToolStatus};
-use examples::daemon::ask_first::fenced;
+use examples::markdown::fenced;
 use examples::terminal::ChatEvent;
 use rpc_core::{Json, Limits};
 use serde_json::{Map, Value};

@@ -32,12 +32,13 @@ impl Folder {
         &self.root
     }
 
-    /// Returns the sorted names of its files, including those in subfolders, with `/` as separator.
+    /// Returns the sorted names of its files, including those in subfolders, with `/` as separator, and how
+    /// many entries are neither, such as links.
     ///
     /// # Errors
     /// A description of the failure, for people and models.
-    pub fn list(&self) -> Result<Vec<String>, String> {
-        let mut names = Vec::new();
+    pub fn list(&self) -> Result<(Vec<String>, usize), String> {
+        let (mut names, mut others) = (Vec::new(), 0);
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
             let entries = fs::read_dir(&folder).map_err(|error| told("the folder", &error))?;
@@ -51,6 +52,8 @@ impl Folder {
                     && let Ok(name) = path.strip_prefix(&self.root)
                 {
                     names.push(name.to_string_lossy().replace('\\', "/"));
+                } else {
+                    others += 1;
                 }
                 if names.len() + folders.len() > MAX_LISTED {
                     return Err(format!("there are more than {MAX_LISTED} files"));
@@ -58,7 +61,7 @@ impl Folder {
             }
         }
         names.sort();
-        Ok(names)
+        Ok((names, others))
     }
 
     /// Returns whether there is something of this name in the folder.
@@ -133,7 +136,8 @@ impl Folder {
         let path = path.strip_prefix(&self.root).unwrap_or(path);
         let is_name =
             |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-        let odd = name.contains(['\0', '\\']) || path.as_os_str().is_empty();
+        let odd = name.trim().contains(|c: char| c.is_control() || c == '\\');
+        let odd = odd || path.as_os_str().is_empty();
         if odd || !path.components().all(is_name) {
             return Err(format!("{name:?} is no name of a file in the folder"));
         }
@@ -182,7 +186,7 @@ mod tests {
         assert_eq!(folder.read("notes/a.txt").as_deref(), Ok("eins"));
         let whole = folder.path().join("b.txt").display().to_string();
         assert_eq!(folder.read(&whole).as_deref(), Ok("drei"));
-        assert_eq!(folder.list().unwrap(), ["b.txt", "notes/a.txt"]);
+        assert_eq!(folder.list().unwrap().0, ["b.txt", "notes/a.txt"]);
     }
 
     #[test]
@@ -224,7 +228,7 @@ mod tests {
         }
         assert!(folder.write("up/new/x.txt", "x").is_err());
         assert!(!place.0.join("new").exists());
-        assert_eq!(folder.list().unwrap(), [""; 0]);
+        assert_eq!(folder.list().unwrap(), (Vec::new(), 2));
     }
 
     #[test]

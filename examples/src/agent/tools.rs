@@ -48,7 +48,12 @@ fn with_files(tools: Tools, folder: &Folder) -> Tools {
     tools
         .with(
             ToolDefinition::new("list_files", "Lists the files that can be read."),
-            in_folder(|folder, _| Ok(json!({ "found": folder.list()? }))),
+            in_folder(|folder, _| {
+                Ok(match folder.list()? {
+                    (found, 0) => json!({ "found": found }),
+                    (found, others) => json!({ "found": found, "links_left_out": others }),
+                })
+            }),
         )
         .with(
             ToolDefinition::new("read_file", "The text of a file.").param(path()),

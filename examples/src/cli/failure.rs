@@ -84,8 +84,11 @@ impl Display for Failure {
 pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
     #[cfg(feature = "otlp")]
     super::otlp::flush();
+    let is_written = super::output::end_output();
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) if is_written => ExitCode::SUCCESS,
+        // That was told when it happened.
+        Ok(()) => ExitCode::from(FAILURE),
         Err(Failure { code, message }) => {
             let message = crate::screen::printable_lines(&message);
             super::ask(format_args!("error: {message}"));

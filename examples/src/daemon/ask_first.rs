@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::worker::OpenCall;
 use super::workspace::{Change, Workspace};
+use crate::markdown::{code, fenced};
 
 /// The name of the skill, and the word among the capabilities of a server that enforces it. The
 /// protocol has no frame for an approval, but any server tells its model the skill's instructions.
@@ -58,7 +59,10 @@ impl Step {
         let block = fenced("diff", &diff.unified(path, *is_new));
         Self {
             kind: Kind::Edit,
-            question: format!("I want to {verb} {path} (+{added} -{removed}):\n\n{block}"),
+            question: format!(
+                "I want to {verb} {} (+{added} -{removed}):\n\n{block}",
+                code(path)
+            ),
         }
     }
 
@@ -70,18 +74,6 @@ impl Step {
             question: format!("I want to run this command:\n\n{}", fenced("sh", line)),
         }
     }
-}
-
-/// Returns a block of code in Markdown, which nothing in the code ends.
-#[must_use]
-pub fn fenced(language: &str, code: &str) -> String {
-    let mut runs = code.split(|c| c != '`').map(str::len);
-    let longest = runs.by_ref().max().unwrap_or_default();
-    let fence = "`".repeat(3.max(longest + 1));
-    format!(
-        "{fence}{language}\n{}\n{fence}",
-        code.trim_end_matches('\n')
-    )
 }
 
 /// What the user says to a question.
@@ -200,6 +192,7 @@ impl Decisions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diff::Diff;
 
     #[test]
     fn only_a_clear_yes_allows_something() {
@@ -214,6 +207,21 @@ mod tests {
             panic!("allowed")
         };
         assert!(words.contains("use b.txt"), "{words}");
+    }
+
+    #[test]
+    fn a_name_is_no_markup_and_no_line_of_a_diff_is_forged() {
+        let change = Change {
+            path: "pkg/__init__.py".to_owned(),
+            is_new: true,
+            diff: Diff::new("", "x\r+y\u{202e}\n\tz\n"),
+        };
+        let question = Step::edit(&change).question;
+        assert!(question.starts_with("I want to create `pkg/__init__.py` (+3 -0):\n\n```diff\n"));
+        assert!(
+            question.contains("\n+x\n++y\\u{202e}\n+\tz\n```"),
+            "{question}"
+        );
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use acolyte_proto::event::{Checklist, ChecklistItem, ItemStatus};
 
+use crate::screen::shortened;
+
 /// Most items.
 const MAX_ITEMS: usize = 100;
 /// The longest label, in characters.
@@ -13,13 +15,18 @@ pub fn parse(group: &str, title: &str, text: &str) -> Checklist {
     let title = title.trim();
     let title = if title.is_empty() { "Plan" } else { title };
     let mut list = Checklist::new(group.to_owned(), title.to_owned());
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    for (number, line) in (0_u64..).zip(lines.take(MAX_ITEMS)) {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    for (number, line) in (0_u64..).zip(lines.by_ref().take(MAX_ITEMS)) {
         let line = line.trim_start_matches(['-', '*']).trim_start();
         let (status, label) = read(line);
-        let label: String = label.trim().chars().take(MAX_LABEL).collect();
+        let label = shortened(label.trim(), MAX_LABEL).into_owned();
         let item = ChecklistItem::new(format!("item_{}", number + 1), label, number);
         list = list.with_item(item.with_status(status));
+    }
+    let more = lines.count();
+    if more > 0 {
+        let label = format!("({more} more items)");
+        list = list.with_item(ChecklistItem::new("items", label, MAX_ITEMS as u64));
     }
     list
 }
@@ -73,6 +80,8 @@ mod tests {
             "4 [ ] five",
         ];
         assert_eq!(items, expected);
-        assert_eq!(parse("p", "t", &"x\n".repeat(200)).items.len(), MAX_ITEMS);
+        let long = parse("p", "t", &"x\n".repeat(200));
+        assert_eq!(long.items.len(), MAX_ITEMS + 1);
+        assert_eq!(long.items[MAX_ITEMS].label, "(100 more items)");
     }
 }

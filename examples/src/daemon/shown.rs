@@ -98,6 +98,7 @@ pub(super) fn search(query: &Query, found: &Found<Match>) -> Vec<Part> {
     let header = scope("tool.label.file_search", query, &query.text, items.len());
     let mut parts = vec![header];
     parts.extend(lines(items.map(told), "matches"));
+    parts.extend(found.remarks().into_iter().map(Part::text));
     parts
 }
 
@@ -111,6 +112,7 @@ pub(super) fn files(query: &Query, found: &Found<String>) -> Vec<Part> {
     let header = scope("tool.label.file_find", query, pattern, found.items.len());
     let mut parts = vec![header];
     parts.extend(lines(found.items.iter().cloned(), "files"));
+    parts.extend(found.remarks().into_iter().map(Part::text));
     parts
 }
 

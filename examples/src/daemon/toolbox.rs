@@ -13,7 +13,7 @@ use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
 use super::ask_first::Step;
 use super::command::{Commands, Confinement, News};
-use super::workspace::{Change, Query, Range, Stop, Workspace};
+use super::workspace::{Change, Found, Query, Range, Stop, Workspace};
 use super::{Code, Problem, checklist, shown};
 
 /// The tool that reads a file.
@@ -350,15 +350,12 @@ fn on_files(
             let query = about(query, arguments)?;
             let found = workspace.search(&query, stop)?;
             let lines: Vec<_> = found.items.iter().map(shown::told).collect();
-            (shown::search(&query, &found), listed(&lines, found.is_cut))
+            (shown::search(&query, &found), listed(&lines, &found))
         }
         FILE_FIND => {
             let query = about(Query::default(), arguments)?;
             let found = workspace.files(&query, stop)?;
-            (
-                shown::files(&query, &found),
-                listed(&found.items, found.is_cut),
-            )
+            (shown::files(&query, &found), listed(&found.items, &found))
         }
         FILE_EDIT => {
             let (path, find) = (required(arguments, "path")?, required(arguments, "find")?);
@@ -398,12 +395,12 @@ fn read(excerpt: &super::workspace::Excerpt) -> String {
     format!("{text}\n(lines {} to {last} of {total})\n", excerpt.first)
 }
 
-fn listed(lines: &[String], is_cut: bool) -> String {
-    if lines.is_empty() {
-        return "nothing was found".to_owned();
+fn listed<T>(lines: &[String], found: &Found<T>) -> String {
+    let mut text = or_say(lines.join("\n"), "nothing was found");
+    for remark in found.remarks() {
+        text = text + "\n" + &remark;
     }
-    let more = if is_cut { "\n(there may be more)" } else { "" };
-    lines.join("\n") + more
+    text
 }
 
 fn changed(change: &Change) -> String {

@@ -152,7 +152,7 @@ impl Site {
                 return Ok(text(StatusCode::OK, answer));
             }
         };
-        let Ok(Outgoing { url, body }) = serde_json::from_slice(&formatted) else {
+        let Ok(Outgoing { url, body }) = rpc_core::json::from_slice(&formatted) else {
             return Ok(payload(formatted));
         };
         let body = body.unwrap_or_else(|| json!({ "text": answer }));

@@ -1,11 +1,14 @@
 //! Markdown of language models: [`events`] reads it, [`closed`] says which part of a growing text is
-//! complete, [`highlight`] finds what to colour in code, and [`html`] is all of it for a page.
+//! complete, [`highlight`] finds what to colour in code, and [`html`] is all of it for a page. [`code`] and
+//! [`fenced`] put into Markdown what comes from elsewhere.
 
 pub mod ansi;
 mod highlight;
 mod html;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use crate::screen::{printable, printable_lines};
 
 pub use highlight::{Highlighter, Token, highlight, preload};
 pub use html::{Html, html};
@@ -59,6 +62,38 @@ pub fn closed(text: &str) -> usize {
     line.map_or(0, |end| end + 1)
 }
 
+/// Returns untrusted text, such as the name of a file, as it stands in a line of Markdown: nothing in it is
+/// markup or ends the line.
+///
+/// ```
+/// use examples::markdown::code;
+/// assert_eq!(code("pkg/__init__.py"), "`pkg/__init__.py`");
+/// assert_eq!(code("a`\n# b"), "``a`\\n# b``");
+/// ```
+#[must_use]
+pub fn code(text: &str) -> String {
+    let text = printable(text);
+    let mark = "`".repeat(longest_run(&text) + 1);
+    // One blank is taken off again at both ends, if there is one at both.
+    let is_padded = text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) || text.is_empty();
+    let pad = if is_padded { " " } else { "" };
+    format!("{mark}{pad}{text}{pad}{mark}")
+}
+
+/// Returns a block of untrusted code in Markdown, which nothing in the code ends, and whose lines are those of
+/// the code.
+#[must_use]
+pub fn fenced(language: &str, code: &str) -> String {
+    let code = printable_lines(code.trim_end_matches('\n'));
+    let fence = "`".repeat(3.max(longest_run(&code) + 1));
+    format!("{fence}{language}\n{code}\n{fence}")
+}
+
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -90,6 +125,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_name_in_a_line_is_its_own_text(name in "[a-z_*`# \\\\<&!\\[\\]().-]{1,12}") {
+            let line = format!("I want to create {} (+1):", code(&name));
+            let events: Vec<_> = events(&line).collect();
+            let text = |event: &Event<'_>| match event {
+                Event::Code(text) => Some(text.to_string()),
+                _ => None,
+            };
+            prop_assert_eq!(events.len(), 5, "{:?}", events);
+            // A blank name loses nothing but blanks.
+            let shown = events.iter().find_map(text).unwrap();
+            prop_assert_eq!(shown.trim(), name.trim());
+        }
+
         #[test]
         fn what_is_closed_is_read_alike_with_and_without_the_rest(
             blocks in proptest::collection::vec("[a-z `#*_|~-]{0,12}(\n[a-z `#>*_|-]{0,12}){0,2}", 1..6)

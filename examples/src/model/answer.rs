@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use rpc_core::{Limits, sse};
+use rpc_core::{Limits, json, sse};
 
+use super::halves::Halves;
 use super::{CallPiece, Delta, Finish, ModelError, Usage};
 
 /// The largest event of a stream, the longest line, and the largest answer without a stream.
@@ -106,6 +107,7 @@ pub struct AnswerDecoder<D> {
     body: Body,
     out: Pieces,
     bytes: usize,
+    halves: Halves,
     /// The number of skipped events, and the reason of the first.
     skipped: usize,
     bad: Option<ModelError>,
@@ -127,6 +129,7 @@ impl<D: Dialect> Default for AnswerDecoder<D> {
             body: Body::Unknown,
             out: Pieces::default(),
             bytes: 0,
+            halves: Halves::default(),
             skipped: 0,
             bad: None,
         }
@@ -222,12 +225,12 @@ impl<D: Dialect> AnswerDecoder<D> {
     pub fn end(&mut self) -> Result<(), ModelError> {
         match std::mem::replace(&mut self.body, Body::Unknown) {
             Body::Json(body) => {
-                let text = std::str::from_utf8(&body).map_err(ModelError::bad)?;
-                let whole = serde_json::from_str::<serde::de::IgnoredAny>(text);
+                let text = json::mend(std::str::from_utf8(&body).map_err(ModelError::bad)?);
+                let whole = serde_json::from_str::<serde::de::IgnoredAny>(&text);
                 if whole.is_err_and(|error| error.is_eof()) {
                     return Err(ModelError::Cut);
                 }
-                self.dialect.whole(text, &mut self.out)?;
+                self.dialect.whole(&text, &mut self.out)?;
                 self.out.end();
             }
             // The last event may lack its empty line, and the last line its end.
@@ -240,6 +243,9 @@ impl<D: Dialect> AnswerDecoder<D> {
                 self.last_event(None, &String::from_utf8_lossy(&line))?;
             }
             Body::Events(_) | Body::Lines(_) | Body::Unknown => {}
+        }
+        if let Some((name, data)) = self.halves.end() {
+            self.read(name.as_deref(), &data)?;
         }
         self.judge()?;
         if !self.is_finished() {
@@ -280,7 +286,15 @@ impl<D: Dialect> AnswerDecoder<D> {
         if data.is_empty() {
             return Ok(());
         }
-        match self.dialect.event(name, data, &mut self.out) {
+        let (before, now) = self.halves.next(name, data);
+        if let Some((name, data)) = before {
+            self.read(name.as_deref(), &data)?;
+        }
+        now.map_or(Ok(()), |data| self.read(name, &data))
+    }
+
+    fn read(&mut self, name: Option<&str>, data: &str) -> Result<(), ModelError> {
+        match self.dialect.event(name, &json::mend(data), &mut self.out) {
             Err(bad @ ModelError::BadAnswer { .. }) => {
                 self.skipped += 1;
                 self.bad.get_or_insert(bad);

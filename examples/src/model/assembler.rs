@@ -1,5 +1,6 @@
 //! [`Assembler`]: joins the pieces of an answer to a message.
 
+use rpc_core::json;
 use snek_proto::llm::chat::{ChatMessage, Role, ToolCall};
 
 use super::{CallPiece, Delta, Finish, ModelError, Usage};
@@ -60,7 +61,13 @@ impl Assembler {
     pub fn into_message(mut self) -> ChatMessage {
         self.calls.sort_by_key(|(index, _)| *index);
         let mut message = ChatMessage::assistant(self.text);
-        message.tool_calls = self.calls.into_iter().map(|(_, call)| call).collect();
+        let calls = self.calls.into_iter();
+        message.tool_calls = calls
+            .map(|(_, mut call)| {
+                call.arguments = json::mend(&call.arguments).into_owned();
+                call
+            })
+            .collect();
         debug_assert_eq!(message.role, Role::Assistant);
         message
     }

@@ -49,7 +49,7 @@ impl Report {
     /// HTML are no text.
     pub(super) fn read(body: &str) -> Self {
         let body = body.trim();
-        let Ok(value) = serde_json::from_str::<Value>(body) else {
+        let Ok(value) = rpc_core::json::from_slice::<Value>(body.as_bytes()) else {
             let is_text = !body.starts_with(['<', '{', '[']);
             let message = if is_text {
                 excerpt(body)

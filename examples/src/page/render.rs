@@ -78,7 +78,7 @@ impl Renderer {
         };
         let rendered = tokio::task::spawn_blocking(move || {
             let _slot = slot;
-            let texts: Vec<String> = serde_json::from_slice(&body).ok()?;
+            let texts: Vec<String> = rpc_core::json::from_slice(&body).ok()?;
             let texts = Some(texts).filter(|texts| texts.len() <= MAX_TEXTS)?;
             let rendered: Vec<_> = texts.iter().map(|text| Html::of(text)).collect();
             serde_json::to_vec(&rendered).ok()

@@ -1,6 +1,7 @@
 //! [`Plain`]: answers to standard output as they come, the rest line by line to standard error.
 
-use std::io::{self, Write as _};
+use std::borrow::Cow;
+use std::io::Write as _;
 use std::time::Duration;
 
 use super::ChatEvent;
@@ -8,7 +9,7 @@ use super::chat_view::PlanItem;
 use super::queue::Queue;
 use super::show::Show;
 use super::view::{MAX_RESULT, mark};
-use crate::cli::{ask, complain, say};
+use crate::cli::{Stdout, ask, complain, say};
 use crate::screen::{printable, printable_lines};
 
 /// How long nothing may happen before the thread looks again.
@@ -22,6 +23,8 @@ const MAX_CALLS: usize = 1_000;
 pub(super) struct Plain {
     /// The last line on standard output has no end yet.
     is_open: bool,
+    /// A CR at the end of the last piece is not written yet.
+    has_return: bool,
     /// What was thought since anything else.
     thought: String,
     /// The calls with output: their results are known from it.
@@ -43,15 +46,23 @@ impl Plain {
     }
 
     fn text(&mut self, text: &str) {
-        let mut out = io::stdout().lock();
-        // A reader that went away is no reason to panic.
-        let _ = write!(out, "{}", printable_lines(text)).and_then(|()| out.flush());
-        if !text.is_empty() {
-            self.is_open = !text.ends_with('\n');
+        let mut text = Cow::Borrowed(text);
+        if std::mem::take(&mut self.has_return) {
+            text = format!("\r{text}").into();
+        }
+        // The other half of the end of a line may come with the next piece.
+        let shown = text.strip_suffix('\r').unwrap_or(&text);
+        self.has_return = shown.len() < text.len();
+        write(shown);
+        if !shown.is_empty() {
+            self.is_open = !shown.ends_with('\n');
         }
     }
 
     fn close_line(&mut self) {
+        if std::mem::take(&mut self.has_return) {
+            write("\r");
+        }
         if std::mem::take(&mut self.is_open) {
             say("");
         }
@@ -75,6 +86,11 @@ impl Plain {
             Err(why) => complain(format_args!("  failed: {}", printable(why))),
         }
     }
+}
+
+fn write(text: &str) {
+    let written = Stdout.write_all(printable_lines(text).as_bytes());
+    let _ = written.and_then(|()| Stdout.flush());
 }
 
 impl Show for Plain {

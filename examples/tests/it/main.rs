@@ -23,6 +23,7 @@ mod gateway_cli;
 mod gateway_http;
 mod metrics;
 mod otlp;
+mod output;
 mod programs;
 mod promises;
 mod pty;

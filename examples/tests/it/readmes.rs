@@ -20,6 +20,7 @@ use snek_proto::frame::Final;
 use snek_proto::net as snek;
 use tokio::runtime::Runtime;
 
+use crate::daemon_cli::Place;
 use crate::programs::Running;
 use crate::tree::{list, read, root, rust_files};
 
@@ -154,6 +155,14 @@ async fn the_client_of_acolyte_has_its_answer() {
     tokio::spawn(server.run());
     let said = tokio::task::spawn_blocking(|| program.end()).await.unwrap();
     assert!(said.contains("echo: What is in this folder?"), "{said}");
+}
+
+#[test]
+fn the_client_of_acolyte_has_the_answer_of_our_daemon() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let said = Program::start("acolyte_1", &server.url).end();
+    assert!(said.contains("(done"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

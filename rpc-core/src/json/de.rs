@@ -33,7 +33,8 @@ const ARRAY: &str = "an array";
 /// has the path of known members, line and column, and no part of the values.
 ///
 /// Unlike with `serde_json`, a derived struct cannot be read from an array, and `null` in place of
-/// a required member counts as missing. Skipping and raw values do not recurse.
+/// a required member counts as missing, and a lone surrogate is U+FFFD. Skipping and raw values do
+/// not recurse.
 pub struct Deserializer<'de> {
     pub(super) text: &'de str,
     /// The next byte.
@@ -42,9 +43,6 @@ pub struct Deserializer<'de> {
     max_depth: usize,
     pub(super) max_items: usize,
     pub(super) object: Object,
-    /// Decodes the escapes of a string, given without its quotation marks.
-    /// What stands for a lone surrogate, which else is an error.
-    lone: Option<char>,
     /// The starts of members to skip because another one of the same name follows; `None` if
     /// repeated members are not skipped.
     pub(super) repeated: Option<BTreeSet<usize>>,
@@ -98,16 +96,8 @@ impl<'de> Deserializer<'de> {
             max_depth: limits.max_depth.min(MAX_DEPTH),
             max_items: limits.max_items,
             object: Object::default(),
-            lone: None,
             repeated: None,
         }
-    }
-
-    /// Reads a lone surrogate in a string as U+FFFD, but not in a name, a tag or an id.
-    #[must_use]
-    pub fn lossy(mut self) -> Self {
-        self.lone = Some(char::REPLACEMENT_CHARACTER);
-        self
     }
 
     /// Reads only the last of several members with the same name. Scans each object twice.
@@ -212,7 +202,7 @@ impl<'de> Deserializer<'de> {
 
     /// Reads a string, starting at its opening quotation mark.
     #[inline]
-    fn quoted(&mut self, lone: Option<char>) -> Result<Cow<'de, str>> {
+    fn quoted(&mut self) -> Result<Cow<'de, str>> {
         let start = self.at + 1;
         let end = plain_end(self.text.as_bytes(), start);
         if self.text.as_bytes().get(end) == Some(&b'"')
@@ -221,26 +211,18 @@ impl<'de> Deserializer<'de> {
             self.at = end + 1;
             return Ok(Cow::Borrowed(inner));
         }
-        self.quoted_with_escapes(start, end, lone)
+        self.quoted_with_escapes(start, end)
     }
 
     #[cold]
-    fn quoted_with_escapes(
-        &mut self,
-        start: usize,
-        end: usize,
-        lone: Option<char>,
-    ) -> Result<Cow<'de, str>> {
-        let read = unescape_from(self.text, start, end, lone);
+    fn quoted_with_escapes(&mut self, start: usize, end: usize) -> Result<Cow<'de, str>> {
+        let read = unescape_from(self.text, start, end);
         let (text, end) = match read {
             Ok((text, end)) => (text, Ok(end + 1)),
-            Err(misfit) => (None, Err(misfit)),
+            Err(misfit) => (String::new(), Err(misfit)),
         };
         self.move_to(end)?;
-        text.map(Cow::Owned).ok_or_else(|| {
-            self.at = start - 1;
-            self.syntax()
-        })
+        Ok(Cow::Owned(text))
     }
 
     /// Reads a member's name and the colon after it.
@@ -250,7 +232,7 @@ impl<'de> Deserializer<'de> {
             return Err(self.syntax());
         }
         self.object.member = self.at;
-        let name = self.quoted(None)?;
+        let name = self.quoted()?;
         if self.token() != Some(b':') {
             return Err(self.syntax());
         }
@@ -303,13 +285,9 @@ impl<'de> Deserializer<'de> {
     }
 
     #[inline]
-    fn visit_quoted<V: Visitor<'de>>(
-        &mut self,
-        lone: Option<char>,
-        visitor: V,
-    ) -> Result<V::Value> {
+    fn visit_quoted<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let start = self.at;
-        match self.quoted(lone)? {
+        match self.quoted()? {
             Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
             Cow::Owned(text) => visitor.visit_string(text),
         }
@@ -425,7 +403,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.token() {
-            Some(b'"') => self.visit_quoted(self.lone, visitor),
+            Some(b'"') => self.visit_quoted(visitor),
             Some(b'{') => self.visit_object(&[], visitor),
             Some(b'[') => self.visit_array(visitor),
             Some(b'-' | b'0'..=b'9') => self.visit_number(NUMBER, visitor),
@@ -456,7 +434,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.token() {
-            Some(b'"') => self.visit_quoted(self.lone, visitor),
+            Some(b'"') => self.visit_quoted(visitor),
             _ => Err(self.mismatch(STRING)),
         }
     }
@@ -469,7 +447,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
     #[inline]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.token() {
-            Some(b'"') => self.visit_quoted(None, visitor),
+            Some(b'"') => self.visit_quoted(visitor),
             _ => Err(self.mismatch(STRING)),
         }
     }
@@ -501,7 +479,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
             token::TAGGED => self.visit_object(&[], visitor),
             token::ID => match self.token() {
                 Some(b'-' | b'0'..=b'9') => visitor.visit_borrowed_str(self.number()?),
-                Some(b'"') => self.visit_quoted(None, visitor),
+                Some(b'"') => self.visit_quoted(visitor),
                 _ => Err(self.mismatch("a string or a number")),
             },
             token::WHOLE => {
@@ -571,7 +549,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
             _ => return Err(self.mismatch(STRING)),
         };
         if self.text.as_bytes().get(start) == Some(&b'"') {
-            let word = self.quoted(self.lone)?;
+            let word = self.quoted()?;
             let word = IntoDeserializer::<DecodeError>::into_deserializer(word);
             let read = visitor.visit_enum(word);
             return read.map_err(|error: DecodeError| error.locate_once(self.text, start));

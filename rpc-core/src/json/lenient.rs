@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::value::JsonVisitor;
 use super::{Json, Str, token};
 use crate::limits::Limits;
 
@@ -45,7 +46,24 @@ impl<'de> Deserialize<'de> for IdText {
 /// # Errors
 /// If the value is not an object.
 pub fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
+    verbatim_object(from).map(Json::mended)
+}
+
+/// Like [`object`], but half of a surrogate pair stays as it is: for what is signed.
+///
+/// # Errors
+/// If the value is not an object.
+pub fn verbatim_object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
     by_type(from).map(|Of::<b'{'>(json)| json)
+}
+
+/// Reads any value as it was sent. Half of a surrogate pair stays as it is: for what is sent back.
+///
+/// # Errors
+/// If the value is not JSON.
+#[inline]
+pub fn verbatim<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
+    from.deserialize_newtype_struct(token::RAW, JsonVisitor)
 }
 
 /// Reads an array as raw JSON.
@@ -53,7 +71,7 @@ pub fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
 /// # Errors
 /// If the value is not an array.
 pub fn array<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
-    by_type(from).map(|Of::<b'['>(json)| json)
+    by_type(from).map(|Of::<b'['>(json)| json.mended())
 }
 
 struct Of<const FIRST: u8>(Json);
@@ -61,7 +79,7 @@ struct Of<const FIRST: u8>(Json);
 impl<const FIRST: u8> ByType for Of<FIRST> {
     fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
         if first == FIRST {
-            return Json::deserialize(from).map(Self);
+            return verbatim(from).map(Self);
         }
         // Says what is wrong.
         let read = match FIRST {
@@ -75,7 +93,7 @@ impl<const FIRST: u8> ByType for Of<FIRST> {
 /// Reads a string, or any other value but null as its JSON text.
 ///
 /// # Errors
-/// If the value is null, or a string with a lone surrogate.
+/// If the value is null.
 pub fn loose<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
     by_type(from).map(|Loose(text)| text)
 }
@@ -113,6 +131,8 @@ macro_rules! optional {
 optional! {
     /// Like [`object`], or null. Also write `#[serde(default)]`.
     optional_object: object -> Json;
+    /// Like [`verbatim_object`], or null. Also write `#[serde(default)]`.
+    optional_verbatim: verbatim_object -> Json;
     /// Like [`array`](fn@array), or null. Also write `#[serde(default)]`.
     optional_array: array -> Json;
     /// Like [`loose`], or null. Also write `#[serde(default)]`.

@@ -4,6 +4,9 @@
 //!
 //! Wire types are plain `serde` types: `serde_json` reads and writes them too. This module adds
 //! speed, unlimited depth for values that are passed through, and [`DecodeError`].
+//!
+//! Half of a surrogate pair (`\ud83d` alone), which JavaScript sends where it cuts a text, is read
+//! as U+FFFD everywhere; [`mend`] does that to a text that `serde_json` reads.
 
 mod access;
 mod de;
@@ -14,6 +17,7 @@ mod flatten;
 mod key;
 pub mod lenient;
 mod loose;
+mod mend;
 mod open;
 mod refuse;
 mod scan;
@@ -37,6 +41,7 @@ pub(crate) use error::DecodeError;
 pub use error::DecodeErrorKind;
 pub use find::{each_member, find_member};
 pub use loose::LooseStr;
+pub use mend::{from_slice, mend};
 pub use open::open;
 #[doc(hidden)]
 pub use serde;
@@ -60,7 +65,7 @@ pub fn decode<'de, T: Deserialize<'de>>(text: &'de str, limits: &Limits) -> Resu
 }
 
 /// Like [`decode`], but reads as JavaScript does: of members with the same name the last one
-/// counts, and a lone surrogate becomes U+FFFD.
+/// counts.
 ///
 /// # Errors
 /// As for [`decode`].
@@ -69,10 +74,10 @@ pub fn decode_js<'de, T: Deserialize<'de>>(
     text: &'de str,
     limits: &Limits,
 ) -> Result<T, DecodeError> {
-    whole(object(text, limits)?.lossy()).or_else(|error| match error.kind() {
+    whole(object(text, limits)?).or_else(|error| match error.kind() {
         DecodeErrorKind::Syntax => Err(error),
         // Hardly any text repeats a name, so the first look does not ask for it.
-        _ => whole(Deserializer::new(text, limits).lossy().last_wins()),
+        _ => whole(Deserializer::new(text, limits).last_wins()),
     })
 }
 

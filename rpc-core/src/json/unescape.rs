@@ -7,8 +7,8 @@ use super::scan::{Misfit, copy_plain, escape_end, plain_end};
 #[cfg(any(test, feature = "testing"))]
 use super::scan::{WORD, first, marks};
 
-/// Decodes the contents of a string whose escapes are known to be well formed. `None` for a lone
-/// surrogate, which text cannot hold.
+/// Decodes the contents of a string whose escapes are known to be well formed. A lone surrogate,
+/// which text cannot hold, is U+FFFD here and below.
 #[cold]
 pub(super) fn unescape(inner: &str) -> Option<String> {
     let mut text = String::with_capacity(inner.len());
@@ -19,7 +19,7 @@ pub(super) fn unescape(inner: &str) -> Option<String> {
         if end == inner.len() {
             return Some(text);
         }
-        let (character, next) = escaped(inner, end + 1, None)?;
+        let (character, next) = escaped(inner, end + 1)?;
         text.push(character);
         at = next;
     }
@@ -77,39 +77,28 @@ pub(crate) fn last_string(text: &str) -> Option<(Cow<'_, str>, &str)> {
 }
 
 /// Decodes a string that begins at `start` and has its first escape at `at`. Returns it with the index
-/// of its closing quotation mark; `lone` stands for a lone surrogate, and without it, `None` for the
-/// whole string.
+/// of its closing quotation mark.
 pub(super) fn unescape_from(
     whole: &str,
     start: usize,
     mut at: usize,
-    lone: Option<char>,
-) -> Result<(Option<String>, usize), Misfit> {
+) -> Result<(String, usize), Misfit> {
     let bytes = whole.as_bytes();
     // Where there is one escape, there are more.
     let mut text = Vec::with_capacity(2 * (at - start) + 64);
     text.extend_from_slice(bytes.get(start..at).unwrap_or_default());
-    let mut is_text = true;
     loop {
         match bytes.get(at) {
             // Whole characters were put together, so it is text.
-            Some(b'"') => return Ok((String::from_utf8(text).ok().filter(|_| is_text), at)),
+            Some(b'"') => return Ok((String::from_utf8(text).unwrap_or_default(), at)),
             Some(b'\\') => {
-                let end = escape_end(bytes, at + 1)?;
-                at = match escaped(whole, at + 1, lone) {
-                    Some((character, next)) => {
-                        match u8::try_from(character) {
-                            Ok(byte) if byte.is_ascii() => text.push(byte),
-                            _ => text
-                                .extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-                        }
-                        next
-                    }
-                    None => {
-                        is_text = false;
-                        end
-                    }
-                };
+                escape_end(bytes, at + 1)?;
+                let (character, next) = escaped(whole, at + 1).ok_or(Misfit(at))?;
+                at = next;
+                match u8::try_from(character) {
+                    Ok(byte) if byte.is_ascii() => text.push(byte),
+                    _ => text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+                }
             }
             _ => return Err(Misfit(at)),
         }
@@ -118,9 +107,9 @@ pub(super) fn unescape_from(
 }
 
 /// Returns the character of the well-formed escape whose backslash is before `at`, and the index behind
-/// it; `lone` for a lone surrogate.
+/// it.
 #[inline]
-fn escaped(text: &str, at: usize, lone: Option<char>) -> Option<(char, usize)> {
+fn escaped(text: &str, at: usize) -> Option<(char, usize)> {
     let character = match text.as_bytes().get(at)? {
         b'b' => '\u{8}',
         b'f' => '\u{c}',
@@ -129,7 +118,7 @@ fn escaped(text: &str, at: usize, lone: Option<char>) -> Option<(char, usize)> {
         b't' => '\t',
         b'u' => {
             let mut rest = text.get(at + 1..)?.chars();
-            let character = unicode(&mut rest).or(lone)?;
+            let character = unicode(&mut rest).unwrap_or(char::REPLACEMENT_CHARACTER);
             return Some((character, text.len() - rest.as_str().len()));
         }
         // A quotation mark, a slash or another backslash.
@@ -170,8 +159,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_surrogate_alone_is_no_text_or_a_mark_of_its_place() {
-        for (inner, lossy) in [
+    fn a_surrogate_alone_is_a_mark_of_its_place() {
+        for (inner, expected) in [
             (r"a\ud83d\ude00b", "a😀b"),
             (r"a\ud83d", "a\u{fffd}"),
             (r"\ud83dx", "\u{fffd}x"),
@@ -180,17 +169,13 @@ mod tests {
             (r"\ud83d\ud83d\ude00", "\u{fffd}😀"),
         ] {
             let quoted = format!("{inner}\"");
-            let from = |lone| {
-                let first = inner.find('\\').unwrap();
-                let (text, end) = unescape_from(&quoted, 0, first, lone).unwrap();
-                assert_eq!(end, inner.len(), "{inner}");
-                text
-            };
-            let replaced = from(Some(char::REPLACEMENT_CHARACTER));
-            assert_eq!(replaced.as_deref(), Some(lossy), "{inner}");
-            let strict = Some(lossy).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER));
-            assert_eq!(from(None).as_deref(), strict, "{inner}");
-            assert_eq!(unescape(inner).as_deref(), strict, "{inner}");
+            let first = inner.find('\\').unwrap();
+            let (text, end) = unescape_from(&quoted, 0, first).unwrap();
+            assert_eq!((&*text, end), (expected, inner.len()), "{inner}");
+            assert_eq!(unescape(inner).as_deref(), Some(expected), "{inner}");
+            let mended = format!("\"{}\"", crate::json::mend(inner));
+            let theirs: String = serde_json::from_str(&mended).unwrap();
+            assert_eq!(theirs, expected, "{inner}");
         }
     }
 
@@ -205,7 +190,7 @@ mod tests {
             (r"\n", 2),
         ] {
             let first = text.find('\\').unwrap();
-            let misfit = unescape_from(text, 0, first, None).unwrap_err();
+            let misfit = unescape_from(text, 0, first).unwrap_err();
             assert_eq!(misfit, Misfit(place), "{text}");
         }
     }
@@ -236,8 +221,8 @@ mod tests {
             let (ascii, other) = ("x".repeat(run), "é".repeat(run));
             let quoted = format!(r#"{ascii}\n{other}\u00e9{ascii}\ud83d\ude00{other}\\\"{ascii}""#);
             let expected: String = serde_json::from_str(&format!("\"{quoted}")).unwrap();
-            let (text, end) = unescape_from(&quoted, 0, run, None).unwrap();
-            assert_eq!(text, Some(expected), "{run}");
+            let (text, end) = unescape_from(&quoted, 0, run).unwrap();
+            assert_eq!(text, expected, "{run}");
             assert_eq!(end, quoted.len() - 1, "{run}");
         }
     }

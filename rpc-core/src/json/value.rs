@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::DecodeError;
+use super::mend::mend;
 use super::unescape::unescape;
 use super::{Str, serialize_verbatim, token};
 use crate::error::Refused;
@@ -16,7 +17,8 @@ use crate::limits::Limits;
 /// A JSON value in its original text, cheap to clone. Two values are equal if their texts are.
 ///
 /// The text is one valid JSON value without white space around it. It is checked when the value is
-/// created, and written without another check.
+/// created, and written without another check. Half of a surrogate pair in it becomes `\ufffd`,
+/// unless it was read with [`verbatim`](super::lenient::verbatim).
 ///
 /// ```
 /// use rpc_core::Json;
@@ -91,8 +93,7 @@ impl Json {
         self.get().as_bytes().first().copied().unwrap_or(b'n')
     }
 
-    /// Returns the contents of a string. `None` if the value is not a string, or holds a lone
-    /// surrogate.
+    /// Returns the contents of a string. `None` if the value is not a string.
     #[must_use]
     pub fn as_str(&self) -> Option<Cow<'_, str>> {
         let inner = self.get().strip_prefix('"')?.strip_suffix('"')?;
@@ -132,7 +133,16 @@ impl Json {
     /// Wraps a piece of text that was read before, and so is valid JSON.
     #[inline]
     pub(super) fn scanned(text: &str) -> Self {
-        Self(text.into())
+        Self(mend(text).into())
+    }
+
+    /// Replaces halves of surrogate pairs.
+    #[inline]
+    pub(super) fn mended(self) -> Self {
+        match mend(&self.0) {
+            Cow::Owned(text) => Self(text.into()),
+            Cow::Borrowed(_) => self,
+        }
     }
 }
 
@@ -144,7 +154,7 @@ impl Default for Json {
 
 impl From<&RawValue> for Json {
     fn from(raw: &RawValue) -> Self {
-        Self(raw.get().into())
+        Self::scanned(raw.get())
     }
 }
 
@@ -183,7 +193,7 @@ impl Serialize for Json {
 impl<'de> Deserialize<'de> for Json {
     #[inline]
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_newtype_struct(token::RAW, JsonVisitor)
+        super::lenient::verbatim(from).map(Self::mended)
     }
 }
 

@@ -26,8 +26,11 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rpc_core::{Json, Str, Text};
+use serde::Serialize;
 
 use crate::codec;
 use crate::frame::{Channel, Event, Final, Joined, Message, Typing, User};
@@ -50,6 +53,10 @@ rpc_core::config! {
         pub max_channels: usize = 100_000 => with_max_channels,
         /// Most frames waiting to be taken. Default 1,000,000 (frames share their bytes).
         pub max_queued: usize = 1_000_000 => with_max_queued,
+        /// Whether complete messages are sent as on the platform's own pages, for bots in the shape of
+        /// its sample: as `new_message` in place of `message`. Clients of this crate read both. Partial
+        /// messages stay what they are, because such bots would answer each of them. Default no.
+        pub new_message: bool = false => with_new_message,
     }
 }
 
@@ -114,6 +121,25 @@ pub struct Hub {
     directs: HashMap<(Str, Str), ChannelUid>,
     next_direct: u64,
     out: VecDeque<(ConnId, Text)>,
+    /// What the uids of messages are made of.
+    uids: AtomicU64,
+    keys: RandomState,
+}
+
+#[derive(Serialize)]
+struct NewMessage<'a> {
+    event: &'static str,
+    channel_uid: &'a str,
+    data: NewMessageData<'a>,
+}
+
+#[derive(Serialize)]
+struct NewMessageData<'a> {
+    uid: String,
+    message: &'a str,
+    user_uid: &'a str,
+    username: &'a str,
+    user_nick: &'a str,
 }
 
 impl Hub {
@@ -128,6 +154,8 @@ impl Hub {
             directs: HashMap::new(),
             next_direct: 1,
             out: VecDeque::new(),
+            uids: AtomicU64::new(0),
+            keys: RandomState::new(),
         }
     }
 
@@ -394,9 +422,30 @@ impl Hub {
         is_final: Final,
     ) -> Result<Text, HubError> {
         let sender = self.sender(username, channel)?;
+        let text = text.into();
+        if self.limits.new_message && is_final == Final::Yes {
+            return Ok(self.new_message(sender, channel, &text));
+        }
         let mut message = Message::new(channel, &sender.username, &sender.nick, text);
         message.is_final = is_final.as_bool();
         Ok(encoded(&Event::Message(message)))
+    }
+
+    fn new_message(&self, sender: &User, channel: &str, text: &str) -> Text {
+        let uid = self.uids.fetch_add(1, Ordering::Relaxed);
+        let event = NewMessage {
+            event: "new_message",
+            channel_uid: channel,
+            data: NewMessageData {
+                // Nodes of a cluster must not give the same.
+                uid: format!("{:016x}", self.keys.hash_one(uid)),
+                message: text,
+                user_uid: &sender.username,
+                username: &sender.username,
+                user_nick: &sender.nick,
+            },
+        };
+        codec::encode(&event).unwrap_or_default()
     }
 
     /// Sends an encoded event to every connection of every member of a channel. Returns how many

@@ -52,6 +52,44 @@ fn a_message_reaches_every_connection_of_every_member_and_is_encoded_once() {
 }
 
 #[test]
+fn bots_like_the_platforms_own_sample_hear_complete_messages_only() {
+    let mut hub = Hub::new(HubConfig::default().with_new_message(true));
+    hub.add_user(User::new("ann", "Ann")).unwrap();
+    hub.add_channel(Channel::new("ch1", "general", None))
+        .unwrap();
+    hub.join("ann", "ch1").unwrap();
+    hub.connect(ConnId(1), "ann").unwrap();
+    for (text, is_final) in [
+        ("hi", Final::No),
+        ("hi ann", Final::Yes),
+        ("bye", Final::Yes),
+    ] {
+        hub.send_message("ann", "ch1", text, is_final).unwrap();
+    }
+    let mut uids = BTreeSet::new();
+    let mut names = Vec::new();
+    for (_, text) in out(&mut hub) {
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        names.push(value["event"].as_str().unwrap().to_owned());
+        if value["event"] == "new_message" {
+            assert_eq!(value["channel_uid"], "ch1");
+            assert_eq!(value["data"]["username"], "ann");
+            uids.insert(value["data"]["uid"].to_string());
+        }
+        let frame = ServerFrame::decode(&text, &Limits::default()).unwrap();
+        let Some(Ok(Event::Message(message))) = frame.into_event() else {
+            panic!("{text}");
+        };
+        assert_eq!(
+            (&*message.user_nick, message.is_final),
+            ("Ann", &*message.message != "hi")
+        );
+    }
+    assert_eq!(names, ["message", "new_message", "new_message"]);
+    assert_eq!(uids.len(), 2, "each has its own");
+}
+
+#[test]
 fn only_members_may_speak() {
     let mut hub = hub();
     assert_eq!(

@@ -213,6 +213,29 @@ async fn a_wrong_password_ends_the_client_with_the_servers_words() {
 }
 
 #[tokio::test]
+async fn an_open_server_lets_nobody_in_whose_name_is_blank_or_controls_what_others_see() {
+    let (url, _handle) = serve(backend().open(), ServerOptions::default()).await;
+    for name in [
+        "",
+        " ",
+        "\u{a0}\t",
+        "a\nb",
+        "\u{1b}[2J",
+        "a\u{9b}",
+        "\u{202e}nna",
+        "a\u{2067}",
+    ] {
+        let (client, _events) = client(&url, ClientConfig::new(name, "p"));
+        let refused = client.ready().await;
+        assert!(
+            matches!(refused, Err(CloseReason::Authentication { .. })),
+            "{name:?}"
+        );
+    }
+    login(&url, "Zoë 👩‍🚀", "p").await;
+}
+
+#[tokio::test]
 async fn a_line_that_is_cut_ends_the_client_at_once() {
     let server = Server::bind("127.0.0.1:0", backend(), ServerOptions::default())
         .await

@@ -14,7 +14,7 @@ use crate::error::ChatError;
 use crate::event::{ChecklistTag, Event};
 use crate::id::{RpcId, TaskId};
 use crate::server::ServerConn;
-use crate::tool_calls::{STRAY, ToolCalls};
+use crate::tool_calls::ToolCalls;
 
 /// The error of a chat that sends no more: it was aborted, it has ended, or the client has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -138,19 +138,20 @@ impl Run {
                 task_id,
             } => write(handle, id, task_id, event).await,
             Output::Body { queue, tools } => {
-                let tools = || tools.lock().unwrap_or_else(PoisonError::into_inner);
-                if tools().stray(event).is_some() {
-                    let why = STRAY.to_owned();
-                    return Err(EmitError::Invalid { why });
-                }
                 let renamed = self.origin.checklist.rename(event);
                 let written = renamed.as_ref().unwrap_or(event);
+                let stray = |why: &str| {
+                    let why = why.to_owned();
+                    NotAdded::Refused(Refused::Invalid { what: "event", why })
+                };
                 loop {
-                    match queue.add(|buffer| encode_into(written, buffer)) {
-                        Ok(()) => {
-                            tools().note(event);
-                            return Ok(());
-                        }
+                    let added = {
+                        let mut tools = tools.lock().unwrap_or_else(PoisonError::into_inner);
+                        let add = || queue.add(|buffer| encode_into(written, buffer));
+                        tools.sent(event, stray, add)
+                    };
+                    match added {
+                        Ok(()) => return Ok(()),
                         Err(NotAdded::Full) => queue.room().await,
                         Err(NotAdded::Stopped) => return Err(Stopped.into()),
                         Err(NotAdded::Refused(refused)) => return Err(invalid(&refused)),

@@ -15,6 +15,7 @@ use snek_proto::llm::toolloop::Call;
 use super::super::tools::{ASK_USER, WRITE_FILE, needs_approval};
 use super::{Stop, Work, asked, told};
 use crate::diff::Diff;
+use crate::screen::printable;
 use crate::tools::{ToolContext, ToolFailure};
 
 /// What a session remembers of what the user has allowed.
@@ -141,10 +142,12 @@ impl Work<'_> {
             return Ok(None);
         };
         let exists = folder.exists(path);
+        // A path that cannot be written is no reason to show a forged diff.
+        let shown = printable(path);
         // What is no text cannot be shown.
         let old = folder.read(path).unwrap_or_default();
         let change = Diff::new(&old, new);
-        let mut preview = DiffPreview::new(path, change.unified(path, !exists), exists);
+        let mut preview = DiffPreview::new(path, change.unified(&shown, !exists), exists);
         preview.truncated = Some(change.left_out > 0);
         self.tell(EventKind::DiffPreview(preview))?;
         let lines = |count: usize| match count {
@@ -152,9 +155,9 @@ impl Work<'_> {
             count => format!("{count} lines"),
         };
         Ok(Some(match exists {
-            false => format!("Write {} to {path}", lines(new.lines().count())),
+            false => format!("Write {} to {shown}", lines(new.lines().count())),
             true => format!(
-                "Change {path}: {} added, {} removed",
+                "Change {shown}: {} added, {} removed",
                 lines(change.added),
                 lines(change.removed)
             ),

@@ -239,7 +239,8 @@ impl Heard {
 
     fn extend(&mut self, stream: Stream, text: &[u8]) {
         let part = self.part(stream);
-        let room = MAX_LINE.saturating_sub(part.len()).min(text.len());
+        // One more byte tells that the line is longer.
+        let room = (MAX_LINE + 1).saturating_sub(part.len()).min(text.len());
         part.extend_from_slice(text.get(..room).unwrap_or_default());
     }
 
@@ -252,9 +253,14 @@ impl Heard {
     }
 
     fn end_line(&mut self, stream: Stream) {
-        let bytes = std::mem::take(self.part(stream));
+        let mut bytes = std::mem::take(self.part(stream));
+        let is_cut = bytes.len() > MAX_LINE;
+        bytes.truncate(MAX_LINE);
         let text = String::from_utf8_lossy(&bytes);
-        let text = text.trim_end_matches('\r').to_owned();
+        let mut text = text.trim_end_matches('\r').to_owned();
+        if is_cut {
+            text.push('…');
+        }
         let line = Line { stream, text };
         if self.first.len() < FIRST {
             self.first.push(line);
@@ -409,8 +415,9 @@ mod tests {
         for _ in 0..100 {
             heard.push(Stream::Err, &piece);
         }
-        assert!(heard.parts.iter().all(|part| part.len() <= MAX_LINE));
-        assert_eq!(finished(heard).first[0].text.len(), MAX_LINE);
+        assert!(heard.parts.iter().all(|part| part.len() <= MAX_LINE + 1));
+        let text = &finished(heard).first[0].text;
+        assert_eq!(text.strip_suffix('…').unwrap().len(), MAX_LINE);
     }
 
     #[test]

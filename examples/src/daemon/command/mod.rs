@@ -164,6 +164,8 @@ impl Commands {
             let all = all.chain(toolchains());
             all.filter_map(|it| it.canonicalize().ok()).collect()
         };
+        #[cfg(unix)]
+        remove_abandoned(&std::env::temp_dir());
         Self {
             config,
             scratch: Arc::default(),
@@ -313,10 +315,10 @@ impl Commands {
     fn scratch(&self) -> io::Result<PathBuf> {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(scratch) = &*scratch {
-            return Ok(scratch.0.clone());
+            return Ok(scratch.path.clone());
         }
         let made = Scratch::new()?;
-        let path = made.0.clone();
+        let path = made.path.clone();
         *scratch = Some(made);
         Ok(path)
     }
@@ -366,7 +368,12 @@ fn toolchains() -> Option<PathBuf> {
 
 /// A folder for the temporary files of programs.
 #[derive(Debug)]
-struct Scratch(PathBuf);
+struct Scratch {
+    path: PathBuf,
+    /// Locked as long as this process lives.
+    #[cfg(unix)]
+    _lock: fs::File,
+}
 
 impl Scratch {
     fn new() -> io::Result<Self> {
@@ -374,12 +381,17 @@ impl Scratch {
         let random = rpc_core::net::entropy();
         let path = temporary.join(format!("daemon-{}-{random:016x}", std::process::id()));
         make_private(&path)?;
+        let scratch = Self {
+            #[cfg(unix)]
+            _lock: lock(&path)?,
+            path,
+        };
         // Below the settings of a repository, and of the variables that a commit is made with.
         let name = git_setting("user.name").unwrap_or_else(|| "Switchboard daemon".to_owned());
         let mail = git_setting("user.email").unwrap_or_else(|| "daemon@localhost".to_owned());
         let settings = format!("[user]\n\tname = {name:?}\n\temail = {mail:?}\n");
-        fs::write(path.join(".gitconfig"), settings)?;
-        Ok(Self(path))
+        fs::write(scratch.path.join(".gitconfig"), settings)?;
+        Ok(scratch)
     }
 }
 
@@ -392,6 +404,44 @@ fn git_setting(name: &str) -> Option<String> {
     let text = text.trim();
     let is_plain = !text.is_empty() && !text.contains(char::is_control);
     is_plain.then(|| text.to_owned())
+}
+
+/// Locks a folder; fails if another process has locked it.
+#[cfg(unix)]
+fn lock(folder: &Path) -> io::Result<fs::File> {
+    use rustix::fs::{FlockOperation, flock};
+    let file = fs::File::open(folder)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
+}
+
+/// Removes the folders of processes that were killed, as far as they are this user's.
+#[cfg(unix)]
+fn remove_abandoned(temporary: &Path) {
+    let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(process_of);
+        // One in another container may have locked it.
+        if process.is_some_and(is_gone) && lock(&entry.path()).is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Returns the process whose folder has this name.
+#[cfg(unix)]
+fn process_of(folder: &str) -> Option<rustix::process::Pid> {
+    let (process, random) = folder.strip_prefix("daemon-")?.split_once('-')?;
+    u64::from_str_radix(random, 16)
+        .ok()
+        .filter(|_| random.len() == 16)?;
+    rustix::process::Pid::from_raw(process.parse().ok()?)
+}
+
+#[cfg(unix)]
+fn is_gone(process: rustix::process::Pid) -> bool {
+    rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH)
 }
 
 /// Creates a folder that only this user can read, where the system has such.
@@ -409,6 +459,6 @@ fn make_private(path: &Path) -> io::Result<()> {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // It lies where the system clears up.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
 }

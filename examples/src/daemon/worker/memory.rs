@@ -7,6 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use acolyte_proto::frame::{ChatRequest, Reply};
 use acolyte_proto::id::{ResourceId, SessionId};
 
+use crate::screen::shortened;
+
 /// Scopes that are kept; the one that was written to longest ago is forgotten first.
 const MAX_SCOPES: usize = 64;
 /// Chats that are kept of each.
@@ -88,5 +90,5 @@ fn scope(request: &ChatRequest) -> Option<&str> {
 /// The beginning of a text, in one line.
 fn brief(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
-    words.join(" ").chars().take(MAX_CHARS).collect()
+    shortened(&words.join(" "), MAX_CHARS).into_owned()
 }

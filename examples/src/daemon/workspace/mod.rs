@@ -17,6 +17,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use super::{Code, Problem};
+use crate::screen::printable;
 
 pub use edit::Change;
 pub use read::{Excerpt, Range};
@@ -96,7 +97,8 @@ impl Workspace {
     /// Returns the path of a name, relative to the folder. An absolute path into it is a name too.
     fn inside(&self, name: &str) -> Result<PathBuf, Problem> {
         let path = Path::new(name.trim());
-        if path.as_os_str().is_empty() || name.contains('\0') {
+        // A line break could forge what a person is asked about the file.
+        if path.as_os_str().is_empty() || name.trim().contains(char::is_control) {
             return Err(Problem::call(format!("{name:?} is no name of a file")));
         }
         let path = path.strip_prefix(&self.root).unwrap_or(path);
@@ -162,9 +164,14 @@ fn without_here(path: &Path) -> PathBuf {
     parts.filter(|part| *part != Component::CurDir).collect()
 }
 
-/// Formats a path with `/` on every system.
+/// Formats a path in one line, with `/` on every system.
 fn shown(path: &Path) -> String {
-    path.to_string_lossy().replace('\\', "/")
+    let path = path.to_string_lossy();
+    let path = match cfg!(windows) {
+        true => path.replace('\\', "/").into(),
+        false => path,
+    };
+    printable(&path).into_owned()
 }
 
 /// Returns the contents as text. Fails for binary files: they contain zeros, or are not UTF-8.

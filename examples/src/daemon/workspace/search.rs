@@ -1,15 +1,27 @@
 //! Searching for files, and for lines that contain a text.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use regex::{Regex, RegexBuilder};
 
 use super::glob::Glob;
-use super::{Problem, Stop, Workspace, or_here, shown};
+use super::{Code, Problem, Stop, Workspace, or_here, shown};
+use crate::screen::shortened;
 
-/// Large folders that a search skips.
-const SKIPPED: [&str; 5] = [".git", ".hg", ".svn", "node_modules", "target"];
+/// Large folders that a search skips, and what it says of them.
+const SKIPPED: [(&str, &str); 5] = [
+    (".git", ".git folders"),
+    (".hg", ".hg folders"),
+    (".svn", ".svn folders"),
+    ("node_modules", "node_modules folders"),
+    ("target", "target folders"),
+];
+/// What else it skips.
+const LARGE: &str = "files over 2 MiB";
+const BINARY: &str = "files that are no text";
+const LINKS: &str = "links";
+const UNREADABLE: &str = "what cannot be read";
 /// Most files and folders to visit.
 const MAX_SEEN: usize = 50_000;
 /// The longest line in a result, in characters.
@@ -93,6 +105,32 @@ pub struct Found<T> {
     pub items: Vec<T>,
     /// Whether there are, or may be, more.
     pub is_cut: bool,
+    /// What was not looked into, and how many of each.
+    pub skipped: BTreeMap<&'static str, usize>,
+}
+
+impl<T> Found<T> {
+    /// Returns remarks about what is not among the results, for people and models.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let kinds = self.skipped.iter();
+        let kinds: Vec<_> = kinds
+            .map(|(what, count)| format!("{what} ({count})"))
+            .collect();
+        let more = self.is_cut.then(|| "(there may be more)".to_owned());
+        let skipped = (!kinds.is_empty()).then(|| format!("(left out: {})", kinds.join(", ")));
+        more.into_iter().chain(skipped).collect()
+    }
+}
+
+type Skipped = BTreeMap<&'static str, usize>;
+
+const fn why_not(code: Code) -> &'static str {
+    match code {
+        Code::TooLarge => LARGE,
+        Code::Other => BINARY,
+        _ => UNREADABLE,
+    }
 }
 
 impl Workspace {
@@ -103,12 +141,17 @@ impl Workspace {
     /// [`Problem`]: a bad pattern, no such folder, or it was stopped. Trying again is safe.
     pub fn files(&self, query: &Query, stop: &Stop) -> Result<Found<String>, Problem> {
         let mut items = Vec::new();
-        let is_cut = self.walk(query, stop, |path| {
+        let mut skipped = BTreeMap::new();
+        let is_cut = self.walk(query, stop, &mut skipped, |path, _| {
             items.push(shown(path));
             Ok(items.len() > query.most())
         })?;
         items.truncate(query.most());
-        Ok(Found { items, is_cut })
+        Ok(Found {
+            items,
+            is_cut,
+            skipped,
+        })
     }
 
     /// Returns the lines of those files that contain the text. Skips binary and large files.
@@ -118,10 +161,15 @@ impl Workspace {
     pub fn search(&self, query: &Query, stop: &Stop) -> Result<Found<Match>, Problem> {
         let regex = regex(query)?;
         let mut items = Vec::new();
-        let is_cut = self.walk(query, stop, |path| {
+        let mut skipped = BTreeMap::new();
+        let is_cut = self.walk(query, stop, &mut skipped, |path, skipped| {
             let path_shown = shown(path);
-            let Ok(text) = self.load(&path_shown, path) else {
-                return Ok(false);
+            let text = match self.load(&path_shown, path) {
+                Ok(text) => text,
+                Err(problem) => {
+                    *skipped.entry(why_not(problem.code)).or_default() += 1;
+                    return Ok(false);
+                }
             };
             let lines = text.lines().zip(1..);
             for (line, number) in lines.filter(|(line, _)| regex.is_match(line)) {
@@ -131,12 +179,16 @@ impl Workspace {
                 items.push(Match {
                     path: path_shown.clone(),
                     line: number,
-                    text: line.chars().take(MAX_LINE).collect(),
+                    text: shortened(line, MAX_LINE).into_owned(),
                 });
             }
             Ok(false)
         })?;
-        Ok(Found { items, is_cut })
+        Ok(Found {
+            items,
+            is_cut,
+            skipped,
+        })
     }
 
     /// Visits the files, sorted within each folder, until a visit ends the search. Returns whether
@@ -145,7 +197,8 @@ impl Workspace {
         &self,
         query: &Query,
         stop: &Stop,
-        mut visit: impl FnMut(&Path) -> Result<bool, Problem>,
+        skipped: &mut Skipped,
+        mut visit: impl FnMut(&Path, &mut Skipped) -> Result<bool, Problem>,
     ) -> Result<bool, Problem> {
         let glob = query.glob.as_deref().map(Glob::new).transpose()?;
         let start = match query.folder.as_deref() {
@@ -159,7 +212,10 @@ impl Workspace {
                 Ok(entries) => entries,
                 Err(error) if seen == 0 => return Err(Problem::io(&shown(&folder), &error)),
                 // One that may not be read, or is not there any more.
-                Err(_) => continue,
+                Err(_) => {
+                    *skipped.entry(UNREADABLE).or_default() += 1;
+                    continue;
+                }
             };
             let mut names = Vec::new();
             for entry in entries.flatten() {
@@ -174,18 +230,26 @@ impl Workspace {
             for (name, kind) in names {
                 stop.check()?;
                 let path = folder.join(&name);
-                match kind {
-                    Ok(kind) if kind.is_dir() && SKIPPED.iter().all(|skipped| name != *skipped) => {
-                        inner.push(path);
-                    }
-                    Ok(kind) if kind.is_file() => {
-                        let fits = glob.as_ref().is_none_or(|it| it.matches(&shown(&path)));
-                        if fits && visit(&path)? {
-                            return Ok(true);
+                let is_large = |(large, _): &&(&str, &str)| name == *large;
+                let what = match kind {
+                    Ok(kind) if kind.is_dir() => match SKIPPED.iter().find(is_large) {
+                        Some((_, what)) => what,
+                        None => {
+                            inner.push(path);
+                            continue;
                         }
-                    }
-                    _ => {}
-                }
+                    },
+                    _ if glob.as_ref().is_some_and(|it| !it.matches(&shown(&path))) => continue,
+                    Ok(kind) if kind.is_file() => match visit(&path, skipped)? {
+                        true => return Ok(true),
+                        false => continue,
+                    },
+                    Ok(kind) if kind.is_symlink() => LINKS,
+                    // A pipe, a socket, a device: nothing to read.
+                    Ok(_) => continue,
+                    Err(_) => UNREADABLE,
+                };
+                *skipped.entry(what).or_default() += 1;
             }
             // Depth first, so that what belongs together is told together.
             for folder in inner.into_iter().rev() {

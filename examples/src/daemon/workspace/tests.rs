@@ -368,12 +368,44 @@ fn lines_are_found_in_order_and_within_a_limit() {
         let bad = bad.with_regex(true);
         assert_eq!(code(workspace.search(&bad, &Stop::default())), Code::Call);
     }
+    let none = search(Query::new("nowhere"));
+    let left_out = "(left out: .git folders (1), files that are no text (1), target folders (1))";
+    assert_eq!(none.remarks(), [left_out]);
     let stop = Stop::default();
     stop.stop();
     assert_eq!(
         code(workspace.search(&Query::new("x"), &stop)),
         Code::Aborted
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_large_or_a_link_is_said_to_be_left_out_and_each_name_has_its_line() {
+    let (place, workspace) = Place::new("skipped");
+    place.put(
+        "large.txt",
+        vec![b'x'; usize::try_from(MAX_FILE).unwrap() + 1],
+    );
+    place.put("a\nb.txt", "x");
+    place.put("long.txt", "x".repeat(400));
+    std::os::unix::fs::symlink("long.txt", workspace.path().join("link")).unwrap();
+    let stop = Stop::default();
+    let found = workspace.search(&Query::new("x"), &stop).unwrap();
+    let texts: Vec<_> = found.items.iter().map(|it| &*it.text).collect();
+    assert_eq!(texts, ["x", &format!("{}…", "x".repeat(300))]);
+    let left_out = "(left out: files over 2 MiB (1), links (1))";
+    assert_eq!(found.remarks(), [left_out]);
+    let files = workspace.files(&Query::default(), &stop).unwrap();
+    assert_eq!(files.items, [r"a\nb.txt", "large.txt", "long.txt"]);
+    for name in ["a\nb.txt", "a\u{1b}[2J", "x/\r/y"] {
+        assert_eq!(code(workspace.write(name, "x")), Code::Call, "{name:?}");
+        assert_eq!(
+            code(workspace.read(name, Range::default())),
+            Code::Call,
+            "{name:?}"
+        );
+    }
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl UsageLog {
             ..OrderedConfig::default()
         };
         read(&self.nats, &self.stream, config, |_, payload| {
-            entries.extend(serde_json::from_slice(payload).ok());
+            entries.extend(rpc_core::json::from_slice(payload).ok());
         })
         .await?;
         entries.reverse();

@@ -116,7 +116,8 @@ fn key_of(session: &str) -> String {
 }
 
 fn decode<T: serde::de::DeserializeOwned>(value: &[u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(value).map_err(|error| StoreError::damaged("NATS", error.to_string()))
+    rpc_core::json::from_slice(value)
+        .map_err(|error| StoreError::damaged("NATS", error.to_string()))
 }
 
 fn encode(value: &impl serde::Serialize) -> Result<Bytes, StoreError> {

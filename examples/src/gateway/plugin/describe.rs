@@ -49,7 +49,7 @@ impl Description {
     /// A description of the mistake.
     pub(super) fn parse(text: &[u8], name: &str) -> Result<Self, String> {
         let described: Described =
-            serde_json::from_slice(text).map_err(|error| error.to_string())?;
+            rpc_core::json::from_slice(text).map_err(|error| error.to_string())?;
         let mut kinds = [described.kind, described.plugin_type]
             .into_iter()
             .flatten();
@@ -81,7 +81,7 @@ struct Answered {
 /// become the content. If `content` is empty, the whole output becomes the content.
 pub(super) fn output(bytes: Vec<u8>) -> ToolOutput {
     let answered = match bytes.first() {
-        Some(b'{' | b' ' | b'\n' | b'\r' | b'\t') => serde_json::from_slice(&bytes).ok(),
+        Some(b'{' | b' ' | b'\n' | b'\r' | b'\t') => rpc_core::json::from_slice(&bytes).ok(),
         _ => None,
     };
     let (content, is_error) = match answered {

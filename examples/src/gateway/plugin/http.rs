@@ -206,7 +206,7 @@ fn ask(
 ) -> Result<Vec<u8>, Error> {
     let asked = take(plugin, inputs.first())?;
     let body = take(plugin, inputs.get(1))?;
-    let asked: Asked = serde_json::from_slice(&asked)?;
+    let asked: Asked = rpc_core::json::from_slice(&asked)?;
     let control = lock(&current.control).clone();
     let control = control.ok_or_else(|| text("no call is running"))?;
     *lock(&current.last) = Answer::default();

@@ -58,5 +58,5 @@ pub(super) fn decode<T: DeserializeOwned>(
     row: &[u8],
 ) -> Result<T, StoreError> {
     let wrong = |_| StoreError::damaged(file, format!("a row of {table} cannot be read"));
-    serde_json::from_slice(row).map_err(wrong)
+    rpc_core::json::from_slice(row).map_err(wrong)
 }

@@ -26,7 +26,7 @@ impl Incoming {
     /// The reason why it is not a JSON object.
     pub fn parse(output: &[u8]) -> Result<Self, String> {
         let mut object: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_slice(output).map_err(|error| error.to_string())?;
+            rpc_core::json::from_slice(output).map_err(|error| error.to_string())?;
         let mut text = |name: &str| match object.remove(name) {
             Some(serde_json::Value::String(text)) => Some(text),
             _ => None,

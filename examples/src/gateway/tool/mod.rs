@@ -15,6 +15,8 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use snek_proto::llm::tool::ToolDefinition;
 
+use crate::screen::{is_control, shortened};
+
 pub use self::adapter::{ChannelAdapter, Incoming, Outgoing, PostError};
 pub use self::builtin::{Clock, Echo, builtin};
 pub use self::load::{LoadWarning, PluginEntry, PluginError, PluginLimits, Problem, load};
@@ -64,8 +66,8 @@ impl ToolOutput {
 /// Returns the first line of a text, shortened and without control characters.
 pub(crate) fn short(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    let shown = line.chars().filter(|c| !c.is_control());
-    shown.take(MAX_REASON).collect()
+    let shown: String = line.chars().filter(|c| !is_control(*c)).collect();
+    shortened(&shown, MAX_REASON).into_owned()
 }
 
 /// A tool or another kind of plugin.

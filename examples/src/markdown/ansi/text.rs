@@ -71,7 +71,7 @@ pub(super) struct Span {
 impl Span {
     /// Takes untrusted text: what controls a terminal is escaped, a tab is a space.
     pub(super) fn new(text: &str, look: Look) -> Self {
-        let text = printable_lines(&text.replace('\t', " "));
+        let text = printable_lines(&text.replace('\t', " ").replace("\r\n", "\n"));
         Self { text, look }
     }
 

@@ -327,16 +327,23 @@ impl View {
     }
 
     fn set_plan(&mut self, title: String, mut items: Vec<PlanItem>) {
+        let is_open =
+            |status: &PlanStatus| matches!(status, PlanStatus::Pending | PlanStatus::Active);
         self.end_texts();
-        items.truncate(MAX_PLAN);
+        if items.len() > MAX_PLAN {
+            let rest = items.split_off(MAX_PLAN);
+            let status = rest.iter().map(|item| item.status).find(is_open);
+            items.push(PlanItem {
+                status: status.unwrap_or(PlanStatus::Done),
+                text: format!("({} more)", rest.len()),
+            });
+        }
         let is_other = |(old, _): &mut (String, Vec<PlanItem>)| *old != title;
         if let Some((title, items)) = self.plan.take_if(is_other) {
             let rows = self.plan_rows(&title, &items);
             self.print(Kind::Step, rows);
         }
-        let is_open =
-            |item: &PlanItem| matches!(item.status, PlanStatus::Pending | PlanStatus::Active);
-        let is_over = !items.iter().any(is_open);
+        let is_over = !items.iter().any(|item| is_open(&item.status));
         self.plan = Some((title, items));
         if is_over {
             self.end_plan();

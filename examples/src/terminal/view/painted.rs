@@ -2,6 +2,8 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
+use crate::screen::escaped_json;
+
 /// What rows after the first one of a line begin with.
 const INDENT: &str = "  ";
 /// The narrowest screen for which lines are broken.
@@ -11,9 +13,10 @@ const NARROWEST: usize = 20;
 /// the next row. JSON stays as it is: whoever copies it wants one line.
 pub(super) fn wrap_painted(line: &str, width: usize) -> Vec<String> {
     if width < NARROWEST || line.starts_with('{') {
-        return vec![line.to_owned()];
+        return vec![escaped_json(line).into_owned()];
     }
-    line.split('\n')
+    line.replace('\t', "    ")
+        .lines()
         .flat_map(|line| rows(line, width))
         .collect()
 }

@@ -45,7 +45,7 @@ impl Script<'_> {
             let Frame::Text(text) = &frame else {
                 return Ok(frame);
             };
-            let Ok(value) = serde_json::from_str::<Value>(text) else {
+            let Ok(value) = rpc_core::json::from_slice::<Value>(text.as_bytes()) else {
                 return Ok(frame);
             };
             let is = |list: &[(u8, Value)]| {
@@ -78,7 +78,7 @@ impl Script<'_> {
         let expected = short(&wanted.to_string());
         loop {
             let value = match self.receive(number, deadline, &expected, patience).await? {
-                Frame::Text(text) => match serde_json::from_str(&text) {
+                Frame::Text(text) => match rpc_core::json::from_slice(text.as_bytes()) {
                     Ok(value) => value,
                     Err(_) if skip => continue,
                     Err(error) => return Err(format!("{error}, expected {expected}")),

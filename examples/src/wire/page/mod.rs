@@ -187,7 +187,7 @@ impl Site {
 }
 
 fn change(rules: &Rules, body: &[u8]) -> Result<(), String> {
-    let change = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let change = rpc_core::json::from_slice(body).map_err(|error| error.to_string())?;
     let is_there = match change {
         Change::Add { add } => return rules.add(&add),
         Change::Switch { id, on } => rules.switch(id, on),

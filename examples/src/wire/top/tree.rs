@@ -37,7 +37,8 @@ pub(super) struct Branch {
 
 impl Tree {
     pub(super) fn new(data: &str) -> Self {
-        let read = (data.len() <= MAX_JSON).then(|| serde_json::from_str(data).ok());
+        let read =
+            (data.len() <= MAX_JSON).then(|| rpc_core::json::from_slice(data.as_bytes()).ok());
         let value = read.flatten().unwrap_or(Value::Null);
         let text = match value {
             Value::Null => data.to_owned(),

@@ -195,7 +195,7 @@ fn members_are_read_in_order_with_their_names() {
     .unwrap();
     let read: Vec<_> = read.iter().map(|(name, value)| (&**name, *value)).collect();
     assert_eq!(read, [("a", "1"), ("b", "[ ]"), ("a", "null")]);
-    for text in ["[]", "{", r#"{"\ud800":1}"#, r#"{"a":}"#] {
+    for text in ["[]", "{", r#"{"a":}"#] {
         assert!(each_member(text, |_, _| ()).is_err(), "{text}");
     }
 }

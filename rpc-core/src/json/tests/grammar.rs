@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::frames::deep;
 use crate::Limits;
-use crate::json::{Json, parse};
+use crate::json::{self, Json, parse};
 
 /// Whether the text is one JSON value; our reader and `serde_json` have to agree.
 fn is_json(text: &str) -> bool {
@@ -17,7 +17,7 @@ fn is_json(text: &str) -> bool {
 
 fn string(text: &str) -> Option<String> {
     let ours = parse::<String>(text, &Limits::default()).ok();
-    let theirs = serde_json::from_str::<String>(text).ok();
+    let theirs = json::from_slice::<String>(text.as_bytes()).ok();
     assert_eq!(ours, theirs, "{text:?}");
     ours
 }
@@ -184,19 +184,36 @@ fn every_escape_says_its_character() {
 }
 
 #[test]
-fn a_lone_surrogate_is_refused_where_it_is_read_and_passed_through_where_it_is_not() {
-    for lone in [
-        r#""\ud83d""#,
-        r#""\ude00""#,
-        r#""\ud83dx""#,
-        r#""\ud83d\n""#,
-        r#""\ud83d\u0041""#,
-        r#""\ud83d\ud83d""#,
-        r#""\ude00\ud83d""#,
+fn a_lone_surrogate_is_a_replacement_character_wherever_it_stands() {
+    for (lone, text) in [
+        (r#""\ud83d""#, "\u{fffd}"),
+        (r#""\ude00""#, "\u{fffd}"),
+        (r#""\ud83dx""#, "\u{fffd}x"),
+        (r#""\ud83d\n""#, "\u{fffd}\n"),
+        (r#""\ud83d\u0041""#, "\u{fffd}A"),
+        (r#""\ud83d\ud83d""#, "\u{fffd}\u{fffd}"),
+        (r#""\ude00\ud83d""#, "\u{fffd}\u{fffd}"),
     ] {
         assert!(is_json(lone), "{lone}");
-        assert_eq!(string(lone), None, "{lone}");
-        assert_eq!(Json::new(lone).unwrap().as_str(), None, "{lone}");
+        assert_eq!(string(lone).as_deref(), Some(text), "{lone}");
+        let nested = format!(r#"{{"a":[{{{lone}:{lone}}}]}}"#);
+        let kept = Json::new(&nested).unwrap();
+        let member = kept.member("a").unwrap();
+        let expected = serde_json::json!([{ text: text }]);
+        // In place, and for readers that know no half.
+        for json in [kept.get(), &nested] {
+            let whole: Value = parse(json, &Limits::default()).unwrap();
+            assert_eq!(whole["a"], expected, "{json}");
+        }
+        assert_eq!(
+            serde_json::from_str::<Value>(member.get()).unwrap(),
+            expected
+        );
+        let raw: Json = serde_json::from_str(lone).unwrap();
+        assert_eq!(raw.as_str().as_deref(), Some(text), "{lone}");
+        let mut reader = json::Deserializer::new(&nested, &Limits::default());
+        let verbatim = json::lenient::verbatim(&mut reader).unwrap();
+        assert_eq!(verbatim.get(), nested);
     }
 }
 

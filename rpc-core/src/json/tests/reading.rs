@@ -375,8 +375,6 @@ fn a_number_may_be_an_id_and_half_a_character_a_text() {
     assert_eq!(read.result, Some(Json::NULL));
     let read: Loose = decode(r#"{"id":"x"}"#).unwrap();
     assert_eq!((&*read.id, read.text, read.result), ("x", None, None));
-    let wrong = error::<Step>(r#"{"event":"text","data":"a\ud83d"}"#);
-    assert_eq!(wrong, (Kind::Syntax, vec!["data"]));
     let id: Loose = serde_json::from_str(r#"{"id":7}"#).unwrap();
     assert_eq!(&*id.id, "7");
 }
@@ -530,8 +528,6 @@ fn what_javascript_reads_is_read() {
         r#"{"id":"1","type":"end","id":null}"#,
         r#"{"id":"1","type":"end","id":7}"#,
         r#"{"id":"1","type":"end","id":"2""#,
-        r#"{"id":"1","type":"end","\ud83d":1}"#,
-        r#"{"id":"1","type":"\ud83d"}"#,
         "[]",
     ] {
         assert!(js(text).is_err(), "{text}");
@@ -575,7 +571,7 @@ fn a_value_is_read_by_its_json_type() {
     type Text = lenient::Only<b'"', Str>;
     let list = r#"["a",7,-1.5,1e999,null,true,{"b":{}},["c"],"d\ud83d"]"#;
     let limits = Limits::default();
-    let mut reader = json::Deserializer::new(list, &limits).lossy();
+    let mut reader = json::Deserializer::new(list, &limits);
     let read = Vec::<Text>::deserialize(&mut reader).unwrap();
     let texts: Vec<_> = read.iter().filter_map(|it| it.0.as_deref()).collect();
     assert_eq!((read.len(), texts), (9, vec!["a", "d\u{fffd}"]));

@@ -20,7 +20,7 @@ use crate::cluster::{Handled, NodeConfig};
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, User};
 use crate::hub::{HubAnswer, HubError};
-use crate::id::ChannelUid;
+use crate::id::{ChannelUid, is_username};
 
 use password::Passwords;
 use state::Shared;
@@ -237,7 +237,7 @@ impl NatsBackend {
             Err(ClusterError::Name(_)) => return Ok(None),
             known => known?,
         };
-        if known.is_none() && self.options.open && !username.is_empty() {
+        if known.is_none() && self.options.open && is_username(username) {
             let user = User::new(username, username);
             let added = self.in_time(self.shared.store.add_user(&user, password));
             match added.await {

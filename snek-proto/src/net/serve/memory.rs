@@ -10,7 +10,7 @@ use super::{Backend, Peer, Replied, Reply};
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, Final, User};
 use crate::hub::{ConnId, Hub, HubConfig, HubError};
-use crate::id::ChannelUid;
+use crate::id::{ChannelUid, is_username};
 
 /// A whole platform in memory, for tests of bots, demonstrations and small teams.
 ///
@@ -50,7 +50,8 @@ impl MemoryBackend {
         Self::with_limits(HubConfig::default())
     }
 
-    /// Creates a backend without users and channels, and with these limits.
+    /// Creates a backend without users and channels, and with these limits. For bots in the shape of the
+    /// platform's own sample: [`HubConfig::with_new_message`].
     #[must_use]
     pub fn with_limits(limits: HubConfig) -> Self {
         let state = State {
@@ -83,7 +84,8 @@ impl MemoryBackend {
         self
     }
 
-    /// Accepts everyone: a login with an unknown name creates a user with that password.
+    /// Accepts everyone: a login with an unknown name creates a user with that password, unless the
+    /// name is blank or has control characters or marks of direction.
     #[must_use]
     pub fn open(self) -> Self {
         self.lock().open = true;
@@ -216,7 +218,7 @@ impl Backend for MemoryBackend {
             Some(known) => {
                 constant_time_eq(known.expose().as_bytes(), password.expose().as_bytes())
             }
-            None if state.open && !username.is_empty() => {
+            None if state.open && is_username(username) => {
                 let user = User::new(username, username);
                 state
                     .add_user(user, password.expose())

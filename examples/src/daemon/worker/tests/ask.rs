@@ -32,7 +32,11 @@ async fn a_file_is_changed_after_a_yes_only() {
     let file = || fs::read_to_string(place.0.join("a.txt")).unwrap();
     let (events, reply) = chat(&place, "edit a.txt: two -> 2").await;
     assert!(is_question(&reply) && reply.output_streamed == Some(false));
-    assert!(reply.output.starts_with("I want to change a.txt (+1 -1):"));
+    assert!(
+        reply
+            .output
+            .starts_with("I want to change `a.txt` (+1 -1):")
+    );
     assert!(
         reply.output.contains("```diff\n--- a/a.txt\n"),
         "{}",
@@ -120,7 +124,7 @@ async fn always_is_for_one_kind_and_one_session() {
         has(&events, "echo one") && has(&events, "echo two"),
         "{events:?}"
     );
-    assert!(is_question(&reply) && reply.output.contains("create c.txt"));
+    assert!(is_question(&reply) && reply.output.contains("create `c.txt`"));
     let mut other = ChatRequest::new("run ls".to_owned(), "scripted");
     other.session_id = Some("sess_b".parse().unwrap());
     other.active_skills = vec![Skill::new(ASK_FIRST, "")];

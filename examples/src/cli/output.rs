@@ -1,0 +1,121 @@
+//! [`Stdout`]: standard output, and what is done where it cannot be written.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::screen::escaped_json;
+
+/// Whether something could not be written.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+/// Whether that was no reader that went away.
+static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Standard output. The first failure is told on standard error, and makes the command fail at its
+/// end; a reader that went away (`| head`) is none.
+#[derive(Clone, Copy, Debug)]
+pub struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        written(io::stdout().write_all(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        written(io::stdout().flush())
+    }
+}
+
+/// Writes a line to standard output. In JSON, what could control a terminal is escaped; other lines
+/// must be [`printable`](crate::screen::printable).
+pub fn say(line: impl Display) {
+    let line = line.to_string() + "\n";
+    let _ = Stdout.write_all(escaped_json(&line).as_bytes());
+    let _ = Stdout.flush();
+}
+
+/// Writes a line to standard output like [`say`], for a server: whether anybody can read it does not
+/// matter to what it does.
+pub fn announce(line: impl Display) {
+    let mut out = io::stdout().lock();
+    let _ = told(writeln!(out, "{line}").and_then(|()| out.flush()));
+}
+
+/// Tells on standard error if this was not written to standard output.
+fn written(outcome: io::Result<()>) -> io::Result<()> {
+    static IS_CLOSED: OnceLock<bool> = OnceLock::new();
+    told(
+        outcome.and_then(|()| match IS_CLOSED.get_or_init(is_closed) {
+            true => Err(io::Error::new(io::ErrorKind::NotConnected, "it is closed")),
+            false => Ok(()),
+        }),
+    )
+}
+
+fn told(outcome: io::Result<()>) -> io::Result<()> {
+    outcome.inspect_err(|error| {
+        IS_LOST.store(true, Ordering::Relaxed);
+        if error.kind() != io::ErrorKind::BrokenPipe && !HAS_FAILED.swap(true, Ordering::Relaxed) {
+            super::ask(format_args!(
+                "error: cannot write to standard output: {error}"
+            ));
+        }
+    })
+}
+
+/// Parses the command line.
+///
+/// # Errors
+/// The exit code of a program that has only told its help or version. A mistake ends the program.
+pub fn parse<P: clap::Parser>() -> Result<P, ExitCode> {
+    P::try_parse().map_err(|text| {
+        if text.use_stderr() {
+            text.exit();
+        }
+        let _ = written(text.print());
+        super::finish(Ok(()))
+    })
+}
+
+/// Returns whether something could not be written to standard output, so that nothing more need be.
+#[must_use]
+pub fn is_output_lost() -> bool {
+    IS_LOST.load(Ordering::Relaxed)
+}
+
+/// Writes what is left, and returns whether all was written, or nobody wanted to read it.
+pub(super) fn end_output() -> bool {
+    let _ = told(io::stdout().flush());
+    !HAS_FAILED.load(Ordering::Relaxed)
+}
+
+/// Returns whether standard output was closed, or is open for reading only: writing to it seems to
+/// succeed then. In place of what is closed, the standard library opens the null device for reading
+/// and writing, a shell for writing only; services get it in place of all their streams.
+#[cfg(unix)]
+fn is_closed() -> bool {
+    use rustix::fs::{OFlags, fcntl_getfl, fstat};
+    use std::os::unix::fs::MetadataExt as _;
+    let mode = |file: &dyn std::os::fd::AsFd| match fcntl_getfl(file.as_fd()) {
+        Ok(flags) => flags & OFlags::RWMODE,
+        Err(_) => OFlags::RDONLY,
+    };
+    let null = std::fs::metadata("/dev/null").map(|null| null.rdev()).ok();
+    let stands_in = |file: &dyn std::os::fd::AsFd| {
+        let device = fstat(file.as_fd()).ok().map(|file| file.st_rdev);
+        null.is_some() && device == null && mode(file) == OFlags::RDWR
+    };
+    let (out, err) = (io::stdout(), io::stderr());
+    mode(&out) == OFlags::RDONLY || stands_in(&out) && !stands_in(&err)
+}
+
+#[cfg(not(unix))]
+fn is_closed() -> bool {
+    false
+}

@@ -1,0 +1,174 @@
+//! Standard output: what is text stays text, and what cannot be written is an error of every command.
+
+use std::fs::OpenOptions;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::daemon_cli::{Place, daemon};
+use crate::programs::{
+    Folder, Running, SWITCHBOARD, answer_as_a_model, exchange, outcome, program, switchboard,
+};
+
+/// A command line that prints, for the whole program.
+fn line(args: &[&str]) -> Command {
+    let mut command = program(SWITCHBOARD);
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// What a command prints to whom cannot read it. Servers are in the list of those that end by themselves.
+#[cfg(target_os = "linux")]
+fn printing(daemon: &str, gateway: &str, script: &str) -> Vec<Command> {
+    [
+        &["--help"][..],
+        &["--version"],
+        &["bot", "serve", "--help"],
+        &["completions", "bash"],
+        &["man"],
+        &["tour", "chapters", "acolyte"],
+        &["gateway", "chat", "hello", "--url", gateway],
+        &["gateway", "chat", "hello", "--json", "--url", gateway],
+        &["daemon", "run", "hello", "--yes", "--url", daemon],
+        &["daemon", "run", "hello", "--yes", "--json", "--url", daemon],
+        &["daemon", "chat", "--yes", "--url", daemon],
+        &["daemon", "status", "--url", daemon],
+        &["wire", "decode", script],
+    ]
+    .into_iter()
+    .map(line)
+    .collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_written_is_an_error_of_every_command_and_a_closed_pipe_is_none() {
+    use std::io::Write as _;
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let gateway = Running::start(line(&[
+        "gateway",
+        "serve",
+        "--port",
+        "0",
+        "--bind",
+        "127.0.0.1",
+    ]));
+    let said = gateway.line_with("listening on ");
+    let gateway_url = said
+        .split("WebSocket: ")
+        .nth(1)
+        .unwrap()
+        .trim_end_matches(')');
+    let folder = Folder::new("output");
+    let script = folder.0.join("frames.jsonl");
+    let frame = r#"{"at":1,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}"#;
+    std::fs::write(&script, format!("{{\"transcript\":1}}\n{frame}\n")).unwrap();
+    for make in 0.. {
+        let commands = || printing(&server.url, gateway_url, script.to_str().unwrap());
+        let Some(mut command) = commands().into_iter().nth(make) else {
+            break;
+        };
+        let mut child = |out: Stdio| {
+            let child = command
+                .stdin(Stdio::piped())
+                .stdout(out)
+                .stderr(Stdio::piped());
+            let mut child = child.spawn().unwrap();
+            // What is chatted about, where a chat reads it.
+            let _ = child.stdin.take().unwrap().write_all(b"hello\n");
+            let output = child.wait_with_output().unwrap();
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            (output.status.code(), words)
+        };
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let (code, words) = child(full.into());
+        let told = "cannot write to standard output: No space left on device";
+        assert_eq!(
+            (code, words.matches(told).count()),
+            (Some(1), 1),
+            "{make}: {words}"
+        );
+        // What was closed: the standard library has the null device in its place.
+        let both = OpenOptions::new().read(true).write(true).open("/dev/null");
+        let (code, words) = child(both.unwrap().into());
+        assert!(
+            code == Some(1) && words.contains("it is closed"),
+            "{make}: {words}"
+        );
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let (code, words) = child(writer.into());
+        assert!(
+            code == Some(0) && !words.contains("cannot write"),
+            "{make}: {words}"
+        );
+        let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        assert_eq!(child(null.into()).0, Some(0), "{make}");
+    }
+}
+
+#[test]
+fn tabs_and_ends_of_lines_go_through_a_pipe_and_escapes_do_not() {
+    let provider = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", provider.local_addr().unwrap());
+    // The end of a line and an emoji, each in two pieces, and half an emoji.
+    let pieces = [
+        r#"{"choices":[{"delta":{"content":"a\tb\r"}}]}"#,
+        r#"{"choices":[{"delta":{"content":"\n\tc\u001b[31m\u009b1m\u202e \ud83d"}}]}"#,
+        r#"{"choices":[{"delta":{"content":"\ude00 \ud83d"},"finish_reason":"stop"}]}"#,
+    ]
+    .join("\n\ndata: ");
+    let answers = thread::spawn(move || answer_as_a_model(&provider, &[&pieces, &pieces]));
+    let place = Place::new();
+    let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "--commands", "open"]);
+    command
+        .args(["--provider", "openai", "--base-url", &url, "--model", "toy"])
+        .env("OPENAI_API_KEY", "sk-hunter2");
+    let server = place.start(command);
+    let odd = |c: char| rpc_core::text::is_control(c) && !"\t\r\n".contains(c);
+    let (code, out, err) = outcome(server.client(&["run", "hello", "--yes"]));
+    assert_eq!(code, Some(0), "{out} {err}");
+    assert!(
+        out.starts_with("a\tb\r\n\tc") && !out.contains(odd),
+        "{out:?}"
+    );
+    assert!(out.trim_end().ends_with(" 😀 \u{fffd}"), "{out:?}");
+    let (_, out, _) = outcome(server.client(&["run", "hello", "--yes", "--json"]));
+    assert!(!out.contains(odd), "{out:?}");
+    let mut events = out
+        .lines()
+        .map(|it| serde_json::from_str::<Value>(it).unwrap());
+    assert!(
+        events.any(|it| it.to_string().contains('\u{202e}')),
+        "{out:?}"
+    );
+    answers.join().unwrap();
+}
+
+#[test]
+fn a_chat_server_tells_its_health_and_what_it_counts() {
+    let mut command = switchboard("bot");
+    command.args(["serve", "--open", "--listen", "127.0.0.1:0"]);
+    let server = Running::start(command);
+    let line = server.line_with("listening on ws://");
+    let host = line
+        .split("ws://")
+        .nth(1)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap();
+    let get = |path: &str| exchange(host, &format!("GET {path}"), "", "");
+    assert!(get("/health").contains(r#"{"status":"ok"}"#));
+    assert!(get("/metrics").starts_with("HTTP/1.1 200"));
+    assert!(get("/").starts_with("HTTP/1.1 426"));
+    let (code, _, words) = outcome({
+        let mut command = switchboard("health");
+        command.arg(format!("http://{host}/health"));
+        command
+    });
+    assert_eq!(code, Some(0), "{words}");
+}
