@@ -53,8 +53,8 @@ pub(super) fn serve<B: Backend>(
 ) -> impl Future<Output = CloseReason> {
     let handle = Handle::new(ServerConn::new(Arc::clone(&shared.connection), clock()));
     let driver = shared.driver.clone();
-    let mut cancellation = accepted.cancellation;
-    let signal = cancellation.clone();
+    let cancellation = accepted.cancellation;
+    let (signal, mut ended) = (cancellation.clone(), cancellation.clone());
     let shutdown = accepted
         .permit
         .until_login(&handle, ServerConn::is_logged_in, signal);
@@ -78,7 +78,7 @@ pub(super) fn serve<B: Backend>(
         if let Some(caller) = caller {
             let refused = tokio::select! {
                 turn = shared.brake.turn(&caller) => turn.err(),
-                () = cancellation.cancelled() => None,
+                () = ended.cancelled() => None,
             };
             if let Some(error) = refused {
                 let frame = CloseFrame::new(CloseFrame::TRY_AGAIN, error.to_string());
