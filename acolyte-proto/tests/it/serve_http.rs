@@ -229,7 +229,6 @@ async fn what_is_not_there_is_not_found_with_or_without_a_key() {
     for line in [
         "GET /",
         "GET /v1/rpc/",
-        "POST /v1/rpc",
         "POST /healthz",
         "POST /v1/status",
         "GET /v1/chat/stream",
@@ -246,6 +245,8 @@ async fn a_get_of_the_websocket_says_what_is_wrong() {
     let server = serve(ServerOptions::default()).await;
     let (status, _, said) = parts(&server.ask(&request("GET /v1/rpc", "", "")).await);
     assert_eq!((status, said.as_str()), (400, "WebSocket upgrade failed"));
+    let (status, _, said) = parts(&server.ask(&request("POST /v1/rpc", "", "")).await);
+    assert_eq!(status, 426, "{said}");
 }
 
 #[tokio::test]

@@ -83,6 +83,7 @@ pub use signature::{Signature, SignatureError};
 pub use signer::Signer;
 #[cfg(feature = "auth")]
 pub(crate) use used::end_of;
+#[cfg(feature = "auth")]
 pub use used::{Spent, Use, UsedSignatures};
 #[cfg(feature = "auth")]
 pub use verifier::{Verified, Verifier, verify_signature};

@@ -309,7 +309,7 @@ fn a_line_that_carries_nothing_is_dropped() {
     rig.wait(SECOND * 20);
     rig.wait(SECOND * 20);
     let heard = rig.heard();
-    assert!(heard[0].contains("1001"), "{heard:?}");
+    assert!(heard.iter().any(|it| it.contains("1001")), "{heard:?}");
     assert!(rig.conn.is_closed());
 }
 
