@@ -191,6 +191,42 @@ fn a_frame_of_exactly_a_mebibyte_passes_and_one_more_byte_does_not() {
 }
 
 #[test]
+fn a_direct_text_that_could_not_be_routed_on_is_refused_only_where_it_would_be() {
+    for reroutes in [false, true] {
+        let config = HubConfig::default().with_reroute_direct(reroutes);
+        let mut test = Test::with(config, &["notes", "lights"]);
+        test.say("notes: x").unwrap();
+        let room = MAX_PAYLOAD - test.frames()[0].1.len();
+        // Without its prefix it fills a frame, and with it does not fit.
+        let text = format!("notes: x{}", "x".repeat(room));
+        let said = test.say(&text);
+        assert_eq!(said.is_ok(), !reroutes, "{said:?}");
+        let largest = MAX_PAYLOAD + "notes: ".len() + "false".len() - "true".len();
+        if reroutes {
+            let (size, max) = (largest, MAX_PAYLOAD);
+            assert_eq!(said, Err(HubError::TooLarge { size, max }));
+        }
+        // What is taken finds its second way.
+        let short = text.get(..text.len() - (largest - MAX_PAYLOAD)).unwrap();
+        test.frames();
+        let id = test.say(short).unwrap();
+        test.frames();
+        test.events();
+        let events = test.answer(1, &id, Answer::reject(Some("no".into())));
+        let route = events.into_iter().find_map(|event| match event {
+            HubEvent::Route { route, .. } => Some(route),
+            _ => None,
+        });
+        assert_eq!(route.is_some(), reroutes);
+        if let Some(route) = route {
+            let choice = vec![Choice::new("lights")];
+            assert_eq!(test.hub.decide(route, choice, test.now), Ok(1));
+            assert_eq!(test.frames()[0].1.len(), MAX_PAYLOAD);
+        }
+    }
+}
+
+#[test]
 fn a_text_of_the_router_that_is_blank_or_too_large_is_replaced_by_the_users() {
     let mut test = Test::new(&["a", "b", "c"]);
     test.say("mine").unwrap();

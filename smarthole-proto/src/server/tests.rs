@@ -337,6 +337,66 @@ fn what_is_held_is_bounded() {
 }
 
 #[test]
+fn what_is_held_is_bounded_in_bytes_too() {
+    let limits = Limits::default().with_max_event_bytes(3 * ACK.len());
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    for _ in 0..2 {
+        played.take(NOTES);
+        played.events();
+        for _ in 0..3 {
+            played.take(ACK);
+        }
+        assert!(!played.conn.is_closed());
+        // What was held has made room.
+        let refusal = RegistrationError::duplicate_name("notes");
+        played.conn.refuse(refusal).unwrap();
+        played.events();
+        played.sent();
+    }
+    played.take(NOTES);
+    for _ in 0..4 {
+        played.take(ACK);
+    }
+    assert!(played.conn.is_closed());
+    assert!(played.sent()[0].starts_with("close 1013 "));
+    let closed = ServerEvent::Closed(CloseReason::SlowConsumer);
+    assert_eq!(played.events().last(), Some(&closed));
+}
+
+#[test]
+fn a_client_that_pings_and_never_reads_fills_no_queue() {
+    let limits = Limits::default().with_max_outbox_frames(8);
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    for payload in 0..100_u8 {
+        played
+            .conn
+            .handle_message(Incoming::Ping(&[payload]), played.now);
+    }
+    assert!(!played.conn.is_closed());
+    // The transport answers pings; all the room is left for messages.
+    played.conn.send("{}".into()).unwrap();
+    assert_eq!(played.sent(), ["{}"]);
+}
+
+#[test]
+fn a_client_that_reads_slowly_lives_by_its_pongs() {
+    let limits = Limits::default().with_max_outbox_frames(2);
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    played.conn.send("1".into()).unwrap();
+    played.conn.send("2".into()).unwrap();
+    assert_eq!(played.conn.send("3".into()), Err(Refused::QueueFull));
+    for _ in 0..3 {
+        played.wait(Duration::from_secs(30));
+        played.wait(Duration::from_millis(9_999));
+        played.conn.handle_message(Incoming::Pong(b""), played.now);
+        assert!(!played.conn.is_closed());
+    }
+    let sent = played.sent();
+    assert!(sent.contains(&"ping".to_owned()), "{sent:?}");
+    assert!(sent.contains(&"2".to_owned()), "{sent:?}");
+}
+
+#[test]
 fn commands_out_of_turn_are_refused_and_change_nothing() {
     let mut played = Played::new();
     let refusal = || RegistrationError::duplicate_name("notes");

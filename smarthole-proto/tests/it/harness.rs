@@ -13,6 +13,15 @@ use smarthole_proto::net::{HubEvents, RouterRuntime, Server, ServerHandle, Serve
 use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
 use tokio::task::JoinHandle;
 
+/// Waits until something is so; what never is fails, and does not hang.
+pub(crate) async fn comes_true(mut is_so: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never is so");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Counts how often it was asked, and is asked at the same time.
 #[derive(Default)]
 pub(crate) struct Asked {

@@ -17,6 +17,7 @@ use smarthole_proto::net::{
 };
 use tokio::time::{Instant, advance};
 
+use crate::harness::comes_true;
 use crate::played::{Router, acked, config, rejected, response};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -215,9 +216,7 @@ async fn a_message_dropped_without_a_line_is_rejected_on_the_next_one() {
     }
     let (first, second) = (received(&mut events).await, received(&mut events).await);
     router.cut();
-    while client.state().is_ready() {
-        tokio::task::yield_now().await;
-    }
+    comes_true(|| !client.state().is_ready()).await;
     drop(first);
     let mut router = Router::accept(&mut listener).await;
     drop(second);
@@ -232,9 +231,7 @@ async fn what_is_dropped_without_a_line_for_too_long_is_not_rejected() {
     router.route("1", "text").await;
     let message = received(&mut events).await;
     router.cut();
-    while client.state().is_ready() {
-        tokio::task::yield_now().await;
-    }
+    comes_true(|| !client.state().is_ready()).await;
     drop(message);
     let router = Router::accept(&mut listener).await;
     tokio::time::sleep(9 * SECOND).await;
@@ -261,9 +258,7 @@ async fn a_responder_outlives_its_message_and_waits_for_the_line() {
     drop(message);
     assert_eq!(router.hear().await, acked("1"));
     router.cut();
-    while client.state().is_ready() {
-        tokio::task::yield_now().await;
-    }
+    comes_true(|| !client.state().is_ready()).await;
     assert_eq!(client.ack("1").await, Err(Refused::NotConnected));
     let late = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(500)).await;

@@ -13,7 +13,7 @@ use smarthole_proto::net::{AskError, RouterOptions, ServerOptions};
 use smarthole_proto::router::RouterError;
 use smarthole_proto::server::ServerConfig;
 
-use crate::harness::{Running, start, start_with_timeout};
+use crate::harness::{Running, comes_true, start, start_with_timeout};
 use crate::wire::{Frame, Wire, ack, frame};
 
 async fn open() -> Running {
@@ -161,9 +161,7 @@ async fn a_drain_lets_clients_answer_and_then_says_1001() {
     let handle = server.handle.clone();
     let drain = tokio::spawn(async move { handle.drain(Duration::from_secs(5)).await });
     // Nothing new from now on, but what is open may end.
-    while server.runtime.submit(Input::text("b")) != Err(HubError::Closed) {
-        tokio::task::yield_now().await;
-    }
+    comes_true(|| server.runtime.submit(Input::text("b")) == Err(HubError::Closed)).await;
     notes.say(&ack(&id)).await;
     assert!(asked.await.unwrap().unwrap().is_taken());
     for wire in [&mut notes, &mut idle] {
@@ -247,9 +245,7 @@ async fn a_listener_that_is_slow_loses_the_oldest_events_and_is_told_how_many() 
         Wire::client(server.address, name).await;
     }
     let mut lost = 0;
-    while slow.total_lost() < 2 {
-        tokio::task::yield_now().await;
-    }
+    comes_true(|| slow.total_lost() >= 2).await;
     if let Some(Queued::Lagged(events)) = slow.next().await {
         lost = events;
     }

@@ -169,6 +169,11 @@ fn a_link_within_is_followed_and_stays_one() {
     assert!(workspace.path().join("run").is_symlink());
     let mode = fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o755, "a script stays one");
+    // But not with the rights of its owner.
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o6755)).unwrap();
+    workspace.edit("run", "two", "three", false).unwrap();
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
 }
 
 #[cfg(unix)]
