@@ -1,6 +1,8 @@
 //! The daemon's command line: a server on a folder, what is done there over both transports, aborts, and exit
 //! codes for scripts.
 
+mod killed;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -575,27 +577,4 @@ fn a_server_lets_a_chat_finish_when_it_ends() {
         let said = ["finishing the work in progress", "ended: "];
         assert_holds(&lines.join("\n"), &said);
     }
-}
-
-#[cfg(unix)]
-#[test]
-fn what_a_killed_daemon_has_left_goes_at_the_next_start_and_nothing_else_does() {
-    let place = Place::new();
-    let mut gone = Command::new("true").spawn().unwrap();
-    gone.wait().unwrap();
-    let (gone, here) = (gone.id(), std::process::id());
-    let name = |process: u32, end: &str| place.0.join(format!("daemon-{process}-{end}"));
-    let left = name(gone, "0123456789abcdef");
-    let others = [
-        name(here, "0123456789abcdef"),
-        name(gone, "0123456789abcde"),
-        name(gone, "work"),
-    ];
-    for folder in others.iter().chain([&left]) {
-        fs::create_dir(folder).unwrap();
-        fs::write(folder.join("x"), "x").unwrap();
-    }
-    let _server = place.serve(&[]);
-    assert!(!left.exists());
-    assert!(others.iter().all(|folder| folder.join("x").exists()));
 }

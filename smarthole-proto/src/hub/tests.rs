@@ -1,5 +1,7 @@
 //! Tests of [`Hub`](super::Hub) by hand. Whole conversations stand in `tests/it/hub.rs`.
 
+mod ids;
+
 use std::time::{Duration, Instant, SystemTime};
 
 use rpc_core::Str;
@@ -584,33 +586,4 @@ fn a_notification_may_come_before_an_acknowledgement_and_behind_it() {
         assert_eq!(whys(&events), [&Ignored::AlreadyAcked; 0]);
         assert_eq!(events.len(), told, "{events:?}");
     }
-}
-
-#[test]
-fn ids_differ_and_look_like_ids() {
-    let mut ids = std::collections::HashSet::new();
-    for seed in [7, 8] {
-        let now = Instant::now();
-        let mut hub = Hub::new(HubConfig::default(), seed, now);
-        for number in 0..500 {
-            let conn = ConnId(number);
-            let registration = Registration::new(format!("c{number}"), "d");
-            let client = hub.register(conn, &registration).unwrap().to_string();
-            let text = Input::text(format!("c{number}: x"));
-            let message = hub.submit(text, now, WALL).unwrap().to_string();
-            assert_eq!((client.len(), message.len()), (36, 40));
-            assert!(message.starts_with("msg-"), "{message}");
-            ids.extend([client, message]);
-        }
-    }
-    assert_eq!(ids.len(), 2_000);
-}
-
-#[test]
-fn debug_output_holds_no_private_text() {
-    let mut test = Test::new(&["notes"]);
-    test.say("notes: secret").unwrap();
-    let shown = format!("{:?}", test.hub);
-    assert!(!shown.contains("secret"), "{shown}");
-    assert!(shown.contains("in_flight: 1"), "{shown}");
 }
