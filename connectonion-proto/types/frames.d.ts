@@ -749,7 +749,7 @@ export type Ulw = {
  */
 export type Signed = {
   /** The signed payload: a JSON object, as it was sent. */
-  payload?: Json | null;
+  payload?: { [name: string]: Json } | null;
   /** The sender's address, as it was sent. */
   from?: string | null;
   /** The signature in hex, as it was sent. */
