@@ -66,7 +66,7 @@ enum Command {
     Serve(Box<serve::Args>),
     /// Checks a configuration with its plugins, keys and data folder, and prints a summary. Fails if every chat
     /// would fail, a plugin cannot be loaded, data cannot be stored or NATS is not there. Asks no model.
-    Check(serve::CheckArgs),
+    Check(Box<serve::CheckArgs>),
     /// Prints the tokens that each reply has used, as lines of JSON, the latest last. Also works while a gateway
     /// with the same data is running (not on Windows).
     Usage(Box<usage::Args>),

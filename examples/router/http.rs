@@ -270,7 +270,8 @@ mod tests {
         let response = usage();
         assert_eq!(response.status(), 426);
         assert_eq!(response.headers()[UPGRADE], "websocket");
-        assert!(response.body().ends_with(b"for Prometheus\n"));
+        let end = b"for Prometheus\nGET  /health    200 as long as it runs\n";
+        assert!(response.body().ends_with(end));
     }
 
     #[test]

@@ -358,7 +358,8 @@ fn first_of(with_hangup: bool) -> impl Future<Output = ()> + Send + 'static {
 
 /// Returns whether this process was started with SIGHUP ignored, where the system tells that.
 #[cfg(unix)]
-fn ignores_hangup() -> bool {
+#[must_use]
+pub fn ignores_hangup() -> bool {
     static IGNORES: LazyLock<bool> = LazyLock::new(|| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use rpc_core::json::lenient::{optional_id, optional_object, optional_verbatim};
+use rpc_core::json::lenient::{optional_id, optional_object, optional_verbatim_object};
 use rpc_core::{Json, Str};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -44,7 +44,7 @@ struct ConnectMembers {
     last_msg_id: Option<Str>,
     #[serde(default, deserialize_with = "optional_object")]
     session: Option<Json>,
-    #[serde(default, deserialize_with = "optional_verbatim")]
+    #[serde(default, deserialize_with = "optional_verbatim_object")]
     payload: Option<Json>,
     from: Option<Str>,
     signature: Option<Str>,

@@ -1,6 +1,8 @@
 //! [`Input`]: a prompt with its attachments.
 
-use rpc_core::json::lenient::{optional_array, optional_id, optional_object, optional_verbatim};
+use rpc_core::json::lenient::{
+    optional_array, optional_id, optional_object, optional_verbatim_object,
+};
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +46,7 @@ struct InputMembers {
     input_id: Option<Str>,
     #[serde(default, deserialize_with = "optional_object")]
     session: Option<Json>,
-    #[serde(default, deserialize_with = "optional_verbatim")]
+    #[serde(default, deserialize_with = "optional_verbatim_object")]
     payload: Option<Json>,
     from: Option<Str>,
     signature: Option<Str>,

@@ -62,7 +62,7 @@ pub(super) mod opt {
 
     pub(in crate::frame) mod verbatim {
         pub(in crate::frame) use super::serialize;
-        pub(in crate::frame) use rpc_core::json::lenient::optional_verbatim as deserialize;
+        pub(in crate::frame) use rpc_core::json::lenient::optional_verbatim_object as deserialize;
     }
 
     pub(in crate::frame) fn serialize<S: Serializer>(

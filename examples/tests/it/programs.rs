@@ -15,6 +15,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A program, without what the environment may hold for it.
 pub(crate) fn program(path: &str) -> Command {
     let mut command = Command::new(path);
+    // Programs inherit an ignored SIGHUP, too.
+    #[cfg(unix)]
+    if examples::cli::ignores_hangup() {
+        command = Command::new("env");
+        command.args(["--default-signal=HUP", path]);
+    }
     for (name, _) in std::env::vars_os() {
         let lossy = name.to_string_lossy();
         let known = [

@@ -392,5 +392,12 @@ fn is_raw(ty: &Type) -> bool {
 
 /// Readers of raw arrays, and of raw objects.
 const LISTS: [&str; 3] = ["array", "optional_array", "opt::array"];
-const OBJECTS: [&str; 4] = ["args", "object", "optional_object", "opt::object"];
+const OBJECTS: [&str; 6] = [
+    "args",
+    "object",
+    "optional_object",
+    "optional_verbatim_object",
+    "opt::object",
+    "opt::verbatim",
+];
 const OBJECT: &str = "{ [name: string]: Json }";

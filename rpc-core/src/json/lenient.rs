@@ -132,7 +132,7 @@ optional! {
     /// Like [`object`], or null. Also write `#[serde(default)]`.
     optional_object: object -> Json;
     /// Like [`verbatim_object`], or null. Also write `#[serde(default)]`.
-    optional_verbatim: verbatim_object -> Json;
+    optional_verbatim_object: verbatim_object -> Json;
     /// Like [`array`](fn@array), or null. Also write `#[serde(default)]`.
     optional_array: array -> Json;
     /// Like [`loose`], or null. Also write `#[serde(default)]`.

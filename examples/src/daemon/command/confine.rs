@@ -135,7 +135,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 
 /// Runs a program that can read and write only there, and read the system's programs. Everything
 /// that it starts ends with this process, the first of its namespace.
-pub(super) fn run(plan: Plan) -> Result<u8, Obstacle> {
+pub(super) fn run(plan: &mut Plan) -> Result<u8, Obstacle> {
     // What it has open is none of the command's business.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     hidden.map_err(Obstacle::session)?;
@@ -143,7 +143,7 @@ pub(super) fn run(plan: Plan) -> Result<u8, Obstacle> {
     // Whatever becomes of the supervisor.
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
     bound.map_err(Obstacle::session)?;
-    restrict(&plan)?;
+    restrict(plan)?;
     filter::apply(plan.network)?;
     let child = plan.command()?.spawn().map_err(Obstacle::Start)?;
     let child = Pid::from_child(&child);

@@ -92,10 +92,12 @@ pub(super) fn main() -> Option<ExitCode> {
     };
     let args: Vec<_> = args.collect();
     let plan = Plan::from_args(&args).ok_or(Obstacle::Arguments);
-    let code = plan.and_then(work).unwrap_or_else(|why| {
-        tell(why.to_string().as_bytes());
-        1
-    });
+    let code = plan
+        .and_then(|mut plan| work(&mut plan))
+        .unwrap_or_else(|why| {
+            tell(why.to_string().as_bytes());
+            1
+        });
     Some(ExitCode::from(code))
 }
 
@@ -104,12 +106,12 @@ fn tell(bytes: &[u8]) {
     let _ = rustix::io::write(stdin(), bytes);
 }
 
-fn supervise_open(plan: Plan) -> Result<u8, Obstacle> {
+fn supervise_open(plan: &mut Plan) -> Result<u8, Obstacle> {
     prepare()?;
     watch(plan.command()?)
 }
 
-fn supervise_confined(mut plan: Plan) -> Result<u8, Obstacle> {
+fn supervise_confined(plan: &mut Plan) -> Result<u8, Obstacle> {
     prepare()?;
     plan.network = isolate::isolate(plan.network, &plan.writable)?;
     let mut first = Command::new("/proc/self/exe");

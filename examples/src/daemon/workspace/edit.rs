@@ -164,7 +164,7 @@ impl Workspace {
     fn put(&self, name: &str, path: &Path, text: &str) -> Result<(), Problem> {
         check_size(name, text.len())?;
         let before = self.dir.metadata(path).ok();
-        let permissions = before.map(|it| without_set_id(it.permissions()));
+        let permissions = before.map(|it| without_set_id(&it.permissions()));
         let draft = draft(path);
         let written = self
             .draft(&draft, text, permissions)
@@ -189,14 +189,14 @@ impl Workspace {
 
 /// Setuid and setgid stay away: the text is not that of whoever has set them.
 #[cfg(unix)]
-fn without_set_id(permissions: Permissions) -> Permissions {
+fn without_set_id(permissions: &Permissions) -> Permissions {
     use cap_std::fs::PermissionsExt as _;
     Permissions::from_mode(permissions.mode() & 0o1777)
 }
 
 #[cfg(not(unix))]
-const fn without_set_id(permissions: Permissions) -> Permissions {
-    permissions
+fn without_set_id(permissions: &Permissions) -> Permissions {
+    permissions.clone()
 }
 
 fn check_size(name: &str, bytes: usize) -> Result<(), Problem> {
