@@ -9,7 +9,7 @@ use connectonion_proto::net::{
     self, AgentOptions, HostRuntime, Server, ServerHandle, ServerOptions,
 };
 use connectonion_proto::server::ServerConfig;
-use connectonion_proto::storage::{JsonlOptions, JsonlStorage, StorageError};
+use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
 use connectonion_proto::upload::UploadLimits;
 use rpc_core::net::server::DrainReport;
@@ -232,32 +232,21 @@ async fn a_host_that_ends_lets_agents_finish_and_says_1012() {
 #[tokio::test]
 async fn an_answered_session_outlives_its_host() {
     let scratch = Scratch::new();
-    let stored = async || {
-        let path = scratch.file("sessions.jsonl");
-        let open = || JsonlStorage::open(&path, JsonlOptions::default());
-        // Connections of the first host end a little later than it.
-        let opened = async {
-            loop {
-                match open() {
-                    Err(StorageError::InUse { .. }) => tokio::task::yield_now().await,
-                    opened => return opened.unwrap(),
-                }
-            }
-        };
-        let storage = tokio::time::timeout(Duration::from_secs(60), opened)
-            .await
-            .unwrap();
+    // Whatever the first host still holds of it: one storage at a time has the file.
+    let path = scratch.file("sessions.jsonl");
+    let storage = Arc::new(JsonlStorage::open(path, JsonlOptions::default()).unwrap());
+    let stored = || {
         let mut options = options();
-        options.runtime = options.runtime.with_storage(Arc::new(storage));
+        options.runtime = options.runtime.with_storage(Arc::clone(&storage) as _);
         options
     };
-    let host = start(stored().await).await;
+    let host = start(stored()).await;
     let (mut client, _) = Client::dial_in(&host.url, json!({"session_id": "kept"})).await;
     client.ask("hello").await;
     drop(client);
     host.run.abort();
     let _ = host.run.await;
-    let host = start(stored().await).await;
+    let host = start(stored()).await;
     let (mut client, connected) = Client::dial_in(&host.url, json!({"session_id": "kept"})).await;
     assert_eq!(connected["status"], "new");
     assert_eq!(connected["server_newer"], true);
