@@ -14,10 +14,35 @@ const ESCAPE: usize = 6;
 /// assert_eq!(rpc_core::json::mend(r#""cut \ud83d""#), r#""cut \ufffd""#);
 /// ```
 #[must_use]
+#[inline]
 pub fn mend(json: &str) -> Cow<'_, str> {
+    match has_escape(json.as_bytes()) {
+        true => mend_escapes(json),
+        false => Cow::Borrowed(json),
+    }
+}
+
+#[cold]
+fn mend_escapes(json: &str) -> Cow<'_, str> {
     match mended(json.as_bytes()).map(String::from_utf8) {
         Some(Ok(mended)) => Cow::Owned(mended),
         _ => Cow::Borrowed(json),
+    }
+}
+
+/// Most raw values are short and have none: here, a call of `memchr` would cost more than the look.
+#[inline]
+fn has_escape(json: &[u8]) -> bool {
+    fn has<const N: usize>(bytes: &[u8; N]) -> bool {
+        let found = bytes.iter().map(|byte| *byte == b'\\');
+        found.fold(false, |any, is| any | is)
+    }
+    let (pairs, _) = json.as_chunks::<16>();
+    // The last ones overlap with those before.
+    match (json.last_chunk::<16>(), json.last_chunk::<8>()) {
+        (Some(last), _) => pairs.iter().any(has) || has(last),
+        (None, Some(last)) => json.first_chunk::<8>().is_some_and(has) || has(last),
+        (None, None) => json.contains(&b'\\'),
     }
 }
 
