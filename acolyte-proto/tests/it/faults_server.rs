@@ -150,10 +150,6 @@ impl ServerUnderTest for Subject {
         None
     }
 
-    fn gone(&self) -> End {
-        End::Said(1001)
-    }
-
     fn going(&self) -> u16 {
         1001
     }

@@ -186,11 +186,6 @@ impl ServerUnderTest for Subject {
         Some(End::Said(1008))
     }
 
-    fn gone(&self) -> End {
-        // As the known hosts drop such a line.
-        End::Fin
-    }
-
     fn going(&self) -> u16 {
         1012
     }

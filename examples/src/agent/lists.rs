@@ -105,7 +105,7 @@ impl Lists {
         let mut known = self.lock();
         known.book.clone_from(book);
         let Known { files, book, .. } = &mut *known;
-        let lists = all_mut(files).into_iter().zip(all(book)).zip(FILES);
+        let lists = all_mut(files).into_iter().zip(all_mut(book)).zip(FILES);
         for ((written, list), name) in lists {
             let mut change = Change::between(written, list);
             change
@@ -115,7 +115,11 @@ impl Lists {
                 continue;
             }
             match self.write(name, &change) {
-                Ok(list) => *written = list,
+                Ok(now) => {
+                    // What somebody else has changed meanwhile is no wish of the host.
+                    Change::between(written, &now).apply(list);
+                    *written = now;
+                }
                 Err(error) => complain(format_args!(
                     "warning: cannot write {name}: {error}; changes to it last until the host ends"
                 )),

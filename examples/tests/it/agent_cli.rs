@@ -488,9 +488,9 @@ fn json_is_one_object_for_each_event() {
 
 #[test]
 fn json_has_an_event_for_whatever_ends_it() {
-    let (home, guest) = (Home::new(), Home::new());
+    let (home, other, guest) = (Home::new(), Home::new(), Home::new());
     let host = home.host(&["--trust", "strict"]);
-    let open = home.host(&[]);
+    let open = other.host(&[]);
     let nobody = "http://127.0.0.1:1".to_owned();
     for (url, words, expected) in [
         (&open.url, "it hurts", 1),

@@ -121,6 +121,7 @@ fn a_strict_host_lets_in_whom_it_allows() {
     let open = home.host(&[]);
     let (_, out, _) = guest.chat(&open, &["--json"], "");
     assert_holds(&out, &[r#""event":"connected""#]);
+    drop(open);
     let key = connectonion_proto::auth::Signer::load(guest.0.join("chat.key")).unwrap();
     let host = home.host(&["--trust", "strict", "--allow", &key.address().to_string()]);
     assert_eq!(guest.answer(&host, "count to 2"), "I count: 1 2 - done");

@@ -10,7 +10,11 @@ fn a_second_host_is_told_who_has_the_sessions_or_waits_for_it() {
     let home = Home::new();
     let first = home.host(&[]);
     assert_eq!(home.answer(&first, "count to 2"), "I count: 1 2 - done");
-    let again = ["host", "--listen", "127.0.0.1:0"];
+    let place = first
+        .url
+        .trim_start_matches("http://")
+        .trim_end_matches('/');
+    let again = ["host", "--listen", place];
     let (code, out, err) = outcome(home.agent(&again));
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     let holder = format!("(process {})", first.running.id());

@@ -478,7 +478,7 @@ fn a_second_gateway_cannot_use_the_data_of_the_first() {
     let (_first, _) = folder.start(&["--config", &file]);
     let (code, out, err) = outcome(folder.gateway(&["--port", "0", "--config", &file]));
     assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert_holds(&err, &["in use by another gateway"]);
+    assert_holds(&err, &["in use by switchboard (process "]);
 }
 
 #[test]

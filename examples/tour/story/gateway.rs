@@ -32,7 +32,7 @@ use super::script::Script;
 use crate::tour::patience::in_time;
 
 /// What clients have to show.
-const TOKEN: &str = "open barley";
+const TOKEN: &str = "open barley, please";
 
 /// A tool: gives work to the coding agent, and returns what comes of it.
 struct Code {

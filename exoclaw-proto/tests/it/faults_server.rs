@@ -118,10 +118,6 @@ impl ServerUnderTest for Subject {
         Some(End::Said(4001))
     }
 
-    fn gone(&self) -> End {
-        End::Said(1001)
-    }
-
     fn going(&self) -> u16 {
         1001
     }

@@ -266,7 +266,7 @@ fn each_url_of_a_list_is_checked() {
     }
     for urls in [
         "ws://a.example,ftp://b.example",
-        "ws://a,ws://u:p@b",
+        "ws://a,ws://u:p@",
         "ws://a,b",
     ] {
         let bad = WsDialer::new(urls).map(drop);

@@ -176,11 +176,6 @@ impl ServerUnderTest for Subject {
         Some(End::Said(1008))
     }
 
-    fn gone(&self) -> End {
-        // The specification terminates such a line.
-        End::Fin
-    }
-
     fn going(&self) -> u16 {
         1001
     }

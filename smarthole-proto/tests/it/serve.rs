@@ -226,8 +226,8 @@ async fn the_101st_client_gets_503_and_plain_requests_are_served_meanwhile() {
     });
     let server = start(ServerOptions::default().with_http(http)).await;
     let mut wires = Vec::new();
-    for _ in 0..100 {
-        wires.push(Wire::open(server.address).await);
+    for client in 0..100 {
+        wires.push(Wire::client(server.address, &format!("client-{client}")).await);
     }
     let answer = ask(server.address, &upgrade_request("")).await;
     assert!(answer.starts_with("503 Service Unavailable"), "{answer}");

@@ -56,7 +56,7 @@ async fn what_a_client_answers_before_it_leaves_counts() {
 }
 
 #[tokio::test]
-async fn a_client_that_answers_no_ping_is_dropped_without_a_close() {
+async fn a_client_that_answers_no_ping_is_told_and_dropped() {
     let beat = KeepAlive::default()
         .with_interval(Some(Duration::from_millis(50)))
         .with_pong_timeout(Duration::from_millis(50));
@@ -66,6 +66,7 @@ async fn a_client_that_answers_no_ping_is_dropped_without_a_close() {
     assert_eq!(dead.next().await, Frame::Ping);
     // It may say something, but that is no pong.
     dead.say("hello?").await;
+    assert!(matches!(dead.next().await, Frame::Close(1001, _)));
     assert_eq!(dead.next().await, Frame::End);
     assert!(server.runtime.clients().is_empty());
 }

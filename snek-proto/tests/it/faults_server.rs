@@ -191,10 +191,6 @@ impl ServerUnderTest for Subject {
         Some(End::Said(1008))
     }
 
-    fn gone(&self) -> End {
-        End::Said(1001)
-    }
-
     fn going(&self) -> u16 {
         1001
     }

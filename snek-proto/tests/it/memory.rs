@@ -99,5 +99,5 @@ fn an_idle_client_holds_little() {
     drop((first, others));
     let each = info.bytes_current / COUNT as i64;
     println!("an idle client: {each} bytes");
-    assert!(each <= 7 * 1024 + 768, "{each} bytes");
+    assert!(each <= 8 * 1024, "{each} bytes");
 }

@@ -41,7 +41,7 @@ path = "builtin:clock"
 session = 2000          # tokens
 "#;
 
-const TOKEN: &str = "open sesame";
+const TOKEN: &str = "open sesame, please";
 
 /// Plays the act and says what was seen.
 pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {

@@ -27,6 +27,9 @@ pub use options::{ServerOptions, http_config};
 pub use peer::Peer;
 pub use reply::{ChatReply, Gone};
 
+/// Most wrong tokens from one address, which people may share, before they are slowed down.
+const FREE_GUESSES: u32 = 64;
+
 /// The reason why a [`Server`] cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -161,7 +164,7 @@ fn prepare<B>(backend: B, options: ServerOptions) -> (Arc<Shared<B>>, HttpConfig
         driver: options.driver,
         shutdown_timeout: options.shutdown_timeout,
         next: AtomicU64::new(1),
-        brake: Brake::default(),
+        brake: Brake::new(FREE_GUESSES),
     };
     (Arc::new(shared), http)
 }

@@ -12,8 +12,6 @@ use tokio::time::{sleep_until, timeout};
 
 use crate::net::clock;
 
-/// The number of wrong guesses without a delay.
-const FREE: u32 = 3;
 /// The delay after the first one that is not free. It doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const MAX_DELAY: Duration = Duration::from_secs(16);
@@ -24,14 +22,17 @@ const MEMORY: Duration = Duration::from_secs(600);
 /// The most guessers that are remembered. Those with the most wrong guesses stay.
 const MAX_GUESSERS: usize = 4_096;
 
-/// Delays attempts to log in after wrong ones: the first three cost nothing, each further one doubles
-/// the wait for the next, from 1 s to 16 s. A right one is forgiven all. The key says who is one
-/// guesser: for a password the address and the account, so that a stranger's guesses do not lock the
-/// owner out; for a token the [address](caller).
+/// Delays attempts to log in after wrong ones: the first few cost nothing, each further one doubles
+/// the wait for the next, from 1 s to 16 s. After a right one all are forgotten. The key says who is
+/// one guesser: for a password the address and the account, so that a stranger's guesses do not lock
+/// the owner out; for a token the [address](caller).
 ///
 /// Attempts of one guesser take turns. Wrong guesses are forgotten after ten minutes.
 #[derive(Debug)]
-pub struct Brake<K>(Mutex<HashMap<K, Guesser>>);
+pub struct Brake<K> {
+    free: u32,
+    guessers: Mutex<HashMap<K, Guesser>>,
+}
 
 #[derive(Debug)]
 struct Guesser {
@@ -47,8 +48,17 @@ struct Guesser {
 pub struct TooManyAttempts;
 
 impl<K: Eq + Hash + Clone> Brake<K> {
+    /// Returns a brake under which this many wrong attempts of a guesser are not followed by a delay.
+    /// Where people share a key, such as an address, let it be more than each of them needs.
+    #[must_use]
+    pub fn new(free: u32) -> Self {
+        let guessers = Mutex::default();
+        Self { free, guessers }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<K, Guesser>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let guessers = self.guessers.lock();
+        guessers.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until an attempt may be made. Say then whether it was [right](Self::right) or
@@ -65,7 +75,7 @@ impl<K: Eq + Hash + Clone> Brake<K> {
             let turn = order.lock_owned().await;
             let next = with_guesser(&mut self.lock(), key, |it| it.next);
             sleep_until(next.into()).await;
-            with_guesser(&mut self.lock(), key, Guesser::delay_next);
+            with_guesser(&mut self.lock(), key, |it| it.delay_next(self.free));
             turn
         };
         timeout(PATIENCE, turn).await.map_err(|_| TooManyAttempts)
@@ -75,7 +85,7 @@ impl<K: Eq + Hash + Clone> Brake<K> {
     pub fn wrong(&self, key: &K) {
         with_guesser(&mut self.lock(), key, |it| {
             it.wrong = it.wrong.saturating_add(1);
-            it.delay_next();
+            it.delay_next(self.free);
         });
     }
 
@@ -109,16 +119,13 @@ fn with_guesser<K: Eq + Hash + Clone, R>(
 }
 
 impl Guesser {
-    fn delay_next(&mut self) {
-        let doubled = self.wrong.checked_sub(FREE + 1).map(|at| at.min(8));
+    fn delay_next(&mut self, free: u32) {
+        let doubled = self
+            .wrong
+            .checked_sub(free.saturating_add(1))
+            .map(|at| at.min(8));
         let delay = doubled.map_or(Duration::ZERO, |at| FIRST_DELAY * (1 << at));
         self.next = clock() + delay.min(MAX_DELAY);
-    }
-}
-
-impl<K> Default for Brake<K> {
-    fn default() -> Self {
-        Self(Mutex::default())
     }
 }
 
@@ -163,7 +170,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn wrong_attempts_wait_longer_and_longer_and_only_those_of_one_guesser() {
-        let brake = Brake::default();
+        let brake = Brake::new(3);
         let expected = [0, 0, 0, 0, 1, 2, 4, 8, 16, 16];
         assert_eq!(waits(&brake, "guesser", 10).await, expected);
         assert_eq!(waits(&brake, "owner", 3).await, [0, 0, 0]);
@@ -175,7 +182,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn attempts_at_once_take_turns_or_are_refused() {
-        let brake = Arc::new(Brake::default());
+        let brake = Arc::new(Brake::new(3));
         waits(&brake, "guesser", 9).await;
         let attempts = (0..50).map(|_| {
             let brake = Arc::clone(&brake);
@@ -191,7 +198,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_guessers_does_not_push_the_worst_one_out() {
-        let brake = Brake::default();
+        let brake = Brake::new(3);
         for _ in 0..9 {
             brake.wrong(&0);
         }

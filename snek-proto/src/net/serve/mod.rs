@@ -139,7 +139,7 @@ fn prepare<B>(backend: B, options: ServerOptions) -> (Arc<Shared<B>>, HttpConfig
         driver: options.driver,
         shutdown_timeout: options.shutdown_timeout,
         next: AtomicU64::new(1),
-        brake: Brake::default(),
+        brake: Brake::new(3),
     };
     (Arc::new(shared), http)
 }

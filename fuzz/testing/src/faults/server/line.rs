@@ -31,7 +31,7 @@ pub(super) async fn a_peer_that_answers_no_ping<S: ServerUnderTest>() {
     let server = S::start(Terms::with_pings()).await;
     survives(&server, async {
         let mut peer = client(&server, "silent").await;
-        check_end("it is given up", peer.end().await, server.gone());
+        check_end("it is given up", peer.end().await, End::Said(1001));
     })
     .await;
 }

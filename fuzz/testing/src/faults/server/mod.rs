@@ -191,9 +191,6 @@ pub trait ServerUnderTest: Send + Sync + Sized {
     /// How a peer ends that has not become a client in time; `None` if being upgraded is enough.
     fn stranger(&self) -> Option<End>;
 
-    /// How a peer ends that answers no ping.
-    fn gone(&self) -> End;
-
     /// The code of the Close with which a server goes.
     fn going(&self) -> u16;
 
