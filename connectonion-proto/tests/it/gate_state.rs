@@ -1,4 +1,4 @@
-//! The gate by itself: what changes between ONBOARD_REQUIRED and ONBOARD_SUBMIT.
+//! The gate by itself: what changes between `ONBOARD_REQUIRED` and `ONBOARD_SUBMIT`.
 
 use connectonion_proto::auth::{Address, AddressList, AuthError, Draft, InviteCodes, Signer};
 use connectonion_proto::frame::{Connect, OnboardSubmit};

@@ -69,7 +69,7 @@ fn what_a_caller_holds_is_bounded_and_so_is_what_all_hold() {
     };
     assert_eq!(entered(&mut play, 100, &|_| Owner::Unsigned), 4);
     assert!(refused(&play, 108).contains("of your conversations"));
-    let other = |conn: u64| Owner::Key(Address::from_bytes([conn as u8; 32]));
+    let other = |conn: u64| Owner::Key(Address::from_bytes([conn.to_le_bytes()[0]; 32]));
     assert_eq!(entered(&mut play, 200, &other), 2);
     assert!(refused(&play, 208).contains("try again later"));
     // Who leaves makes room.
