@@ -67,7 +67,7 @@ impl BackoffPolicy {
 
     /// Returns whether the policy allows no attempt.
     #[must_use]
-    pub const fn is_off(&self) -> bool {
+    pub(crate) const fn is_off(&self) -> bool {
         matches!(self.max_attempts, Some(0))
     }
 

@@ -22,7 +22,7 @@ mod tests;
 use std::time::Duration;
 
 pub use decoder::Decoder;
-pub use encoder::{encode, encode_comment};
+pub use encoder::encode;
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -138,7 +138,6 @@ impl ModelError {
         }
     }
 
-    #[cfg(feature = "llm")]
     pub(super) fn setup(message: impl fmt::Display) -> Self {
         let message = message.to_string();
         Self::Setup { message }

@@ -50,10 +50,7 @@ pub fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
 }
 
 /// Like [`object`], but half of a surrogate pair stays as it is: for what is signed.
-///
-/// # Errors
-/// If the value is not an object.
-pub fn verbatim_object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
+fn verbatim_object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
     by_type(from).map(|Of::<b'{'>(json)| json)
 }
 
@@ -131,7 +128,8 @@ macro_rules! optional {
 optional! {
     /// Like [`object`], or null. Also write `#[serde(default)]`.
     optional_object: object -> Json;
-    /// Like [`verbatim_object`], or null. Also write `#[serde(default)]`.
+    /// Reads an object as it was sent, or null: half of a surrogate pair stays as it is, for what is
+    /// signed. Also write `#[serde(default)]`.
     optional_verbatim_object: verbatim_object -> Json;
     /// Like [`array`](fn@array), or null. Also write `#[serde(default)]`.
     optional_array: array -> Json;

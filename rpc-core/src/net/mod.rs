@@ -60,7 +60,7 @@ pub use driver::{Driver, DriverConfig, clock};
 pub use hub::{Connections, HubState, RunningHub, SharedHub};
 pub use link::{
     CallStream, Connection, DrainReport, Events, Link, LinkAction, LinkConfig, LinkEvent,
-    LinkState, OnceDialer, Outcome, Parts, Protocol, WeakLink, entropy, open, over,
+    LinkState, Outcome, Parts, Protocol, WeakLink, entropy, open, over,
 };
 pub use observe::{Direction, Frame, FrameKind, Observer, Redact};
 pub use queue::{Consumer, LagPolicy, Producer, Push, QueueConfig, Queued, queue};

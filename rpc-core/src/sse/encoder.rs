@@ -44,19 +44,6 @@ pub fn encode(event: &Event, out: &mut BytesMut) -> Result<(), SseError> {
     Ok(())
 }
 
-/// Appends a comment, which receivers ignore: with an empty text, the usual keep-alive. It must
-/// stand between events. A line break in the text starts a new comment line.
-pub fn encode_comment(text: &str, out: &mut BytesMut) {
-    for line in lines(text) {
-        if line.is_empty() {
-            out.put_slice(b":\n");
-        } else {
-            put_line(out, "", line);
-        }
-    }
-    out.put_u8(b'\n');
-}
-
 fn put_line(out: &mut BytesMut, name: &str, value: &str) {
     out.reserve(name.len() + value.len() + 4);
     out.put_slice(name.as_bytes());

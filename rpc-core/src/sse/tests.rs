@@ -209,15 +209,6 @@ fn an_event_is_written_field_by_field() {
     assert_eq!(String::from_utf8(encoded(&event)).unwrap(), text);
 }
 
-#[test]
-fn a_comment_is_no_event_whatever_it_says() {
-    let mut out = BytesMut::new();
-    encode_comment("", &mut out);
-    encode_comment("hi\ndata: x\n", &mut out);
-    assert_eq!(&out[..], b":\n\n: hi\n: data: x\n:\n\n");
-    assert!(events(&out).is_empty());
-}
-
 /// The standard, read literally, over the whole text at once.
 fn naive(bytes: &[u8]) -> Vec<(String, String, String)> {
     let text = String::from_utf8_lossy(bytes);

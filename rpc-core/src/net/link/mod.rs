@@ -284,14 +284,13 @@ pub fn over<P: Protocol, T: Transport>(
     protocol: P,
     transport: T,
     config: impl Into<Arc<LinkConfig>>,
-) -> Parts<P, OnceDialer<T>> {
+) -> Parts<P, impl Dialer<Transport = T>> {
     let given = OnceDialer(Mutex::new(Some(Box::new(transport))));
     task::parts(protocol, given, config.into(), ReconnectPolicy::off())
 }
 
 /// A [`Dialer`] that returns one transport, once.
-#[derive(Debug)]
-pub struct OnceDialer<T>(Mutex<Option<Box<T>>>);
+struct OnceDialer<T>(Mutex<Option<Box<T>>>);
 
 #[async_trait]
 impl<T: Transport> Dialer for OnceDialer<T> {

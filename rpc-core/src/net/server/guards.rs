@@ -184,7 +184,7 @@ impl Guards {
     ///
     /// # Errors
     /// 403 for a peer that is not served.
-    pub fn check_peer(&self, peer: SocketAddr) -> Result<(), GuardRejection> {
+    pub(super) fn check_peer(&self, peer: SocketAddr) -> Result<(), GuardRejection> {
         match self.peers {
             PeerPolicy::Any => Ok(()),
             PeerPolicy::LoopbackOnly if is_loopback(peer.ip()) => Ok(()),
@@ -200,7 +200,7 @@ impl Guards {
     ///
     /// # Errors
     /// 403 for an origin that is not served, also for `null` and for several at once.
-    pub fn check_origin(&self, parts: &Parts) -> Result<(), GuardRejection> {
+    pub(super) fn check_origin(&self, parts: &Parts) -> Result<(), GuardRejection> {
         if self.origins == OriginPolicy::Any {
             return Ok(());
         }
@@ -231,7 +231,7 @@ impl Guards {
     ///
     /// # Errors
     /// 403 for a host that is not served, 400 for a missing or repeated header.
-    pub fn check_host(&self, parts: &Parts) -> Result<(), GuardRejection> {
+    pub(super) fn check_host(&self, parts: &Parts) -> Result<(), GuardRejection> {
         if self.hosts == HostPolicy::Any {
             return Ok(());
         }
