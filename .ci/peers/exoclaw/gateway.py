@@ -38,8 +38,9 @@ async def requests_are_answered(running, provider, peer):
         same(await talk.result("plugin.list", []), [{"name": "echo"}], "plugins")
         refused(await talk.call("nope", {}), "unknown method: nope")
         refused(await talk.call("chat.send", {"channel": "c", "account": "a"}), "invalid chat.send params: ")
-        # Bytes are no request. A token is none either, where it is not wanted.
         await talk.socket.send(b'{"id":"b","method":"ping"}')
+        same(await talk.socket.next(), {"id": "b", "result": "pong"}, "the answer to bytes")
+        # A token is no request where none is wanted.
         for text in ("not json", {"token": "x"}):
             await talk.socket.send(text)
             answer = await talk.socket.next()
@@ -180,7 +181,12 @@ async def the_last_replies_are_finished_after(provider, peer, end):
 
 async def connections_are_bounded(provider, peer):
     async with gateway(provider, config={"gateway": {"max_connections": 3}}) as running:
-        first, *_ = [await peer.connect(running.url) for _ in range(3)]
+        first, *others = [await peer.connect(running.url) for _ in range(3)]
+        # Who has asked nothing yet would make room.
+        for socket in (first, *others):
+            await socket.send(PING)
+            while "result" not in await socket.next():
+                pass
         same((await turned_away(peer.connect(running.url))).status, 503, "the answer to the fourth")
         await first.close()
 
