@@ -166,6 +166,7 @@ impl Pass {
 
     /// Like [`resolved`](Self::resolved), but begins with the first answer wherever the round stands: for a
     /// name whose addresses are one machine.
+    #[cfg(feature = "ws")]
     pub(crate) fn resolved_in_order(&mut self, answers: &[SocketAddr]) {
         self.first.take_if(|(url, _)| *url == self.url);
         self.resolved(answers);

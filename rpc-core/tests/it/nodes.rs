@@ -274,5 +274,8 @@ fn each_url_of_a_list_is_checked() {
     }
     let dialer = WsDialer::new("ws://a,ws://b/c,ws://d/?e=hunter2").unwrap();
     let shown = format!("{:?}", dialer.or_path("/rpc").unwrap());
-    assert!(shown.contains("\"ws://a/rpc,ws://b/c,ws://d/rpc\""), "{shown}");
+    assert!(
+        shown.contains("\"ws://a/rpc,ws://b/c,ws://d/rpc\""),
+        "{shown}"
+    );
 }
