@@ -3,7 +3,8 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, ready};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker, ready};
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
@@ -38,6 +39,30 @@ pub(super) const fn is_close_code(code: u16) -> bool {
 pub(super) struct Halves {
     pub(super) stream: AtomicWaker,
     pub(super) sink: AtomicWaker,
+    woken: AtomicUsize,
+}
+
+impl Halves {
+    /// Polls with a waker of both halves. Only a half that has to wait notes its task.
+    #[inline]
+    pub(super) fn poll<T>(
+        self: &Arc<Self>,
+        half: fn(&Self) -> &AtomicWaker,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let woken = self.woken.load(Ordering::Acquire);
+        let waker = Waker::from(Arc::clone(self));
+        let polled = poll(&mut Context::from_waker(&waker));
+        if polled.is_pending() {
+            half(self).register(cx.waker());
+            // Whoever woke before that has found no task, or an earlier one.
+            if self.woken.load(Ordering::Acquire) != woken {
+                cx.waker().wake_by_ref();
+            }
+        }
+        polled
+    }
 }
 
 impl Wake for Halves {
@@ -46,8 +71,35 @@ impl Wake for Halves {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.fetch_add(1, Ordering::Release);
         self.stream.wake();
         self.sink.wake();
+    }
+}
+
+/// The header of a frame.
+struct Header {
+    first: u8,
+    len: usize,
+    payload: u64,
+}
+
+impl Header {
+    /// Reads the header at the beginning; `None` while it is incomplete.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (&[first, second], rest) = bytes.split_first_chunk()?;
+        let mask = if second & 0x80 == 0 { 0 } else { 4 };
+        let (extended, payload) = match second & 0x7f {
+            126 => (2, u16::from_be_bytes(*rest.first_chunk()?).into()),
+            127 => (8, u64::from_be_bytes(*rest.first_chunk()?)),
+            short => (0, short.into()),
+        };
+        let len = 2 + extended + mask;
+        (bytes.len() >= len).then_some(Self {
+            first,
+            len,
+            payload,
+        })
     }
 }
 
@@ -99,47 +151,36 @@ impl<S> Frames<S> {
 
     /// Follows the frames in these bytes; returns where a Close begins.
     fn follow(&mut self, bytes: &[u8]) -> Option<usize> {
-        let mut at = 0;
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            if self.missing > 0 {
-                let here =
-                    usize::try_from(self.missing).map_or(rest.len(), |it| it.min(rest.len()));
-                self.missing -= here as u64;
-                at += here;
-                continue;
+        let mut rest = bytes;
+        loop {
+            let here = usize::try_from(self.missing).map_or(rest.len(), |it| it.min(rest.len()));
+            self.missing -= here as u64;
+            rest = rest.get(here..)?;
+            let (first, behind) = rest.split_first()?;
+            if self.header_len == 0 {
+                if *first == CLOSE {
+                    return Some(bytes.len() - rest.len());
+                }
+                if let Some(header) = Header::read(rest) {
+                    self.note(&header);
+                    rest = rest.get(header.len..)?;
+                    continue;
+                }
             }
-            let byte = *rest.first()?;
-            if self.header_len == 0 && byte == CLOSE {
-                return Some(at);
+            *self.header.get_mut(usize::from(self.header_len))? = *first;
+            self.header_len += 1;
+            rest = behind;
+            let header = self.header.get(..usize::from(self.header_len))?;
+            if let Some(header) = Header::read(header) {
+                self.header_len = 0;
+                self.note(&header);
             }
-            *self.header.get_mut(usize::from(self.header_len))? = byte;
-            (self.header_len, at) = (self.header_len + 1, at + 1);
-            self.note_header();
         }
-        None
     }
 
-    /// Notes the frame once its header is complete.
-    fn note_header(&mut self) {
-        let [first, second, long @ ..] = self.header;
-        let length = usize::from(second & 0x7f);
-        let extended = match length {
-            127 => 8,
-            126 => 2,
-            _ => 0,
-        };
-        let mask = if second & 0x80 == 0 { 0 } else { 4 };
-        let read = usize::from(self.header_len);
-        if read < 2 || read < 2 + extended + mask {
-            return;
-        }
-        self.header_len = 0;
-        let long = long.iter().take(extended);
-        self.missing = match extended {
-            0 => length as u64,
-            _ => long.fold(0, |length, byte| length << 8 | u64::from(*byte)),
-        };
-        let (is_last, is_data) = (first & 0x80 != 0, first & 0x08 == 0);
+    fn note(&mut self, header: &Header) {
+        self.missing = header.payload;
+        let (is_last, is_data) = (header.first & 0x80 != 0, header.first & 0x08 == 0);
         if is_data && is_last {
             self.fragments = 0;
         } else if is_data && self.missing < SMALL {
@@ -213,9 +254,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Frames<S> {
                 let here = buf.remaining().min(this.ahead.len());
                 buf.put_slice(this.ahead.get(..here).unwrap_or_default());
                 this.ahead.drain(..here);
-            }
-            if this.ahead.is_empty() {
-                this.ahead = Vec::new();
+                if this.ahead.is_empty() {
+                    this.ahead = Vec::new();
+                }
             }
             if this.phase == Phase::Broken {
                 return Poll::Ready(Ok(()));

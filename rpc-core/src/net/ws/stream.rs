@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -223,9 +223,15 @@ where
         self.inner.start_send(message).map_err(failed)
     }
 
-    /// Wakes both halves, since either may have to wait for what the other began.
-    fn waker(&self) -> Waker {
-        Arc::clone(&self.halves).into()
+    /// Polls for the sink with a waker of both halves, since either may have to wait for what the
+    /// other began.
+    fn poll_sink<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let halves = Arc::clone(&self.halves);
+        halves.poll(|halves| &halves.sink, cx, |cx| poll(self, cx))
     }
 
     fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
@@ -347,6 +353,41 @@ where
         error
     }
 
+    #[inline]
+    fn poll_message(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Message, TransportError>>> {
+        match self.phase {
+            Phase::Ended => return Poll::Ready(None),
+            Phase::Answering => {
+                ready!(self.poll_flush_answers(cx));
+                self.phase = Phase::Ended;
+                return Poll::Ready(None);
+            }
+            Phase::Lingering => {
+                ready!(self.poll_linger(cx));
+                self.phase = Phase::Ended;
+                return Poll::Ready(None);
+            }
+            Phase::Open => {}
+        }
+        if self.unsent_pongs > 0
+            && self.poll_flush_answers(cx).is_pending()
+            && self.unsent_pongs >= MAX_UNSENT_PONGS
+        {
+            return Poll::Pending;
+        }
+        Poll::Ready(match ready!(self.inner.poll_next(cx)) {
+            Some(Ok(received)) => Some(self.take(cx, received)),
+            None | Some(Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
+                self.phase = Phase::Ended;
+                None
+            }
+            Some(Err(error)) => Some(Err(self.fail(cx, error))),
+        })
+    }
+
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let is_told = self.poll_flush_answers(cx).is_ready();
         let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
@@ -375,6 +416,10 @@ where
         self.check(false, payload.len())?;
         self.send_all_rest()?;
         self.unasked = self.unasked.saturating_add(payload.len());
+        if payload.len() <= MAX_FRAME {
+            let frame = Frame::message(payload, OpCode::Data(opcode), true);
+            return self.send(Theirs::Frame(frame));
+        }
         self.rest = payload;
         self.send_rest(opcode)
     }
@@ -402,37 +447,8 @@ where
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        this.halves.stream.register(cx.waker());
-        let waker = this.waker();
-        let cx = &mut Context::from_waker(&waker);
-        match this.phase {
-            Phase::Ended => return Poll::Ready(None),
-            Phase::Answering => {
-                ready!(this.poll_flush_answers(cx));
-                this.phase = Phase::Ended;
-                return Poll::Ready(None);
-            }
-            Phase::Lingering => {
-                ready!(this.poll_linger(cx));
-                this.phase = Phase::Ended;
-                return Poll::Ready(None);
-            }
-            Phase::Open => {}
-        }
-        if this.unsent_pongs > 0
-            && this.poll_flush_answers(cx).is_pending()
-            && this.unsent_pongs >= MAX_UNSENT_PONGS
-        {
-            return Poll::Pending;
-        }
-        Poll::Ready(match ready!(this.inner.poll_next(cx)) {
-            Some(Ok(received)) => Some(this.take(cx, received)),
-            None | Some(Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
-                this.phase = Phase::Ended;
-                None
-            }
-            Some(Err(error)) => Some(Err(this.fail(cx, error))),
-        })
+        let halves = Arc::clone(&this.halves);
+        halves.poll(|halves| &halves.stream, cx, |cx| this.poll_message(cx))
     }
 }
 
@@ -444,10 +460,7 @@ where
 
     /// Pending while more than one write buffer is stuck.
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        let this = self.get_mut();
-        this.halves.sink.register(cx.waker());
-        let waker = this.waker();
-        this.poll_rest(&mut Context::from_waker(&waker))
+        self.get_mut().poll_sink(cx, Self::poll_rest)
     }
 
     fn start_send(self: Pin<&mut Self>, item: Outgoing) -> Result<(), TransportError> {
@@ -466,10 +479,7 @@ where
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        let this = self.get_mut();
-        this.halves.sink.register(cx.waker());
-        let waker = this.waker();
-        this.poll_write_all(&mut Context::from_waker(&waker))
+        self.get_mut().poll_sink(cx, Self::poll_write_all)
     }
 
     /// Sends a Close (1000) unless one was sent, flushes, and shuts the line's sending side down.
@@ -482,9 +492,9 @@ where
             this.start_close(CloseFrame::new(CloseFrame::NORMAL, ""))?;
         }
         ready!(Pin::new(&mut *this).poll_flush(cx))?;
-        let waker = this.waker();
-        let cx = &mut Context::from_waker(&waker);
-        let shut = ready!(Pin::new(this.inner.socket_mut()).poll_shutdown(cx));
+        let shut = ready!(this.poll_sink(cx, |this, cx| {
+            Pin::new(this.inner.socket_mut()).poll_shutdown(cx)
+        }));
         this.shut_down = true;
         match shut {
             Err(error) if error.kind() != io::ErrorKind::NotConnected => {
