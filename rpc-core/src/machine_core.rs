@@ -484,17 +484,6 @@ impl<E> MachineCore<E> {
         true
     }
 
-    /// Drops the connection and the queued frames without a closing handshake, because the peer is
-    /// gone. Returns `false` if the connection had ended before.
-    pub fn abort(&mut self, reason: CloseReason) -> bool {
-        if self.is_closed() {
-            return false;
-        }
-        self.outbox.abort();
-        self.end(reason);
-        true
-    }
-
     /// Returns whether the connection has ended.
     #[inline]
     #[must_use]

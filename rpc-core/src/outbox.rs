@@ -169,15 +169,6 @@ impl Outbox {
         }
     }
 
-    /// Drops everything that waits and queues [`Outgoing::Abort`], for a peer that is gone. Nothing
-    /// can be queued after it. Does nothing after a Close.
-    pub(crate) fn abort(&mut self) {
-        if !self.closing {
-            self.discard();
-            self.push_ready(Outgoing::Abort);
-        }
-    }
-
     /// Removes and returns the next frame.
     pub(crate) fn pop(&mut self) -> Option<Outgoing> {
         let frame = match self.frames.pop_front()? {
@@ -417,21 +408,6 @@ mod tests {
         assert_eq!(outbox.json(&2), Err(Refused::QueueFull));
         assert!(outbox.pop().is_some());
         assert!(outbox.json(&2).is_ok());
-    }
-
-    #[test]
-    fn an_abort_drops_what_waits_and_nothing_follows_it() {
-        let mut outbox = Outbox::new(&Limits::default());
-        outbox.json(&1).unwrap();
-        outbox.abort();
-        outbox.abort();
-        outbox.close(CloseFrame::new(1000, ""));
-        outbox.ping();
-        assert_eq!(outbox.json(&2), Err(Refused::Closed));
-        assert_eq!(outbox.pop(), Some(Outgoing::Abort));
-        assert_eq!(outbox.pop(), None);
-        outbox.abort();
-        assert!(outbox.frames.is_empty());
     }
 
     #[test]

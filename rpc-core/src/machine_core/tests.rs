@@ -20,7 +20,6 @@ fn the_end_is_told_once_behind_the_events_before_it() {
     assert!(core.close(CloseReason::RateLimited, CloseFrame::POLICY));
     core.push_event(2, 0);
     assert!(!core.close(CloseReason::Local, CloseFrame::NORMAL));
-    assert!(!core.abort(CloseReason::Local));
     assert_eq!(core.close_reason(), Some(&CloseReason::RateLimited));
     assert_eq!(core.received(Incoming::Text("late"), now), None);
     assert_eq!(polled(&mut core), [1, 0]);
