@@ -94,21 +94,11 @@ pub fn defaults() -> Limits {
         .with_max_items(MAX_ITEMS)
 }
 
-/// Returns the length of a text as the protocol counts it.
-///
-/// ```
-/// assert_eq!(acolyte_proto::limits::utf16_len("aé😀"), 4);
-/// ```
-#[must_use]
-pub fn utf16_len(text: &str) -> usize {
-    text.chars().map(char::len_utf16).sum()
-}
-
 /// Returns whether a text has at most this many UTF-16 code units.
 #[must_use]
 pub fn fits(text: &str, max: usize) -> bool {
     // No character has more units than bytes.
-    text.len() <= max || utf16_len(text) <= max
+    text.len() <= max || text.chars().map(char::len_utf16).sum::<usize>() <= max
 }
 
 #[cfg(test)]

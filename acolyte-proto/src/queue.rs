@@ -180,8 +180,7 @@ impl<T> Queue<T> {
     }
 
     /// Returns the running chat, for changes.
-    #[must_use]
-    pub fn running_mut(&mut self) -> Option<(&RpcId, &mut T)> {
+    pub(crate) fn running_mut(&mut self) -> Option<(&RpcId, &mut T)> {
         let running = self.running.as_mut()?;
         Some((&running.id, &mut running.chat))
     }

@@ -24,15 +24,13 @@ pub fn session_id(random: u128) -> SessionId {
 }
 
 /// Creates the id of an event from 128 random bits: `ev-` and a UUID of version 4.
-#[must_use]
-pub fn event_id(random: u128) -> EventId {
+pub(crate) fn event_id(random: u128) -> EventId {
     EventId::new(format!("ev-{}", uuid(random)))
 }
 
 /// Creates the id of a prompt during a run from 128 random bits: `runtime-input-` and a UUID of
 /// version 4. The event that reports that the agent has read it has the same id.
-#[must_use]
-pub fn runtime_input_id(random: u128) -> EventId {
+pub(crate) fn runtime_input_id(random: u128) -> EventId {
     EventId::new(format!("runtime-input-{}", uuid(random)))
 }
 

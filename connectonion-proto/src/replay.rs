@@ -48,8 +48,7 @@ const NEVER_LOGGED: [&str; 9] = [
 const MAX_REMEMBERED_ID: usize = 128;
 
 /// Returns whether frames of this type are logged and replayed: all but those for one socket.
-#[must_use]
-pub fn is_logged(frame_type: &str) -> bool {
+pub(crate) fn is_logged(frame_type: &str) -> bool {
     !NEVER_LOGGED.contains(&frame_type)
 }
 
@@ -244,7 +243,7 @@ impl EventLog {
 
     /// Notes that the run's frames so far are of a host that has died, and that the run begins again.
     /// A client whose last event is unknown has seen them all: it had an event that was not stored.
-    pub fn begin_again(&mut self) {
+    pub(crate) fn begin_again(&mut self) {
         self.unknown = self.end().0;
     }
 

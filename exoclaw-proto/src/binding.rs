@@ -319,12 +319,6 @@ impl Router {
             })
     }
 
-    /// Returns the agent for chats that match no binding.
-    #[must_use]
-    pub fn default_agent(&self) -> Option<&str> {
-        self.default_agent.as_deref()
-    }
-
     fn bound(&self, route: &Route<'_>) -> Option<&str> {
         for same_rank in self.masks.chunk_by(|a, b| a.rank() == b.rank()) {
             let found = same_rank.iter().filter_map(|mask| {
@@ -438,7 +432,6 @@ mod tests {
     #[test]
     fn what_fits_no_binding_goes_to_the_default_agent() {
         let router = Router::new(vec![name().with_channel("c")], Some("d".to_owned())).unwrap();
-        assert_eq!(router.default_agent(), Some("d"));
         assert_eq!(router.resolve(&Route::new("x", "", "")), Ok("d"));
         assert_eq!(router.resolve(&Route::new("c", "", "")), Ok("a"));
     }

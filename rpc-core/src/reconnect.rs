@@ -53,12 +53,6 @@ impl ReconnectPolicy {
     pub const fn off() -> Self {
         Self::new(BackoffPolicy::off())
     }
-
-    /// Returns whether the policy never reconnects.
-    #[must_use]
-    pub const fn is_off(&self) -> bool {
-        self.backoff.is_off()
-    }
 }
 
 /// Whether and when to dial next.

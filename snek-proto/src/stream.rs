@@ -241,12 +241,6 @@ impl TextStream {
         (self.phase == Phase::Ending).then(|| self.last_post())
     }
 
-    /// Returns whether the result of the last message has not been reported yet.
-    #[must_use]
-    pub const fn is_in_flight(&self) -> bool {
-        self.in_flight
-    }
-
     /// Returns an error if the final message had to be cut.
     ///
     /// # Errors

@@ -119,8 +119,7 @@ impl Transcript {
         }
     }
 
-    /// Applies the next event, of any transport.
-    pub fn apply_event(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &Event) {
         match event {
             Event::TextDelta(text) if self.take(text.len()) => self.text.push_str(text),
             Event::Reasoning(text) if self.take(text.len()) => self.reasoning.push_str(text),
@@ -218,15 +217,6 @@ impl Transcript {
     #[must_use]
     pub fn reasoning(&self) -> &str {
         &self.reasoning
-    }
-
-    /// Returns the output that remains to be shown at the end: the reply's, if the server says that
-    /// it was not streamed, or if nothing was.
-    #[must_use]
-    pub fn unseen_output(&self) -> Option<&str> {
-        let reply = self.reply()?;
-        let streamed = reply.output_streamed.unwrap_or(!self.text.is_empty());
-        (!streamed && !reply.output.is_empty()).then_some(&*reply.output)
     }
 
     /// Returns the last usage: the reply's, or else the last estimate.
@@ -342,25 +332,6 @@ mod tests {
         );
         assert_eq!(run.result, Some(ToolResult::failed("b", "run")));
         assert!(stray.call.is_none() && stray.name == "stray");
-    }
-
-    #[test]
-    fn an_output_is_unseen_if_the_server_says_so_or_if_nothing_was_streamed() {
-        for (said, output, streamed, unseen) in [
-            ("", "o", Some(true), None),
-            ("o", "o", Some(false), Some("o")),
-            ("o", "o", None, None),
-            ("", "o", None, Some("o")),
-            ("", "", Some(false), None),
-        ] {
-            let mut transcript = after([Event::text(said)]);
-            assert_eq!(transcript.unseen_output(), None);
-            let mut reply = Reply::new(output, "m");
-            reply.output_streamed = streamed;
-            let outcome = Outcome::Done(Box::new(reply));
-            transcript.apply(&ChatUpdate::Ended(outcome));
-            assert_eq!(transcript.unseen_output(), unseen, "{said:?} {streamed:?}");
-        }
     }
 
     #[test]

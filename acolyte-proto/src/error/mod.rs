@@ -17,14 +17,12 @@ pub const ALREADY_RUNNING: &str = "Chat request already running for id: ";
 pub const QUEUE_FULL: &str = "RPC queue is full (";
 
 /// Returns the `error` for a chat whose id is in use.
-#[must_use]
-pub fn already_running(id: &RpcId) -> String {
+pub(crate) fn already_running(id: &RpcId) -> String {
     format!("{ALREADY_RUNNING}{id}")
 }
 
 /// Returns the `error` for a chat that does not fit into the queue.
-#[must_use]
-pub fn queue_full(queued: usize) -> String {
+pub(crate) fn queue_full(queued: usize) -> String {
     format!("{QUEUE_FULL}{queued} queued). Try again shortly.")
 }
 

@@ -26,5 +26,3 @@ pub const UNAUTHORIZED: &str = "Unauthorized";
 pub const NOT_FOUND: &str = "Not Found";
 /// The body of the `400` response to a `GET` of the WebSocket's path that is not an upgrade.
 pub const UPGRADE_FAILED: &str = "WebSocket upgrade failed";
-/// The content type of those responses.
-pub const PLAIN_TEXT: &str = "text/plain;charset=utf-8";

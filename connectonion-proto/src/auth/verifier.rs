@@ -45,10 +45,7 @@ pub struct Verifier {
 impl Verified<'_> {
     /// Checks that this was signed for a frame of this type. Not every client signs the type; where
     /// it is signed, the frame's own must be the same.
-    ///
-    /// # Errors
-    /// [`AuthError::WrongCommand`]
-    pub fn check_type(&self, name: &str) -> Result<(), AuthError> {
+    pub(crate) fn check_type(&self, name: &str) -> Result<(), AuthError> {
         let signed = self.payload.get("type").filter(|it| !it.is_null());
         match signed.is_none_or(|signed| signed.as_str().as_deref() == Some(name)) {
             true => Ok(()),

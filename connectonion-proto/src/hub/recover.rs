@@ -31,8 +31,7 @@ impl Hub {
     }
 
     /// Returns the number of sessions that are being [taken over](Self::recover).
-    #[must_use]
-    pub fn recovering(&self) -> usize {
+    pub(crate) fn recovering(&self) -> usize {
         let jobs = self.jobs.values();
         jobs.filter(|job| matches!(job, Job::Recover { .. }))
             .count()

@@ -111,8 +111,7 @@ impl SessionRegistry {
     }
 
     /// Returns the session of a run.
-    #[must_use]
-    pub fn session_of_run(&self, run: RunId) -> Option<&SessionId> {
+    pub(crate) fn session_of_run(&self, run: RunId) -> Option<&SessionId> {
         self.runs.get(&run)
     }
 

@@ -14,7 +14,7 @@ use crate::limits::{
 use crate::replay::Gap;
 
 /// The longest session id of a client, in bytes; a longer one is replaced.
-pub const MAX_SESSION_ID: usize = 256;
+pub(crate) const MAX_SESSION_ID: usize = 256;
 
 /// The owner of a session. Exhaustive: a caller has proved an address, or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -86,9 +86,10 @@ use std::time::{Duration, Instant};
 use rpc_core::{PendingMap, Text};
 
 pub use config::RegistryConfig;
+pub(crate) use event::MAX_SESSION_ID;
 pub use event::{
-    Accepted, AgentError, ConnectError, InputError, Joined, MAX_SESSION_ID, Owner, RegistryEvent,
-    Removed, RunOver, SessionRequest,
+    Accepted, AgentError, ConnectError, InputError, Joined, Owner, RegistryEvent, Removed, RunOver,
+    SessionRequest,
 };
 pub use run::{AnswerError, Finish, RequestKind, Run, RunId, RunLimits, RunRefused, RuntimeInput};
 

@@ -80,8 +80,7 @@ impl RequestKind {
     }
 
     /// Returns the kind of question that this answers; `None` for an unknown answer.
-    #[must_use]
-    pub const fn answered_by(answer: &Answer) -> Option<Self> {
+    pub(crate) const fn answered_by(answer: &Answer) -> Option<Self> {
         match answer {
             Answer::AskUser(_) => Some(Self::AskUser),
             Answer::Approval(_) => Some(Self::Approval),
@@ -116,8 +115,7 @@ impl AnswerError {
     }
 
     /// Returns the ERROR that refuses the answer.
-    #[must_use]
-    pub fn to_frame(&self, request_id: Option<&str>) -> ErrorFrame {
+    pub(crate) fn to_frame(&self, request_id: Option<&str>) -> ErrorFrame {
         let mut frame = ErrorFrame::new(self.to_string()).with_code(STALE_ANSWER);
         frame.reason = Some(Str::from_static(self.reason()));
         frame.request_id = request_id.map(Str::from);

@@ -12,7 +12,7 @@ const DAYS_PER_400_YEARS: u64 = 146_097;
 /// ```
 /// use exoclaw_proto::budget::Date;
 ///
-/// assert_eq!(Date::from_unix(951_782_400).to_string(), "2000-02-29");
+/// assert_eq!(Date::from_day(11_016).to_string(), "2000-02-29");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Date {
@@ -22,13 +22,6 @@ pub struct Date {
 }
 
 impl Date {
-    /// Returns the UTC day of a time in seconds since 1970-01-01. Times after the year 9999 count
-    /// as its last day.
-    #[must_use]
-    pub fn from_unix(seconds: u64) -> Self {
-        Self::from_day(seconds / SECONDS_PER_DAY)
-    }
-
     /// Returns the day this many days after 1970-01-01, at most 9999-12-31.
     #[must_use]
     pub fn from_day(day: u64) -> Self {
@@ -137,7 +130,11 @@ mod tests {
             (253_402_300_800, "9999-12-31"),
             (u64::MAX, "9999-12-31"),
         ] {
-            assert_eq!(Date::from_unix(seconds).to_string(), text, "{seconds}");
+            assert_eq!(
+                Date::from_day(day_of(seconds)).to_string(),
+                text,
+                "{seconds}"
+            );
         }
         assert_eq!(day_of(u64::MAX), LAST_DAY);
     }

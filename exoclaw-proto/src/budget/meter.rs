@@ -80,14 +80,7 @@ impl Meter {
         call.streamed_bytes = 0;
     }
 
-    /// Takes the tokens of ended calls, to record a long run while it continues. They are not
-    /// counted again.
-    #[must_use = "they are not counted again"]
-    pub const fn take_ended(&mut self) -> u64 {
-        std::mem::replace(&mut self.ended, 0)
-    }
-
-    /// Ends the run and returns its tokens, without those [taken](Self::take_ended) before.
+    /// Ends the run and returns its tokens.
     #[must_use = "a run that is not recorded is not counted"]
     pub fn settle(mut self) -> u64 {
         self.end_call();
@@ -165,16 +158,6 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_not_counted_again() {
-        let mut meter = Meter::new();
-        meter.call_started(40);
-        assert_eq!(meter.take_ended(), 0);
-        meter.call_started(4);
-        assert_eq!([meter.take_ended(), meter.take_ended()], [10, 0]);
-        assert_eq!(meter.settle(), 1);
-    }
-
-    #[test]
     fn absurd_reports_do_not_overflow() {
         let mut meter = Meter::new();
         meter.reported(u64::MAX, u64::MAX);
@@ -194,9 +177,8 @@ mod tests {
                 ], 0..8)),
                 0..6,
             ),
-            taken in any::<bool>(),
         ) {
-            let (mut meter, mut early, mut expected) = (Meter::new(), 0, 0);
+            let (mut meter, mut expected) = (Meter::new(), 0);
             for (prompt, steps) in calls {
                 meter.call_started(prompt);
                 for step in &steps {
@@ -213,11 +195,8 @@ mod tests {
                     _ => prompt.div_ceil(4) as u64,
                 };
                 expected += uncovered.div_ceil(4) as u64;
-                if taken {
-                    early += meter.take_ended();
-                }
             }
-            prop_assert_eq!(early + meter.settle(), expected);
+            prop_assert_eq!(meter.settle(), expected);
         }
     }
 }

@@ -320,7 +320,7 @@ impl Naive {
     }
 
     fn today(&self) -> Date {
-        Date::from_unix(self.now)
+        Date::from_day(self.now / SECONDS_PER_DAY)
     }
 
     fn check(&self, session: usize, budgets: Budgets, estimate: u64) -> Option<Exceeded> {

@@ -211,12 +211,6 @@ impl<K: Clone + Eq + Hash, T: Clone + Eq + Hash> Turns<K, T> {
         self.places.len() - self.lines.len()
     }
 
-    /// Returns how many turns are waiting for this key.
-    #[must_use]
-    pub fn waiting_for(&self, key: &K) -> usize {
-        self.lines.get(key).map_or(0, |line| line.waiting)
-    }
-
     /// Returns whether there is no turn.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -310,7 +304,6 @@ mod tests {
         assert_eq!(turns.begin("c", 6), Err(TurnError::Full { waiting: 2 }));
         assert_eq!(turns.begin("d", 6), Ok(Turn::Now));
         assert_eq!(turns.begin("d", 5), Err(TurnError::InUse));
-        assert_eq!(turns.waiting_for(&"a"), 1);
     }
 
     #[test]
@@ -388,7 +381,7 @@ mod tests {
                     prop_assert_eq!(turns.end(&ticket), expected);
                 }
                 for (key, queue) in (0..).zip(&naive) {
-                    prop_assert_eq!(turns.waiting_for(&key), queue.len().saturating_sub(1));
+                    prop_assert_eq!(turns.lines.get(&key).map_or(0, |line| line.waiting), queue.len().saturating_sub(1));
                     for (at, ticket) in queue.iter().enumerate() {
                         prop_assert_eq!(turns.is_running(ticket), Some(at == 0));
                     }

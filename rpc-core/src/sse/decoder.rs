@@ -69,14 +69,6 @@ impl Decoder {
         self
     }
 
-    /// Sets the initial [`last_event_id`](Self::last_event_id), for a stream that resumes an
-    /// earlier one.
-    #[must_use]
-    pub fn with_last_event_id(mut self, id: impl Into<String>) -> Self {
-        self.last_event_id = id.into();
-        self
-    }
-
     /// Removes bytes from the front of `bytes` up to the end of an event, and returns the event.
     /// `None` means that all bytes are used and more are needed. Call it until `None`, then with
     /// the next chunk.

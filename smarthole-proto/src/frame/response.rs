@@ -142,8 +142,7 @@ impl Notification {
     }
 
     /// Returns whether there is nothing to show: title and text are absent or empty.
-    #[must_use]
-    pub fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         let blank = |text: &Option<Str>| text.as_ref().is_none_or(|text| text.is_empty());
         blank(&self.title) && blank(&self.body)
     }

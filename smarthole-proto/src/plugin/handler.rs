@@ -1,6 +1,5 @@
 //! [`Handler`]: handles the messages of a plugin.
 
-use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
@@ -102,11 +101,8 @@ pub enum Notice {
     HandlerPanicked,
 }
 
-/// A [`Handler`] that is a closure; see [`handler_fn`].
-#[derive(Clone)]
-pub struct HandlerFn<F> {
-    work: F,
-}
+/// A [`Handler`] that is a closure.
+struct HandlerFn<F>(F);
 
 /// Creates a handler from a closure that returns a future. The message may be moved anywhere: when
 /// the future ends, a message without a response is acknowledged or rejected, depending on the
@@ -124,12 +120,12 @@ pub struct HandlerFn<F> {
 /// });
 /// # drop(handler);
 /// ```
-pub fn handler_fn<F, W>(work: F) -> HandlerFn<F>
+pub fn handler_fn<F, W>(work: F) -> impl Handler
 where
     F: Fn(Context, InboundMessage) -> W + Send + Sync + 'static,
     W: Future<Output = Result<(), PluginError>> + Send + 'static,
 {
-    HandlerFn { work }
+    HandlerFn(work)
 }
 
 #[async_trait]
@@ -139,12 +135,6 @@ where
     W: Future<Output = Result<(), PluginError>> + Send + 'static,
 {
     async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
-        (self.work)(cx.clone(), message.lend()).await
-    }
-}
-
-impl<F> fmt::Debug for HandlerFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HandlerFn").finish_non_exhaustive()
+        (self.0)(cx.clone(), message.lend()).await
     }
 }

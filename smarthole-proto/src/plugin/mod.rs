@@ -15,5 +15,5 @@ mod runner;
 pub use config::PluginConfig;
 pub use context::Context;
 pub use error::{PluginError, SetupError};
-pub use handler::{Handler, HandlerFn, Notice, handler_fn};
+pub use handler::{Handler, Notice, handler_fn};
 pub use runner::{Ended, INTERNAL_ERROR, Plugin, SHUTTING_DOWN};

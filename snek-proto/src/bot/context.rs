@@ -19,7 +19,6 @@ use crate::frame::{Answer, Channel, Final, User};
 use crate::id::ChannelUid;
 use crate::net::Client;
 use crate::sanitize::sanitize_names;
-use crate::stream::StreamConfig;
 
 /// What all handlers of a bot share.
 pub(super) struct Shared {
@@ -214,12 +213,7 @@ impl Context {
     /// Starts a streamed answer in this channel, sent as [configured](super::BotConfig::stream).
     #[must_use]
     pub fn stream(&self) -> StreamWriter {
-        self.stream_with(self.shared.config.stream.clone())
-    }
-
-    /// Starts a streamed answer with its own configuration.
-    #[must_use]
-    pub fn stream_with(&self, config: StreamConfig) -> StreamWriter {
+        let config = self.shared.config.stream.clone();
         StreamWriter::new(Arc::clone(&self.shared), self.channel.clone(), config)
     }
 

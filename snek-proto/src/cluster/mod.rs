@@ -256,12 +256,6 @@ impl Node {
         Handled::Answer(HubAnswer::Sent { channel_uid })
     }
 
-    /// Returns the user of a connection.
-    #[must_use]
-    pub fn user_of(&self, conn: ConnId) -> Option<&Str> {
-        self.conns.get(&conn)
-    }
-
     /// Returns whether a user has a connection to this node.
     #[must_use]
     pub fn is_online(&self, username: &str) -> bool {
@@ -269,8 +263,7 @@ impl Node {
     }
 
     /// Returns the channels that a user with connections is in: the public ones first.
-    #[must_use]
-    pub fn channels_of(&self, username: &str) -> Vec<Channel> {
+    fn channels_of(&self, username: &str) -> Vec<Channel> {
         let Some(member) = self.members.get(username) else {
             return Vec::new();
         };

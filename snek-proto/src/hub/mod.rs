@@ -368,8 +368,7 @@ impl Hub {
 
     /// Returns the channels that a user is in, in the order of joining. A channel for direct
     /// messages has the name of the other user.
-    #[must_use]
-    pub fn channels_of(&self, username: &str) -> Vec<Channel> {
+    pub(crate) fn channels_of(&self, username: &str) -> Vec<Channel> {
         let Some(member) = self.users.get(username) else {
             return Vec::new();
         };
@@ -378,8 +377,7 @@ impl Hub {
     }
 
     /// Returns whether a user is in a channel.
-    #[must_use]
-    pub fn is_member(&self, username: &str, channel: &str) -> bool {
+    pub(crate) fn is_member(&self, username: &str, channel: &str) -> bool {
         let room = self.rooms.get(channel);
         room.is_some_and(|room| room.members.contains(username))
     }
@@ -414,7 +412,7 @@ impl Hub {
     ///
     /// # Errors
     /// As for [`send_message`](Self::send_message), without [`HubError::Busy`].
-    pub fn encode_message(
+    pub(crate) fn encode_message(
         &self,
         username: &str,
         channel: &str,
@@ -453,7 +451,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`HubError::Busy`].
-    pub fn send_encoded(&mut self, channel: &str, event: &Text) -> Result<usize, HubError> {
+    pub(crate) fn send_encoded(&mut self, channel: &str, event: &Text) -> Result<usize, HubError> {
         let conns: Vec<ConnId> = self.conns_in(channel).collect();
         self.check_room(conns.len())?;
         let receivers = conns.len();
@@ -481,7 +479,7 @@ impl Hub {
     ///
     /// # Errors
     /// As for [`encode_message`](Self::encode_message).
-    pub fn encode_typing(
+    pub(crate) fn encode_typing(
         &self,
         username: &str,
         channel: &str,

@@ -346,7 +346,7 @@ proptest! {
                 model.take(&post, now, &config);
             }
             prop_assert_eq!(stream.poll_send(now), None);
-            prop_assert_eq!(stream.is_in_flight(), model.in_flight);
+            prop_assert_eq!(stream.in_flight, model.in_flight);
             if let Some(at) = stream.poll_timeout() {
                 prop_assert!(at > now, "a deadline that has passed");
             }

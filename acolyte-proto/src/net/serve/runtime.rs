@@ -20,12 +20,12 @@ use super::shared::{Shared, Signal, tasks};
 use super::stream::stream;
 use crate::auth::{Auth, Credentials};
 use crate::codec::encode;
-use crate::http::{NOT_FOUND, PLAIN_TEXT, UNAUTHORIZED, UPGRADE_FAILED};
+use crate::http::{NOT_FOUND, UNAUTHORIZED, UPGRADE_FAILED};
 use crate::limits::{HEALTH_PATH, RPC_PATH, SHUTDOWN_PATH, STATUS_PATH, STREAM_PATH};
 use crate::task::Load;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json;charset=utf-8");
-const TEXT: HeaderValue = HeaderValue::from_static(PLAIN_TEXT);
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain;charset=utf-8");
 
 /// The error for a missing or wrong key.
 pub(super) struct Unauthorized;

@@ -29,7 +29,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
     reconnect: ReconnectPolicy,
 ) -> Parts<P, D> {
     let (producer, events) = queue::metered(config.events.clone(), Queue::new(P::SYSTEM));
-    let dials_again = !reconnect.is_off();
+    let dials_again = !reconnect.backoff.is_off();
     let shared = Arc::new(Shared {
         inbox: Inbox::new(config.max_commands),
         state: StateWatch::new(LinkState::Connecting { attempt: 0 }),

@@ -28,7 +28,7 @@ use bytes::Bytes;
 
 pub use format::{ImageFormat, UnknownFormat, data_url, to_deepseek, to_openai};
 pub use mime::detect_mime;
-pub use urls::{extract_urls, find_urls};
+pub use urls::extract_urls;
 
 /// A fetched image. Clones share the contents.
 #[derive(Clone, PartialEq, Eq, Hash)]

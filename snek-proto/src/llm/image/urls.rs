@@ -27,7 +27,7 @@ pub fn extract_urls(text: &str) -> Vec<&str> {
 }
 
 /// Returns the positions of the addresses that [`extract_urls`] returns.
-pub fn find_urls(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+pub(super) fn find_urls(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     // A match never goes over white space, and takes the last extension before it. So there is at
     // most one in each stretch without white space, and it starts at the first scheme.
     let mut start = 0;
