@@ -102,9 +102,9 @@ const GOALS: &[Goal] = &[
     missed("decode Exoclaw text event, 200 KB", "serde derive", LONG, 1.925),
     met("decode Snek channels into owned structs, 200 KB", "our types, serde_json", SAME),
     // Goal 3
-    // The scan borrows; of ours, 0.13 is the copy that is delivered.
-    missed("Exoclaw result left raw, 200 KB", "serde_json scan", SCAN, 1.234),
-    missed("Exoclaw tool input left raw, 200 KB", "serde_json scan", SCAN, 1.234),
+    // The scan borrows; of ours, 0.13 is the copy that is delivered, 0.05 the look for half surrogates.
+    missed("Exoclaw result left raw, 200 KB", "serde_json scan", SCAN, 1.184),
+    missed("Exoclaw tool input left raw, 200 KB", "serde_json scan", SCAN, 1.184),
     met("Snek answer left raw, 200 KB", "serde_json scan", SCAN),
     // Goal 4
     met("encode Exoclaw text event, 100 B", "to_writer", WRITE),
@@ -127,15 +127,15 @@ const GOALS: &[Goal] = &[
 /// [`CALL_MARGIN`] more.
 #[rustfmt::skip] // One row per line, to be read and edited as a table.
 pub(crate) const CALLS: &[(&str, f64)] = &[
-    ("call Exoclaw ping", 12_330.0),
-    ("call Exoclaw status", 16_940.0),
+    ("call Exoclaw ping", 12_650.0),
+    ("call Exoclaw status", 17_310.0),
     ("call Exoclaw chat of ten", 81_970.0),
-    ("call Snek ping", 14_630.0),
-    ("call Snek echo, 42 B", 17_160.0),
-    ("call Snek send_message", 21_420.0),
-    ("call SmartHole message and ack", 39_070.0),
+    ("call Snek ping", 14_930.0),
+    ("call Snek echo, 42 B", 17_330.0),
+    ("call Snek send_message", 21_880.0),
+    ("call SmartHole message and ack", 39_380.0),
     ("call ConnectOnion INPUT to OUTPUT", 1_570_600.0),
-    ("call Acolyte chat of ten", 187_900.0),
+    ("call Acolyte chat of ten", 188_400.0),
 ];
 
 /// By how much the instructions of a call may differ: the runtime and the system have their part.
