@@ -259,17 +259,7 @@ async fn names_are_encoded_before_they_become_subjects() {
     let server = NatsServer::start();
     let nodes = three(&server).await;
     let long = "x".repeat(900);
-    let names = [
-        "a.b",
-        "*",
-        ">",
-        "a b",
-        "\r\nPUB x 0\r\n",
-        "Zoë 🦀",
-        "=2E",
-        "$KV",
-        &long,
-    ];
+    let names = ["a.b", "*", ">", "a b", "Zoë 🦀", "=2E", "$KV", &long];
     for name in names {
         let (client, mut events) = login(&nodes[0], name).await;
         sees(&client, "general").await;
@@ -287,8 +277,10 @@ async fn names_are_encoded_before_they_become_subjects() {
     for name in ["a", "b", "aXb", "x.y", "%2E", "."] {
         assert!(!nodes[2].backend.is_online(name).await.unwrap(), "{name}");
     }
-    let (client, _events) = client(&nodes[0].url, &"ë".repeat(900), "secret");
-    client.ready().await.unwrap_err();
+    for name in ["\r\nPUB x 0\r\n", &"ë".repeat(900)] {
+        let (client, _events) = client(&nodes[0].url, name, "secret");
+        client.ready().await.unwrap_err();
+    }
 }
 
 #[tokio::test]
