@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker, ready};
 
 use bytes::Bytes;
@@ -38,10 +39,11 @@ pub(super) const fn is_close_code(code: u16) -> bool {
 pub(super) struct Halves {
     pub(super) stream: AtomicWaker,
     pub(super) sink: AtomicWaker,
+    woken: AtomicUsize,
 }
 
 impl Halves {
-    /// Polls with a waker of both halves.
+    /// Polls with a waker of both halves. Only a half that has to wait notes its task.
     #[inline]
     pub(super) fn poll<T>(
         self: &Arc<Self>,
@@ -49,9 +51,17 @@ impl Halves {
         cx: &mut Context<'_>,
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        half(self).register(cx.waker());
+        let woken = self.woken.load(Ordering::Acquire);
         let waker = Waker::from(Arc::clone(self));
-        poll(&mut Context::from_waker(&waker))
+        let polled = poll(&mut Context::from_waker(&waker));
+        if polled.is_pending() {
+            half(self).register(cx.waker());
+            // Whoever woke before that has found no task, or an earlier one.
+            if self.woken.load(Ordering::Acquire) != woken {
+                cx.waker().wake_by_ref();
+            }
+        }
+        polled
     }
 }
 
@@ -61,6 +71,7 @@ impl Wake for Halves {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.fetch_add(1, Ordering::Release);
         self.stream.wake();
         self.sink.wake();
     }
