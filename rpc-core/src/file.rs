@@ -26,7 +26,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// ```
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    #[cfg_attr(not(unix), expect(dead_code, reason = "closing it unlocks it"))]
+    file: File,
 }
 
 /// Why a file was not locked.
@@ -80,7 +81,7 @@ impl Lock {
         let _ = file
             .set_len(0)
             .and_then(|()| writeln!(file, "{} {program}", std::process::id()));
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 
     /// Like [`take`](Self::take), but waits for a program that is about to end, for about as long as
@@ -100,6 +101,14 @@ impl Lock {
                 taken => return taken,
             }
         }
+    }
+}
+
+/// Unlocks at once: a process that is being started has the file too, until it runs its program.
+#[cfg(unix)]
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.file, rustix::fs::FlockOperation::Unlock);
     }
 }
 
@@ -258,6 +267,8 @@ mod tests {
         // Also after the file itself was replaced.
         replace(&path, |_| Ok(()), |error| error).unwrap();
         assert!(Lock::take(&path).is_err());
+        // As a process has it that is being started.
+        let _inherited = first.file.try_clone().unwrap();
         drop(first);
         Lock::take(&path).unwrap();
     }
