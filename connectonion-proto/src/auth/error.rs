@@ -132,7 +132,8 @@ impl AuthError {
         if let Some(clock) = message.strip_prefix(EXPIRED) {
             let by: Option<i64> = clock.split(' ').find_map(|word| word.parse().ok());
             let sign = if clock.contains("ahead") { -1 } else { 1 };
-            return by.or(Some(0)).map(|by| Self::Expired { behind: by * sign });
+            let behind = by.unwrap_or(0).saturating_mul(sign);
+            return Some(Self::Expired { behind });
         }
         let mut plain = Self::PLAIN.into_iter();
         plain.find(|error| error.to_string() == message)
@@ -204,6 +205,9 @@ mod tests {
             AuthError::Expired { behind: 3600 }.to_string(),
             "unauthorized: signature expired (the client's clock is 3600 s behind the host's)"
         );
+        let far = format!("{EXPIRED} (ahead by {} s)", i64::MIN);
+        let behind = i64::MAX;
+        assert_eq!(AuthError::parse(&far), Some(AuthError::Expired { behind }));
         assert_eq!(AuthError::parse("prompt required"), None);
         let payload =
             AuthError::InvalidPayload(DecodeError::new(DecodeErrorKind::NotAnObject)).to_string();

@@ -47,10 +47,8 @@ impl Verified<'_> {
     /// it is signed, the frame's own must be the same.
     pub(crate) fn check_type(&self, name: &str) -> Result<(), AuthError> {
         let signed = self.payload.get("type").filter(|it| !it.is_null());
-        match signed.is_none_or(|signed| signed.as_str().as_deref() == Some(name)) {
-            true => Ok(()),
-            false => Err(AuthError::WrongCommand),
-        }
+        let is_same = signed.is_none_or(|signed| signed.as_str().as_deref() == Some(name));
+        is_same.then_some(()).ok_or(AuthError::WrongCommand)
     }
 }
 
