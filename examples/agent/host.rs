@@ -121,11 +121,10 @@ impl TrustArgs {
     /// The invite codes of the options, else of the environment.
     fn codes(&self) -> Result<Vec<Secret>, Failure> {
         let given = self.invites.iter();
+        // A blank one is refused with the others.
         let given = given.map(|code| {
             let code = cli::secret_text("--invite", code.expose())?;
-            code.ok_or_else(|| {
-                Failure::usage("an invite code is blank (it comes from --invite or AGENT_INVITE)")
-            })
+            Ok(code.unwrap_or_else(|| Secret::from("")))
         });
         match given.collect::<Result<Vec<_>, Failure>>()? {
             none if none.is_empty() => Ok(cli::secret("AGENT_INVITE")?.into_iter().collect()),

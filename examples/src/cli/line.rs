@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use acolyte_proto::net::SseClient;
 use rpc_core::Secret;
 use rpc_core::net::tls::TlsConfig;
-use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer, redact_urls};
+use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer, redact_urls, urls};
 
 use super::Failure;
 
@@ -24,7 +24,7 @@ impl Urls {
     /// Returns whether there are several nodes to choose from.
     #[must_use]
     pub fn are_several(&self) -> bool {
-        self.0.contains(',')
+        urls(&self.0).nth(1).is_some()
     }
 }
 

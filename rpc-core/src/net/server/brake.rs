@@ -57,8 +57,7 @@ impl<K: Eq + Hash + Clone> Brake<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<K, Guesser>> {
-        let guessers = self.guessers.lock();
-        guessers.unwrap_or_else(PoisonError::into_inner)
+        self.guessers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until an attempt may be made. Say then whether it was [right](Self::right) or

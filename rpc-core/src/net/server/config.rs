@@ -139,7 +139,7 @@ pub struct HttpConfig {
     pub ws: WsConfig,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<TlsAcceptor>,
-    paths: Vec<String>,
+    pub(super) paths: Vec<String>,
     on_upgrade: Option<Arc<UpgradeHook>>,
     http: Option<Arc<HttpHook>>,
 }
@@ -214,10 +214,6 @@ impl HttpConfig {
 
     pub(super) fn is_upgrade_path(&self, path: &str) -> bool {
         self.paths.is_empty() || self.paths.iter().any(|ours| ours == path)
-    }
-
-    pub(super) const fn has_paths(&self) -> bool {
-        !self.paths.is_empty()
     }
 
     pub(super) fn decide(&self, parts: &mut Parts, peer: SocketAddr) -> UpgradeDecision {

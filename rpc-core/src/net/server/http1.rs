@@ -111,7 +111,7 @@ pub(super) async fn answer<B: hyper::body::Body>(
                 return plain(StatusCode::INTERNAL_SERVER_ERROR, "no answer");
             }
             let is_known = answer.status() != StatusCode::NOT_FOUND;
-            if is_known || !path_upgrades || !config.has_paths() {
+            if is_known || !path_upgrades || config.paths.is_empty() {
                 return answer;
             }
             return upgrade_required();
