@@ -7,8 +7,8 @@ use crate::timers::later;
 crate::config! {
     /// A token bucket: `burst` messages at once, and one more every `interval`. A server
     /// disconnects a peer that sends more. Pings and pongs count as messages, since a ping costs
-    /// its answer, and so do the small parts of a message behind the first 32 of less than 1 KiB. An `interval` longer than that of the keepalive disconnects peers because of
-    /// their pongs.
+    /// its answer; of a message in parts of less than 1 KiB, each part behind the first 32 does. An
+    /// `interval` longer than that of the keepalive disconnects peers because of their pongs.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct RateLimit {
         /// How many messages may arrive at once. Default 5,000; 0 counts as 1.

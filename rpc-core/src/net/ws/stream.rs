@@ -59,8 +59,8 @@ enum Phase {
 /// the reason.
 ///
 /// A message of more than 64 KiB leaves in several frames. What the sink has taken leaves whole,
-/// also if the peer's Close comes meanwhile. Sink and stream may be used in two
-/// tasks, but one task for both costs fewer wake-ups.
+/// also if the peer's Close comes meanwhile. Sink and stream may be used in two tasks, but one task
+/// for both costs fewer wake-ups.
 pub struct WsStream<S = Socket> {
     /// Boxed, because a WebSocket is moved a lot until it is driven.
     inner: Box<Line<S>>,
