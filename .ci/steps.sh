@@ -80,17 +80,19 @@ tool() {
     fi || fail "cannot install cargo-$1"
 }
 
-# Checks that a crate compiles alone with these features, without a warning.
+# Checks that crates compile with these features alone, without a warning.
 compiles_with() {
-    local crate=$1 features=$2 said
-    said=$(cargo check --locked --quiet -p "$crate" --lib --no-default-features --features "$features" 2>&1) || {
+    local features=$1 said
+    shift
+    said=$(cargo check --locked --quiet "${@/#/--package=}" --lib --no-default-features --features "$features" 2>&1) || {
         echo "$said"
-        fail "$crate does not compile with the features '$features'"
+        fail "$* does not compile with the features '$features'"
     }
     [[ -z $said ]] || {
         echo "$said"
-        fail "$crate has warnings with the features '$features'"
+        fail "$* has warnings with the features '$features'"
     }
+    echo "+ $* with ${features:-no feature}"
 }
 
 # Gives what every step needs.

@@ -25,9 +25,17 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # Ok::<(), LockError>(())
 /// ```
 #[derive(Debug)]
-pub struct Lock {
-    #[cfg_attr(not(unix), expect(dead_code, reason = "closing it unlocks it"))]
-    file: File,
+pub struct Lock(#[expect(dead_code, reason = "dropping it unlocks")] Locked);
+
+/// Unlocks at once: a process that is being started has the file too, until it runs its program.
+#[derive(Debug)]
+struct Locked(#[cfg_attr(not(unix), expect(dead_code, reason = "closing it unlocks it"))] File);
+
+#[cfg(unix)]
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0, rustix::fs::FlockOperation::Unlock);
+    }
 }
 
 /// Why a file was not locked.
@@ -76,12 +84,12 @@ impl Lock {
         }
         let program = std::env::args_os().next().map(PathBuf::from);
         let program = program.as_deref().and_then(Path::file_name);
-        let program = program.unwrap_or_default().display();
+        let name = program.unwrap_or_default();
         // It is locked, whether others can read by whom or not.
         let _ = file
             .set_len(0)
-            .and_then(|()| writeln!(file, "{} {program}", std::process::id()));
-        Ok(Self { file })
+            .and_then(|()| writeln!(file, "{} {}", std::process::id(), name.display()));
+        Ok(Self(Locked(file)))
     }
 
     /// Like [`take`](Self::take), but waits for a program that is about to end, for about as long as
@@ -101,14 +109,6 @@ impl Lock {
                 taken => return taken,
             }
         }
-    }
-}
-
-/// Unlocks at once: a process that is being started has the file too, until it runs its program.
-#[cfg(unix)]
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let _ = rustix::fs::flock(&self.file, rustix::fs::FlockOperation::Unlock);
     }
 }
 
