@@ -14,7 +14,7 @@ use acolyte_proto::net;
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use async_trait::async_trait;
 use rpc_core::Refused;
-use rpc_core::net::{DialError, Dialer, Driver, Transport, clock, entropy, mem};
+use rpc_core::net::{DialError, Dialer, Driver, Transport, entropy, mem, time};
 
 struct InProcess;
 
@@ -31,7 +31,7 @@ impl Dialer for InProcess {
 
 /// Serves one connection on any transport: the driver moves the frames, the machine reads them.
 async fn serve(transport: impl Transport) -> Result<(), Refused> {
-    let machine = ServerConn::new(ServerConfig::default(), entropy(), clock());
+    let machine = ServerConn::new(ServerConfig::default(), entropy(), time::now());
     let mut driver = Driver::new(machine, transport);
     while let Some(event) = driver.next().await {
         println!("server: {event:?}");

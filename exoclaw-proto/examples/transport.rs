@@ -15,7 +15,7 @@ use exoclaw_proto::frame::Call;
 use exoclaw_proto::net;
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::Refused;
-use rpc_core::net::{DialError, Dialer, Driver, Transport, clock, mem};
+use rpc_core::net::{DialError, Dialer, Driver, Transport, mem, time};
 
 struct InProcess;
 
@@ -32,7 +32,7 @@ impl Dialer for InProcess {
 
 /// Serves one connection on any transport: the driver moves the frames, the machine reads them.
 async fn serve(transport: impl Transport) -> Result<(), Refused> {
-    let machine = ServerConn::new(ServerConfig::new(Auth::open()), clock());
+    let machine = ServerConn::new(ServerConfig::new(Auth::open()), time::now());
     let mut driver = Driver::new(machine, transport);
     while let Some(event) = driver.next().await {
         println!("gateway: {event:?}");

@@ -1,6 +1,8 @@
 //! [`CircuitBreaker`]: stops calls that keep failing.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::Instant;
 
 crate::config! {
     /// When a [`CircuitBreaker`] opens, and how it recovers.

@@ -1,7 +1,8 @@
 //! [`KeepAlive`]: WebSocket pings, and when a silent peer counts as dead.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::Instant;
 use crate::error::CloseReason;
 use crate::outbox::Outbox;
 use crate::timers::{later, sooner};

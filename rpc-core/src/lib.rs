@@ -52,3 +52,5 @@ pub use message::{CloseFrame, Incoming, Outgoing, Text};
 pub use outbox::FrameNumber;
 pub use pending::{InsertError, Match, PendingCalls, PendingMap};
 pub use secret::{Secret, constant_time_eq};
+/// The monotonic clock's type in the machines and links: std's own.
+pub use std::time::Instant;

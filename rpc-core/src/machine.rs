@@ -1,7 +1,6 @@
 //! The [`Machine`] trait: one side of one open connection, without any IO.
 
-use std::time::Instant;
-
+use crate::Instant;
 use crate::error::Disconnect;
 use crate::message::{Incoming, Outgoing};
 

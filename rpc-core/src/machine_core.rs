@@ -1,8 +1,9 @@
 //! [`MachineCore`]: what every machine holds besides its protocol.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::Instant;
 use crate::backlog::EventBacklog;
 use crate::error::{CloseReason, Delivery, Refused};
 use crate::keepalive::{KeepAlive, KeepaliveTimers};

@@ -1,7 +1,8 @@
 //! [`ReadPause`]: suspends deadlines for replies that may have arrived unread.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::Instant;
 use crate::timers::later;
 
 /// The longest time for reading after a pause before deadlines count again.

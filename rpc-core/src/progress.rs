@@ -1,8 +1,8 @@
 //! [`Progress`]: how long a peer that answers in order has made no progress on a request.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
+use crate::Instant;
 use crate::outbox::FrameNumber;
 
 /// How many ended requests may be kept besides the open ones.

@@ -1,7 +1,8 @@
 //! [`RateLimit`]: how many messages and pings a peer may send, as a token bucket.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::Instant;
 use crate::timers::later;
 
 crate::config! {

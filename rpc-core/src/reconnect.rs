@@ -1,7 +1,8 @@
 //! [`Reconnector`]: when to dial again after a connection was lost.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::Instant;
 use crate::backoff::{Backoff, BackoffPolicy};
 use crate::error::Retry;
 use crate::timers::later;

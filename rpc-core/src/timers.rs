@@ -1,6 +1,8 @@
 //! Arithmetic on deadlines.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::Instant;
 
 /// Returns the sooner of two deadlines, each with its purpose; `one` if they are at the same time.
 /// `None` means never.

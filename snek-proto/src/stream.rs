@@ -12,11 +12,11 @@
 //! - There is exactly one final message, even for an empty answer, and nothing after it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rpc_core::Refused;
 use rpc_core::text::beginning;
 use rpc_core::timers::later;
+use rpc_core::{Instant, Refused};
 
 use crate::frame::Final;
 use crate::limits::STREAMING_UPDATE_INTERVAL;

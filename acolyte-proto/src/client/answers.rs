@@ -1,8 +1,6 @@
 //! Handles the server's answers.
 
-use std::time::Instant;
-
-use rpc_core::CallError;
+use rpc_core::{CallError, Instant};
 
 use super::run::Kind;
 use super::{CallId, ChatUpdate, ClientConn, ClientEvent, Failure, Outcome, RpcError, Warning};

@@ -1,7 +1,8 @@
 //! The commands of [`ClientConn`]: each is carried out whole, or refused with nothing changed.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rpc_core::Instant;
 use rpc_core::timers::later;
 use rpc_core::{CloseFrame, CloseReason, Refused};
 use serde::Serialize;

@@ -23,8 +23,8 @@ mod weight;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
+use rpc_core::Instant;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::progress::Progress;
 use rpc_core::timers::sooner;

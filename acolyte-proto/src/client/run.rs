@@ -1,9 +1,9 @@
 //! The machine's record of a request in flight: [`Pending`], and [`Run`] for a chat.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rpc_core::FrameNumber;
 use rpc_core::timers::later;
+use rpc_core::{FrameNumber, Instant};
 
 use super::CallId;
 use crate::tool_calls::ToolCalls;

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rpc_core::Instant;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::timers::later;
 use rpc_core::{CloseReason, DecodeError, Delivery};

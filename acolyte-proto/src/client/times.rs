@@ -1,7 +1,6 @@
 //! The timeouts of requests, and of chats in the server's queue.
 
-use std::time::Instant;
-
+use rpc_core::Instant;
 use rpc_core::timers::later;
 use rpc_core::{CallError, Delivery};
 

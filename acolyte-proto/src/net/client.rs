@@ -3,10 +3,10 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpc_core::net::{DrainReport, Link, LinkState, Node};
-use rpc_core::{CallError, CloseReason, Delivery, Refused};
+use rpc_core::{CallError, CloseReason, Delivery, Instant, Refused};
 
 use super::chat::Chat;
 use super::handshake::HandshakeError;
@@ -153,7 +153,7 @@ impl Client {
     /// A permanent [`CallError`]. Safe to repeat.
     ///
     /// # Cancel safety
-    /// Cancel-safe. It has no deadline of its own: wrap it in [`timeout`](tokio::time::timeout).
+    /// Cancel-safe. It has no deadline of its own: wrap it in [`timeout`](rpc_core::net::time::timeout).
     pub async fn wait_for_task(
         &self,
         task_id: &TaskId,
@@ -171,7 +171,7 @@ impl Client {
                 }
                 ended => return ended,
             }
-            tokio::time::sleep(every).await;
+            rpc_core::net::time::sleep(every).await;
         }
     }
 

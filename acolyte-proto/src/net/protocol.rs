@@ -1,8 +1,8 @@
 //! The client's machine on a [`Link`](rpc_core::net::Link).
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use rpc_core::Instant;
 use rpc_core::net::telemetry::CallOutcome;
 use rpc_core::net::{LinkAction, Protocol};
 use rpc_core::{CallError, CloseFrame};

@@ -1,10 +1,8 @@
 //! How a [`ServerConn`] starts, aborts and ends its chats, and which one is next.
 
-use std::time::Instant;
-
-use rpc_core::Machine;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::json::find_member;
+use rpc_core::{Instant, Machine};
 
 use super::{ABORTED, SHUTTING_DOWN, ServerConn, ServerEvent, send};
 use crate::error::{ChatError, FrameError, code};

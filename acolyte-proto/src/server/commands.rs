@@ -1,8 +1,6 @@
 //! The commands of a [`ServerConn`]: steps and ends of chats, answers, closing.
 
-use std::time::Instant;
-
-use rpc_core::{CloseFrame, CloseReason, Machine, Refused};
+use rpc_core::{CloseFrame, CloseReason, Instant, Machine, Refused};
 
 use super::{Question, SHUTTING_DOWN, ServerConn, send};
 use crate::codec::encode_into;

@@ -13,11 +13,10 @@ mod tests;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Machine, MachineCore, Outgoing, Refused,
-    UniqueBits,
+    CloseFrame, CloseReason, Disconnect, Incoming, Instant, Machine, MachineCore, Outgoing,
+    Refused, UniqueBits,
 };
 
 use crate::codec;

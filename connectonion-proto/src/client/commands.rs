@@ -1,7 +1,6 @@
 //! The commands of [`ClientConn`]: each is carried out whole, or refused with nothing changed.
 
-use std::time::Instant;
-
+use rpc_core::Instant;
 use rpc_core::timers::later;
 use rpc_core::{CallId, CloseFrame, CloseReason, Refused, Str};
 use serde::Serialize;

@@ -25,9 +25,9 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
+use rpc_core::Instant;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::timers::{later, sooner};

@@ -1,9 +1,8 @@
 //! [`PendingRequests`]: requests whose answers name nothing but their type.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
-use rpc_core::{CallId, FrameNumber, Match, PendingCalls, Refused};
+use rpc_core::{CallId, FrameNumber, Instant, Match, PendingCalls, Refused};
 
 /// The kind of an awaited answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,6 @@
 //! Handles the host's frames, depending on the state of the connection.
 
-use std::time::Instant;
-
-use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Json};
+use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Instant, Json};
 
 use super::error_target::{self, ErrorTarget};
 use super::event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};

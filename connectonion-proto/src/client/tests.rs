@@ -3,9 +3,9 @@
 mod answers;
 mod gate;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rpc_core::{CallId, Disconnect, Limits, Refused, Retry};
+use rpc_core::{CallId, Disconnect, Instant, Limits, Refused, Retry};
 use serde_json::{Value, json};
 use switchboard_testing::play::Play;
 

@@ -1,8 +1,8 @@
 //! The inputs and outputs of a hub: [`ConnectRequest`], [`NewInput`], [`Reply`], [`HubEvent`].
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rpc_core::{CloseFrame, Json, Str, Text};
+use rpc_core::{CloseFrame, Instant, Json, Str, Text};
 
 use crate::console::Line;
 use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck};

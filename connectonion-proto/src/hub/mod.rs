@@ -45,8 +45,8 @@ mod unstored;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::time::Instant;
 
+use rpc_core::Instant;
 use rpc_core::encode::encode;
 use rpc_core::{Refused, Str, Text, UniqueBits};
 use serde::Serialize;

@@ -1,10 +1,9 @@
 //! [`RunState`]: the conversation of a session during a run.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use rpc_core::json::{find_member, parse};
-use rpc_core::{Json, Limits, Str, Text};
+use rpc_core::{Instant, Json, Limits, Str, Text};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde::ser::{SerializeSeq, Serializer};

@@ -1,8 +1,6 @@
 //! The commands of a connection: verdicts, frames, closing.
 
-use std::time::Instant;
-
-use rpc_core::{CloseFrame, CloseReason, Machine, Refused, Text};
+use rpc_core::{CloseFrame, CloseReason, Instant, Machine, Refused, Text};
 use serde::Serialize;
 
 use super::{Awaited, ServerConn, ServerEvent, Stage};

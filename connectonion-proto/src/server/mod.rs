@@ -23,8 +23,9 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rpc_core::Instant;
 use rpc_core::backlog::Backlog;
 use rpc_core::timers::{later, sooner};
 use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, MachineCore, Outgoing};

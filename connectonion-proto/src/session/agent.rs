@@ -1,9 +1,7 @@
 //! The registry's methods for runs: inputs, events, questions and answers, the end.
 
-use std::time::Instant;
-
-use rpc_core::Str;
 use rpc_core::Text;
+use rpc_core::{Instant, Str};
 
 use super::event::{Accepted, AgentError, InputError, RunOver};
 use super::run::{AnswerError, Finish, RequestKind, Run, RunId, RuntimeInput};

@@ -81,9 +81,9 @@ mod sockets;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rpc_core::{PendingMap, Text};
+use rpc_core::{Instant, PendingMap, Text};
 
 pub use config::RegistryConfig;
 pub(crate) use event::MAX_SESSION_ID;

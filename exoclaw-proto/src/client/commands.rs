@@ -1,7 +1,8 @@
 //! The commands of [`ClientConn`]. A refused command changes nothing.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rpc_core::Instant;
 use rpc_core::timers::later;
 use rpc_core::{CallId, CloseFrame, CloseReason, Refused};
 use serde::Serialize;

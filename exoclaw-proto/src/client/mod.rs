@@ -15,8 +15,8 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
+use rpc_core::Instant;
 use rpc_core::json::{DecodeErrorKind, find_member};
 use rpc_core::progress::Progress;
 use rpc_core::timers::sooner;

@@ -1,9 +1,9 @@
 //! [`Pending`]: the machine's record of a request in flight.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rpc_core::FrameNumber;
 use rpc_core::timers::later;
+use rpc_core::{FrameNumber, Instant};
 
 use super::ChatSummary;
 

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rpc_core::Instant;
 use rpc_core::net::telemetry::OTHER;
 use rpc_core::net::{DrainReport, Link, LinkState, Node};
 use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused, Str, json};

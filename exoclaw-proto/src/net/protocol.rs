@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rpc_core::net::{LinkAction, Protocol};
-use rpc_core::{CallId, CloseFrame, Json};
+use rpc_core::{CallId, CloseFrame, Instant, Json};
 
 use crate::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent};
 use crate::codec::redact;

@@ -1,8 +1,6 @@
 //! The commands of a [`ServerConn`]: answers, steps of a stream, closing.
 
-use std::time::Instant;
-
-use rpc_core::{CloseFrame, CloseReason, Json, Machine, Refused};
+use rpc_core::{CloseFrame, CloseReason, Instant, Json, Machine, Refused};
 use serde::Serialize;
 
 use super::ServerConn;

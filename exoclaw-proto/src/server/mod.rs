@@ -12,8 +12,8 @@ mod tests;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
+use rpc_core::Instant;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::{
     CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Json, Machine, MachineCore,

@@ -1,10 +1,10 @@
 //! [`Claim`]: which node owns a name.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Flight, Operation, Reply, Request};
-use crate::Str;
 use crate::timers::later;
+use crate::{Instant, Str};
 
 crate::config! {
     /// How long a [`Claim`] asks the store.

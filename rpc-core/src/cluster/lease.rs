@@ -1,11 +1,11 @@
 //! [`Lease`]: whether this node counts as alive.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Flight, Operation, Reply, Request};
-use crate::Str;
 use crate::timers::later;
+use crate::{Instant, Str};
 
 crate::config! {
     /// How long a node counts as alive, and how it stays so. All nodes of a cluster have the same.

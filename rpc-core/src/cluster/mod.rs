@@ -56,7 +56,7 @@ mod sequencer;
 mod tests;
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use claim::{Claim, ClaimConfig, ClaimEvent};
 pub use fence::{Fence, Fenced};
@@ -65,8 +65,8 @@ pub use name::{MAX_TOKEN, NameTooLong, name_of, token, try_token};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Ordered, Sequencer, SequencerConfig};
 
-use crate::Str;
 use crate::timers::later;
+use crate::{Instant, Str};
 
 /// An operation that a [`Lease`] or a [`Claim`] asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

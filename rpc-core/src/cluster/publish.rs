@@ -1,7 +1,8 @@
 //! [`Publish`]: a record that is stored once, whatever gets lost.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::Instant;
 use crate::backoff::{Backoff, BackoffPolicy, Jitter};
 use crate::id::unique::{STEP, finish};
 use crate::timers::later;

@@ -1,8 +1,9 @@
 //! [`Sequencer`]: one order out of a feed that loses records.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::Instant;
 use crate::timers::later;
 
 crate::config! {

@@ -1,9 +1,10 @@
 //! Leases and claims against a small store.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::*;
+use crate::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,18 +1,25 @@
 //! [`EventDispatcher`]: handlers that run beside the reader of the events.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::time::Duration;
 
-use tokio::task::{JoinError, JoinSet};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::link::{DrainReport, Events, LinkEvent};
+use super::time;
 
 /// Runs handlers for events beside the reader, up to a maximum number at once. At the maximum it
 /// takes no further event, so events wait in their own bounded queue.
 ///
-/// Each handler is a task, so one that computes or panics does not block others. Dropping the
-/// dispatcher aborts them at their next `await`.
+/// Handlers run while [`next`](Self::next) or [`drain`](Self::drain) is awaited, all in the task that
+/// awaits it, so no runtime is needed. One that waits or panics does not block others; one that
+/// computes for long does, so it moves that to [`spawn_blocking`](tokio::task::spawn_blocking).
+/// Dropping the dispatcher drops them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,9 +34,12 @@ use super::link::{DrainReport, Events, LinkEvent};
 /// # }
 /// ```
 pub struct EventDispatcher {
-    handlers: JoinSet<()>,
+    handlers: FuturesUnordered<Handler>,
     max: usize,
 }
+
+/// A handler, and what it panicked with.
+type Handler = Pin<Box<dyn Future<Output = Result<(), Box<dyn Any + Send>>> + Send>>;
 
 /// The result of [`EventDispatcher::next`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,14 +58,15 @@ impl EventDispatcher {
     #[must_use]
     pub fn new(max_handlers: usize) -> Self {
         Self {
-            handlers: JoinSet::new(),
+            handlers: FuturesUnordered::new(),
             max: max_handlers.max(1),
         }
     }
 
     /// Starts a handler.
     pub fn spawn(&mut self, handler: impl Future<Output = ()> + Send + 'static) {
-        self.handlers.spawn(handler);
+        let handler = AssertUnwindSafe(handler).catch_unwind();
+        self.handlers.push(Box::pin(handler));
     }
 
     /// Waits for the next event and room for its handler, or for a panic.
@@ -67,7 +78,7 @@ impl EventDispatcher {
             let has_room = self.handlers.len() < self.max;
             tokio::select! {
                 biased;
-                Some(ended) = self.handlers.join_next() => if panicked(&ended) {
+                Some(ended) = self.handlers.next() => if ended.is_err() {
                     return Dispatch::Panicked;
                 },
                 event = events.next(), if has_room => {
@@ -80,22 +91,18 @@ impl EventDispatcher {
     /// Waits until all handlers have ended, for at most `timeout`, and aborts the rest.
     ///
     /// # Cancel safety
-    /// Dropping the future stops waiting; the handlers go on until the dispatcher is dropped.
+    /// Cancel-safe: the handlers go on when [`next`](Self::next) or this is awaited again.
     pub async fn drain(&mut self, timeout: Duration) -> DrainReport {
         let at_start = self.handlers.len();
-        let all = async { while self.handlers.join_next().await.is_some() {} };
+        let all = async { while self.handlers.next().await.is_some() {} };
         // Time that has run out ends the wait as well.
-        let _ = tokio::time::timeout(timeout, all).await;
+        let _ = time::timeout(timeout, all).await;
         let mut report = DrainReport::default();
         report.aborted = self.handlers.len();
         report.finished = at_start - report.aborted;
-        self.handlers.shutdown().await;
+        self.handlers.clear();
         report
     }
-}
-
-fn panicked(ended: &Result<(), JoinError>) -> bool {
-    ended.as_ref().is_err_and(JoinError::is_panic)
 }
 
 impl fmt::Debug for EventDispatcher {
@@ -109,7 +116,6 @@ impl fmt::Debug for EventDispatcher {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
     use tokio::sync::oneshot;
 
     use super::*;

@@ -7,13 +7,15 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) use io::Io;
 
 use super::observe::{Observer, Redact};
 use super::telemetry::{Line, Side};
+use super::time;
 use super::transport::Transport;
+use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
 
@@ -78,12 +80,6 @@ pub struct Driver<M, T> {
     io: Io<T>,
 }
 
-/// Returns the time of tokio's clock, which tests can pause. Commands and machines get this time.
-#[must_use]
-pub fn clock() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
 impl<M: Machine, T: Transport> Driver<M, T> {
     /// Creates a driver with the default configuration.
     ///
@@ -133,7 +129,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     /// Returns the time for commands: tokio's clock, which tests can pause.
     #[must_use]
     pub fn now(&self) -> Instant {
-        clock()
+        time::now()
     }
 
     /// Returns the next event, or `None` once the machine has ended, all its events are taken and
@@ -156,14 +152,14 @@ impl<M: Machine, T: Transport> Driver<M, T> {
 
     /// Ends the connection at once, without a closing handshake.
     pub fn abort(&mut self) {
-        let now = clock();
+        let now = time::now();
         self.io
             .drop_transport(&mut self.machine, Disconnect::Local, now);
     }
 
     /// Like [`abort`](Self::abort), but the machine sees a lost connection.
     pub(crate) fn cut(&mut self) {
-        let now = clock();
+        let now = time::now();
         self.io
             .drop_transport(&mut self.machine, Disconnect::Eof, now);
     }
@@ -172,7 +168,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     /// Ready when the machine is closed and the transport is gone; events may remain. Take them
     /// after every turn.
     pub fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let now = clock();
+        let now = time::now();
         let more = self.poll_input(cx, now);
         self.poll_output(cx, now, more)
     }

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::sleep_until;
 
 use super::serve::Handle;
+use super::time;
+use crate::Instant;
 use crate::error::Refused;
 use crate::machine::Machine;
 use crate::message::CloseFrame;
@@ -18,7 +19,8 @@ pub trait HubState: Send + 'static {
     /// The time that the hub's methods take.
     type Now: Copy;
 
-    /// Returns the current time, by [`clock`](super::clock) and where needed by the wall clock.
+    /// Returns the current time, by [`time::now`](super::time::now) and where needed by the wall
+    /// clock.
     fn now() -> Self::Now;
 
     /// Delivers every output of the hub. Returns `true` if the task that runs the hub has something
@@ -143,7 +145,7 @@ impl<S: HubState> SharedHub<S> {
                 idle.await;
             }
         };
-        tokio::time::timeout(timeout, idle).await.is_ok()
+        time::timeout(timeout, idle).await.is_ok()
     }
 
     /// Waits, in the task that runs the hub, until there may be work to start, and handles
@@ -159,7 +161,7 @@ impl<S: HubState> SharedHub<S> {
         };
         tokio::select! {
             () = self.shared.woken.notified() => {}
-            () = sleep_until(deadline.unwrap_or_else(Instant::now).into()), if deadline.is_some() => {
+            () = time::sleep_until(deadline.unwrap_or_else(time::now)), if deadline.is_some() => {
                 self.with(S::handle_timeout);
             }
         }
@@ -269,7 +271,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::net::clock;
+    use crate::net::time;
 
     /// Counts, and gives out what it is told as work.
     #[derive(Default)]
@@ -285,7 +287,7 @@ mod tests {
         type Now = Instant;
 
         fn now() -> Instant {
-            clock()
+            time::now()
         }
 
         fn drain_outputs(&mut self, _: Instant) -> bool {

@@ -45,6 +45,7 @@ mod serve;
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
 pub mod telemetry;
+pub mod time;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub mod tls;
@@ -56,7 +57,7 @@ pub mod ws;
 pub use cancel::{Cancellation, Canceller};
 pub use dial::{DialError, Dialer, Node};
 pub use dispatch::{Dispatch, EventDispatcher};
-pub use driver::{Driver, DriverConfig, clock};
+pub use driver::{Driver, DriverConfig};
 pub use hub::{Connections, HubState, RunningHub, SharedHub};
 pub use link::{
     CallStream, Connection, DrainReport, Events, Link, LinkAction, LinkConfig, LinkEvent,

@@ -6,16 +6,18 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tracing::Instrument;
 
-use super::driver::{DriverConfig, Io, clock};
+use super::driver::{DriverConfig, Io};
 use super::queue::remember;
 use super::running::Running;
 use super::telemetry::{Line, Side, connection_span};
+use super::time;
 use super::transport::Transport;
+use crate::Instant;
 use crate::error::{CloseReason, Disconnect};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
@@ -168,7 +170,7 @@ impl<M: Machine> Handle<M> {
             }
         };
         // Time that has run out ends the wait as well.
-        let _ = tokio::time::timeout(timeout, idle).await;
+        let _ = time::timeout(timeout, idle).await;
         self.close_with(frame);
     }
 
@@ -259,7 +261,7 @@ struct Connection<H: ConnectionHandler, T: Transport> {
 
 impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CloseReason> {
-        let now = clock();
+        let now = time::now();
         let mut event = None;
         loop {
             let mut state = self.handle.lock();
@@ -344,7 +346,9 @@ impl<H: ConnectionHandler, T: Transport> Drop for Connection<H, T> {
     fn drop(&mut self) {
         let mut state = self.handle.lock();
         state.task = None;
-        state.machine.handle_disconnect(Disconnect::Local, clock());
+        state
+            .machine
+            .handle_disconnect(Disconnect::Local, time::now());
         drop(state);
         self.handle.notify();
     }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::time::Instant;
 
 use super::slab::{Address, Slab, SlotState};
 use super::{InsertError, Match};
+use crate::Instant;
 use crate::id::{CallId, Hex16, IdForm};
 
 /// The calls in flight on one connection, each with a tag `T` and an optional deadline.

@@ -4,10 +4,10 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::hash::Hash;
-use std::time::Instant;
 
 use super::slab::Slab;
 use super::{InsertError, Match};
+use crate::Instant;
 
 /// Requests in flight under keys that the peer chose, each with a tag `T` and an optional deadline.
 ///

@@ -1,8 +1,7 @@
 //! The slab under both tables: slots with a generation, and the timing wheel through them.
 
-use std::time::Instant;
-
 use super::wheel::{Links, NEVER, NIL, Wheel};
+use crate::Instant;
 
 pub(super) struct Slot<T> {
     value: Option<T>,

@@ -1,11 +1,12 @@
 //! Both tables against naive models, and the properties that a model does not show.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::Instant;
 use crate::id::{CallId, Hex16};
 
 type Calls = PendingCalls<u32, Hex16>;

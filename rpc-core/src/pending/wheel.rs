@@ -7,9 +7,10 @@
 //! entries move down. Ticks are 64 bits wide and there are levels for all of them, so no deadline
 //! is too far.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::slab::Slot;
+use crate::Instant;
 
 /// "No slot": the end of a list, or an empty list.
 pub(super) const NIL: u32 = u32::MAX;

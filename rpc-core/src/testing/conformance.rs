@@ -4,9 +4,10 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::schedule::{Rng, Step, schedule};
+use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::{Incoming, Outgoing};

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::trace::{Trace, show_incoming, show_outgoing};
+use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::{CloseFrame, Incoming, Outgoing, Text};

@@ -5,7 +5,7 @@ use futures_util::SinkExt as _;
 use http::{Request, Response};
 use rpc_core::Text;
 use rpc_core::net::server::{Guards, HttpConfig, PeerPolicy, Server, ServerLimits};
-use rpc_core::net::{DialError, Handle, Message, clock};
+use rpc_core::net::{DialError, Handle, Message, time};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -278,7 +278,7 @@ async fn a_websocket_that_has_not_logged_in_makes_room_and_one_that_has_does_not
         };
         for (is_logged_in, has_room) in [(false, true), (true, false)] {
             let server = start_with(limits.clone(), move |accepted| async move {
-                let handle = Handle::new(Host::new(1, clock()));
+                let handle = Handle::new(Host::new(1, time::now()));
                 let answer: fn(&Host) -> bool = if is_logged_in { |_| true } else { |_| false };
                 let cancelled = accepted.cancellation.clone();
                 accepted

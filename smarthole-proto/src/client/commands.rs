@@ -1,8 +1,6 @@
 //! The commands of [`ClientConn`]: each is carried out whole or refused with nothing changed.
 
-use std::time::Instant;
-
-use rpc_core::{CloseFrame, CloseReason, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, Instant, Refused, Str};
 
 use super::{ClientConn, ClientState};
 use crate::frame::{Answer, ClientFrame, Notification, Reject, Response};

@@ -89,10 +89,9 @@ impl ClientConfig {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
 
-    use rpc_core::Retry;
     use rpc_core::reconnect::{Dial, Reconnector, ResetOn};
+    use rpc_core::{Instant, Retry};
 
     use super::*;
     use crate::error::ErrorCode;

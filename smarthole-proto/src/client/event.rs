@@ -1,8 +1,6 @@
 //! [`ClientEvent`]: the events of a [`ClientConn`](super::ClientConn).
 
-use std::time::Instant;
-
-use rpc_core::{CloseReason, DecodeError, Json, Str};
+use rpc_core::{CloseReason, DecodeError, Instant, Json, Str};
 
 use crate::error::RegistrationError;
 use crate::frame::Message;

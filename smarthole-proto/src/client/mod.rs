@@ -15,13 +15,12 @@ mod tests;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::timers::{later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Machine, MachineCore,
-    Match, Outgoing, PendingMap, Str,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Instant, Machine,
+    MachineCore, Match, Outgoing, PendingMap, Str,
 };
 
 use crate::error::{ErrorCode, RegistrationError};

@@ -82,9 +82,9 @@ mod tests;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
-use rpc_core::{PendingCalls, Str, Text, UniqueBits};
+use rpc_core::{Instant, PendingCalls, Str, Text, UniqueBits};
 
 pub use clients::RegisteredClient;
 pub use config::HubConfig;

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
-use rpc_core::Str;
 use rpc_core::timers::later;
+use rpc_core::{Instant, Str};
 
 use super::event::{HubEvent, RouteId, Unroutable};
 use super::input::{HubError, Input};

@@ -2,9 +2,9 @@
 
 mod ids;
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use rpc_core::Str;
+use rpc_core::{Instant, Str};
 
 use super::*;
 use crate::error::ErrorCode;

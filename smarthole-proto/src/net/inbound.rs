@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rpc_core::{Json, Refused, Str};
+use rpc_core::{Instant, Json, Refused, Str};
 
 use super::left_answers::LeftAnswers;
 use crate::frame::{Answer, Message, Notification, Response};
@@ -96,7 +96,7 @@ impl InboundMessage {
     /// Returns the time until the deadline, by tokio's clock; zero once it has passed.
     #[must_use]
     pub fn time_left(&self) -> Duration {
-        let now = tokio::time::Instant::now().into_std();
+        let now = rpc_core::net::time::now();
         self.deadline().saturating_duration_since(now)
     }
 

@@ -5,8 +5,8 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
 
+use rpc_core::Instant;
 use rpc_core::net::{Link, WeakLink};
 
 use super::inbound::Ticket;

@@ -2,10 +2,9 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
 
-use rpc_core::CloseFrame;
 use rpc_core::net::{LinkAction, Protocol};
+use rpc_core::{CloseFrame, Instant};
 
 use super::event::Event;
 use super::inbound::InboundMessage;

@@ -204,7 +204,7 @@ impl<D: Dialer> Plugin<D> {
             drop(events);
             // A close overtakes commands, and the last responses are on their way.
             let last = client.link().command(|_, _| ());
-            let _ = tokio::time::timeout(LAST_RESPONSES, last).await;
+            let _ = rpc_core::net::time::timeout(LAST_RESPONSES, last).await;
             client.close();
             report
         };

@@ -11,8 +11,8 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
+use rpc_core::Instant;
 use rpc_core::backlog::Backlog;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::{

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
-use rpc_core::net::{Driver, DriverConfig, Message, Queued, clock};
+use rpc_core::net::{Driver, DriverConfig, Message, Queued, time};
 use rpc_core::{CloseFrame, CloseReason, Outgoing, Text};
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Input, Outcome, Unroutable};
@@ -256,7 +256,7 @@ async fn a_client_lives_by_its_pongs_alone_and_dies_10_seconds_after_an_unanswer
 #[tokio::test(start_paused = true)]
 async fn without_a_switch_the_application_decides_and_answers() {
     let (mut line, theirs) = mem::duplex(64);
-    let conn = ServerConn::new(ServerConfig::default(), clock());
+    let conn = ServerConn::new(ServerConfig::default(), time::now());
     let mut driver = Driver::new(conn, theirs);
     let say = |text: String| Outgoing::Text(Text::from(text));
     line.send(say(registration("notes"))).await.unwrap();
@@ -275,7 +275,7 @@ async fn without_a_switch_the_application_decides_and_answers() {
         }
     }
     assert!(matches!(line.next().await, Some(Ok(Message::Text(_)))));
-    driver.machine_mut().close(clock());
+    driver.machine_mut().close(time::now());
     let ended = tokio::spawn(async move { driver.next().await });
     let close = CloseFrame::new(CloseFrame::NORMAL, "");
     let bye = line.next().await.unwrap().unwrap();

@@ -169,7 +169,7 @@ impl<D: Dialer> Bot<D> {
             let report = runner.dispatcher.drain(deadline).await;
             // A close overtakes commands; handlers that were cut off may have left some.
             let left = client.link().command(|_, _| ());
-            let _ = tokio::time::timeout(LAST_COMMANDS, left).await;
+            let _ = rpc_core::net::time::timeout(LAST_COMMANDS, left).await;
             client.close();
             (outcome, report)
         };

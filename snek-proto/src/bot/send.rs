@@ -1,6 +1,6 @@
 //! Sending with repeats (Snek specification, section 13, "Reconnection on Send Failure").
 
-use rpc_core::net::LinkState;
+use rpc_core::net::{LinkState, time};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::context::Shared;
@@ -80,7 +80,7 @@ pub(super) async fn send(
             let cause = Box::new(error);
             return Err(BotError::ConnectionError { attempts, cause });
         }
-        tokio::time::sleep(wait).await;
+        time::sleep(wait).await;
         wait = wait.mul_f64(RECONNECT_BACKOFF_FACTOR);
         attempts += 1;
         // A full queue of ours says nothing about the line, which others use: it stays.

@@ -5,10 +5,10 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
-use std::time::Instant;
 
 use futures_util::{Stream, StreamExt as _};
-use rpc_core::CallError;
+use rpc_core::net::time;
+use rpc_core::{CallError, Instant};
 
 use super::context::Shared;
 use super::send;
@@ -110,7 +110,7 @@ impl StreamWriter {
             if self.in_flight.is_some() {
                 poll_fn(|task| self.poll_answer(task)).await;
             } else if let Some(at) = self.core.poll_timeout() {
-                tokio::time::sleep_until(at.into()).await;
+                time::sleep_until(at).await;
             } else {
                 return;
             }
@@ -216,13 +216,13 @@ impl StreamWriter {
 
     async fn end_in_place(&mut self) -> Result<Answer, BotError> {
         poll_fn(|task| self.poll_answer(task)).await;
-        let Some(post) = self.core.poll_send(now()) else {
+        let Some(post) = self.core.poll_send(time::now()) else {
             // Not reached: the end was asked for, nothing is in flight, and `self` is used up.
             return Err(BotError::from(rpc_core::Refused::Closed));
         };
         let channel = self.channel.as_str();
         let answer = send::send(&self.shared, channel, &post.text, post.is_final).await;
-        self.core.on_answer(answer.is_ok(), now());
+        self.core.on_answer(answer.is_ok(), time::now());
         let answer = answer?;
         self.core.fitted()?;
         Ok(answer)
@@ -248,7 +248,7 @@ impl StreamWriter {
         if let Err(error) = &outcome {
             tracing::debug!(%error, "a partial message failed");
         }
-        self.core.on_answer(outcome.is_ok(), now());
+        self.core.on_answer(outcome.is_ok(), time::now());
         Poll::Ready(())
     }
 
@@ -257,7 +257,7 @@ impl StreamWriter {
         if self.in_flight.is_some() {
             return;
         }
-        let Some(post) = self.core.poll_send(now()) else {
+        let Some(post) = self.core.poll_send(time::now()) else {
             return;
         };
         self.in_flight = Some(self.partial(post));
@@ -360,12 +360,8 @@ impl<E: Into<BotError>> From<PumpError<E>> for BotError {
     }
 }
 
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
 async fn wait_until(at: Option<Instant>) {
     if let Some(at) = at {
-        tokio::time::sleep_until(at.into()).await;
+        time::sleep_until(at).await;
     }
 }

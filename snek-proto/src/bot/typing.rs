@@ -5,8 +5,10 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rpc_core::Instant;
+use rpc_core::net::time;
 use rpc_core::timers::later;
 use tokio::sync::Notify;
 
@@ -47,7 +49,7 @@ pub struct Typing {
 
 impl Typing {
     pub(super) fn new(shared: Arc<Shared>, channel: ChannelUid) -> Self {
-        shared.typing.enter(&channel, now());
+        shared.typing.enter(&channel, time::now());
         Self { shared, channel }
     }
 
@@ -160,7 +162,7 @@ pub(super) async fn refresh(shared: &Shared) -> Infallible {
     loop {
         let next = loop {
             let mut table = board.table();
-            let Some(channel) = table.pop_due(now(), interval) else {
+            let Some(channel) = table.pop_due(time::now(), interval) else {
                 break table.next_due();
             };
             drop(table);
@@ -169,7 +171,7 @@ pub(super) async fn refresh(shared: &Shared) -> Infallible {
         let changed = board.changed.notified();
         match next {
             Some(at) => {
-                let _ = tokio::time::timeout_at(at.into(), changed).await;
+                let _ = time::timeout(at.saturating_duration_since(time::now()), changed).await;
             }
             None => changed.await,
         }
@@ -182,10 +184,6 @@ fn show(shared: &Shared, channel: ChannelUid) {
     let _ = shared.client.link().try_command(move |conn, _| {
         let _ = conn.set_typing(channel.as_str(), &color);
     });
-}
-
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The commands of [`ClientConn`]. A refused command changes nothing.
 
 use std::borrow::Borrow;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rpc_core::Instant;
 use rpc_core::timers::later;
 use rpc_core::{CallId, CloseFrame, CloseReason, Match, Refused};
 use serde::Serialize;

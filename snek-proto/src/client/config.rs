@@ -62,10 +62,9 @@ rpc_core::config! {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
 
-    use rpc_core::Retry;
     use rpc_core::reconnect::{Dial, Reconnector};
+    use rpc_core::{Instant, Retry};
 
     use super::*;
 

@@ -15,13 +15,12 @@ mod tests;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::timers::{later, sooner};
 use rpc_core::{
-    CallError, CloseFrame, CloseReason, DecodeError, Disconnect, FrameNumber, Incoming, Machine,
-    MachineCore, Match, Outgoing, PendingCalls,
+    CallError, CloseFrame, CloseReason, DecodeError, Disconnect, FrameNumber, Incoming, Instant,
+    Machine, MachineCore, Match, Outgoing, PendingCalls,
 };
 use serde::de::DeserializeOwned;
 

@@ -1,8 +1,8 @@
 //! [`Deadlines`]: one deadline per key, the earliest first.
 
+use rpc_core::Instant;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
-use std::time::Instant;
 
 /// Keys with a deadline each.
 pub(super) struct Deadlines<K> {

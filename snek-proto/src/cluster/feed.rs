@@ -1,8 +1,9 @@
 //! [`Feed`]: the messages of one channel, as one node sees them.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rpc_core::Instant;
 use rpc_core::cluster::{Fill, Ordered, Sequencer, SequencerConfig};
 use rpc_core::timers::later;
 use rpc_core::{Str, Text};

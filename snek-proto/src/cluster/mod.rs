@@ -27,8 +27,9 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rpc_core::Instant;
 use rpc_core::cluster::{Fill, PublishConfig, SequencerConfig};
 use rpc_core::timers::later;
 use rpc_core::{Str, Text};

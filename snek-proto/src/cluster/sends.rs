@@ -1,10 +1,9 @@
 //! [`Sends`]: the messages on their way into the stream, one at a time per channel and sender.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
 
 use rpc_core::cluster::{Publish, PublishConfig, PublishReply};
-use rpc_core::{Str, Text};
+use rpc_core::{Instant, Str, Text};
 
 use super::deadlines::Deadlines;
 use super::{NodeEvent, Output, Request};

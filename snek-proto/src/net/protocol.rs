@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rpc_core::net::{LinkAction, Protocol};
-use rpc_core::{CallId, CloseFrame};
+use rpc_core::{CallId, CloseFrame, Instant};
 
 use super::SYSTEM;
 use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState};

@@ -10,8 +10,8 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
+use rpc_core::Instant;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::{
     CallId, CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, MachineCore,

@@ -25,7 +25,7 @@ type Posted = Arc<Mutex<Vec<(String, bool)>>>;
 
 /// A server that takes every message, and mentions a bot when it logs in.
 async fn serve(line: MemTransport, posted: Posted, mentions: bool) {
-    let conn = ServerConn::new(ServerConfig::default(), rpc_core::net::clock());
+    let conn = ServerConn::new(ServerConfig::default(), rpc_core::net::time::now());
     let mut driver = Driver::new(conn, line);
     while let Some(event) = driver.next().await {
         let conn = driver.machine_mut();

@@ -3,14 +3,15 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{AbortHandle, abortable};
+use rpc_core::Instant;
 use rpc_core::net::server::Permit;
 use rpc_core::net::telemetry::{CallSpan, Side, server_call};
 use rpc_core::net::{
-    Cancellation, Canceller, ConnectionHandler, Handle, Running, Transport, clock, entropy,
+    Cancellation, Canceller, ConnectionHandler, Handle, Running, Transport, entropy, time,
 };
 use rpc_core::{CloseFrame, CloseReason, Refused};
 
@@ -47,7 +48,7 @@ pub(super) fn serve<A: Agent>(
     client: Client,
     permit: Option<Permit>,
 ) -> impl Future<Output = CloseReason> {
-    let conn = ServerConn::new(Arc::clone(&shared.connection), entropy(), clock());
+    let conn = ServerConn::new(Arc::clone(&shared.connection), entropy(), time::now());
     let handle = Handle::new(conn);
     let driver = shared.driver.clone();
     let stopping = shared.stopping.get();
@@ -197,7 +198,7 @@ fn write_end(conn: &mut ServerConn, id: &RpcId, end: &End) -> Result<(), Refused
     if let Err(Refused::TooLarge { .. }) = told {
         // The limits leave no room for any end: better no connection than a chat for ever.
         let frame = CloseFrame::new(CloseFrame::TOO_BIG, "no end of the chat fits");
-        conn.close_with(frame, clock());
+        conn.close_with(frame, time::now());
     }
     told
 }

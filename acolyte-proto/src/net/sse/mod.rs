@@ -11,10 +11,10 @@ use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Uri};
 use rpc_core::net::telemetry::{CallSpan, Side};
+use rpc_core::net::time::timeout;
 use rpc_core::net::ws::{WsDialer, compressed, urls};
 use rpc_core::net::{DialError, Dialer as _, Node};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
-use tokio::time::timeout;
 
 use super::SYSTEM;
 use super::chat::Chat;

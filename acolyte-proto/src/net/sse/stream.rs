@@ -4,15 +4,15 @@ use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request};
+use rpc_core::Instant;
 use rpc_core::net::telemetry::{CallSpan, Side};
+use rpc_core::net::time;
 use rpc_core::net::ws::compressed;
 use rpc_core::{CloseReason, Delivery, Refused};
 use tokio::sync::mpsc;
-use tokio::time::sleep_until;
 
 use super::line::Once;
 use super::{Endpoint, Service};
@@ -113,14 +113,14 @@ async fn work(
             return;
         }
     };
-    let mut chat = StreamChat::new(config, now());
+    let mut chat = StreamChat::new(config, time::now());
     let (mut body, mut head) = (None, None);
     match before(chat.poll_timeout(), line.send(request)).await {
         Some(Ok(answer)) => {
             let is_stream = is_stream(answer.headers());
             service.answered(&node, Some(answer.status().as_u16()));
             let status = answer.status().as_u16();
-            chat.handle_head(status, is_stream, now());
+            chat.handle_head(status, is_stream, time::now());
             let (parts, rest) = answer.into_parts();
             head = Some(parts.headers);
             body = Some((rest, is_stream && status == 200));
@@ -131,7 +131,7 @@ async fn work(
         }
         None => {
             service.answered(&node, None);
-            chat.handle_timeout(now());
+            chat.handle_timeout(time::now());
         }
     }
     loop {
@@ -152,10 +152,10 @@ async fn work(
                         chat.handle_end(Some(CloseReason::Transport { message }));
                     }
                     Some(words) => {
-                        chat.handle_bytes(words.as_bytes(), now());
+                        chat.handle_bytes(words.as_bytes(), time::now());
                         chat.handle_end(None);
                     }
-                    None => chat.handle_bytes(&bytes, now()),
+                    None => chat.handle_bytes(&bytes, time::now()),
                 }
             }
             Some(Some(Err(reason))) => {
@@ -163,7 +163,7 @@ async fn work(
                 chat.handle_end(Some(reason));
             }
             Some(None) => chat.handle_end(None),
-            None => chat.handle_timeout(now()),
+            None => chat.handle_timeout(time::now()),
         }
     }
 }
@@ -173,7 +173,7 @@ async fn work(
 async fn before<F: Future>(deadline: Option<Instant>, work: F) -> Option<F::Output> {
     let sleep = async {
         match deadline {
-            Some(deadline) => sleep_until(deadline.into()).await,
+            Some(deadline) => time::sleep_until(deadline).await,
             None => pending().await,
         }
     };
@@ -182,10 +182,6 @@ async fn before<F: Future>(deadline: Option<Instant>, work: F) -> Option<F::Outp
         output = work => Some(output),
         () = sleep => None,
     }
-}
-
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 fn is_stream(headers: &HeaderMap) -> bool {

@@ -2,12 +2,12 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::Client;
 use futures_util::{SinkExt, StreamExt};
-use rpc_core::net::{Message, Transport, TransportError, clock};
-use rpc_core::{CloseFrame, Outgoing};
+use rpc_core::net::{Message, Transport, TransportError, time};
+use rpc_core::{CloseFrame, Instant, Outgoing};
 use tokio::time::{sleep_until, timeout};
 
 use super::packet::{Frame, Packet};
@@ -61,7 +61,7 @@ pub(super) async fn pump<T: Transport>(
     let mut writing = None;
     let (mut is_open, mut last) = (true, None);
     let close = loop {
-        let now = clock();
+        let now = time::now();
         let mut sent = Ok(());
         while let Some(packet) = relay.poll_packet(now) {
             sent = peer.send(&packet).await;
@@ -122,7 +122,7 @@ pub(super) async fn pump<T: Transport>(
                 }
             }
             packet = packets.recv() => match packet {
-                Some(packet) => relay.handle_packet(packet, clock()),
+                Some(packet) => relay.handle_packet(packet, time::now()),
                 // There was no room for a packet.
                 None => relay.handle_lost(),
             },
@@ -143,14 +143,14 @@ pub(super) async fn pump<T: Transport>(
                 }
             }
             () = sleep_until(deadline.unwrap_or_else(Instant::now).into()), if deadline.is_some() => {
-                relay.handle_timeout(clock());
+                relay.handle_timeout(time::now());
             }
         }
     };
     if last.is_some() {
         // In order, if there is room; else the other end is told at once.
         relay.send(Frame::Cut);
-        while let Some(packet) = relay.poll_packet(clock()) {
+        while let Some(packet) = relay.poll_packet(time::now()) {
             if peer.send(&packet).await.is_err() {
                 break;
             }

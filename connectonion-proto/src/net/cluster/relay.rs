@@ -1,9 +1,10 @@
 //! [`Relay`]: one end of a connection whose frames travel between two nodes. It does no IO.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use rpc_core::Instant;
 use rpc_core::timers::{later, sooner};
 
 use super::packet::{Frame, Kind, Packet, cost};

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use http::request::Parts;
 use rpc_core::cluster::token;
 use rpc_core::net::nats::{Nats, NatsError};
-use rpc_core::net::{clock, entropy};
+use rpc_core::net::{entropy, time};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -240,7 +240,7 @@ impl Relays {
         open.insert((side, id), entry);
         drop(open);
         Some(Relayed {
-            relay: Relay::new(self.config, clock()),
+            relay: Relay::new(self.config, time::now()),
             packets: receiver,
             peer: self.peer(side, id, node),
             registered: Registered {

@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpc_core::net::{DrainReport, Link, LinkState, Node};
-use rpc_core::{CallError, CloseReason, Json, Refused, Str};
+use rpc_core::{CallError, CloseReason, Instant, Json, Refused, Str};
 
 use super::protocol::{ClientProtocol, RequestSigner};
 use super::run::Run;

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
+use rpc_core::Instant;
 use rpc_core::encode::encode;
 use rpc_core::net::{LinkAction, LinkState, Protocol, WeakLink};
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Json, Refused, Secret};

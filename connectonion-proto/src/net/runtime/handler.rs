@@ -1,10 +1,10 @@
 //! The runtime's handling of the events of one connection.
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpc_core::net::{ConnectionHandler, Running};
-use rpc_core::{CloseFrame, CloseReason, DecodeError, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, DecodeError, Instant, Refused, Str};
 
 use super::HostRuntime;
 use super::state::Job;

@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rpc_core::net::{DriverConfig, Handle, SharedHub, Transport, clock, entropy};
+use rpc_core::net::{DriverConfig, Handle, SharedHub, Transport, entropy, time};
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
@@ -95,7 +95,7 @@ impl HostRuntime {
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
         let stores_events = options.storage.keeps_events();
         let hub = options.hub.with_store_events(stores_events);
-        let hub = Hub::new(hub, random(), clock());
+        let hub = Hub::new(hub, random(), time::now());
         // Agents are told paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {
@@ -185,7 +185,7 @@ impl HostRuntime {
         head: Option<Arc<Head>>,
         config: Arc<ServerConfig>,
     ) -> (Handle<ServerConn>, Handler) {
-        let handle = Handle::new(ServerConn::new(config, clock()));
+        let handle = Handle::new(ServerConn::new(config, time::now()));
         let (conn, active) = self.shared.hub.peek(|state| {
             let conn = ConnId(state.connections.insert(handle.clone()));
             state.heads.extend(head.map(|head| (conn, head)));
@@ -230,14 +230,14 @@ impl HostRuntime {
     /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`. What
     /// could not be stored before is stored again, at the beginning and at the end.
     pub async fn drain(&self, timeout: Duration) {
-        let deadline = clock() + timeout;
+        let deadline = time::now() + timeout;
         self.store_again();
         if !self.shared.hub.drain(timeout).await {
             let running = self.running();
             tracing::warn!(running, "agents are still running at shutdown");
         }
         self.store_again();
-        let rest = deadline.saturating_duration_since(clock());
+        let rest = deadline.saturating_duration_since(time::now());
         self.shared.hub.drain(rest).await;
         let unstored = self.read(Hub::unstored);
         if unstored > 0 {

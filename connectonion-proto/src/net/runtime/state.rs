@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
-use rpc_core::net::{Connections, HubState, clock};
-use rpc_core::{Refused, Str};
+use rpc_core::net::{Connections, HubState, time};
+use rpc_core::{Instant, Refused, Str};
 use tokio::sync::oneshot;
 
 use super::agent::Prompt;
@@ -219,7 +219,7 @@ impl HubState for State {
     type Now = Now;
 
     fn now() -> Now {
-        Now::new(clock(), SystemTime::now())
+        Now::new(time::now(), SystemTime::now())
     }
 
     fn drain_outputs(&mut self, now: Now) -> bool {

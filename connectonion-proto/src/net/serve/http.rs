@@ -2,19 +2,19 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, UPGRADE};
 use http::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 
-#[cfg(feature = "nats")]
 use super::Cluster;
 use super::options::Service;
 use crate::frame::Standing;
 use crate::net::HostRuntime;
 use crate::session::Owner;
+#[cfg(feature = "nats")]
+use rpc_core::Instant;
 
 /// The contents of the pages.
 pub(super) struct Pages {

@@ -10,10 +10,11 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::http::request::Parts;
 use futures_util::FutureExt;
+use rpc_core::Instant;
 use rpc_core::net::server::{
     Accepted, Counters, DrainReport, HttpConfig, Permit, Service, ShutdownHandle,
 };

@@ -7,13 +7,13 @@ use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use rpc_core::net::server::{Accepted, Brake, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
-use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, clock};
-use rpc_core::{CloseFrame, CloseReason};
+use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, time};
+use rpc_core::{CloseFrame, CloseReason, Instant};
 
 use super::backend::{Backend, ChatError};
 use super::peer::{Peer, refuse};
@@ -51,7 +51,7 @@ pub(super) fn serve<B: Backend>(
     shared: Arc<Shared<B>>,
     accepted: Accepted,
 ) -> impl Future<Output = CloseReason> {
-    let handle = Handle::new(ServerConn::new(Arc::clone(&shared.connection), clock()));
+    let handle = Handle::new(ServerConn::new(Arc::clone(&shared.connection), time::now()));
     let driver = shared.driver.clone();
     let cancellation = accepted.cancellation;
     let (signal, mut ended) = (cancellation.clone(), cancellation.clone());

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use rpc_core::net::{Cancellation, Handle, clock};
+use rpc_core::net::{Cancellation, Handle, time};
 use rpc_core::{CloseFrame, Refused};
 
 use super::reply::Gone;
@@ -105,7 +105,7 @@ fn too_large(conn: &mut ServerConn, id: RequestId) -> Result<(), Refused> {
     if let Err(Refused::TooLarge { .. }) = told {
         // The limits leave no room for any answer: better no connection than a request for ever.
         let frame = CloseFrame::new(CloseFrame::TOO_BIG, "no answer fits");
-        conn.close_with(frame, clock());
+        conn.close_with(frame, time::now());
     }
     told
 }

@@ -3,18 +3,19 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::task::unconstrained;
-use tokio::time::Sleep;
 
 use super::DriverConfig;
+use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::Outgoing;
 use crate::net::observe::{Redact, Tap};
 use crate::net::queue::remember;
 use crate::net::telemetry::Line;
+use crate::net::time::{self, Sleep};
 use crate::net::transport::{Message, Transport, TransportError};
 use crate::timers::later;
 
@@ -57,7 +58,7 @@ impl<T: Transport> Io<T> {
             write_timeout: config.write_timeout,
             close_timeout: config.close_timeout,
             read_budget: config.read_budget.max(1),
-            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            sleep: Box::pin(time::sleep(Duration::ZERO)),
             armed: None,
             sleeper: None,
             unflushed: false,

@@ -7,13 +7,14 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_sink::Sink;
 
 use super::*;
+use crate::Instant;
 use crate::message::{CloseFrame, Incoming, Outgoing, Text};
 use crate::net::mem;
 use crate::net::transport::{Message, TransportError};
@@ -478,7 +479,7 @@ async fn a_deadline_that_comes_nearer_is_kept_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_is_kept_by_a_task_that_has_used_up_its_turn() {
-    let at = clock() + SECOND;
+    let at = time::now() + SECOND;
     let parrot = Parrot {
         deadline: Some(at),
         ..Parrot::default()
@@ -492,7 +493,7 @@ async fn a_deadline_is_kept_by_a_task_that_has_used_up_its_turn() {
     .await;
     let next = tokio::time::timeout(SECOND * 100, driver.next()).await;
     assert_eq!(next, Ok(Some("timeout".to_owned())));
-    assert_eq!(clock(), at);
+    assert_eq!(time::now(), at);
 }
 
 #[tokio::test(start_paused = true)]

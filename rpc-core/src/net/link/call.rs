@@ -5,11 +5,11 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use super::super::queue::{Consumer, Producer, Queued};
 use super::handle::Shared;
 use super::{Outcome, Protocol};
+use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::net::queue::remember;
 use crate::net::telemetry::{CallOutcome, CallSpan, Side};

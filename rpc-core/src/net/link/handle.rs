@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -12,6 +12,7 @@ use super::call::{CallStream, Completer, prepare};
 use super::inbox::{Command, Inbox, Work};
 use super::state_watch::StateWatch;
 use super::{LinkConfig, LinkState, Outcome, Protocol};
+use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::message::CloseFrame;
 use crate::net::dial::Node;

@@ -7,13 +7,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, TryAcquireError};
 
 use super::Protocol;
 use super::call::Completer;
 use super::handle::DrainReport;
+use crate::Instant;
 use crate::error::Refused;
 use crate::message::CloseFrame;
 use crate::net::queue::remember;

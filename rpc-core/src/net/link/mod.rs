@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -28,6 +28,7 @@ use super::observe::Observer;
 use super::queue::{LagPolicy, QueueConfig};
 use super::telemetry::CallOutcome;
 use super::transport::Transport;
+use crate::Instant;
 use crate::error::{CallError, CloseReason};
 use crate::machine::Machine;
 use crate::message::CloseFrame;

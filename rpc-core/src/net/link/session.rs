@@ -3,18 +3,19 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use super::handle::DrainReport;
 use super::inbox::{Command, Orders, Serving, tidy};
 use super::task::Front;
 use super::waiters::{Pushed, Waiters};
 use super::{LinkAction, LinkEvent, LinkState, Protocol};
+use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
-use crate::net::driver::{Driver, clock};
+use crate::net::driver::Driver;
 use crate::net::queue::Push;
+use crate::net::time;
 use crate::net::transport::Transport;
 use crate::timers::later;
 
@@ -81,7 +82,7 @@ pub(super) struct Session<'a, P: Protocol, T> {
     /// Whether events were not taken for too long, so that further ones are dropped.
     overrun: bool,
     /// The timer for the deadlines of `stop` and `held`; created on first use.
-    timer: Option<Pin<Box<tokio::time::Sleep>>>,
+    timer: Option<Pin<Box<time::Sleep>>>,
 }
 
 impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
@@ -124,7 +125,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, generation: u64) -> Poll<CloseReason> {
-        let now = clock();
+        let now = time::now();
         let front = &mut *self.front;
         let found = front.shared.inbox.poll_take(cx, &mut front.commands);
         if let Some(orders) = found.orders {
@@ -445,11 +446,11 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         let Some(next) = drain.into_iter().chain(held).min() else {
             return;
         };
-        let at = next.max(now).into();
+        let at = next.max(now);
         let timer = self
             .timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-        timer.as_mut().reset(at);
+            .get_or_insert_with(|| Box::pin(time::sleep_until(at)));
+        timer.as_mut().reset(at.into());
         if timer.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }

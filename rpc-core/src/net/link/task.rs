@@ -17,9 +17,10 @@ use super::state_watch::StateWatch;
 use super::{Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
-use crate::net::driver::{Driver, clock};
+use crate::net::driver::Driver;
 use crate::net::queue::{self, Producer};
 use crate::net::telemetry::{Queue, Side, connection_span};
+use crate::net::time;
 use crate::reconnect::{Dial, ReconnectPolicy, Reconnector};
 
 pub(super) fn parts<P: Protocol, D: Dialer>(
@@ -126,7 +127,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
                 served
             }
         };
-        let now = clock();
+        let now = time::now();
         let (at, exhausted) = match (after, &mut self.reconnector) {
             (After::Stop, _) => return Some(LinkState::Closed { reason }),
             (After::Retry, None) => return Some(LinkState::GaveUp { cause: reason }),
@@ -147,7 +148,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         });
         let at = at?;
         self.attempt = self.attempt.saturating_add(1);
-        let pause = Box::pin(tokio::time::sleep_until(at.into()));
+        let pause = Box::pin(time::sleep_until(at));
         match self.front.offline(pause).await {
             Offline::Stop(reason) => Some(LinkState::Closed { reason }),
             Offline::Done(()) | Offline::Redial => None,
@@ -160,7 +161,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         // In boxes, this and the pause between two lines: the task's future would keep their places
         // while the line is up.
         let mut dial = Box::pin(async {
-            match tokio::time::timeout(after, self.dialer.dial()).await {
+            match time::timeout(after, self.dialer.dial()).await {
                 Ok(dialled) => dialled,
                 Err(_) => Err(DialError::TimedOut { after }),
             }
@@ -183,7 +184,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         }
         let config = &self.front.shared.config;
         Offline::Done(dialled.map(|transport| {
-            let machine = self.protocol.open(clock(), (config.entropy)());
+            let machine = self.protocol.open(time::now(), (config.entropy)());
             let driver = Driver::with_config(machine, transport, config.driver.clone());
             Box::new(driver.with_redact(P::redact).with_meter(P::SYSTEM))
         }))
@@ -193,7 +194,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     async fn serve(&mut self, driver: LineDriver<P, D>) -> (CloseReason, After) {
         let reconnector = &mut self.reconnector;
         if let Some(reconnector) = reconnector {
-            reconnector.on_open(clock());
+            reconnector.on_open(time::now());
         }
         let mut session = Session::new(driver, &mut self.protocol, &mut self.front);
         let generation = self.generation + 1;
@@ -204,7 +205,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
                 && session.is_ready()
                 && !was_ready
             {
-                reconnector.on_ready(clock());
+                reconnector.on_ready(time::now());
             }
             polled
         })

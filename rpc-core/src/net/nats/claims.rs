@@ -12,7 +12,7 @@ use crate::Str;
 use crate::cluster::{
     Claim, ClaimConfig, ClaimEvent, NameTooLong, Operation, name_of, token, try_token,
 };
-use crate::net::driver::clock;
+use crate::net::time;
 
 /// The owners of names, in a bucket of their own. Cheap to clone.
 ///
@@ -91,7 +91,7 @@ impl Claims {
         let mut claim = Claim::new(
             self.shared.lease.node().clone(),
             self.shared.config,
-            clock(),
+            time::now(),
         );
         match self.run(&mut claim, &key).await {
             ClaimEvent::Owned { fence, taken_from } if self.shared.lease.is_valid() => {
@@ -156,10 +156,10 @@ impl Claims {
             if let Some(event) = claim.poll_event() {
                 return event;
             }
-            let timeout = claim.poll_timeout().unwrap_or_else(clock);
+            let timeout = claim.poll_timeout().unwrap_or_else(time::now);
             let Some(request) = claim.poll_request() else {
                 sleep_until(timeout.into()).await;
-                claim.handle_timeout(clock());
+                claim.handle_timeout(time::now());
                 continue;
             };
             let node = self.shared.lease.node();
@@ -175,9 +175,9 @@ impl Claims {
             match timeout_at(timeout.into(), doing).await {
                 Ok(done) => {
                     let reply = done.unwrap_or_else(|error| refused(node, &error));
-                    claim.handle_reply(request.number, reply, clock());
+                    claim.handle_reply(request.number, reply, time::now());
                 }
-                Err(_) => claim.handle_timeout(clock()),
+                Err(_) => claim.handle_timeout(time::now()),
             }
         }
     }
@@ -228,7 +228,7 @@ impl Ownership {
     /// # Cancel safety
     /// If the future is dropped, the name may be given back or not.
     pub async fn release(mut self) {
-        self.claim.release(clock());
+        self.claim.release(time::now());
         self.claims.run(&mut self.claim, &self.key).await;
     }
 }

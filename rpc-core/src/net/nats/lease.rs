@@ -12,7 +12,7 @@ use tokio::time::sleep_until;
 use super::{Bucket, BucketConfig, Entry, Nats, NatsError};
 use crate::Str;
 use crate::cluster::{Lease, LeaseConfig, LeaseEvent, LeaseLost, Operation, Reply, name_of, token};
-use crate::net::driver::clock;
+use crate::net::time;
 
 /// The bucket with a key for each node that is alive.
 const NODES: &str = "nodes";
@@ -59,7 +59,7 @@ impl NodeLease {
         let shared = Arc::new(Shared {
             nodes: nats.bucket(NODES, age).await?,
             node: nats.node().clone(),
-            lease: Mutex::new(Lease::new(nats.node().clone(), config, clock())),
+            lease: Mutex::new(Lease::new(nats.node().clone(), config, time::now())),
             released: tokio::sync::Notify::new(),
             denied: watch::Sender::new(None),
         });
@@ -81,7 +81,7 @@ impl NodeLease {
     /// it.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.shared.lock().is_valid(clock())
+        self.shared.lock().is_valid(time::now())
     }
 
     /// Waits until the node counts as alive.
@@ -118,8 +118,11 @@ impl NodeLease {
             changed.mark_unchanged();
             let until = {
                 let mut lease = self.shared.lock();
-                if lease.valid_until().is_some_and(|until| until <= clock()) {
-                    lease.handle_timeout(clock());
+                if lease
+                    .valid_until()
+                    .is_some_and(|until| until <= time::now())
+                {
+                    lease.handle_timeout(time::now());
                 }
                 if let Some(lost) = lease.lost() {
                     return lost;
@@ -159,7 +162,7 @@ impl NodeLease {
     /// Gives the lease back: it is invalid at once, and other nodes need not wait for its end. The
     /// [`Renewal`] returns when the key is removed.
     pub fn release(&self) {
-        self.shared.lock().release(clock());
+        self.shared.lock().release(time::now());
         self.shared.released.notify_one();
     }
 
@@ -256,9 +259,9 @@ impl Renewal {
             tokio::select! {
                 (number, reply) = answer => {
                     asking = None;
-                    shared.lock().handle_reply(number, reply, clock());
+                    shared.lock().handle_reply(number, reply, time::now());
                 }
-                () = sleep_until(timeout.into()) => shared.lock().handle_timeout(clock()),
+                () = sleep_until(timeout.into()) => shared.lock().handle_timeout(time::now()),
                 () = shared.released.notified() => {}
             }
         }

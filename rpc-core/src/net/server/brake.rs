@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::HeaderMap;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{sleep_until, timeout};
 
-use crate::net::clock;
+use crate::Instant;
+use crate::net::time;
 
 /// The delay after the first one that is not free. It doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
@@ -99,7 +100,7 @@ fn with_guesser<K: Eq + Hash + Clone, R>(
     key: &K,
     work: impl FnOnce(&mut Guesser) -> R,
 ) -> R {
-    let now = clock();
+    let now = time::now();
     if table.len() >= MAX_GUESSERS && !table.contains_key(key) {
         let least = table.iter().min_by_key(|(_, it)| (it.wrong, it.next));
         if let Some(least) = least.map(|(key, _)| key.clone()) {
@@ -124,7 +125,7 @@ impl Guesser {
             .checked_sub(free.saturating_add(1))
             .map(|at| at.min(8));
         let delay = doubled.map_or(Duration::ZERO, |at| FIRST_DELAY * (1 << at));
-        self.next = clock() + delay.min(MAX_DELAY);
+        self.next = time::now() + delay.min(MAX_DELAY);
     }
 }
 

@@ -12,12 +12,11 @@
 )]
 
 #[cfg(feature = "metrics")]
-use std::time::Instant;
-
 #[cfg(feature = "metrics")]
 use metrics::{Counter, Gauge, counter, gauge, histogram};
 
 use super::Side;
+use crate::Instant;
 
 /// One call.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ impl Call {
         active_calls(side, system).increment(1);
         Self {
             #[cfg(feature = "metrics")]
-            running: (side, system, method, crate::net::clock()),
+            running: (side, system, method, crate::net::time::now()),
         }
     }
 
@@ -50,7 +49,7 @@ impl Call {
                 ("rpc_method", method),
                 ("outcome", outcome),
             ];
-            let took = crate::net::clock().saturating_duration_since(start);
+            let took = crate::net::time::now().saturating_duration_since(start);
             histogram!(name, &labels).record(took.as_secs_f64());
         }
     }

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Settings;
 use super::bind::Bindings;
 use super::compare::{Change, Difference, closed, compare, is_of, kind, shown};
 use super::script::{Act, Recording, Script, Step};
+use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::{CloseFrame, Incoming, Outgoing};

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Difference, Playback, Recording, Script, Settings};
 use crate::net::mem::MemListener;
-use crate::net::{Dialer, Driver, Transport, clock};
+use crate::net::{Dialer, Driver, Transport, time};
 use crate::testing::Side;
 
 /// The other side: it is dialled, or dials.
@@ -86,14 +86,14 @@ impl Playback {
         peer: &mut P,
     ) -> Result<Option<P::Transport>, Difference> {
         if self.plays == Side::Client {
-            while let Err(again) = self.turn(index, clock()) {
+            while let Err(again) = self.turn(index, time::now()) {
                 sleep_until(Instant::from_std(again)).await;
             }
             return peer.open(script, self).await;
         }
         let late = async {
             loop {
-                let now = clock();
+                let now = time::now();
                 match self.late_at(index) {
                     Some(late) if late <= now => break,
                     Some(late) => sleep_until(Instant::from_std(late)).await,
@@ -109,7 +109,7 @@ impl Playback {
     }
 
     async fn drive<T: Transport>(&self, index: usize, transport: T) {
-        let Some(replay) = self.connection(index, clock()) else {
+        let Some(replay) = self.connection(index, time::now()) else {
             return;
         };
         let mut driver = Driver::new(replay, transport);

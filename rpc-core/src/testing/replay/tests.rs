@@ -1,8 +1,9 @@
 //! Tests of replays: what is bound, what differs, and when.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::*;
+use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine as _;
 use crate::message::{CloseFrame, Incoming, Outgoing};

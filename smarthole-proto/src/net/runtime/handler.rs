@@ -1,9 +1,9 @@
 //! Handles the events of one connection of a runtime.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpc_core::net::{ConnectionHandler, Running};
-use rpc_core::{CloseFrame, CloseReason};
+use rpc_core::{CloseFrame, CloseReason, Instant};
 
 use super::RouterRuntime;
 use crate::hub::ConnId;

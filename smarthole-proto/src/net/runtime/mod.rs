@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::net::{
-    Consumer, DriverConfig, Handle, LagPolicy, QueueConfig, SharedHub, Transport, clock, entropy,
-    queue,
+    Consumer, DriverConfig, Handle, LagPolicy, QueueConfig, SharedHub, Transport, entropy, queue,
+    time,
 };
 use rpc_core::{CloseFrame, CloseReason, Str};
 use tokio::sync::oneshot;
@@ -131,7 +131,7 @@ impl RouterRuntime {
     pub fn new(config: HubConfig) -> Self {
         let seed = u128::from(entropy()) << 64 | u128::from(entropy());
         Self {
-            shared: SharedHub::new(State::new(Hub::new(config, seed, clock()))),
+            shared: SharedHub::new(State::new(Hub::new(config, seed, time::now()))),
         }
     }
 
@@ -245,7 +245,7 @@ impl RouterRuntime {
 
     /// Creates the machine of a new connection, and the handler that passes its events to the hub.
     pub(super) fn connection(&self, config: Arc<ServerConfig>) -> (Handle<ServerConn>, Handler) {
-        let handle = Handle::new(ServerConn::new(config, clock()));
+        let handle = Handle::new(ServerConn::new(config, time::now()));
         let conn = self
             .shared
             .peek(|state| state.connections.insert(handle.clone()));

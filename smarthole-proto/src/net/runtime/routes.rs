@@ -58,7 +58,7 @@ async fn ask<R: Router>(runtime: RouterRuntime, router: Arc<R>, question: Open, 
     let deciding = AssertUnwindSafe(deciding).catch_unwind();
     let deciding = pin!(deciding);
     let deciding = server_call(SYSTEM, "route", deciding, |done| matches!(done, Ok(Ok(_))));
-    let decision = match tokio::time::timeout(timeout, deciding).await {
+    let decision = match rpc_core::net::time::timeout(timeout, deciding).await {
         Ok(Ok(decision)) => decision,
         Ok(Err(_)) => {
             tracing::error!("a router panicked");

@@ -2,10 +2,11 @@
 //! output goes.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
+use rpc_core::Instant;
 use rpc_core::net::telemetry::{CallSpan, Side};
-use rpc_core::net::{Connections, HubState, Producer, Push, clock};
+use rpc_core::net::{Connections, HubState, Producer, Push, time};
 use tokio::sync::oneshot;
 
 use super::Settled;
@@ -131,7 +132,7 @@ impl HubState for State {
     type Now = Instant;
 
     fn now() -> Instant {
-        clock()
+        time::now()
     }
 
     fn drain_outputs(&mut self, _: Instant) -> bool {

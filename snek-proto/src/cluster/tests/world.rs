@@ -1,9 +1,9 @@
 //! Several nodes on one store, under virtual time.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rpc_core::{Str, Text};
+use rpc_core::{Instant, Str, Text};
 
 use crate::cluster::{
     Handled, Live, Membership, Node, NodeConfig, NodeEvent, Request, SendError, SendId, SendReply,

@@ -45,8 +45,8 @@ mod round;
 mod tests;
 
 use std::collections::HashMap;
-use std::time::Instant;
 
+use rpc_core::Instant;
 use rpc_core::breaker::{BreakerOpen, CircuitBreaker, Permit};
 use serde_json::{Map, Value};
 

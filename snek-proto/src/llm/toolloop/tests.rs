@@ -1,7 +1,6 @@
 //! Tests of the tool loop that vectors do not tell; see `tests/vectors/toolloop.json`.
 
-use std::time::Instant;
-
+use rpc_core::Instant;
 use rpc_core::breaker::{BreakerConfig, CircuitBreaker, State};
 use serde_json::json;
 

@@ -10,8 +10,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::net::clock;
 use rpc_core::net::nats::{Nats, NatsError};
+use rpc_core::net::time;
 use rpc_core::{CloseFrame, Secret, Str};
 use tokio::sync::oneshot;
 
@@ -306,7 +306,7 @@ impl Backend for NatsBackend {
             state.node.disconnect(peer.id());
             state.peers.insert(peer.id(), Arc::clone(peer));
             state.ready.insert(peer.id(), ready);
-            state.node.connect(peer.id(), record, clock())
+            state.node.connect(peer.id(), record, time::now())
         });
         if let Err(error) = connected {
             unavailable(peer, &error);
@@ -327,7 +327,7 @@ impl Backend for NatsBackend {
         let failed = |error: &dyn fmt::Display| RpcError::new(error.to_string());
         let (sent, outcome) = oneshot::channel();
         let handled = self.shared.with(|state| {
-            let handled = state.node.handle_call(peer.id(), call, clock())?;
+            let handled = state.node.handle_call(peer.id(), call, time::now())?;
             if let Handled::Sending(id) = handled {
                 state.sends.insert(id, sent);
             }

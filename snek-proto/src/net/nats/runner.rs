@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::connection::State as Line;
 use async_nats::{Message, Subscriber};
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, BoxFuture, FutureExt};
 use futures_util::stream::{Abortable, BoxStream, FuturesUnordered, SelectAll, StreamExt};
+use rpc_core::Instant;
 use rpc_core::cluster::Fill;
-use rpc_core::net::clock;
 use rpc_core::net::nats::{Change, Nats, Watch};
+use rpc_core::net::time;
 use rpc_core::{CloseFrame, Str, Text};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, sleep_until};
@@ -159,7 +160,7 @@ impl Life {
                 change = next_change(&mut self.public) => self.changed(change),
                 Ok(()) = gaps.changed() => self.check(),
                 () = until(timeout) => {
-                    shared.change(|state| state.node.handle_timeout(clock()));
+                    shared.change(|state| state.node.handle_timeout(time::now()));
                 }
             }
         }
@@ -211,7 +212,7 @@ impl Life {
                 }
             }
             Request::Probe => self.read(async move {
-                let asked = clock();
+                let asked = time::now();
                 store.created().await.map(|_| Done::Probed(asked))
             }),
         }
@@ -282,7 +283,7 @@ impl Life {
                 match source {
                     Source::Channel(channel) => {
                         if let Some(live) = live(message) {
-                            state.node.handle_live(&channel, live, clock());
+                            state.node.handle_live(&channel, live, time::now());
                         }
                     }
                     Source::Proofs => {
@@ -318,7 +319,7 @@ impl Life {
     }
 
     fn done(&mut self, done: Done) {
-        let now = clock();
+        let now = time::now();
         let shared = Arc::clone(&self.shared);
         shared.change(|state| match done {
             Done::Opened(channel, ticket, last) => {
@@ -371,7 +372,7 @@ impl Life {
         match change {
             Some(Change::Put(entry)) => {
                 if let Some(channel) = public(&entry.key, &entry.value) {
-                    let now = clock();
+                    let now = time::now();
                     self.shared
                         .change(|state| state.node.handle_public(&channel, entry.revision, now));
                 }

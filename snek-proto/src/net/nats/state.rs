@@ -8,7 +8,7 @@ use async_nats::RequestErrorKind;
 use async_nats::connection::State as Line;
 use bytes::Bytes;
 use rpc_core::net::nats::NatsError;
-use rpc_core::net::{clock, entropy};
+use rpc_core::net::{entropy, time};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::store::{ClusterError, Store};
@@ -51,7 +51,7 @@ pub(super) enum Phase {
 
 /// Creates a node of this id.
 pub(super) fn node(id: &str, config: NodeConfig) -> Node {
-    Node::new(id, config, entropy(), clock())
+    Node::new(id, config, entropy(), time::now())
 }
 
 impl Shared {

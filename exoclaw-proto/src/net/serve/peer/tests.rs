@@ -2,10 +2,9 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::FutureExt;
-use rpc_core::{Incoming, Limits, Machine, Outgoing};
+use rpc_core::{Incoming, Instant, Limits, Machine, Outgoing};
 
 use super::*;
 use crate::frame::StreamEvent;

@@ -1,0 +1,21 @@
+//! The clock of level 3, and waiting by it. Natively it is tokio's, which tests can pause.
+
+use tokio::time::Instant as TokioInstant;
+pub use tokio::time::error::Elapsed;
+pub use tokio::time::{Sleep, sleep, timeout};
+
+use crate::Instant;
+
+/// Returns the current time. Commands and machines get this time.
+#[must_use]
+pub fn now() -> Instant {
+    TokioInstant::now().into_std()
+}
+
+/// Waits until this time.
+///
+/// # Panics
+/// Outside a tokio runtime with its timer enabled.
+pub fn sleep_until(at: Instant) -> Sleep {
+    tokio::time::sleep_until(at.into())
+}
