@@ -40,9 +40,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let url = server.url();
     tokio::spawn(server.run());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new())?;
+    let (client, _events, connection) = net::connect(&url, ClientConfig::new()).await?;
     tokio::spawn(connection.run());
-    client.ready().await?;
 
     let mut chat = client
         .start_chat(ChatRequest::new("go on", "endless"))

@@ -39,9 +39,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(server.run());
 
     let config = ClientConfig::new().with_api_key(ApiKey::new("secret")?);
-    let (client, _events, connection) = net::connect(&url, config)?;
+    let (client, _events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
-    client.ready().await?;
     println!("{:?}", client.status().await?);
 
     let mut chat = client.start_chat(ChatRequest::new("hi", "greeter")).await;

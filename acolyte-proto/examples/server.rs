@@ -39,9 +39,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (url, handle) = (server.url(), server.handle());
     tokio::spawn(server.run());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new())?;
+    let (client, _events, connection) = net::connect(&url, ClientConfig::new()).await?;
     tokio::spawn(connection.run());
-    client.ready().await?;
     let request = ChatRequest::new("hello there", "echo");
     let outcome = client.start_chat(request).await.finish().await;
     println!(

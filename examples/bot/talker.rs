@@ -74,7 +74,7 @@ impl Handler for Talker {
         match notice {
             Notice::Connected { generation } => {
                 self.was_in.store(true, Ordering::Relaxed);
-                let node = self.client.get().and_then(Client::node);
+                let node = self.client.get().and_then(|client| client.node());
                 let node = node.map(|node| node.to_string());
                 let place = node.as_deref().unwrap_or("the server");
                 let words = match generation {

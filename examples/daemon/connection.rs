@@ -216,7 +216,7 @@ fn shown(link: LinkConfig) -> LinkConfig {
 
 fn unusable(error: &ConnectError) -> Failure {
     match error {
-        ConnectError::InsecureKey { .. } => Failure::usage(format_args!(
+        ConnectError::Insecure { .. } => Failure::usage(format_args!(
             "{error}: use https://, or allow it with --insecure"
         )),
         other => Failure::usage(other),

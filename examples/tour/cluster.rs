@@ -47,7 +47,7 @@ pub(crate) async fn tell(screen: &Arc<Screen>) -> Result<(), Failure> {
     screen.title("2. One channel, and everybody speaks at once");
     // Ann knows all servers, and begins anywhere. The others know one each.
     let mut ann = Person::enter(screen, "ann", Colour::Cyan, &urls.join(",")).await?;
-    let at = ann.client.link().node().map_or(0, |node| node.index());
+    let at = ann.client.node().map_or(0, |node| node.index());
     let [second, third] = [1, 2].map(|next| urls[(at + next) % urls.len()]);
     let mut bob = Person::enter(screen, "bob", Colour::Magenta, second).await?;
     let mut eve = Person::enter(screen, "eve", Colour::Green, third).await?;
@@ -91,8 +91,8 @@ pub(crate) async fn tell(screen: &Arc<Screen>) -> Result<(), Failure> {
     screen.note("what Bob said meanwhile has come, once, to everybody");
 
     for mut person in [ann, bob, eve] {
-        person.client.link().close();
-        while person.events.next().await.is_some() {}
+        person.client.close();
+        while person.events.next_link().await.is_some() {}
     }
     agent::tell(screen, port).await?;
     screen.title(&format!(
@@ -138,7 +138,7 @@ impl Person {
     async fn hear(&mut self, count: usize) -> Result<Vec<String>, Failure> {
         let mut heard = Vec::new();
         while heard.len() < count {
-            let event = in_time("a message", self.events.next()).await?;
+            let event = in_time("a message", self.events.next_link()).await?;
             match event {
                 Some(LinkEvent::Event(ClientEvent::Message(message))) => {
                     heard.push(message.message.to_string());
@@ -152,7 +152,7 @@ impl Person {
 
     /// Waits until the connection was lost and is there again.
     async fn comes_back(&mut self) -> Result<(), Failure> {
-        while let Some(event) = self.events.next().await {
+        while let Some(event) = self.events.next_link().await {
             if matches!(event, LinkEvent::State(LinkState::Ready { .. })) {
                 return Ok(());
             }

@@ -38,9 +38,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let host = tokio::spawn(host.into_future());
 
     let config = ClientConfig::new().with_token("secret");
-    let (client, _events, connection) = net::connect(&url, config)?;
+    let (client, _events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run());
-    client.ready().await?;
     println!("{}", client.chat("hello there").await.text().await?);
 
     println!("{:?}", handle.drain(Duration::from_secs(5)).await);

@@ -23,9 +23,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(server.run());
 
     let config = ClientConfig::new().with_token("secret");
-    let (client, _events, connection) = net::connect(&url, config)?;
+    let (client, _events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
-    client.ready().await?;
 
     println!("version {}", client.status().await?.version);
     for plugin in client.plugin_list().await? {

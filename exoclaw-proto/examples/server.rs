@@ -40,9 +40,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (url, handle) = (server.url(), server.handle());
     tokio::spawn(server.run());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new())?;
+    let (client, _events, connection) = net::connect(&url, ClientConfig::new()).await?;
     tokio::spawn(connection.run());
-    client.ready().await?;
     println!("{}", client.chat("hello there").await.text().await?);
 
     println!("{:?}", handle.drain(Duration::from_secs(5)).await);

@@ -20,9 +20,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let url = server.url();
     tokio::spawn(server.run());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new())?;
+    let (client, _events, connection) = net::connect(&url, ClientConfig::new()).await?;
     tokio::spawn(connection.run());
-    client.ready().await?;
 
     let mut chat = client.chat("roses are red").await;
     while let Some(event) = chat.next().await {

@@ -21,6 +21,17 @@ pub mod session;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 
+#[cfg(feature = "ws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+pub use net::{connect, connect_lazy};
+pub use rpc_core;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub use rpc_core::net::{LinkEvent, LinkState};
+pub use rpc_core::{
+    CallError, CloseReason, DecodeError, Delivery, Instant, Json, Limits, Machine, Refused, Str,
+};
+
 // README.md, GUIDE.md and SPEC.md name these without their paths.
 #[cfg(doc)]
 use {error::*, frame::*, id::*};

@@ -46,7 +46,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     client.ready().await?;
 
     let asked = tokio::spawn(async move { runtime.ask(Input::text("notes: buy milk")).await });
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_link().await {
         if let LinkEvent::Event(Event::Message(message)) = event {
             println!("message: {}", message.text);
             message.ack().await?;

@@ -35,9 +35,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let host = axum::serve(listener, app).with_graceful_shutdown(server.run().map(drop));
     let host = tokio::spawn(host.into_future());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new("ann", "secret"))?;
+    let (client, _events, connection) =
+        net::connect(&url, ClientConfig::new("ann", "secret")).await?;
     tokio::spawn(connection.run());
-    client.ready().await?;
     let reply = client.send_message("general", "hello", Final::Yes).await?;
     println!("the reply is {}", reply.data().get());
 

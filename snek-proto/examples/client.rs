@@ -23,15 +23,14 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(server.run());
 
     let config = ClientConfig::new("ann", "secret");
-    let (client, mut events, connection) = net::connect(&url, config)?;
+    let (client, mut events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
-    client.ready().await?;
 
     for channel in client.get_channels().await? {
         println!("channel: {}", channel.name);
     }
     client.send_message("general", "hello", Final::Yes).await?;
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_link().await {
         match event {
             LinkEvent::Event(ClientEvent::Message(message)) => {
                 println!("{}: {}", message.user_nick, message.message);

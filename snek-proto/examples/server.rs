@@ -49,9 +49,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (url, handle) = (server.url(), server.handle());
     tokio::spawn(server.run());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new("ann", "secret"))?;
+    let (client, _events, connection) =
+        net::connect(&url, ClientConfig::new("ann", "secret")).await?;
     tokio::spawn(connection.run());
-    client.ready().await?;
     let reply = client.send_message("general", "hello", Final::Yes).await?;
     println!("the reply is {}", reply.data().get());
 

@@ -35,9 +35,8 @@ use crate::id::TaskId;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let url = server(acolyte_proto::auth::Auth::open()).await?;
 /// # let config = acolyte_proto::client::ClientConfig::new();
-/// # let (client, _, connection) = acolyte_proto::net::connect(&url, config)?;
+/// # let (client, _, connection) = acolyte_proto::net::connect(&url, config).await?;
 /// # tokio::spawn(connection.run());
-/// # client.ready().await?;
 /// let mut chat = client.start_chat(ChatRequest::new("hi", "echo")).await;
 /// while let Some(update) = chat.next().await {
 ///     println!("{update:?}");

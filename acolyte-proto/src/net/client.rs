@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rpc_core::net::{DrainReport, Link, LinkState, Node};
-use rpc_core::{CallError, CloseReason, Delivery, Instant, Refused};
+use rpc_core::net::Link;
+use rpc_core::{CallError, Delivery, Instant, Refused};
 
 use super::chat::Chat;
 use super::handshake::HandshakeError;
@@ -21,7 +22,7 @@ use crate::task::Task;
 /// which ends its chats.
 ///
 /// While there is no connection, everything fails at once with [`Refused::NotConnected`];
-/// [`ready`](Self::ready) waits. Nothing is repeated automatically, and no chat outlives its
+/// [`ready`](Link::ready) waits. Nothing is repeated automatically, and no chat outlives its
 /// connection: it ends with [`Outcome::Closed`](crate::client::Outcome::Closed), and
 /// [`task_status`](Self::task_status) reports over the next connection what became of it.
 #[derive(Clone)]
@@ -46,9 +47,8 @@ impl Client {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let url = server(acolyte_proto::auth::Auth::open()).await?;
     /// # let config = acolyte_proto::client::ClientConfig::new();
-    /// # let (client, _, connection) = acolyte_proto::net::connect(&url, config)?;
+    /// # let (client, _, connection) = acolyte_proto::net::connect(&url, config).await?;
     /// # tokio::spawn(connection.run());
-    /// # client.ready().await?;
     /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
     /// while let Some(update) = chat.next().await {
     ///     match update {
@@ -175,57 +175,6 @@ impl Client {
         }
     }
 
-    /// Waits for a connection and returns its number, from 1.
-    ///
-    /// # Errors
-    /// The reason, if there will be no further connection, for example because the key was refused.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn ready(&self) -> Result<u64, CloseReason> {
-        self.link.ready().await
-    }
-
-    /// Waits until there will be no further connection.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn closed(&self) -> CloseReason {
-        self.link.closed().await
-    }
-
-    /// Returns the state of the connection.
-    #[must_use]
-    pub fn state(&self) -> LinkState {
-        self.link.state()
-    }
-
-    /// Returns the node of the connection, or of the last one: which of the URLs, and which address
-    /// of its name. `None` before the first connection.
-    #[must_use]
-    pub fn node(&self) -> Option<Node> {
-        self.link.node()
-    }
-
-    /// Closes with code 1000; requests in flight fail, and servers stop the chats.
-    pub fn close(&self) {
-        self.link.close();
-    }
-
-    /// Accepts nothing new, waits up to `deadline` for requests in flight, then closes.
-    ///
-    /// # Cancel safety
-    /// The drain goes on if the future is dropped.
-    pub async fn drain(&self, deadline: Duration) -> DrainReport {
-        self.link.drain(deadline).await
-    }
-
-    /// Returns the underlying link, for what this type does not offer.
-    #[must_use]
-    pub const fn link(&self) -> &Link<ClientProtocol> {
-        &self.link
-    }
-
     fn call<F>(
         &self,
         method: &'static str,
@@ -235,6 +184,16 @@ impl Client {
         F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
     {
         self.link.call_named(method, start)
+    }
+}
+
+/// What every client has: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
+/// [`drain`](Link::drain) and what else a [`Link`] offers.
+impl Deref for Client {
+    type Target = Link<ClientProtocol>;
+
+    fn deref(&self) -> &Link<ClientProtocol> {
+        &self.link
     }
 }
 

@@ -1,8 +1,8 @@
 //! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), over HTTP and
 //! server-sent events (`sse`), and the server (`server`).
 //!
-//! [`connect_with`], over WebSockets `connect`, returns a [`Client`] for chats and questions, the
-//! [`Events`], and the [`Connection`], whose [`run`](Connection::run) *you* spawn. `SseClient`
+//! `connect`, or [`connect_with`] over any transport, returns a [`Client`] for chats and questions, the
+//! [`Events`], and the [`Connection`], which *you* [run](Connection::run). `SseClient`
 //! needs none of that, and its chats are the same [`Chat`]s. Nothing is ever sent twice.
 
 mod chat;
@@ -25,6 +25,7 @@ pub use chat::Chat;
 pub use client::Client;
 pub use handshake::HandshakeError;
 pub use protocol::{CallValue, ClientProtocol};
+pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
@@ -36,19 +37,15 @@ pub use serve::{
 pub use sse::SseClient;
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-pub use url::{ConnectError, connect, dialer};
+pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
 /// The name of the protocol in spans and metrics.
 const SYSTEM: &str = "acolyte";
 
-/// A client's events besides chats and answers: [`ClientEvent`]s and changes of the link's state,
-/// in order and bounded. Chats and answers go to their callers.
+/// A client's events besides chats and answers: [`ClientEvent`]s, in order and bounded. Chats and answers go to their callers.
 pub type Events = rpc_core::net::Events<ClientEvent>;
-
-/// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
-pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
 /// Unread updates of one chat: enough for the longest chats of known servers.
 const CHAT_UPDATES: usize = 65_536;
@@ -71,14 +68,14 @@ pub fn link_config() -> LinkConfig {
         .with_streams(chats)
 }
 
-/// Connects through any dialer: in memory, through a proxy, with your own TLS. The dialer must send
+/// Creates a client over any dialer: in memory, through a proxy, with your own TLS. The dialer must send
 /// the key of `config`.
 #[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,
     link_config: impl Into<Arc<LinkConfig>>,
-) -> (Client, Events, Connection<D>) {
+) -> (Client, Events, Connection) {
     let side = ClientProtocol::new(config);
     let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
     (Client::new(link), events, connection)

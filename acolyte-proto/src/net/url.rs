@@ -1,6 +1,6 @@
-//! Connecting over WebSockets: [`connect`] and [`dialer`], and their errors.
+//! Connecting over WebSockets: [`connect`], [`connect_lazy`] and [`dialer`].
 
-use rpc_core::net::DialError;
+pub use rpc_core::net::ws::ConnectError;
 use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer, urls};
 
 use super::{Client, Connection, Events, connect_with, link_config};
@@ -8,36 +8,15 @@ use crate::auth::Offer;
 use crate::client::ClientConfig;
 use crate::http::rpc_url;
 
-/// Why no connection was attempted. Retrying does not help.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The URL cannot be dialled: [`DialError::BadUrl`].
-    #[error(transparent)]
-    Dial(#[from] DialError),
-    /// The key cannot be sent: HTTP headers hold ASCII only.
-    #[error("the API key cannot be sent in a header")]
-    Key,
-    /// The key would go to another machine without encryption. Use `https://`, or allow it with
-    /// [`with_insecure_key`](ClientConfig::with_insecure_key).
-    #[error("the API key would be sent to {host} without encryption")]
-    InsecureKey {
-        /// The URL's host.
-        host: String,
-    },
-}
+/// What the credentials are in errors.
+const KEY: &str = "the API key";
 
-impl From<BadHeader> for ConnectError {
-    fn from(_: BadHeader) -> Self {
-        Self::Key
-    }
-}
-
-/// Connects to a server, and reconnects whenever the connection is lost. The URL is the server's,
+/// Connects to a server. The URL is the server's,
 /// by the rule of [`rpc_url`]; several, separated by commas, are the nodes of one service, which a
 /// [`WsDialer`] goes round.
 ///
-/// Nothing happens until the connection's `run` is polled.
+/// Makes one attempt. The connection that is returned reconnects whenever it is lost, once you
+/// [run](Connection::run) it.
 ///
 /// ```
 /// use acolyte_proto::frame::ChatRequest;
@@ -50,9 +29,8 @@ impl From<BadHeader> for ConnectError {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let url = server(acolyte_proto::auth::Auth::key(ApiKey::new("secret")?)).await?;
 /// let config = ClientConfig::new().with_api_key(ApiKey::new("secret")?);
-/// let (client, _, connection) = net::connect(&url, config)?; // http://127.0.0.1:6767
+/// let (client, _, connection) = net::connect(&url, config).await?; // http://127.0.0.1:6767
 /// tokio::spawn(connection.run());
-/// client.ready().await?;
 /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
 /// println!("{}", chat.finish().await);
 /// # Ok(())
@@ -60,11 +38,27 @@ impl From<BadHeader> for ConnectError {
 /// ```
 ///
 /// # Errors
-/// As for [`dialer`].
-pub fn connect(
+/// [`ConnectError`], within the deadlines of the dial and the handshake.
+///
+/// # Cancel safety
+/// Dropping the future drops the connection.
+pub async fn connect(
     url: &str,
     config: ClientConfig,
-) -> Result<(Client, Events, Connection<WsDialer>), ConnectError> {
+) -> Result<(Client, Events, Connection), ConnectError> {
+    let (client, events, connection) = connect_lazy(url, config)?;
+    Ok((client, events, connection.establish().await?))
+}
+
+/// Like [`connect`], but returns at once: the connection makes the first attempt as well when it
+/// runs, and keeps trying. For programs that may start before their server.
+///
+/// # Errors
+/// As for [`dialer`].
+pub fn connect_lazy(
+    url: &str,
+    config: ClientConfig,
+) -> Result<(Client, Events, Connection), ConnectError> {
     Ok(connect_with(dialer(url, &config)?, config, link_config()))
 }
 
@@ -74,9 +68,9 @@ pub fn connect(
 /// subprotocol can hold goes in a header, which servers accept as well.
 ///
 /// # Errors
-/// [`ConnectError::Dial`] if the URL is invalid; [`ConnectError::Key`] if no header can carry the
-/// key; [`ConnectError::InsecureKey`] if `config` has a key, the URL is not encrypted and its host
-/// is not this machine.
+/// [`ConnectError::Dial`] if the URL is invalid; [`ConnectError::Header`] if no header can carry the
+/// key; [`ConnectError::Insecure`] if `config` has a key, the URL is not encrypted, its host is not
+/// this machine, and [`insecure_key`](ClientConfig::insecure_key) is not set.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
     let offer = Offer::for_websocket(config.api_key.as_ref());
     dialer_with(&each(url, rpc_url), config, offer)
@@ -97,25 +91,28 @@ pub(super) fn dialer_with(
         .with_max_message(config.limits.max_message_bytes)
         .with_max_outgoing(config.limits.max_message_bytes);
     let mut dialer = WsDialer::new(url)?.with_config(ws);
-    if let Some(host) = dialer.exposed_host()
-        && config.api_key.is_some()
-        && !config.insecure_key
-    {
-        return Err(ConnectError::InsecureKey {
-            host: host.to_owned(),
-        });
+    if config.api_key.is_some() && !config.insecure_key {
+        dialer = dialer.protect(KEY)?;
     }
     for name in offer.subprotocols {
-        dialer = dialer.with_subprotocol(name.into_inner())?;
+        dialer = dialer
+            .with_subprotocol(name.into_inner())
+            .map_err(no_header)?;
     }
     if let Some(value) = &offer.authorization {
         // Servers disagree on the meaning of other bytes.
         if !value.expose().is_ascii() {
-            return Err(ConnectError::Key);
+            return Err(ConnectError::Header { what: KEY });
         }
-        dialer = dialer.with_secret_header("Authorization", value)?;
+        dialer = dialer
+            .with_secret_header("Authorization", value)
+            .map_err(no_header)?;
     }
     Ok(dialer)
+}
+
+fn no_header(_: BadHeader) -> ConnectError {
+    ConnectError::Header { what: KEY }
 }
 
 #[cfg(test)]
@@ -128,37 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_in_the_clear_to_this_machine_only() {
+    fn a_key_goes_in_the_clear_only_where_that_is_allowed() {
         let config = keyed("k");
-        for url in [
-            "ws://127.0.0.1:6767",
-            "http://127.9.9.9",
-            "ws://[::1]:6767/v1/rpc",
-            "ws://LocalHost",
-            "wss://example.org",
-            "HTTPS://example.org:6767",
-        ] {
-            assert!(dialer(url, &config).is_ok(), "{url}");
-        }
-        for (url, named) in [
-            ("ws://example.org:6767", "example.org"),
-            ("http://192.168.0.7/a", "192.168.0.7"),
-            ("http://localhost.example.org", "localhost.example.org"),
-        ] {
-            let refused = dialer(url, &config).map(drop);
-            assert!(
-                matches!(&refused, Err(ConnectError::InsecureKey { host }) if host == named),
-                "{url}: {refused:?}"
-            );
-            assert!(dialer(url, &ClientConfig::new()).is_ok(), "{url}");
-            let allowed = config.clone().with_insecure_key(true);
-            assert!(dialer(url, &allowed).is_ok(), "{url}");
-        }
-        let bad = dialer("ftp://h", &config).map(drop);
-        assert!(matches!(
-            bad,
-            Err(ConnectError::Dial(DialError::BadUrl { .. }))
-        ));
+        assert!(dialer("http://127.0.0.1:6767", &config).is_ok());
+        let refused = dialer("http://example.org", &config);
+        assert!(matches!(refused, Err(ConnectError::Insecure { .. })));
+        let allowed = config.with_insecure_key(true);
+        assert!(dialer("http://example.org", &allowed).is_ok());
+        assert!(dialer("http://example.org", &ClientConfig::new()).is_ok());
     }
 
     #[test]
@@ -170,7 +144,7 @@ mod tests {
         assert!(shown.contains(expected), "{shown}");
         let exposed = super::dialer("https://a.example,http://b.example", &keyed("k")).map(drop);
         assert!(
-            matches!(&exposed, Err(ConnectError::InsecureKey { host }) if host == "b.example"),
+            matches!(&exposed, Err(ConnectError::Insecure { host, .. }) if host == "b.example"),
             "{exposed:?}"
         );
     }
@@ -188,7 +162,7 @@ mod tests {
         assert!(open.config().subprotocols().is_empty());
         let impossible = dialer("https://h", &keyed("schl\u{fc}ssel")).map(drop);
         assert!(
-            matches!(impossible, Err(ConnectError::Key)),
+            matches!(impossible, Err(ConnectError::Header { .. })),
             "{impossible:?}"
         );
     }

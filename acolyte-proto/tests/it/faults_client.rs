@@ -52,7 +52,7 @@ impl ClientUnderTest for Chats {
     }
 
     fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
-        client.link()
+        client
     }
 
     async fn step(&self, _: &mut dyn Line, _: usize) -> Option<()> {

@@ -10,7 +10,7 @@ use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{
     Agent, AgentRuntime, Chat, Client, Run, Server, ServerHandle, ServerOptions, SseClient,
-    connect, connect_with, dialer, http_config, link_config,
+    connect_lazy, connect_with, dialer, http_config, link_config,
 };
 use acolyte_proto::server::ServerConfig;
 use acolyte_proto::task::TaskState;
@@ -73,7 +73,7 @@ async fn chats_tell_the_same_over_every_transport() {
         .unwrap();
     let url = server.url();
     tokio::spawn(server.run());
-    let (over_ws, _, connection) = connect(&url, ClientConfig::new()).unwrap();
+    let (over_ws, _, connection) = connect_lazy(&url, ClientConfig::new()).unwrap();
     tokio::spawn(connection.run());
     over_ws.ready().await.unwrap();
     let over_sse = SseClient::new(&url, ClientConfig::new()).unwrap();
@@ -107,7 +107,7 @@ async fn every_key_that_can_be_sent_lets_both_clients_in() {
         let url = server.url();
         tokio::spawn(server.run());
         let config = ClientConfig::new().with_api_key(key);
-        let (client, _, connection) = connect(&url, config.clone()).unwrap();
+        let (client, _, connection) = connect_lazy(&url, config.clone()).unwrap();
         tokio::spawn(connection.run());
         timeout(LONG, client.ready()).await.unwrap().unwrap();
         assert_eq!(client.status().await.unwrap().model, "puppet");
@@ -124,7 +124,7 @@ async fn dropping_a_chat_ends_the_work_over_both_transports() {
         .unwrap();
     let url = server.url();
     tokio::spawn(server.run());
-    let (over_ws, _, connection) = connect(&url, ClientConfig::new()).unwrap();
+    let (over_ws, _, connection) = connect_lazy(&url, ClientConfig::new()).unwrap();
     tokio::spawn(connection.run());
     over_ws.ready().await.unwrap();
     let over_sse = SseClient::new(&url, ClientConfig::new()).unwrap();
@@ -268,7 +268,7 @@ async fn a_server_that_is_shut_down_over_http_ends_its_websockets() {
     let (server, service) = Server::mount(puppet().0, ServerOptions::default());
     let serving = tokio::spawn(server.run());
     let url = format!("http://{}", host(service.clone()).await);
-    let (client, _events, connection) = connect(&url, ClientConfig::new()).unwrap();
+    let (client, _events, connection) = connect_lazy(&url, ClientConfig::new()).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     let mut service = service;

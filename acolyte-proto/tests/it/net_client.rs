@@ -243,7 +243,7 @@ async fn a_lost_line_ends_chats_and_tasks_are_asked_for_on_the_next() {
     assert!(outcome.may_have_run());
     let mut server = Played(listener.accept().await.unwrap());
     while client.state() != (LinkState::Ready { generation: 2 }) {
-        events.next().await.unwrap();
+        events.next_link().await.unwrap();
     }
     let asked = tokio::spawn({
         let (client, task) = (client.clone(), chat.task_id().unwrap().clone());
@@ -362,7 +362,8 @@ async fn complaints_about_nothing_known_are_events() {
     let error = json!({"type": "error", "error": "Invalid RPC message"});
     server.say(&json!("rpc_unknown"), error).await;
     let error = loop {
-        if let LinkEvent::Event(ClientEvent::ServerError(error)) = events.next().await.unwrap() {
+        if let LinkEvent::Event(ClientEvent::ServerError(error)) = events.next_link().await.unwrap()
+        {
             break error;
         }
     };

@@ -36,7 +36,7 @@ async fn a_client_shows_its_key_to_the_next_node_and_repeats_no_chat() {
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     assert_eq!(client.node().unwrap().address(), first.address);
-    let mut states = client.link().watch();
+    let mut states = client.states();
     let mut lost = client.start_chat(ChatRequest::new("hang", "m")).await;
     first.handle.drain(Duration::ZERO).await;
     let again = LinkState::Ready { generation: 2 };

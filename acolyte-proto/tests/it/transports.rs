@@ -144,7 +144,7 @@ async fn served_with(key: &str) -> Served {
     tokio::spawn(server.run());
     let config = ClientConfig::new().with_api_key(key);
     let sse = SseClient::new(&url, config.clone()).unwrap();
-    let (client, _, connection) = net::connect(&url, config).unwrap();
+    let (client, _, connection) = net::connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
     timeout(SOON, client.ready()).await.unwrap().unwrap();
     Served {
@@ -340,7 +340,7 @@ async fn a_server_that_selects_no_subprotocol_for_a_key_is_used() {
         WsStream::accept(socket, &WsConfig::default()).await
     });
     let config = ClientConfig::new().with_api_key(ApiKey::new("s3cret").unwrap());
-    let (client, _, connection) = net::connect(&url, config).unwrap();
+    let (client, _, connection) = net::connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
     timeout(SOON, client.ready()).await.unwrap().unwrap();
     accepted.await.unwrap().unwrap();
@@ -350,7 +350,7 @@ async fn a_server_that_selects_no_subprotocol_for_a_key_is_used() {
 async fn a_wrong_key_lets_nobody_in() {
     let served = served().await;
     let config = ClientConfig::new().with_api_key(ApiKey::new("wrong").unwrap());
-    let (client, _, connection) = net::connect(&served.url, config.clone()).unwrap();
+    let (client, _, connection) = net::connect_lazy(&served.url, config.clone()).unwrap();
     tokio::spawn(connection.run());
     let reason = timeout(SOON, client.ready()).await.unwrap().unwrap_err();
     assert!(

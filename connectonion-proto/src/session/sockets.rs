@@ -1,11 +1,12 @@
 //! The registry's methods for sockets: connecting, signs of life, frames, disconnecting.
 
+use rpc_core::Instant;
+
 use super::event::{ConnectError, Joined, MAX_SESSION_ID, Owner, Removed, SessionRequest};
 use super::{ConnId, ConnectionEntry, Session, SessionRegistry};
 use crate::frame::SessionState;
 use crate::id::{SessionId, session_id as new_id};
 use crate::replay::{Entry, EventLog, Next};
-use rpc_core::Instant;
 
 impl SessionRegistry {
     /// Adds a socket whose CONNECT was accepted to the requested session, or to a new one. `random`

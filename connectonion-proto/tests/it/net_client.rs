@@ -46,7 +46,7 @@ pub async fn ready() -> (Client, Events, Host, MemListener) {
 /// The next event of the protocol but the first CONNECTED.
 pub async fn next(events: &mut Events) -> Event {
     loop {
-        match events.next().await.expect("an event") {
+        match events.next_link().await.expect("an event") {
             LinkEvent::Event(Event::Connected(_)) | LinkEvent::State(_) => {}
             LinkEvent::Event(event) => return event,
             other => panic!("{other:?}"),

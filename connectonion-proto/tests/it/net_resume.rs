@@ -317,7 +317,7 @@ async fn whoever_attaches_to_an_idle_session_is_told_so() {
     let nothing = failure(&mut run).await;
     assert!(matches!(nothing, CallError::Refused(Refused::UnknownId)));
     loop {
-        match events.next().await {
+        match events.next_link().await {
             Some(LinkEvent::Event(Event::Connected(frame))) => {
                 assert!(frame.session.is_some());
                 break;
@@ -394,7 +394,7 @@ async fn a_silent_host_is_left_and_the_run_goes_on_elsewhere() {
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     let mut lost = None;
     while lost.is_none() {
-        if let Some(LinkEvent::State(LinkState::Lost { cause, .. })) = events.next().await {
+        if let Some(LinkEvent::State(LinkState::Lost { cause, .. })) = events.next_link().await {
             lost = Some(cause);
         }
     }

@@ -21,7 +21,7 @@ use examples::cli::{self, Failure, Line, LineArgs, Urls};
 use examples::screen::connectonion::Frames;
 use examples::screen::{Colour, Screen};
 use rpc_core::Secret;
-use rpc_core::net::ws::{WsDialer, urls};
+use rpc_core::net::ws::urls;
 use rpc_core::net::{DialError, LinkConfig};
 
 use self::attach::Attachments;
@@ -113,7 +113,7 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
 }
 
 /// Finds the agent, and makes everything ready to talk to it.
-async fn open(args: Args) -> Result<(ChatLoop, Client, Connection<WsDialer>), Failure> {
+async fn open(args: Args) -> Result<(ChatLoop, Client, Connection), Failure> {
     check(&args)?;
     let key = args.home.key(args.key.as_deref(), "chat.key")?;
     let mut along = Attachments::default();

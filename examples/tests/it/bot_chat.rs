@@ -164,7 +164,7 @@ fn json_is_one_object_for_each_event_with_every_partial_message() {
 mod terminal {
     use snek_proto::client::ClientConfig;
     use snek_proto::frame::Final;
-    use snek_proto::net::connect;
+    use snek_proto::net::connect_lazy;
 
     use super::*;
     use crate::pty::Screen;
@@ -238,7 +238,7 @@ mod terminal {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let config = ClientConfig::new("bo", "1");
-            let (client, _events, connection) = connect(&place.url, config).unwrap();
+            let (client, _events, connection) = connect_lazy(&place.url, config).unwrap();
             let connection = tokio::spawn(connection.run());
             client.ready().await.unwrap();
             client.set_typing("general", "#FF6B35").await.unwrap();

@@ -237,7 +237,7 @@ fn talk(url: &str, text: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let config = snek_proto::client::ClientConfig::new("carol", "3");
-        let (client, _events, connection) = snek_proto::net::connect(url, config).unwrap();
+        let (client, _events, connection) = snek_proto::net::connect_lazy(url, config).unwrap();
         let connection = tokio::spawn(connection.run());
         client.ready().await.unwrap();
         let sent = client.send_message("general", text, snek_proto::frame::Final::Yes);

@@ -19,7 +19,7 @@ use examples::model::{ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError,
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::error::ErrorKind;
 use exoclaw_proto::frame::ChatSend;
-use exoclaw_proto::net::{Client, Server, ServerHandle, ServerOptions, connect};
+use exoclaw_proto::net::{Client, Server, ServerHandle, ServerOptions, connect_lazy};
 use futures_util::{StreamExt as _, stream};
 use rpc_core::{CallError, Secret};
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ fn client(address: SocketAddr, token: Option<&str>) -> Client {
         .with_account("ann")
         .with_peer("main");
     config.token = token.map(|token| Secret::from(token.to_owned()));
-    let (client, _, connection) = connect(&format!("ws://{address}"), config).unwrap();
+    let (client, _, connection) = connect_lazy(&format!("ws://{address}"), config).unwrap();
     tokio::spawn(connection.run());
     client
 }

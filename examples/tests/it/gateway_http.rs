@@ -329,7 +329,7 @@ async fn the_page_gets_the_past_of_its_own_session_and_with_a_token_only() {
         .with_peer(OWN);
     let client = client.with_token("t0ken");
     let url = format!("ws://{}", gateway.address);
-    let (client, _, connection) = exoclaw_proto::net::connect(&url, client).unwrap();
+    let (client, _, connection) = exoclaw_proto::net::connect_lazy(&url, client).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     client.chat("count to 1").await.text().await.unwrap();
@@ -363,7 +363,7 @@ async fn the_page_gets_what_a_client_left_and_what_became_of_it() {
         .with_account("browser")
         .with_peer(OWN);
     let url = format!("ws://{}", gateway.address);
-    let (client, _, connection) = exoclaw_proto::net::connect(&url, client).unwrap();
+    let (client, _, connection) = exoclaw_proto::net::connect_lazy(&url, client).unwrap();
     let connection = tokio::spawn(connection.run());
     client.ready().await.unwrap();
     let mut chat = client.chat("!slow 1000").await;

@@ -233,7 +233,7 @@ async fn a_bot_greets(name: &str, bot: &str) {
     let (url, backend) = (server.url(), server.backend());
     tokio::spawn(server.run());
     let config = ClientConfig::new("ann", "secret");
-    let (ann, mut events, connection) = snek::connect(&url, config).unwrap();
+    let (ann, mut events, connection) = snek::connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
     ann.ready().await.unwrap();
     let _program = Program::start(name, &url);

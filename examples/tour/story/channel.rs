@@ -129,7 +129,7 @@ impl Channel {
     }
 
     async fn next(&mut self) -> Result<String, Failure> {
-        while let Some(event) = self.events.next().await {
+        while let Some(event) = self.events.next_link().await {
             if let LinkEvent::Event(ClientEvent::Message(message)) = event
                 && &*message.username == BOT
             {

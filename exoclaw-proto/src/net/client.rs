@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::future::Future;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rpc_core::Instant;
+use rpc_core::net::Link;
 use rpc_core::net::telemetry::OTHER;
-use rpc_core::net::{DrainReport, Link, LinkState, Node};
-use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused, Str, json};
+use rpc_core::{CallError, CallId, DecodeError, Json, Refused, Str, json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -27,7 +28,7 @@ type Outcome<T> = Result<T, CallError<RpcError>>;
 /// A handle for requests and chats. Cheap to clone; dropping the last clone closes the connection.
 ///
 /// While there is no connection, requests fail at once with [`Refused::NotConnected`] (or
-/// [`Refused::NotReady`] before the hello); [`ready`](Self::ready) waits. A client never repeats a
+/// [`Refused::NotReady`] before the hello); [`ready`](Link::ready) waits. A client never repeats a
 /// request: [`CallError::delivery`] says whether a failed one may have reached the gateway.
 ///
 /// Any number of requests and chats may be in flight. Known gateways answer those of a connection
@@ -43,9 +44,8 @@ type Outcome<T> = Result<T, CallError<RpcError>>;
 /// # let url = server.url();
 /// # tokio::spawn(server.run());
 /// # let config = exoclaw_proto::client::ClientConfig::new();
-/// # let (client, _events, connection) = net::connect(&url, config)?;
+/// # let (client, _events, connection) = net::connect(&url, config).await?;
 /// # tokio::spawn(connection.run());
-/// client.ready().await?;
 /// assert_eq!(client.plugin_list().await?[0].name, "echo");
 /// assert_eq!(client.chat("hello there").await.text().await?, "hello there");
 /// # Ok(())
@@ -74,9 +74,8 @@ impl Client {
     /// # let url = server.url();
     /// # tokio::spawn(server.run());
     /// # let config = exoclaw_proto::client::ClientConfig::new();
-    /// # let (client, _, connection) = exoclaw_proto::net::connect(&url, config)?;
+    /// # let (client, _, connection) = exoclaw_proto::net::connect(&url, config).await?;
     /// # tokio::spawn(connection.run());
-    /// # client.ready().await?;
     /// let mut chat = client.chat("hi").await;
     /// while let Some(event) = chat.next().await {
     ///     if let StreamEvent::Text(text) = event? {
@@ -311,57 +310,6 @@ impl Client {
         .await
     }
 
-    /// Waits for the gateway's hello and returns the number of the connection, from 1.
-    ///
-    /// # Errors
-    /// The reason why there will be no further connection, such as a refused token.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn ready(&self) -> Result<u64, CloseReason> {
-        self.link.ready().await
-    }
-
-    /// Waits until the connection is closed for good.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn closed(&self) -> CloseReason {
-        self.link.closed().await
-    }
-
-    /// Returns the state of the connection.
-    #[must_use]
-    pub fn state(&self) -> LinkState {
-        self.link.state()
-    }
-
-    /// Returns the node of the connection, or of the last one: which of the URLs, and which address
-    /// of its name. `None` before the first connection.
-    #[must_use]
-    pub fn node(&self) -> Option<Node> {
-        self.link.node()
-    }
-
-    /// Closes with code 1000; everything in flight fails.
-    pub fn close(&self) {
-        self.link.close();
-    }
-
-    /// Refuses new requests, waits up to `deadline` for those in flight, then closes.
-    ///
-    /// # Cancel safety
-    /// The drain goes on if the future is dropped.
-    pub async fn drain(&self, deadline: Duration) -> DrainReport {
-        self.link.drain(deadline).await
-    }
-
-    /// Returns the underlying link, for what this type does not offer.
-    #[must_use]
-    pub const fn link(&self) -> &Link<ClientProtocol> {
-        &self.link
-    }
-
     async fn value<T: DeserializeOwned>(&self, call: Call) -> Outcome<T> {
         let answer = self.request(call).await?;
         json::parse(answer.get(), &self.config.limits).map_err(|error| unexpected(&error))
@@ -399,6 +347,16 @@ fn label(method: &str) -> &'static str {
 /// Creates the error for an answer that does not fit the method.
 fn unexpected(error: &DecodeError) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
+}
+
+/// What every client has: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
+/// [`drain`](Link::drain) and what else a [`Link`] offers.
+impl Deref for Client {
+    type Target = Link<ClientProtocol>;
+
+    fn deref(&self) -> &Link<ClientProtocol> {
+        &self.link
+    }
 }
 
 impl fmt::Debug for Client {

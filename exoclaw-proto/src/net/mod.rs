@@ -1,8 +1,8 @@
 //! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), and the server
 //! (`server`).
 //!
-//! [`connect_with`], or `connect` over WebSockets, returns a [`Client`] for requests and chats, the
-//! [`Events`], and the [`Connection`], whose [`run`](Connection::run) *you* spawn. Nothing is ever
+//! `connect`, or [`connect_with`] over any transport, returns a [`Client`] for requests and chats, the
+//! [`Events`], and the [`Connection`], which *you* [run](Connection::run). Nothing is ever
 //! sent twice.
 
 mod chat;
@@ -22,6 +22,7 @@ use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig};
 pub use chat::Chat;
 pub use client::Client;
 pub use protocol::{CallValue, ClientProtocol};
+pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
@@ -31,19 +32,15 @@ pub use serve::{
 pub use turns::{SessionTurns, TurnGuard};
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-pub use url::{ConnectError, connect, dialer};
+pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
 /// The name of the protocol in spans and metrics.
 const SYSTEM: &str = "exoclaw";
 
-/// The receiver of a client's events: [`ClientEvent`]s and changes of the link's state, in order
-/// and bounded. Answers and chats go to their callers instead.
+/// The receiver of a client's events: [`ClientEvent`]s, in order and bounded. Answers and chats go to their callers instead.
 pub type Events = rpc_core::net::Events<ClientEvent>;
-
-/// A client's connection and its reconnects: spawn [`run`](rpc_core::net::Connection::run).
-pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
 /// Most unread steps of one chat, enough for the longest answer of known gateways.
 const CHAT_STEPS: usize = 65_536;
@@ -66,14 +63,14 @@ pub fn link_config() -> LinkConfig {
         .with_streams(chats)
 }
 
-/// Connects through any dialer, for example in memory, through a proxy, or with your own TLS. Does
+/// Creates a client over any dialer, for example in memory, through a proxy, or with your own TLS. Does
 /// not check whether the connection is safe for a token.
 #[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,
     link_config: impl Into<Arc<LinkConfig>>,
-) -> (Client, Events, Connection<D>) {
+) -> (Client, Events, Connection) {
     let config = config.into();
     let side = ClientProtocol::new(Arc::clone(&config));
     let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use allocation_counter::measure;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::net::{
-    Client, Events, MemoryBackend, Server, ServerHandle, ServerOptions, connect,
+    Client, Events, MemoryBackend, Server, ServerHandle, ServerOptions, connect_lazy,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
@@ -97,10 +97,10 @@ fn a_chat_that_has_ended_leaves_little_behind() {
 async fn clients(url: &str, count: usize) -> Vec<(Client, Events)> {
     let mut clients = Vec::with_capacity(count);
     for _ in 0..count {
-        let (client, mut events, connection) = connect(url, ClientConfig::new()).unwrap();
+        let (client, mut events, connection) = connect_lazy(url, ClientConfig::new()).unwrap();
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
-        while events.try_next().is_some() {}
+        while events.try_next_link().is_some() {}
         clients.push((client, events));
     }
     clients

@@ -300,7 +300,6 @@ async fn a_dropped_chat_is_forgotten_and_the_connection_goes_on() {
     tokio::spawn(gateway.serve());
     client.ping().await.unwrap();
     let (in_flight, stray) = client
-        .link()
         .command(|conn, _| (conn.in_flight(), conn.stray_frames()))
         .await
         .unwrap();
@@ -420,7 +419,7 @@ async fn a_lost_line_ends_chats_and_comes_back() {
     assert_eq!((reason, delivery), (CloseReason::Lost, Delivery::Delivered));
     tokio::spawn(accept(&mut listener).await.serve());
     while client.state() != (LinkState::Ready { generation: 2 }) {
-        events.next().await.unwrap();
+        events.next_link().await.unwrap();
     }
     assert_eq!(client.chat("again").await.text().await.unwrap(), "again");
 }
@@ -440,7 +439,7 @@ async fn a_gateway_that_has_let_the_client_in_before_and_is_in_trouble_is_tried_
         closes.0.send(Outgoing::Close(close)).await.unwrap();
         tokio::spawn(accept(&mut listener).await.serve());
         while client.state() != (LinkState::Ready { generation: 2 }) {
-            assert!(events.next().await.is_some());
+            assert!(events.next_link().await.is_some());
         }
         assert_eq!(client.ping().await, Ok(()));
         drop(silent);
@@ -497,7 +496,9 @@ async fn complaints_about_nothing_known_are_events() {
         .say(json!({"id": "0", "error": "parse error: expected ident"}))
         .await;
     let error = loop {
-        if let LinkEvent::Event(ClientEvent::GatewayError(error)) = events.next().await.unwrap() {
+        if let LinkEvent::Event(ClientEvent::GatewayError(error)) =
+            events.next_link().await.unwrap()
+        {
             break error;
         }
     };
@@ -517,7 +518,7 @@ async fn a_chat_over_a_real_websocket() {
         gateway.serve().await;
     });
     let config = ClientConfig::new().with_token("t");
-    let (client, _, connection) = net::connect(&format!("http://{address}"), config).unwrap();
+    let (client, _, connection) = net::connect_lazy(&format!("http://{address}"), config).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     assert_eq!(

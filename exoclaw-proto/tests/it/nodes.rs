@@ -37,7 +37,7 @@ async fn a_client_shows_its_token_to_the_next_node_and_repeats_no_chat() {
     let ((first, a), (mut second, b)) = (node().await, node().await);
     let client = client(&format!("{a},{b}")).await;
     assert_eq!(client.node().unwrap().url(), a);
-    let mut states = client.link().watch();
+    let mut states = client.states();
     let mut lost = client.chat("hang").await;
     first.handle.drain(Duration::ZERO).await;
     let again = LinkState::Ready { generation: 2 };

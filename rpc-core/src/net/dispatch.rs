@@ -81,7 +81,7 @@ impl EventDispatcher {
                 Some(ended) = self.handlers.next() => if ended.is_err() {
                     return Dispatch::Panicked;
                 },
-                event = events.next(), if has_room => {
+                event = events.next_link(), if has_room => {
                     return event.map_or(Dispatch::End, Dispatch::Event);
                 }
             }

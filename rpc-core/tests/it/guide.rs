@@ -102,7 +102,7 @@ async fn the_protocol_of_the_guide_works_over_a_websocket() {
     let answers = futures_util::future::join_all(answers).await;
     assert_eq!(answers, [Ok(2), Ok(4), Ok(6)]);
     tell.send(7).unwrap();
-    while events.next().await != Some(LinkEvent::Event(7)) {
+    while events.next_link().await != Some(LinkEvent::Event(7)) {
         assert!(link.state().is_ready(), "the news got lost");
     }
 

@@ -36,11 +36,11 @@ async fn drop_oldest_keeps_the_newest_events_and_reports_the_loss() {
         connected(events(2, LagPolicy::DropOldest), LinkConfig::default()).await;
     tell(&host.link, 10).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
-    let Some(LinkEvent::Lagged(lost)) = guest.events.try_next() else {
+    let Some(LinkEvent::Lagged(lost)) = guest.events.try_next_link() else {
         panic!("no loss")
     };
     assert_eq!(lost, 8);
-    let waiting: Vec<_> = std::iter::from_fn(|| guest.events.try_next()).collect();
+    let waiting: Vec<_> = std::iter::from_fn(|| guest.events.try_next_link()).collect();
     let [states @ .., eighth, ninth] = &waiting[..] else {
         panic!("{waiting:?}")
     };

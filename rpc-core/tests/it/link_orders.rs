@@ -64,7 +64,7 @@ async fn a_stale_order_to_reconnect_takes_no_other_ones_place() {
     let (guest, _host, mut listener) = dialled().await;
     guest.link.reconnect(1);
     let _second = accept(&mut listener).await;
-    let mut states = guest.link.watch();
+    let mut states = guest.link.states();
     let again = |state: &LinkState| *state == LinkState::Ready { generation: 2 };
     states.wait_for(again).await.unwrap();
     guest.link.reconnect(2);
@@ -351,7 +351,7 @@ async fn welcome(listener: &RawListener) -> RawPeer {
 async fn a_line_that_waits_for_the_answer_to_its_close_is_not_ready() {
     let listener = RawListener::bind().await.unwrap();
     let (guest, _line) = ready_with(&listener).await;
-    let mut states = guest.link.watch();
+    let mut states = guest.link.states();
     guest.link.close();
     let closing = soon(states.wait_for(|state| !state.is_ready())).await;
     assert_eq!(*closing.unwrap(), LinkState::Closing);

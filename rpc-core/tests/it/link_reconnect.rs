@@ -34,7 +34,7 @@ async fn a_lost_line_comes_back_after_the_first_delay() {
     let (_host, cutter) = accept(&mut listener).await;
     assert_eq!(guest.link.ready().await, Ok(1));
     cutter.cut();
-    let mut states = guest.link.watch();
+    let mut states = guest.link.states();
     let lost = states
         .wait_for(|state| matches!(state, LinkState::Lost { .. }))
         .await
@@ -112,7 +112,7 @@ async fn a_command_while_the_line_is_down_fails_at_once() {
     let (_host, cutter) = accept(&mut listener).await;
     guest.link.ready().await.unwrap();
     cutter.cut();
-    let mut states = guest.link.watch();
+    let mut states = guest.link.states();
     states.wait_for(|state| !state.is_ready()).await.unwrap();
     let refused = guest.link.call(|_, _| Ok(1)).await;
     assert_eq!(refused, Err(CallError::Refused(Refused::NotConnected)));
@@ -123,7 +123,7 @@ async fn closing_while_the_line_is_down_ends_the_link() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = guest("ann", dialer);
     drop(listener.accept().await.unwrap());
-    let mut states = guest.link.watch();
+    let mut states = guest.link.states();
     states
         .wait_for(|state| matches!(state, LinkState::Lost { .. }))
         .await
@@ -166,7 +166,7 @@ async fn a_reconnect_on_order_replaces_a_line_that_is_up_once() {
     guest.link.reconnect(generation);
     guest.link.reconnect(generation);
     let (_second, _) = accept(&mut listener).await;
-    let mut states = guest.link.watch();
+    let mut states = guest.link.states();
     let again = |state: &LinkState| *state == LinkState::Ready { generation: 2 };
     states.wait_for(again).await.unwrap();
     guest.link.reconnect(generation);

@@ -44,7 +44,7 @@ fn held_by_each(max_commands: usize, max_events: usize) -> i64 {
         runtime.block_on(async {
             for _ in 0..LINES {
                 let (guest, mut host, cutter) = connected(config(), config()).await;
-                while host.events.try_next().is_some() {}
+                while host.events.try_next_link().is_some() {}
                 lines.push((guest, host, cutter));
             }
         });

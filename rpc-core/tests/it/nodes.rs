@@ -97,7 +97,7 @@ async fn the_client_of_a_dead_node_comes_to_the_next_one_and_says_so() {
     assert_eq!((node.index(), node.address()), (0, a.address));
     assert_eq!(node.to_string(), format!("ws://{}/", a.address));
 
-    let mut states = guest.link.watch();
+    let mut states = guest.link.states();
     a.task.abort();
     room.link.cut();
     let _room = b.room().await;

@@ -25,7 +25,7 @@ async fn a_guest_says_hello_and_answers() {
     let mut room = house.room().await;
     let first = loop {
         use rpc_core::net::LinkEvent;
-        if let LinkEvent::Event(event) = room.events.next().await.unwrap() {
+        if let LinkEvent::Event(event) = room.events.next_link().await.unwrap() {
             break event;
         }
     };
@@ -58,7 +58,7 @@ async fn a_guest_comes_back_when_its_server_does() {
     let guest = house.guest("ann", eager());
     let _room = house.room().await;
     assert_eq!(guest.link.ready().await, Ok(1));
-    let mut states = guest.link.watch();
+    let mut states = guest.link.states();
     house.task.abort();
     states.wait_for(|state| !state.is_ready()).await.unwrap();
     let mut house = House::open_at(house.address).await;
@@ -201,7 +201,7 @@ async fn a_call_on_a_line_that_is_being_closed_is_told_that_another_may_come() {
     };
     let dialer = rpc_core::net::ws::WsDialer::new(&url).unwrap();
     let host = End::spawn(rpc_core::net::open(side, dialer, eager()));
-    let mut states = host.link.watch();
+    let mut states = host.link.states();
     let mut refusals = Vec::new();
     while !matches!(*states.borrow_and_update(), LinkState::Lost { .. }) {
         let refused = host.link.call(|m, now| m.ask("?", now)).await.unwrap_err();

@@ -288,7 +288,7 @@ async fn a_guest_behind_a_dead_line_comes_back_once_the_line_works() {
     drop(house.rooms.recv().await);
     let proxy = Proxy::start(house.address, pass, true).await;
     let guest = guest(proxy.address, "ann", eager());
-    let mut states = guest.link.watch();
+    let mut states = guest.link.states();
     states
         .wait_for(|state| matches!(state, rpc_core::net::LinkState::Lost { .. }))
         .await

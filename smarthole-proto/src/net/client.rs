@@ -1,15 +1,14 @@
 //! [`Client`]: responses by id, over a connection that reconnects.
 
 use std::fmt;
-use std::time::Duration;
+use std::ops::Deref;
 
-use rpc_core::net::{DrainReport, Link, LinkState, Node};
-use rpc_core::{CloseFrame, CloseReason, Refused, Str};
+use rpc_core::net::Link;
+use rpc_core::{Refused, Str};
 
 use super::protocol::ClientProtocol;
 use crate::frame::{Answer, Notification, Response};
 use crate::id::MessageId;
-use crate::limits::CLIENT_DISCONNECT;
 
 /// A handle for responses by id, and for the connection itself. Cheap to clone; dropping the last
 /// clone closes the connection.
@@ -17,7 +16,7 @@ use crate::limits::CLIENT_DISCONNECT;
 /// A message has its own methods to answer; this is for ids that outlive their messages, such as
 /// those stored before a restart. While there is no connection, responses fail at once with
 /// [`Refused::NotConnected`] (or [`Refused::NotReady`] before the registration);
-/// [`ready`](Self::ready) waits.
+/// [`ready`](Link::ready) waits.
 #[derive(Clone)]
 pub struct Client {
     link: Link<ClientProtocol>,
@@ -84,63 +83,16 @@ impl Client {
             .command(move |conn, _| conn.respond(&response))
             .await?
     }
-
-    /// Waits until the client is registered and returns the number of the connection, from 1.
-    ///
-    /// # Errors
-    /// The reason, once there will be no connection any more, such as a refused registration.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn ready(&self) -> Result<u64, CloseReason> {
-        self.link.ready().await
-    }
-
-    /// Waits until there will be no connection any more.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn closed(&self) -> CloseReason {
-        self.link.closed().await
-    }
-
-    /// Returns the state of the connection.
-    #[must_use]
-    pub fn state(&self) -> LinkState {
-        self.link.state()
-    }
-
-    /// Returns the node of the connection, or of the last one: which of the URLs, and which address
-    /// of its name. `None` before the first connection.
-    #[must_use]
-    pub fn node(&self) -> Option<Node> {
-        self.link.node()
-    }
-
-    /// Closes with code 1000, "Client disconnect". Messages without a response time out at the
-    /// server; [`drain`](Self::drain) waits for them.
-    pub fn close(&self) {
-        self.link.close_with(disconnect());
-    }
-
-    /// Waits up to `deadline` until every message has its response, then closes with code 1000,
-    /// "Client disconnect".
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the drain goes on.
-    pub async fn drain(&self, deadline: Duration) -> DrainReport {
-        self.link.drain_with(deadline, disconnect()).await
-    }
-
-    /// Returns the underlying link, for what this type does not offer.
-    #[must_use]
-    pub const fn link(&self) -> &Link<ClientProtocol> {
-        &self.link
-    }
 }
 
-fn disconnect() -> CloseFrame {
-    CloseFrame::new(CloseFrame::NORMAL, CLIENT_DISCONNECT)
+/// What every client has: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
+/// [`drain`](Link::drain) and what else a [`Link`] offers.
+impl Deref for Client {
+    type Target = Link<ClientProtocol>;
+
+    fn deref(&self) -> &Link<ClientProtocol> {
+        &self.link
+    }
 }
 
 impl fmt::Debug for Client {

@@ -324,7 +324,7 @@ impl Responder {
             }
             // This line takes nothing, so wait for another. The handle goes first: to wait must not
             // keep the connection open.
-            let mut states = link.watch();
+            let mut states = link.states();
             drop(link);
             let next = states
                 .wait_for(|state| state.ended().is_some() || (state.is_ready() && *state != seen));

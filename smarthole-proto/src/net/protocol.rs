@@ -10,6 +10,7 @@ use super::event::Event;
 use super::inbound::InboundMessage;
 use super::left_answers::LeftAnswers;
 use crate::client::{ClientConfig, ClientConn, ClientEvent};
+use crate::limits::CLIENT_DISCONNECT;
 use crate::net::SYSTEM;
 
 /// The client's side: every connection registers with the same configuration. Created by
@@ -36,6 +37,7 @@ impl Protocol for ClientProtocol {
     type Event = Event;
 
     const SYSTEM: &'static str = SYSTEM;
+    const GOODBYE: &'static str = CLIENT_DISCONNECT;
 
     fn open(&mut self, now: Instant, _: u64) -> ClientConn {
         ClientConn::new(Arc::clone(&self.config), now)

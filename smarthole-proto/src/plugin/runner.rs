@@ -70,10 +70,10 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// std::process::exit(ended.exit_code().into());
 /// # }
 /// ```
-pub struct Plugin<D: Dialer> {
+pub struct Plugin {
     shared: Arc<Shared>,
     events: Events,
-    connection: Connection<D>,
+    connection: Connection,
     canceller: Canceller,
 }
 
@@ -110,12 +110,12 @@ impl fmt::Display for Ended {
     }
 }
 
-#[cfg(feature = "ws")]
-impl Plugin<rpc_core::net::ws::WsDialer> {
+impl Plugin {
     /// Creates a plugin for the router at `url` (`ws://`, or `wss://` with feature `tls`).
     ///
     /// # Errors
     /// [`SetupError`](super::SetupError): the URL or the registration is invalid.
+    #[cfg(feature = "ws")]
     #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
     pub fn new(
         url: &str,
@@ -129,6 +129,7 @@ impl Plugin<rpc_core::net::ws::WsDialer> {
     ///
     /// # Errors
     /// [`SetupError::Url`](super::SetupError::Url).
+    #[cfg(feature = "ws")]
     #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
     pub fn with_config(
         url: &str,
@@ -141,12 +142,10 @@ impl Plugin<rpc_core::net::ws::WsDialer> {
         })?;
         Ok(Self::with_dialer(dialer, config, handler))
     }
-}
 
-impl<D: Dialer> Plugin<D> {
     /// Creates a plugin that connects through this dialer.
     #[must_use]
-    pub fn with_dialer(dialer: D, config: PluginConfig, handler: impl Handler) -> Self {
+    pub fn with_dialer(dialer: impl Dialer, config: PluginConfig, handler: impl Handler) -> Self {
         let (client, events, connection) =
             connect_with(dialer, config.client.clone(), config.link.clone());
         let (canceller, cancellation) = Cancellation::new();
@@ -203,7 +202,7 @@ impl<D: Dialer> Plugin<D> {
             let report = runner.finish(&mut events).await;
             drop(events);
             // A close overtakes commands, and the last responses are on their way.
-            let last = client.link().command(|_, _| ());
+            let last = client.command(|_, _| ());
             let _ = rpc_core::net::time::timeout(LAST_RESPONSES, last).await;
             client.close();
             report
@@ -250,10 +249,10 @@ impl Runner {
         let report = loop {
             tokio::select! {
                 report = &mut draining => break report,
-                Some(event) = events.next() => turn_away(event),
+                Some(event) = events.next_link() => turn_away(event),
             }
         };
-        while let Some(event) = events.try_next() {
+        while let Some(event) = events.try_next_link() {
             turn_away(event);
         }
         report
@@ -349,7 +348,7 @@ fn reject(reason: Str) -> Answer {
     Answer::reject(Some(reason))
 }
 
-impl<D: Dialer> fmt::Debug for Plugin<D> {
+impl fmt::Debug for Plugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plugin")
             .field("name", &self.shared.config.client.registration().name)

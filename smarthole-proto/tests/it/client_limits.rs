@@ -52,7 +52,9 @@ async fn connected() -> (Client, Events, Line, TcpListener) {
 
 async fn received(events: &mut Events) -> InboundMessage {
     loop {
-        if let LinkEvent::Event(Event::Message(message)) = events.next().await.expect("a message") {
+        if let LinkEvent::Event(Event::Message(message)) =
+            events.next_link().await.expect("a message")
+        {
             return message;
         }
     }
@@ -77,7 +79,8 @@ async fn a_message_of_a_megabyte_is_taken_and_one_byte_more_closes_with_1009() {
     router.say_text(&of_size(MEGABYTE + 1)).await;
     assert_eq!(soon(router.hear()).await[0], json!(1009));
     let cause = loop {
-        if let LinkEvent::State(LinkState::Lost { cause, .. }) = soon(events.next()).await.unwrap()
+        if let LinkEvent::State(LinkState::Lost { cause, .. }) =
+            soon(events.next_link()).await.unwrap()
         {
             break cause;
         }

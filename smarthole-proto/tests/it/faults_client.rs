@@ -50,7 +50,7 @@ impl ClientUnderTest for Responses {
     }
 
     fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
-        client.link()
+        client
     }
 
     async fn step(&self, line: &mut dyn Line, _: usize) -> Option<()> {
@@ -62,13 +62,13 @@ impl ClientUnderTest for Responses {
 
     async fn call(&self, client: &Client, events: &SharedEvents<Self>) -> Ended {
         let mut events = events.lock().await;
-        while events.try_next().is_some() {}
+        while events.try_next_link().is_some() {}
         if !client.state().is_ready() {
             return Ended::Refused(Refused::NotConnected);
         }
         let mut held: Option<InboundMessage> = None;
         loop {
-            match (events.next().await, &held) {
+            match (events.next_link().await, &held) {
                 (Some(LinkEvent::Event(Event::Message(message))), _) => held = Some(message),
                 (Some(LinkEvent::Event(Event::Unknown { .. })), Some(message)) => {
                     return sent(message.ack().await);

@@ -41,7 +41,7 @@ async fn registered() -> (Client, Events, Router, MemListener) {
 /// The next event of the protocol but the registration.
 async fn event(events: &mut Events) -> Event {
     loop {
-        match events.next().await.expect("an event") {
+        match events.next_link().await.expect("an event") {
             LinkEvent::Event(Event::Registered { .. }) | LinkEvent::State(_) => {}
             LinkEvent::Event(event) => return event,
             other => panic!("{other:?}"),
@@ -59,7 +59,7 @@ async fn received(events: &mut Events) -> InboundMessage {
 #[tokio::test(start_paused = true)]
 async fn a_message_is_answered_as_often_as_its_client_likes() {
     let (client, mut events, mut router, _listener) = registered().await;
-    let registered = events.next().await;
+    let registered = events.next_link().await;
     assert!(matches!(
         registered,
         Some(LinkEvent::State(LinkState::Connecting { attempt: 0 }))
@@ -120,7 +120,7 @@ async fn a_message_that_its_queue_drops_is_rejected() {
     assert_eq!(router.hear().await, rejected("1", DROPPED));
     assert_eq!(router.hear().await, rejected("2", DROPPED));
     let mut kept = Vec::new();
-    while let Some(Some(event)) = events.next().now_or_never() {
+    while let Some(Some(event)) = events.next_link().now_or_never() {
         if let LinkEvent::Event(Event::Message(message)) = event {
             message.ack().await.unwrap();
             kept.push(message.id.clone());
@@ -160,7 +160,7 @@ async fn on_many_threads_every_message_has_exactly_one_response() {
     const COUNT: usize = 2_000;
     let (client, mut events, mut router, _listener) = registered().await;
     tokio::spawn(async move {
-        while let Some(event) = events.next().await {
+        while let Some(event) = events.next_link().await {
             if let LinkEvent::Event(Event::Message(message)) = event {
                 tokio::spawn(async move {
                     match message.id.len() % 3 {
@@ -187,7 +187,7 @@ async fn on_many_threads_every_message_has_exactly_one_response() {
         }
     }
     // Behind whatever else may be on its way.
-    client.link().command(|_, _| ()).await.unwrap();
+    client.command(|_, _| ()).await.unwrap();
     client.close();
     assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
     assert!(ids.iter().all(|id| seen.contains(id)));
@@ -432,13 +432,13 @@ async fn a_refusal_is_an_event_before_the_line_is_lost() {
     };
     assert_eq!(error.code.name(), "DUPLICATE_NAME");
     assert!(matches!(
-        events.next().await,
+        events.next_link().await,
         Some(LinkEvent::State(LinkState::Lost { .. }))
     ));
     // By then the name is free.
     let _router = Router::registered(&mut listener).await;
     assert!(matches!(
-        events.next().await,
+        events.next_link().await,
         Some(LinkEvent::State(LinkState::Connecting { attempt: 1 }))
     ));
 }

@@ -32,7 +32,7 @@ async fn a_client_registers_at_the_next_node() {
         (1, 0)
     );
 
-    let mut states = client.link().watch();
+    let mut states = client.states();
     a.task.abort();
     let again = LinkState::Ready { generation: 2 };
     states.wait_for(|state| *state == again).await.unwrap();

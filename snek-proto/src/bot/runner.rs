@@ -62,22 +62,23 @@ const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 /// # Ok(())
 /// # }
 /// ```
-pub struct Bot<D: Dialer> {
+pub struct Bot {
     shared: Arc<Shared>,
     events: Events,
-    connection: Connection<D>,
+    connection: Connection,
     canceller: rpc_core::net::Canceller,
     state: watch::Sender<State>,
     lifecycle: Lifecycle,
 }
-#[cfg(feature = "ws")]
-impl Bot<rpc_core::net::ws::WsDialer> {
+
+impl Bot {
     /// Creates a bot for the server at `url` (`ws://`, or `wss://` with feature `tls`).
     ///
     /// # Errors
     /// [`BotError::ValidationError`] for an invalid URL, and for one that would send the password
     /// to another machine without encryption, unless
     /// [`with_insecure_password`](crate::client::ClientConfig::with_insecure_password) allows it.
+    #[cfg(feature = "ws")]
     #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
     pub fn new(url: &str, config: BotConfig, handler: impl Handler) -> Result<Self, BotError> {
         let dialer =
@@ -87,12 +88,10 @@ impl Bot<rpc_core::net::ws::WsDialer> {
             })?;
         Ok(Self::with_dialer(dialer, config, handler))
     }
-}
 
-impl<D: Dialer> Bot<D> {
     /// Creates a bot that connects through this dialer.
     #[must_use]
-    pub fn with_dialer(dialer: D, config: BotConfig, handler: impl Handler) -> Self {
+    pub fn with_dialer(dialer: impl Dialer, config: BotConfig, handler: impl Handler) -> Self {
         let (client, events, connection) =
             connect_with(dialer, config.client.clone(), config.link.clone());
         let (canceller, cancellation) = Cancellation::new();
@@ -168,7 +167,7 @@ impl<D: Dialer> Bot<D> {
             let deadline = runner.shared.config.shutdown_timeout;
             let report = runner.dispatcher.drain(deadline).await;
             // A close overtakes commands; handlers that were cut off may have left some.
-            let left = client.link().command(|_, _| ());
+            let left = client.command(|_, _| ());
             let _ = rpc_core::net::time::timeout(LAST_COMMANDS, left).await;
             client.close();
             (outcome, report)
@@ -413,7 +412,7 @@ impl Runner {
     }
 }
 
-impl<D: Dialer> fmt::Debug for Bot<D> {
+impl fmt::Debug for Bot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bot")
             .field("state", &self.lifecycle.state())

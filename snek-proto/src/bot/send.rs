@@ -117,12 +117,12 @@ const fn generation(state: &LinkState) -> Option<u64> {
 /// Waits for a connection other than the one that failed, with one attempt, and returns its number.
 /// A connection is replaced once, however many messages fail on it.
 async fn replaced(client: &Client, failed_on: Option<u64>) -> Option<u64> {
-    let mut states = client.link().watch();
+    let mut states = client.states();
     let is_settled = |state: &LinkState| !matches!(state, LinkState::Closing);
     let now = states.wait_for(is_settled).await.ok()?.clone();
     match generation(&now) {
         Some(up) if failed_on != Some(up) => return Some(up),
-        _ => client.link().reconnect(failed_on.unwrap_or(0)),
+        _ => client.reconnect(failed_on.unwrap_or(0)),
     }
     loop {
         states.changed().await.ok()?;

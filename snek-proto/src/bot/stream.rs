@@ -267,7 +267,7 @@ impl StreamWriter {
     }
 
     fn partial(&self, post: Post) -> InFlight {
-        let link = self.shared.client.link().clone();
+        let link = self.shared.client.clone();
         let channel = self.channel.clone();
         let timeout = Some(self.core.config().partial_timeout);
         Box::pin(async move {
@@ -289,7 +289,7 @@ impl Drop for StreamWriter {
             return;
         };
         let channel = self.channel.clone();
-        let handed = self.shared.client.link().try_command(move |conn, _| {
+        let handed = self.shared.client.try_command(move |conn, _| {
             if let Err(refused) = conn.notify_message(channel.as_str(), &post.text, post.is_final) {
                 tracing::warn!(%refused, "the end of a streamed answer was not sent");
             }

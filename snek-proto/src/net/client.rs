@@ -2,10 +2,11 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::ops::Deref;
 use std::time::Duration;
 
-use rpc_core::net::{DrainReport, Link, LinkState, Node};
-use rpc_core::{CallError, CallId, CloseReason, DecodeError, Refused};
+use rpc_core::net::Link;
+use rpc_core::{CallError, CallId, DecodeError, Refused};
 use serde::Serialize;
 
 use super::protocol::ClientProtocol;
@@ -20,7 +21,7 @@ type Outcome = Result<Answer, CallError<RpcError>>;
 /// A handle for calls. Cheap to clone; dropping the last clone closes the connection.
 ///
 /// While there is no connection, calls fail at once with [`Refused::NotConnected`] (or
-/// [`Refused::NotReady`] during the login); [`ready`](Self::ready) waits. A client never repeats a
+/// [`Refused::NotReady`] during the login); [`ready`](Link::ready) waits. A client never repeats a
 /// call: [`CallError::delivery`] says whether a failed one may have reached the server.
 ///
 /// ```
@@ -33,9 +34,8 @@ type Outcome = Result<Answer, CallError<RpcError>>;
 /// # let url = server.url();
 /// # tokio::spawn(server.run());
 /// # let config = snek_proto::client::ClientConfig::new("ann", "secret");
-/// # let (client, _events, connection) = net::connect(&url, config)?;
+/// # let (client, _events, connection) = net::connect(&url, config).await?;
 /// # tokio::spawn(connection.run());
-/// client.ready().await?;
 /// for channel in client.get_channels().await? {
 ///     client.send_message(&channel.uid, "hello", Final::Yes).await?;
 /// }
@@ -167,9 +167,8 @@ impl Client {
     /// # let url = server.url();
     /// # tokio::spawn(server.run());
     /// # let config = snek_proto::client::ClientConfig::new("ann", "secret");
-    /// # let (client, _, connection) = snek_proto::net::connect(&url, config)?;
+    /// # let (client, _, connection) = snek_proto::net::connect(&url, config).await?;
     /// # tokio::spawn(connection.run());
-    /// # client.ready().await?;
     /// use snek_proto::codec::NoKwargs;
     /// let user = client.call("get_user", &("ann",), &NoKwargs {}).await?;
     /// println!("{}", user.data().get());
@@ -236,57 +235,6 @@ impl Client {
             .command(move |conn, _| conn.notify_encoded(&request))
             .await?
     }
-
-    /// Waits for the login and returns the number of the connection, from 1.
-    ///
-    /// # Errors
-    /// The reason why there will be no further connection, such as a refused login.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn ready(&self) -> Result<u64, CloseReason> {
-        self.link.ready().await
-    }
-
-    /// Waits until the connection is closed for good.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn closed(&self) -> CloseReason {
-        self.link.closed().await
-    }
-
-    /// Returns the state of the connection.
-    #[must_use]
-    pub fn state(&self) -> LinkState {
-        self.link.state()
-    }
-
-    /// Returns the node of the connection, or of the last one: which of the URLs, and which address
-    /// of its name. `None` before the first connection.
-    #[must_use]
-    pub fn node(&self) -> Option<Node> {
-        self.link.node()
-    }
-
-    /// Closes with code 1000; calls in flight fail.
-    pub fn close(&self) {
-        self.link.close();
-    }
-
-    /// Takes no new calls, waits up to `deadline` for those in flight, then closes.
-    ///
-    /// # Cancel safety
-    /// The drain goes on if the future is dropped.
-    pub async fn drain(&self, deadline: Duration) -> DrainReport {
-        self.link.drain(deadline).await
-    }
-
-    /// Returns the underlying link, for what this type does not offer.
-    #[must_use]
-    pub const fn link(&self) -> &Link<ClientProtocol> {
-        &self.link
-    }
 }
 
 /// Encodes a request up to its id, which the connection's task adds.
@@ -308,6 +256,16 @@ fn message(channel: &str, text: &str, is_final: Final) -> Result<String, Refused
 /// Creates the error for an answer that does not fit the method.
 fn unexpected(error: &DecodeError) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
+}
+
+/// What every client has: [`ready`](Link::ready), [`state`](Link::state), [`close`](Link::close),
+/// [`drain`](Link::drain) and what else a [`Link`] offers.
+impl Deref for Client {
+    type Target = Link<ClientProtocol>;
+
+    fn deref(&self) -> &Link<ClientProtocol> {
+        &self.link
+    }
 }
 
 impl fmt::Debug for Client {

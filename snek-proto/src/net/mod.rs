@@ -1,8 +1,8 @@
 //! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), and the server
 //! (`server`), alone or with others (`nats`).
 //!
-//! [`connect_with`], or `connect` over WebSockets, returns a [`Client`] for calls, the [`Events`],
-//! and the [`Connection`], whose [`run`](Connection::run) *you* spawn. The client never repeats a
+//! `connect`, or [`connect_with`] over any transport, returns a [`Client`] for calls, the [`Events`],
+//! and the [`Connection`], which *you* [run](Connection::run). The client never repeats a
 //! call; [`Bot`](crate::bot::Bot) repeats messages as the specification requires.
 
 mod client;
@@ -23,6 +23,7 @@ pub use client::Client;
 #[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
 pub use nats::{ClusterError, NatsBackend, NatsOptions, NatsRunner};
 pub use protocol::ClientProtocol;
+pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
@@ -30,19 +31,15 @@ pub use serve::{
 };
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-pub use url::{ConnectError, connect, dialer};
+pub use url::{ConnectError, connect, connect_lazy, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
 /// The name of the protocol in spans and metrics.
 const SYSTEM: &str = "snek";
 
-/// The receiver of a client's events: [`ClientEvent`]s and changes of the link's state, in order
-/// and bounded.
+/// The receiver of a client's events: [`ClientEvent`]s, in order and bounded.
 pub type Events = rpc_core::net::Events<ClientEvent>;
-
-/// A client's connection and its reconnects: spawn [`run`](rpc_core::net::Connection::run).
-pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
 
 /// Returns a [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy)
 /// and a connect timeout of 10 s.
@@ -51,13 +48,13 @@ pub fn link_config() -> LinkConfig {
     LinkConfig::default().with_reconnect(reconnect_policy())
 }
 
-/// Connects through any dialer, for example in memory, through a proxy, or with your own TLS.
+/// Creates a client over any dialer, for example in memory, through a proxy, or with your own TLS.
 #[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,
     link_config: impl Into<Arc<LinkConfig>>,
-) -> (Client, Events, Connection<D>) {
+) -> (Client, Events, Connection) {
     let (link, events, connection) =
         rpc_core::net::open(ClientProtocol::new(config), dialer, link_config);
     (Client::new(link), events, connection)

@@ -314,11 +314,11 @@ async fn a_caller_that_gives_up_leaves_no_entry_behind() {
     assert!(gone.is_err());
     let request = line.request().await;
     tokio::time::sleep(SECOND).await;
-    let count = || client.link().command(|conn, _| conn.in_flight());
+    let count = || client.command(|conn, _| conn.in_flight());
     assert_eq!(count().await, Ok(0));
     line.answer(&request, json!({})).await;
     tokio::time::sleep(SECOND).await;
-    let strays = client.link().command(|conn, _| conn.stray_frames());
+    let strays = client.command(|conn, _| conn.stray_frames());
     assert_eq!(strays.await, Ok(1));
 }
 

@@ -107,7 +107,7 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
 async fn next<T>(events: &mut Events, find: impl Fn(ClientEvent) -> Option<T>) -> T {
     let reading = async {
         loop {
-            match events.next().await.expect("an event") {
+            match events.next_link().await.expect("an event") {
                 LinkEvent::Event(event) => {
                     if let Some(found) = find(event) {
                         return found;
@@ -469,7 +469,7 @@ async fn a_call_fails_in_time_when_nats_stays_away_and_the_node_sends_its_client
         error.message().contains("may have been delivered"),
         "{error}"
     );
-    let closed = async { while events.next().await.is_some() {} };
+    let closed = async { while events.next_link().await.is_some() {} };
     tokio::time::timeout(DEADLINE, closed)
         .await
         .expect("closed");

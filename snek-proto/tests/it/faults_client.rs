@@ -42,7 +42,7 @@ impl ClientUnderTest for Messages {
     }
 
     fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
-        client.link()
+        client
     }
 
     async fn step(&self, line: &mut dyn Line, step: usize) -> Option<()> {

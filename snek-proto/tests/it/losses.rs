@@ -100,7 +100,7 @@ async fn calls(lossy: Lossy) {
     }
     client.close();
     client.closed().await;
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_link().await {
         assert!(!matches!(event, LinkEvent::Lagged(_)));
     }
 }

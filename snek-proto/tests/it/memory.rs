@@ -7,7 +7,7 @@ use std::time::Duration;
 use allocation_counter::measure;
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{
-    Client, Events, MemoryBackend, Server, ServerHandle, ServerOptions, connect,
+    Client, Events, MemoryBackend, Server, ServerHandle, ServerOptions, connect_lazy,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
@@ -31,10 +31,11 @@ async fn bind() -> Server<MemoryBackend> {
 async fn clients(url: &str, count: usize) -> Vec<(Client, Events)> {
     let mut clients = Vec::with_capacity(count);
     for _ in 0..count {
-        let (client, mut events, connection) = connect(url, ClientConfig::new("ann", "a")).unwrap();
+        let (client, mut events, connection) =
+            connect_lazy(url, ClientConfig::new("ann", "a")).unwrap();
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
-        while events.try_next().is_some() {}
+        while events.try_next_link().is_some() {}
         clients.push((client, events));
     }
     clients

@@ -55,7 +55,7 @@ async fn login(url: &str, name: &str, password: &str) -> (Client, Events) {
 /// The next message's sender and text.
 async fn message(events: &mut Events) -> (String, String) {
     loop {
-        let event = events.next().await.expect("an event");
+        let event = events.next_link().await.expect("an event");
         if let LinkEvent::Event(ClientEvent::Message(message)) = event {
             return (message.username.to_string(), message.message.to_string());
         }
@@ -190,14 +190,14 @@ async fn messages_sent_without_waiting_arrive_and_leave_no_call_open() {
     sent.unwrap();
     for (text, is_final) in [("so far", false), ("so far so good", true)] {
         let heard = loop {
-            let event = events.next().await.expect("an event");
+            let event = events.next_link().await.expect("an event");
             if let LinkEvent::Event(ClientEvent::Message(message)) = event {
                 break message;
             }
         };
         assert_eq!((&*heard.message, heard.is_final), (text, is_final));
     }
-    let open = ann.link().command(|conn, _| conn.in_flight()).await;
+    let open = ann.command(|conn, _| conn.in_flight()).await;
     assert_eq!(open, Ok(0));
 }
 

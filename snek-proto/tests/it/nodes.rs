@@ -41,7 +41,7 @@ async fn login(urls: &str, name: &str, password: &str) -> (Client, Events) {
 
 async fn message(events: &mut Events) -> String {
     loop {
-        if let LinkEvent::Event(ClientEvent::Message(message)) = events.next().await.unwrap() {
+        if let LinkEvent::Event(ClientEvent::Message(message)) = events.next_link().await.unwrap() {
             return message.message.to_string();
         }
     }
@@ -58,7 +58,7 @@ async fn a_client_logs_in_at_the_next_node_and_says_nothing_twice() {
         .unwrap();
     assert_eq!(message(&mut events).await, "one");
 
-    let mut states = ann.link().watch();
+    let mut states = ann.states();
     first.abort();
     let again = LinkState::Ready { generation: 2 };
     states.wait_for(|state| *state == again).await.unwrap();

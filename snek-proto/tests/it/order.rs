@@ -5,7 +5,7 @@ use std::time::Duration;
 use rpc_core::net::LinkEvent;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::frame::Final;
-use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect};
+use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect_lazy};
 
 /// Long enough for a busy machine; nothing here waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -19,7 +19,7 @@ async fn messages_of_one_client_are_posted_in_the_order_in_which_they_came() {
         .await
         .unwrap();
     let config = ClientConfig::new("ann", "secret");
-    let (client, mut events, connection) = connect(&server.url(), config).unwrap();
+    let (client, mut events, connection) = connect_lazy(&server.url(), config).unwrap();
     let server = tokio::spawn(server.run());
     let connection = tokio::spawn(connection.run());
     client.ready().await.unwrap();
@@ -27,7 +27,7 @@ async fn messages_of_one_client_are_posted_in_the_order_in_which_they_came() {
     // All of them leave in one write, so the server has them all at once.
     let sent: Vec<String> = (0..64).map(|n| n.to_string()).collect();
     let texts = sent.clone();
-    let posted = client.link().command(move |conn, _| {
+    let posted = client.command(move |conn, _| {
         for text in &texts {
             conn.notify_message("general", text, Final::No).unwrap();
         }
@@ -37,7 +37,7 @@ async fn messages_of_one_client_are_posted_in_the_order_in_which_they_came() {
     let mut heard = Vec::new();
     let all = async {
         while heard.len() < sent.len() {
-            match events.next().await {
+            match events.next_link().await {
                 Some(LinkEvent::Event(ClientEvent::Message(message))) => {
                     heard.push(message.message.to_string());
                 }

@@ -10,7 +10,7 @@ use rpc_core::net::LinkEvent;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec::NoKwargs;
 use snek_proto::frame::Final;
-use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect};
+use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect_lazy};
 use tracing::Dispatch;
 use tracing::subscriber::NoSubscriber;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -24,7 +24,7 @@ async fn talk() {
     let (url, handle) = (server.url(), server.handle());
     let serving = tokio::spawn(server.run());
     let config = ClientConfig::new("ann", "secret");
-    let (client, mut events, connection) = connect(&url, config).unwrap();
+    let (client, mut events, connection) = connect_lazy(&url, config).unwrap();
     let connection = tokio::spawn(connection.run());
     client.ready().await.unwrap();
     client
@@ -34,7 +34,7 @@ async fn talk() {
     let unknown = client.call("made-up-by-a-peer", &[0; 0], &NoKwargs {});
     unknown.await.unwrap_err();
     while !matches!(
-        events.next().await.unwrap(),
+        events.next_link().await.unwrap(),
         LinkEvent::Event(ClientEvent::Message(_))
     ) {}
     client.close();

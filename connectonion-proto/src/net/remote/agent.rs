@@ -310,7 +310,7 @@ impl Client {
     /// If the future is dropped, the new session is opened anyway.
     pub async fn new_session(&self, keep_conversation: bool) -> Result<(), CloseReason> {
         self.session.renew(keep_conversation);
-        let mut states = self.link.watch();
+        let mut states = self.link.states();
         let LinkState::Ready { generation: old } = *states.borrow_and_update() else {
             return Ok(());
         };

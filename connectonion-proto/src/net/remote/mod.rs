@@ -26,6 +26,7 @@ pub use human::{DeclineAll, Human};
 pub use options::{AgentOptions, link_config};
 pub use protocol::ClientProtocol;
 pub use question::Question;
+pub use rpc_core::net::Connection;
 pub use run::{Run, RunEvent};
 #[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, dialer};
@@ -38,9 +39,6 @@ use session::ClientSession;
 /// bounded.
 pub type Events = rpc_core::net::Events<Event>;
 
-/// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
-pub type Connection<D> = rpc_core::net::Connection<ClientProtocol, D>;
-
 /// Connects through any dialer: in memory, through a proxy, with your own TLS. The caller must
 /// ensure that the connection is safe for prompts.
 #[must_use]
@@ -48,7 +46,7 @@ pub fn connect_with<D: Dialer>(
     dialer: D,
     identity: impl Sign,
     options: AgentOptions,
-) -> (Client, Events, Connection<D>) {
+) -> (Client, Events, Connection) {
     let AgentOptions {
         client,
         host,

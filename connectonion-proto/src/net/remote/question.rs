@@ -70,7 +70,7 @@ impl<Q> Question<Q> {
         let session = self.session.upgrade().ok_or(Refused::Closed)?;
         let link = session.link().and_then(WeakLink::upgrade);
         let link = link.ok_or(Refused::Closed)?;
-        let mut states = link.watch();
+        let mut states = link.states();
         loop {
             let generation = link.ready().await.map_err(|_| Refused::Closed)?;
             if session.defers(&response) {

@@ -59,7 +59,7 @@ pub fn connect(
     url: &str,
     identity: impl Sign,
     options: AgentOptions,
-) -> Result<(Client, Events, Connection<WsDialer>), ConnectError> {
+) -> Result<(Client, Events, Connection), ConnectError> {
     Ok(connect_with(dialer(url, &options)?, identity, options))
 }
 

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, UPGRADE};
 use http::{Method, Request, Response, StatusCode};
+use rpc_core::Instant;
 use serde::Serialize;
 
+#[cfg(feature = "nats")]
 use super::Cluster;
 use super::options::Service;
 use crate::frame::Standing;
 use crate::net::HostRuntime;
 use crate::session::Owner;
-#[cfg(feature = "nats")]
-use rpc_core::Instant;
 
 /// The contents of the pages.
 pub(super) struct Pages {

@@ -322,7 +322,7 @@ impl ChatLoop {
             biased;
             () = &mut self.end => Happened::Signal,
             Some(Ok(said)) = self.said.join_next() => Happened::Said(Box::new(said)),
-            event = self.events.next() => Happened::Event(event.map(Box::new)),
+            event = self.events.next_link() => Happened::Event(event.map(Box::new)),
             line = read(input), if reads => Happened::Line(line),
             event = self.run.next() => match event {
                 Some(Ok(event)) => Happened::Run(Box::new(event)),

@@ -232,7 +232,7 @@ impl ChatLoop {
             // What was said before an answer is known before it.
             biased;
             () = &mut self.end => Happened::Signal,
-            event = self.events.next() => Happened::Event(Box::new(event)),
+            event = self.events.next_link() => Happened::Event(Box::new(event)),
             (post, result) = sending => {
                 self.sending = None;
                 Happened::Posted(post, result)

@@ -108,7 +108,7 @@ impl Player {
 
     async fn hears(&mut self, what: &str, is_it: fn(&Event) -> bool) -> Result<(), Failure> {
         let heard = async {
-            while let Some(event) = self.events.next().await {
+            while let Some(event) = self.events.next_link().await {
                 if matches!(&event, LinkEvent::Event(event) if is_it(event)) {
                     return Ok(());
                 }
@@ -205,7 +205,7 @@ impl Player {
     /// Waits until the agent has closed the line with this code, and does not come back.
     pub(crate) async fn hears_goodbye(&mut self, code: u16) -> Result<(), Failure> {
         let heard = async {
-            while let Some(event) = self.events.next().await {
+            while let Some(event) = self.events.next_link().await {
                 if let LinkEvent::State(LinkState::Lost { cause, .. }) = event
                     && matches!(&cause, CloseReason::Peer(frame) if frame.code == code)
                 {

@@ -54,7 +54,7 @@ impl Alice {
     }
 
     async fn next_answer(&mut self) -> Result<Message, Failure> {
-        while let Some(next) = self.events.next().await {
+        while let Some(next) = self.events.next_link().await {
             if let LinkEvent::Event(ClientEvent::Message(message)) = next
                 && &*message.username == "helper"
             {

@@ -2,15 +2,16 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 
 use super::LinkEvent;
 use crate::net::queue::{Consumer, Queued};
 
-/// The events of a link, in order and bounded: a stream of [`LinkEvent`]s.
+/// The events of a link, in order and bounded: a stream of the protocol's events.
 ///
+/// [`next_link`](Self::next_link) returns what happens to the link as well, in its place among them.
 /// Dropping it only stops delivery.
 #[derive(Debug)]
 pub struct Events<E> {
@@ -22,21 +23,41 @@ impl<E> Events<E> {
         Self { queue }
     }
 
-    /// Returns the next event, or `None` once the link has ended and everything was taken.
+    /// Returns the protocol's next event, or `None` once the link has ended and everything was taken.
+    /// [`total_lost`](Self::total_lost) counts what was dropped, [`Link::states`](super::Link::states)
+    /// has the states.
     ///
     /// # Cancel safety
     /// Cancel-safe: an event is either returned or stays queued.
-    pub async fn next(&mut self) -> Option<LinkEvent<E>> {
+    pub async fn next(&mut self) -> Option<E> {
         poll_fn(|cx| self.poll_event(cx)).await
     }
 
-    /// Returns the next event that is there, without waiting.
-    pub fn try_next(&mut self) -> Option<LinkEvent<E>> {
+    /// Returns the next event of the protocol or of the link: a state, or a loss.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: an event is either returned or stays queued.
+    pub async fn next_link(&mut self) -> Option<LinkEvent<E>> {
+        poll_fn(|cx| self.poll_link(cx)).await
+    }
+
+    /// Returns the next event of the protocol or of the link that is there, without waiting.
+    pub fn try_next_link(&mut self) -> Option<LinkEvent<E>> {
         self.queue.try_next().map(flat)
     }
 
-    /// Poll form of [`next`](Self::next).
-    pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<LinkEvent<E>>> {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<E>> {
+        loop {
+            match ready!(self.poll_link(cx)) {
+                Some(LinkEvent::Event(event)) => return Poll::Ready(Some(event)),
+                Some(_) => {}
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+
+    /// Poll form of [`next_link`](Self::next_link).
+    pub fn poll_link(&mut self, cx: &mut Context<'_>) -> Poll<Option<LinkEvent<E>>> {
         self.queue.poll_queued(cx).map(|next| next.map(flat))
     }
 
@@ -55,9 +76,9 @@ fn flat<E>(queued: Queued<LinkEvent<E>>) -> LinkEvent<E> {
 }
 
 impl<E> Stream for Events<E> {
-    type Item = LinkEvent<E>;
+    type Item = E;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<LinkEvent<E>>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<E>> {
         self.poll_event(cx)
     }
 }

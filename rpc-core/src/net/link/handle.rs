@@ -257,7 +257,7 @@ impl<P: Protocol> Link<P> {
 
     /// Returns a receiver of the state as it changes.
     #[must_use]
-    pub fn watch(&self) -> watch::Receiver<LinkState> {
+    pub fn states(&self) -> watch::Receiver<LinkState> {
         self.shared.state.watch()
     }
 
@@ -288,7 +288,7 @@ impl<P: Protocol> Link<P> {
     /// Closes with 1000 after the queued frames; calls in flight fail with [`CloseReason::Local`].
     /// A second close is a no-op.
     pub fn close(&self) {
-        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""));
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, P::GOODBYE));
     }
 
     /// Closes with this frame.
@@ -326,7 +326,7 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// If the future is dropped, the drain goes on; only the report is lost.
     pub async fn drain(&self, deadline: Duration) -> DrainReport {
-        let frame = CloseFrame::new(CloseFrame::NORMAL, "");
+        let frame = CloseFrame::new(CloseFrame::NORMAL, P::GOODBYE);
         self.drain_with(deadline, frame).await
     }
 

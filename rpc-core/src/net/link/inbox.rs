@@ -82,8 +82,8 @@ struct State<P: Protocol> {
     handles: usize,
     /// Whether the task accepts nothing more.
     closed: bool,
-    /// Whether the task has looked here.
-    started: bool,
+    /// Whether the task is run.
+    running: bool,
     /// The task's waker, unless the task was woken since its last look.
     task: Option<Waker>,
 }
@@ -99,7 +99,7 @@ impl<P: Protocol> Inbox<P> {
                 report: None,
                 handles: 1,
                 closed: false,
-                started: false,
+                running: false,
                 task: None,
             }),
             room: Semaphore::new(max_commands.clamp(1, Semaphore::MAX_PERMITS)),
@@ -139,7 +139,7 @@ impl<P: Protocol> Inbox<P> {
         if state.closed {
             return Err(command);
         }
-        if !state.started {
+        if !state.running {
             // A task that is never run would let it wait for ever.
             drop(state);
             self.make_room(1);
@@ -207,7 +207,6 @@ impl<P: Protocol> Inbox<P> {
     ) -> Found<P::Call> {
         let mut state = self.lock();
         remember(&mut state.task, cx);
-        state.started = true;
         if commands.is_empty() {
             std::mem::swap(commands, &mut state.commands);
         } else {
@@ -218,6 +217,11 @@ impl<P: Protocol> Inbox<P> {
             abandoned: std::mem::take(&mut state.abandoned),
             orphaned: state.handles == 0,
         }
+    }
+
+    /// Sets whether the task is run. Nobody would take commands otherwise: they are refused.
+    pub(super) fn set_running(&self, runs: bool) {
+        self.lock().running = runs;
     }
 
     /// Frees the room of this many commands that were run.

@@ -1,6 +1,7 @@
 //! [`Link`]: level 3 for all protocols: commands, calls, events, reconnects.
 
 mod call;
+mod connection;
 mod events;
 mod handle;
 mod inbox;
@@ -18,9 +19,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use call::CallStream;
+pub use connection::Connection;
 pub use events::Events;
 pub use handle::{DrainReport, Link, WeakLink};
-pub use task::Connection;
 
 use super::dial::{DialError, Dialer};
 use super::driver::DriverConfig;
@@ -52,6 +53,10 @@ pub trait Protocol: Send + Sized + 'static {
 
     /// The name of the protocol in [spans and metrics](crate::net::telemetry), such as `snek`.
     const SYSTEM: &'static str;
+
+    /// The reason in the Close frame of a [`close`](Link::close) and a [`drain`](Link::drain), with
+    /// the code 1000.
+    const GOODBYE: &'static str = "";
 
     /// Creates the machine for a fresh connection from the state that is kept between connections.
     /// `entropy` is fresh randomness for ids.
@@ -257,18 +262,18 @@ pub fn entropy() -> u64 {
 }
 
 /// A link's three parts: the handle, the events, and the task to spawn.
-pub type Parts<P, D> = (Link<P>, Events<<P as Protocol>::Event>, Connection<P, D>);
+pub type Parts<P> = (Link<P>, Events<<P as Protocol>::Event>, Connection);
 
 /// Creates a link that dials, and dials again when the connection is lost.
 ///
-/// Nothing happens until [`Connection::run`] is polled. Many links may share one configuration in
+/// Nothing happens until [`Connection::run`] or [`Connection::establish`] is polled. Many links may share one configuration in
 /// an [`Arc`].
 #[must_use]
 pub fn open<P: Protocol, D: Dialer>(
     protocol: P,
     dialer: D,
     config: impl Into<Arc<LinkConfig>>,
-) -> Parts<P, D> {
+) -> Parts<P> {
     let config = config.into();
     let reconnect = config.reconnect;
     task::parts(protocol, dialer, config, reconnect)
@@ -277,15 +282,11 @@ pub fn open<P: Protocol, D: Dialer>(
 /// Creates a link over one existing transport. It never dials. Pass the configuration in an
 /// [`Arc`], so that all connections of a server share it.
 #[must_use]
-#[allow(
-    clippy::type_complexity,
-    reason = "the same three parts as those of `open`"
-)]
 pub fn over<P: Protocol, T: Transport>(
     protocol: P,
     transport: T,
     config: impl Into<Arc<LinkConfig>>,
-) -> Parts<P, impl Dialer<Transport = T>> {
+) -> Parts<P> {
     let given = OnceDialer(Mutex::new(Some(Box::new(transport))));
     task::parts(protocol, given, config.into(), ReconnectPolicy::off())
 }

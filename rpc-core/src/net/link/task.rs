@@ -1,7 +1,6 @@
-//! [`Connection`]: the task that owns the driver, the waiters and the reconnects.
+//! [`Task`]: owns the driver, the waiters and the reconnects.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use super::handle::{Link, Shared};
 use super::inbox::{Command, Inbox, tidy};
 use super::session::{After, Session};
 use super::state_watch::StateWatch;
-use super::{Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
+use super::{Connection, Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
 use crate::net::driver::Driver;
@@ -28,7 +27,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
     dialer: D,
     config: Arc<LinkConfig>,
     reconnect: ReconnectPolicy,
-) -> Parts<P, D> {
+) -> Parts<P> {
     let (producer, events) = queue::metered(config.events.clone(), Queue::new(P::SYSTEM));
     let dials_again = !reconnect.backoff.is_off();
     let shared = Arc::new(Shared {
@@ -42,7 +41,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
         events: producer,
         shared: Arc::clone(&shared),
     };
-    let connection = Connection {
+    let task = Task {
         protocol,
         dialer,
         front,
@@ -50,14 +49,12 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
         generation: 0,
         attempt: 0,
     };
+    let connection = Connection::new(task.run(), Arc::clone(&shared));
     (Link::new(shared), Events::new(events), connection)
 }
 
-/// The task of a connection and its successors. Spawn [`run`](Self::run).
-///
-/// Dropping it ends every call with [`CloseReason::TaskGone`]. Until `run` is polled, calls fail at
-/// once with [`Refused::NotConnected`].
-pub struct Connection<P: Protocol, D: Dialer> {
+/// The task of a connection and its successors.
+struct Task<P: Protocol, D: Dialer> {
     protocol: P,
     dialer: D,
     front: Front<P>,
@@ -88,15 +85,9 @@ enum Offline<T> {
     Redial,
 }
 
-impl<P: Protocol, D: Dialer> Connection<P, D> {
+impl<P: Protocol, D: Dialer> Task<P, D> {
     /// Connects, serves and reconnects until the link is closed or gives up. Returns the reason.
-    ///
-    /// # Cancel safety
-    /// Dropping the future drops the connection without a closing handshake; every call ends.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime with its timer enabled.
-    pub fn run(mut self) -> impl Future<Output = CloseReason> {
+    fn run(mut self) -> impl Future<Output = CloseReason> {
         let span = connection_span(Side::Client, P::SYSTEM);
         // Not an `async fn`, which would hold all of `self` a second time.
         let work = async move {
@@ -312,14 +303,5 @@ impl<P: Protocol> Front<P> {
             work.as_mut().poll(cx).map(Offline::Done)
         })
         .await
-    }
-}
-
-impl<P: Protocol, D: Dialer> fmt::Debug for Connection<P, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
-            .field("state", &self.front.shared.state.get())
-            .field("generation", &self.generation)
-            .finish_non_exhaustive()
     }
 }

@@ -40,6 +40,7 @@
 
 mod coding;
 mod config;
+mod connect;
 mod dialer;
 mod frames;
 mod handshake;
@@ -51,6 +52,7 @@ mod visit;
 
 pub use coding::compressed;
 pub use config::{BadHeader, WsConfig};
+pub use connect::ConnectError;
 pub use dialer::WsDialer;
 pub use handshake::Handshake;
 #[cfg(feature = "server")]

@@ -139,14 +139,7 @@ impl<P: Protocol> End<P>
 where
     P::Machine: Send,
 {
-    pub fn spawn<D: rpc_core::net::Dialer>(
-        parts: (
-            rpc_core::net::Link<P>,
-            rpc_core::net::Events<P::Event>,
-            rpc_core::net::Connection<P, D>,
-        ),
-    ) -> Self {
-        let (link, events, connection) = parts;
+    pub fn spawn((link, events, connection): rpc_core::net::Parts<P>) -> Self {
         Self {
             link,
             events,
@@ -156,12 +149,7 @@ where
 
     /// The next event of the protocol; state changes are skipped.
     pub async fn event(&mut self) -> Option<P::Event> {
-        use rpc_core::net::LinkEvent;
-        loop {
-            if let LinkEvent::Event(event) = self.events.next().await? {
-                return Some(event);
-            }
-        }
+        self.events.next().await
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use rpc_core::net::LinkEvent;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::frame::Final;
-use snek_proto::net::{Client, Events, connect};
+use snek_proto::net::{Client, Events, connect_lazy};
 use tokio::sync::oneshot;
 
 use super::serve::{ROOM, user};
@@ -77,7 +77,7 @@ pub(super) async fn log_in(members: usize, addresses: &str, board: &Arc<Board>) 
         let url = format!("ws://{}/rpc.ws", addresses[number % addresses.len()]);
         let (name, password) = user(number);
         let config = ClientConfig::new(name, password);
-        let (client, events, connection) = connect(&url, config).unwrap();
+        let (client, events, connection) = connect_lazy(&url, config).unwrap();
         tokio::spawn(connection.run());
         tokio::spawn(read(events, Arc::clone(board)));
         client.ready().await.unwrap();
@@ -87,7 +87,7 @@ pub(super) async fn log_in(members: usize, addresses: &str, board: &Arc<Board>) 
 }
 
 async fn read(mut events: Events, board: Arc<Board>) {
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_link().await {
         if let LinkEvent::Event(ClientEvent::Message(message)) = event {
             board.arrived(message.message[..DIGITS].parse().unwrap());
         }

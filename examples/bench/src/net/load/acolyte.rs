@@ -3,7 +3,7 @@
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::ChatRequest;
-use acolyte_proto::net::{Client, connect};
+use acolyte_proto::net::{Client, connect_lazy};
 
 use super::Pace;
 use crate::net::values::TEXTS;
@@ -23,7 +23,7 @@ async fn chat(client: &Client) {
 
 pub(super) async fn load(address: &str, pace: Pace) {
     let url = format!("ws://{address}/v1/rpc");
-    let (client, _events, connection) = connect(&url, ClientConfig::new()).unwrap();
+    let (client, _events, connection) = connect_lazy(&url, ClientConfig::new()).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     pace.measure(|_| chat(&client)).await;

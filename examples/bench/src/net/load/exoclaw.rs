@@ -2,7 +2,7 @@
 
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::StreamEvent;
-use exoclaw_proto::net::{Client, connect};
+use exoclaw_proto::net::{Client, connect_lazy};
 use rpc_core::Limits;
 
 use super::{Pace, spread, wide_limits};
@@ -17,7 +17,7 @@ async fn open(kind: Kind<'_>, address: &str) -> Client {
     };
     let url = format!("ws://{address}/ws");
     let config = ClientConfig::default().with_limits(limits);
-    let (client, _events, connection) = connect(&url, config).unwrap();
+    let (client, _events, connection) = connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     client

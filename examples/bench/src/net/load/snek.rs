@@ -3,7 +3,7 @@
 use snek_proto::client::ClientConfig;
 use snek_proto::codec::NoKwargs;
 use snek_proto::frame::Final;
-use snek_proto::net::{Client, connect};
+use snek_proto::net::{Client, connect_lazy};
 
 use super::Pace;
 use crate::net::kind::{self, Kind};
@@ -30,7 +30,7 @@ async fn send(client: &Client) {
 
 pub(super) async fn load(kind: Kind<'_>, address: &str, pace: Pace) {
     let url = format!("ws://{address}/rpc.ws");
-    let (client, _events, connection) = connect(&url, ClientConfig::new("ann", "a")).unwrap();
+    let (client, _events, connection) = connect_lazy(&url, ClientConfig::new("ann", "a")).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     match kind.work {

@@ -3,7 +3,7 @@
 use rpc_core::net::LinkEvent;
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Registration;
-use smarthole_proto::net::{Event, connect};
+use smarthole_proto::net::{Event, connect_lazy};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
@@ -17,9 +17,9 @@ pub(super) async fn serve(tell: Tell) {
     let mut url = String::new();
     told.read_to_string(&mut url).await.unwrap();
     let config = ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap();
-    let (_client, mut events, connection) = connect(&url, config).unwrap();
+    let (_client, mut events, connection) = connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_link().await {
         if let LinkEvent::Event(Event::Message(message)) = event {
             message.ack().await.unwrap();
         }

@@ -116,7 +116,7 @@ pub(super) async fn without_a_line<C: ClientUnderTest>(test: &C) {
         // Between two attempts.
         let mut harness = Harness::start(test, Terms::new().with_pause(PATIENCE)).await;
         drop(harness.accept().await);
-        let mut states = harness.link().watch();
+        let mut states = harness.link().states();
         let lost = states.wait_for(|state| matches!(state, LinkState::Lost { .. }));
         check(soon(lost).await.is_ok(), "a lost line is told", &drains);
         stop(&harness).await;

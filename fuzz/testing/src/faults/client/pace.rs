@@ -215,7 +215,7 @@ pub(super) async fn event_flood<C: ClientUnderTest>(test: &C) {
     arrive(&mut line).await;
     let mut events = harness.events.lock().await;
     let (mut given, mut lost) = (0, 0);
-    while let Some(event) = events.try_next() {
+    while let Some(event) = events.try_next_link() {
         match event {
             LinkEvent::Event(_) => given += 1,
             LinkEvent::Lagged(n) => lost += n,
