@@ -25,3 +25,15 @@ pub mod spec {}
 pub mod storage;
 pub mod trust;
 pub mod upload;
+
+#[cfg(feature = "ws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+pub use net::connect;
+pub use rpc_core;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub use rpc_core::net::{LinkEvent, LinkState};
+pub use rpc_core::{
+    CallError, CloseReason, DecodeError, Delivery, Incoming, Instant, Json, Limits, Machine,
+    Outgoing, Refused, Secret, Str,
+};

@@ -7,7 +7,6 @@
 
 use std::error::Error;
 
-use rpc_core::net::LinkEvent;
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::Input;
@@ -24,12 +23,11 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let config = ClientConfig::new(Registration::new("notes", "I keep notes."))?;
     let (client, mut events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
-    client.ready().await?; // registered
 
     // What a user says to the router. It names the client.
     let asked = tokio::spawn(async move { runtime.ask(Input::text("notes: buy milk")).await });
-    while let Some(event) = events.next_link().await {
-        if let LinkEvent::Event(Event::Message(message)) = event {
+    while let Some(event) = events.next().await {
+        if let Event::Message(message) = event {
             println!("message: {} ({:?} left)", message.text, message.time_left());
             message.ack().await?;
             message.notify(Notification::new("noted")).await?;

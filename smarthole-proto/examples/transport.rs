@@ -10,7 +10,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rpc_core::net::{DialError, Dialer, DriverConfig, LinkEvent, mem};
+use rpc_core::net::{DialError, Dialer, DriverConfig, mem};
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::{HubConfig, Input};
@@ -46,8 +46,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     client.ready().await?;
 
     let asked = tokio::spawn(async move { runtime.ask(Input::text("notes: buy milk")).await });
-    while let Some(event) = events.next_link().await {
-        if let LinkEvent::Event(Event::Message(message)) = event {
+    while let Some(event) = events.next().await {
+        if let Event::Message(message) = event {
             println!("message: {}", message.text);
             message.ack().await?;
             client.close();

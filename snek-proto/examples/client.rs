@@ -8,7 +8,6 @@
 
 use std::error::Error;
 
-use rpc_core::net::LinkEvent;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::frame::Final;
 use snek_proto::net::{self, MemoryBackend, Server, ServerOptions};
@@ -30,9 +29,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         println!("channel: {}", channel.name);
     }
     client.send_message("general", "hello", Final::Yes).await?;
-    while let Some(event) = events.next_link().await {
+    while let Some(event) = events.next().await {
         match event {
-            LinkEvent::Event(ClientEvent::Message(message)) => {
+            ClientEvent::Message(message) => {
                 println!("{}: {}", message.user_nick, message.message);
                 client.close();
             }

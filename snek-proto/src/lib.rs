@@ -34,7 +34,8 @@ pub use rpc_core;
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub use rpc_core::net::{LinkEvent, LinkState};
 pub use rpc_core::{
-    CallError, CloseReason, DecodeError, Delivery, Instant, Json, Limits, Machine, Refused, Str,
+    CallError, CloseReason, DecodeError, Delivery, Incoming, Instant, Json, Limits, Machine,
+    Outgoing, Refused, Secret, Str,
 };
 
 // README.md, GUIDE.md and SPEC.md name these without their paths.

@@ -6,6 +6,7 @@ mod allocations;
 mod guide;
 mod link_calls;
 mod link_drops;
+mod link_establish;
 mod link_events;
 mod link_orders;
 mod link_reconnect;

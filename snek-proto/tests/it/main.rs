@@ -9,6 +9,7 @@ mod bot;
 #[cfg(feature = "nats")]
 mod cluster;
 mod conformance;
+mod connect;
 mod decode_props;
 mod examples;
 mod faults_bot;

@@ -41,6 +41,14 @@ impl<E> Events<E> {
         poll_fn(|cx| self.poll_link(cx)).await
     }
 
+    /// Returns the protocol's next event that is there, without waiting.
+    pub fn try_next(&mut self) -> Option<E> {
+        std::iter::from_fn(|| self.try_next_link()).find_map(|next| match next {
+            LinkEvent::Event(event) => Some(event),
+            _ => None,
+        })
+    }
+
     /// Returns the next event of the protocol or of the link that is there, without waiting.
     pub fn try_next_link(&mut self) -> Option<LinkEvent<E>> {
         self.queue.try_next().map(flat)

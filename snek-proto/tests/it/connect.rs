@@ -1,0 +1,42 @@
+//! Connecting: one attempt that says why it failed.
+
+use snek_proto::CloseReason;
+use snek_proto::client::ClientConfig;
+use snek_proto::net::{ConnectError, MemoryBackend, Server, ServerOptions, connect};
+
+fn config(password: &str) -> ClientConfig {
+    ClientConfig::new("ann", password)
+}
+
+#[tokio::test]
+async fn what_keeps_a_client_out_is_said_at_once() {
+    let backend = MemoryBackend::new().with_user("ann", "a", "Ann");
+    let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default());
+    let server = server.await.unwrap();
+    let url = server.url();
+    tokio::spawn(server.run());
+    let (client, _events, _connection) = connect(&url, config("a")).await.unwrap();
+    assert!(client.state().is_ready());
+
+    let refused = connect(&url, config("b")).await.map(drop);
+    assert!(
+        matches!(
+            refused,
+            Err(ConnectError::Failed(CloseReason::Authentication { .. }))
+        ),
+        "{refused:?}"
+    );
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = format!("ws://{}", free.local_addr().unwrap());
+    drop(free);
+    let lost = url.replace("/rpc.ws", "/elsewhere");
+    for (url, retryable) in [(nobody, true), (lost, false)] {
+        let error = connect(&url, config("a")).await.map(drop).unwrap_err();
+        let ConnectError::Failed(CloseReason::Connect { retryable: is, .. }) = &error else {
+            panic!("{url}: {error:?}")
+        };
+        assert_eq!(*is, retryable, "{url}: {error}");
+    }
+    let invalid = connect("ftp://example.org", config("a")).await.map(drop);
+    assert!(matches!(invalid, Err(ConnectError::Dial(_))), "{invalid:?}");
+}
