@@ -78,7 +78,7 @@ pub enum BindError {
 /// let server = Server::bind("127.0.0.1:0", Echo, ServerOptions::default()).await?;
 /// println!("listening on {}", server.url());
 /// # let config = acolyte_proto::client::ClientConfig::new();
-/// # let (client, _, connection) = acolyte_proto::net::connect(&server.url(), config).await?;
+/// # let (client, _, connection) = acolyte_proto::net::connect_lazy(&server.url(), config)?;
 /// # tokio::spawn(connection.run());
 /// # let handle = server.handle();
 /// # tokio::spawn(async move {

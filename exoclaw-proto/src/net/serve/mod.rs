@@ -54,7 +54,7 @@ pub enum BindError {
 /// let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
 /// println!("listening on {}", server.url());
 /// # let config = exoclaw_proto::client::ClientConfig::new();
-/// # let (client, _, connection) = exoclaw_proto::net::connect(&server.url(), config).await?;
+/// # let (client, _, connection) = exoclaw_proto::net::connect_lazy(&server.url(), config)?;
 /// # tokio::spawn(connection.run());
 /// # let handle = server.handle();
 /// # tokio::spawn(async move {

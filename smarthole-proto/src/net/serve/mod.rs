@@ -35,7 +35,7 @@ pub use options::{ServerOptions, http_config};
 /// println!("listening on {}", server.url());
 /// # let notes = smarthole_proto::frame::Registration::new("notes", "I keep notes and shopping lists.");
 /// # let config = smarthole_proto::client::ClientConfig::new(notes)?;
-/// # let (_client, mut messages, connection) = smarthole_proto::net::connect(&server.url(), config).await?;
+/// # let (_client, mut messages, connection) = smarthole_proto::net::connect_lazy(&server.url(), config)?;
 /// # tokio::spawn(connection.run());
 /// # tokio::spawn(async move { while let Some(_) = messages.next().await {} });
 /// tokio::spawn(server.run());

@@ -36,7 +36,7 @@ pub use reply::{Replied, Reply};
 /// let server = Server::bind("127.0.0.1:0", backend.open(), ServerOptions::default()).await?;
 /// println!("listening on {}", server.url());
 /// # let config = snek_proto::client::ClientConfig::new("ann", "secret");
-/// # let (client, _, connection) = snek_proto::net::connect(&server.url(), config).await?;
+/// # let (client, _, connection) = snek_proto::net::connect_lazy(&server.url(), config)?;
 /// # tokio::spawn(connection.run());
 /// # let handle = server.handle();
 /// # tokio::spawn(async move {
