@@ -25,11 +25,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # Ok::<(), LockError>(())
 /// ```
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "dropping it unlocks")] Locked);
+pub struct Lock(#[allow(dead_code, reason = "dropping it unlocks")] Locked);
 
 /// Unlocks at once: a process that is being started has the file too, until it runs its program.
 #[derive(Debug)]
-struct Locked(#[cfg_attr(not(unix), expect(dead_code, reason = "closing it unlocks it"))] File);
+struct Locked(#[allow(dead_code, reason = "only unix reads it")] File);
 
 #[cfg(unix)]
 impl Drop for Locked {
@@ -268,7 +268,7 @@ mod tests {
         replace(&path, |_| Ok(()), |error| error).unwrap();
         assert!(Lock::take(&path).is_err());
         // As a process has it that is being started.
-        let _inherited = first.file.try_clone().unwrap();
+        let _inherited = first.0.0.try_clone().unwrap();
         drop(first);
         Lock::take(&path).unwrap();
     }
