@@ -4,11 +4,12 @@
 //! - [`trace`]: one text format for all transcripts;
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
 //! - [`transcript`]: recordings, as a file that programs share;
-//! - [`mod@replay`]: a recording becomes a test of a client or a server;
+//! - `replay`: a recording becomes a test of a client or a server, with feature `tokio`;
 //! - [`schedule`]: random schedules that a seed repeats.
 
 pub mod conformance;
 mod pair;
+#[cfg(feature = "tokio")]
 pub mod replay;
 pub mod schedule;
 pub mod trace;
