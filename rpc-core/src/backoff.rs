@@ -25,11 +25,11 @@ crate::config! {
         /// 1, or NaN, counts as 1: every delay is the same.
         pub factor: f64 = 2.0,
         /// The longest delay. `None` is no limit. Default 30 s.
-        pub max: Option<Duration> = Some(Duration::from_secs(30)) => with_max,
+        pub(crate) max: Option<Duration> = Some(Duration::from_secs(30)) => with_max,
         /// The number of delays. `None` is no limit, 0 is "off". Default `None`.
-        pub max_attempts: Option<u32> = None => with_max_attempts,
+        pub(crate) max_attempts: Option<u32> = None => with_max_attempts,
         /// The random change of each delay. Default [`Jitter::Equal`].
-        pub jitter: Jitter = Jitter::Equal => with_jitter,
+        pub(crate) jitter: Jitter = Jitter::Equal => with_jitter,
     }
 }
 

@@ -7,11 +7,11 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BreakerConfig {
         /// How many failures in a row open it. Default 5. 0 counts as 1.
-        pub failure_threshold: u32 = 5 => with_failure_threshold,
+        pub(crate) failure_threshold: u32 = 5 => with_failure_threshold,
         /// How long it stays open before a trial. Default 60 s.
-        pub recovery_timeout: Duration = Duration::from_secs(60) => with_recovery_timeout,
+        pub(crate) recovery_timeout: Duration = Duration::from_secs(60) => with_recovery_timeout,
         /// How many trial calls may be in flight while it is half-open. Default 3. 0 counts as 1.
-        pub half_open_max_calls: u32 = 3 => with_half_open_max_calls,
+        pub(crate) half_open_max_calls: u32 = 3 => with_half_open_max_calls,
     }
 }
 

@@ -16,10 +16,10 @@ crate::config! {
         /// The delays before the attempts of one cycle.
         pub backoff: BackoffPolicy = BackoffPolicy::default(),
         /// What counts as success and resets the delays. Default [`ResetOn::Ready`].
-        pub reset_on: ResetOn = ResetOn::Ready => with_reset_on,
+        pub(crate) reset_on: ResetOn = ResetOn::Ready => with_reset_on,
         /// How many cycles to run before giving up; `None` means no limit. Default 1; 0 counts as
         /// 1. It matters only if the backoff has an end.
-        pub cycles: Option<u32> = Some(1) => with_cycles,
+        pub(crate) cycles: Option<u32> = Some(1) => with_cycles,
     }
 }
 

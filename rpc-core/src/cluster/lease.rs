@@ -13,13 +13,13 @@ crate::config! {
     pub struct LeaseConfig {
         /// After how long without renewal the store removes the node's key. Default 10 s. It is renewed
         /// every third of it, so that two renewals may fail.
-        pub lease: Duration = Duration::from_secs(10) => with_lease,
+        pub(crate) lease: Duration = Duration::from_secs(10) => with_lease,
         /// How much earlier than the store this node gives up, in case that clocks run at different
         /// speeds. Default 1 s. A lease is never valid if this is not shorter than it.
-        pub margin: Duration = Duration::from_secs(1) => with_margin,
+        pub(crate) margin: Duration = Duration::from_secs(1) => with_margin,
         /// How long to wait for the store's answer before asking again, at most a fifth of the lease.
         /// Default 2 s.
-        pub answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
+        pub(crate) answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
     }
 }
 

@@ -28,9 +28,9 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BucketConfig {
         /// The time after its last write at which a key vanishes. Default `None`: never.
-        pub max_age: Option<Duration> = None => with_max_age(Duration),
+        pub(crate) max_age: Option<Duration> = None => with_max_age(Duration),
         /// The bytes of the whole bucket, beyond which writes fail. Default `None`.
-        pub max_bytes: Option<u64> = None => with_max_bytes(u64),
+        pub(crate) max_bytes: Option<u64> = None => with_max_bytes(u64),
     }
 }
 

@@ -44,6 +44,7 @@ mod dialer;
 mod frames;
 mod handshake;
 mod linger;
+mod rotation;
 mod socket;
 mod stream;
 mod url;

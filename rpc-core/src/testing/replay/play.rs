@@ -206,7 +206,7 @@ impl Playback {
         &self,
         index: usize,
         script: &Script,
-        mut line: T,
+        line: T,
         report: Report<'_>,
     ) {
         let steps = script.entries.iter().filter(|(_, entry)| match entry.kind {
@@ -222,7 +222,7 @@ impl Playback {
         if let Some((_, entry)) = script.entries.first() {
             self.progress(entry.at);
         }
-        let mut last = Instant::now();
+        let (mut line, mut last) = (line.fuse(), Instant::now());
         let close = loop {
             let next = one.steps.front().cloned();
             self.reach(index, next.as_ref().map_or(usize::MAX, |(line, _)| *line));

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Instant, SystemTime};
 
-use rpc_core::net::telemetry::{CallSpan, Side};
+use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side};
 use rpc_core::net::{Connections, HubState, Producer, Push, clock};
 use tokio::sync::oneshot;
 
@@ -111,7 +111,11 @@ impl State {
             }
             HubEvent::Settled { message, outcomes } => {
                 if let Some(mut call) = self.calls.remove(&message) {
-                    call.end(outcomes.iter().any(|one| one.outcome.is_taken()));
+                    let is_taken = outcomes.iter().any(|one| one.outcome.is_taken());
+                    call.end(match is_taken {
+                        true => CallOutcome::Ok,
+                        false => CallOutcome::Error,
+                    });
                 }
                 if let Some(ask) = self.asks.remove(&message) {
                     // Whoever asked may have gone.
