@@ -26,9 +26,9 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct KeepAlive {
         /// How often to ping; `None` means never. Default 30 s.
-        pub(crate) interval: Option<Duration> = Some(INTERVAL) => with_interval,
+        pub interval: Option<Duration> = Some(INTERVAL) => with_interval,
         /// How long to wait for a sign of life after a ping. Default 15 s.
-        pub(crate) pong_timeout: Duration = PONG_TIMEOUT => with_pong_timeout,
+        pub pong_timeout: Duration = PONG_TIMEOUT => with_pong_timeout,
     }
 }
 

@@ -13,7 +13,7 @@ crate::config! {
     pub struct LeaseConfig {
         /// After how long without renewal the store removes the node's key. Default 10 s. It is renewed
         /// every third of it, so that two renewals may fail.
-        pub(crate) lease: Duration = Duration::from_secs(10) => with_lease,
+        pub lease: Duration = Duration::from_secs(10) => with_lease,
         /// How much earlier than the store this node gives up, in case that clocks run at different
         /// speeds. Default 1 s. A lease is never valid if this is not shorter than it.
         pub(crate) margin: Duration = Duration::from_secs(1) => with_margin,

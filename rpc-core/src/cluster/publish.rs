@@ -19,7 +19,7 @@ crate::config! {
         /// After how long the sender is told that the outcome is unknown. Default 30 s. Keep it well below
         /// the time for which the store remembers ids (2 minutes by default in JetStream): a later attempt
         /// would be stored again.
-        pub(crate) deadline: Duration = Duration::from_secs(30) => with_deadline,
+        pub deadline: Duration = Duration::from_secs(30) => with_deadline,
     }
 }
 

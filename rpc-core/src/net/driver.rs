@@ -28,7 +28,7 @@ crate::config! {
         /// How long the closing handshake may take before the connection is dropped, including the
         /// frames before the Close. A program that shuts down waits this long for a peer that
         /// ignores the Close. Default 1.5 s.
-        pub(crate) close_timeout: Duration = Duration::from_millis(1_500) => with_close_timeout,
+        pub close_timeout: Duration = Duration::from_millis(1_500) => with_close_timeout,
         /// Most frames to read per wake-up before other tasks run. Default 128; 0 counts as 1.
         pub(crate) read_budget: usize = 128 => with_read_budget,
         /// Sees every frame, redacted. Default none.

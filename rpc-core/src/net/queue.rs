@@ -49,7 +49,7 @@ crate::config! {
         /// nothing else waits. Default 16 MiB.
         pub(crate) max_bytes: usize = 16 * 1024 * 1024 => with_max_bytes,
         /// What happens when it is full. Default [`LagPolicy::DropOldest`].
-        pub(crate) policy: LagPolicy = LagPolicy::DropOldest => with_policy,
+        pub policy: LagPolicy = LagPolicy::DropOldest => with_policy,
     }
 }
 

@@ -201,7 +201,7 @@ crate::config! {
         /// The event queue. Default: 1,024 items, 16 MiB, `DropOldest`.
         pub(crate) events: QueueConfig = QueueConfig::default() => with_events,
         /// The queue of each stream. Default: 1,024 items, 16 MiB, `Block` for 30 s.
-        pub streams: QueueConfig = QueueConfig::default().with_policy(LagPolicy::Block {
+        pub(crate) streams: QueueConfig = QueueConfig::default().with_policy(LagPolicy::Block {
             deadline: Duration::from_secs(30),
         }) => with_streams,
         /// How many commands may wait for the connection's task. Default 1,024; 0 counts as 1.
@@ -210,7 +210,7 @@ crate::config! {
         pub driver: DriverConfig = DriverConfig::default(),
         /// The source of call-id seeds and jitter; use a fixed one in reproducible tests. Default:
         /// the operating system.
-        pub(crate) entropy: fn() -> u64 = entropy => with_entropy,
+        pub entropy: fn() -> u64 = entropy,
     }
 }
 
