@@ -25,11 +25,11 @@ crate::config! {
         /// 1, or NaN, counts as 1: every delay is the same.
         pub factor: f64 = 2.0,
         /// The longest delay. `None` is no limit. Default 30 s.
-        pub(crate) max: Option<Duration> = Some(Duration::from_secs(30)) => with_max,
+        pub max: Option<Duration> = Some(Duration::from_secs(30)) => with_max,
         /// The number of delays. `None` is no limit, 0 is "off". Default `None`.
-        pub(crate) max_attempts: Option<u32> = None => with_max_attempts,
+        pub max_attempts: Option<u32> = None => with_max_attempts,
         /// The random change of each delay. Default [`Jitter::Equal`].
-        pub(crate) jitter: Jitter = Jitter::Equal => with_jitter,
+        pub jitter: Jitter = Jitter::Equal => with_jitter,
     }
 }
 
@@ -128,20 +128,13 @@ impl Backoff {
     }
 
     /// Starts again at the first delay.
-    pub const fn reset(&mut self) {
+    pub(crate) const fn reset(&mut self) {
         self.attempts = 0;
     }
 
     /// Returns the number of delays since the start or the last reset.
-    #[must_use]
-    pub const fn attempts(&self) -> u32 {
+    pub(crate) const fn attempts(&self) -> u32 {
         self.attempts
-    }
-
-    /// The policy.
-    #[must_use]
-    pub const fn policy(&self) -> &BackoffPolicy {
-        &self.policy
     }
 }
 

@@ -193,18 +193,6 @@ impl Reconnector {
         }
     }
 
-    /// Returns how many attempts of this cycle have been used since the last success.
-    #[must_use]
-    pub const fn attempts(&self) -> u32 {
-        self.backoff.attempts()
-    }
-
-    /// Returns the policy.
-    #[must_use]
-    pub const fn policy(&self) -> &ReconnectPolicy {
-        &self.policy
-    }
-
     fn next_delay(&mut self, entropy: u64) -> Option<Duration> {
         if let Some(delay) = self.backoff.next_delay(entropy) {
             return Some(delay);
@@ -355,7 +343,7 @@ mod tests {
         assert_eq!(dial.at(), Some(now + SECOND * 9));
         let dial = reconnector.on_lost(Retry::After(SECOND), now, 0);
         assert_eq!(dial.at(), Some(now + SECOND * 2));
-        assert_eq!(reconnector.attempts(), 2);
+        assert_eq!(reconnector.backoff.attempts(), 2);
         assert!(
             reconnector
                 .on_lost(Retry::After(Duration::MAX), now, 0)

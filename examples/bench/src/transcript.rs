@@ -103,7 +103,8 @@ mod measured {
             (Protocol::SmartHole, smarthole()),
             (Protocol::Snek, snek()),
         ] {
-            let header = Header::new().with_protocol(Some(protocol.name().to_owned()));
+            let mut header = Header::new();
+            header.protocol = Some(protocol.name().to_owned());
             header.write(&mut text);
             let end = text.len() + size / 5;
             let mut conn = 0;

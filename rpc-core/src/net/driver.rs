@@ -103,8 +103,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     }
 
     /// Passes the text of every frame for the observer through `redact`, which replaces secrets.
-    #[must_use]
-    pub const fn with_redact(mut self, redact: Redact) -> Self {
+    pub(crate) const fn with_redact(mut self, redact: Redact) -> Self {
         self.io.set_redact(redact);
         self
     }

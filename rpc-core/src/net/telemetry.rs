@@ -96,8 +96,7 @@ impl CallSpan {
     }
 
     /// Returns the span, to be entered while the call is worked on.
-    #[must_use]
-    pub const fn span(&self) -> &Span {
+    pub(crate) const fn span(&self) -> &Span {
         &self.span
     }
 

@@ -28,7 +28,7 @@ crate::config! {
         /// Most connections at once. Beyond it, the oldest connection whose request is not complete
         /// makes room; if there is none, the new one gets status 503. Peers that are not
         /// [served](super::PeerPolicy) do not count, and always get 403. Default 1,024.
-        pub(crate) max_connections: usize = 1_024 => with_max_connections,
+        pub max_connections: usize = 1_024 => with_max_connections,
         /// Most connections of one IP address at once. Beyond it, an older connection of the same
         /// address makes room, as for [`max_connections`](Self::max_connections). Default `None`: no
         /// limit for a server that only this machine can reach, otherwise a quarter of
@@ -38,7 +38,7 @@ crate::config! {
         /// Most WebSockets at once, from the reply to the upgrade request to the end of the
         /// handler. Beyond it, an upgrade gets status 503; plain requests go on. Default none,
         /// other than [`max_connections`](Self::max_connections).
-        pub(crate) max_websockets: Option<usize> = None => with_max_websockets,
+        pub max_websockets: Option<usize> = None => with_max_websockets,
         /// How long a peer may take to send the header of its request. Default 10 s.
         pub(crate) header_timeout: Duration = Duration::from_secs(10) => with_header_timeout,
         /// How long everything before the handler may take: TLS, the request, the reply.

@@ -37,13 +37,13 @@ crate::config! {
         /// Peers that are served. Default any.
         pub(crate) peers: PeerPolicy = PeerPolicy::Any => with_peers,
         /// Web pages that are served. Default none.
-        pub(crate) origins: OriginPolicy = OriginPolicy::Refuse => with_origins(OriginPolicy),
+        pub origins: OriginPolicy = OriginPolicy::Refuse => with_origins(OriginPolicy),
         /// Names under which this server is served. Default [`HostPolicy::Auto`].
         pub(crate) hosts: HostPolicy = HostPolicy::Auto => with_hosts(HostPolicy),
         /// Whether pages of the host that the request names are served too, over `http` or `https`.
         /// Only for servers that check a token, or whose [hosts](HostPolicy) are listed: a page can
         /// give its own host any address. Default no.
-        pub(crate) same_origin: bool = false => with_same_origin,
+        pub same_origin: bool = false => with_same_origin,
     }
 }
 

@@ -213,27 +213,6 @@ impl Header {
         }
     }
 
-    /// Sets the [`protocol`](Self::protocol).
-    #[must_use]
-    pub fn with_protocol(mut self, protocol: Option<String>) -> Self {
-        self.protocol = protocol;
-        self
-    }
-
-    /// Sets [`created`](Self::created).
-    #[must_use]
-    pub fn with_created(mut self, created: impl Into<String>) -> Self {
-        self.created = Some(created.into());
-        self
-    }
-
-    /// Sets the [`server`](Self::server).
-    #[must_use]
-    pub fn with_server(mut self, server: impl Into<String>) -> Self {
-        self.server = Some(server.into());
-        self
-    }
-
     /// Appends the line, with its end.
     pub fn write(&self, line: &mut String) {
         if let Ok(text) = encode(self) {

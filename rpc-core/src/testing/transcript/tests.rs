@@ -15,12 +15,12 @@ fn one(line: &str) -> Entry<'static> {
 
 #[test]
 fn a_transcript_reads_back_what_it_writes() {
-    let mut transcript = Transcript::new(
-        Header::new()
-            .with_protocol(Some("snek".to_owned()))
-            .with_created("2026-11-25T11:12:18Z")
-            .with_server("ws://127.0.0.1:8080"),
-    );
+    let mut transcript = Transcript::new(Header {
+        protocol: Some("snek".to_owned()),
+        created: Some("2026-11-25T11:12:18Z".to_owned()),
+        server: Some("ws://127.0.0.1:8080".to_owned()),
+        ..Header::new()
+    });
     let texts = ["", "{\"a\": \"\\u0041\u{1}\"}\n", "é\u{2028}"];
     for text in texts {
         let entry = entry(Some(Side::Client), Kind::Text, text).into_owned();
