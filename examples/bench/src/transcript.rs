@@ -27,7 +27,7 @@ mod measured {
     use examples::wire::decode::{Options, decode};
     use examples::wire::explain::Explainer;
     use rpc_core::testing::Side;
-    use rpc_core::testing::transcript::{BadLine, Entry, Header, Kind, Transcript};
+    use rpc_core::testing::transcript::{BadLine, Entry, Header, Kind};
     use serde::Deserialize;
     use serde::de::IgnoredAny;
 
@@ -132,7 +132,7 @@ mod measured {
         for file in files {
             let text = std::fs::read_to_string(file).unwrap();
             // Some files are no recordings.
-            let Ok(recording) = Transcript::parse(&text) else {
+            let Ok(recording) = crate::recordings::parse(&text) else {
                 continue;
             };
             let mut explainer = Explainer::new(Some(protocol), false);

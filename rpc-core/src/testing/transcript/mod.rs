@@ -43,7 +43,6 @@
 //! A reader ignores other members. A later version may change the meaning of those that are here,
 //! and has another number.
 
-mod earlier;
 mod written;
 
 use std::borrow::Cow;
@@ -64,7 +63,7 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Header {
-    /// The version of the format; 0 for recordings that are older than it.
+    /// The version of the format.
     pub transcript: u32,
     /// The protocol, in lower case.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -263,12 +262,10 @@ pub enum Item<'a> {
     Entry(Entry<'a>),
 }
 
-/// A reader of lines: for transcripts that are too large for memory, or not complete yet. Also
-/// reads the recordings of this workspace that are older than the format.
+/// A reader of lines: for transcripts that are too large for memory, or not complete yet.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
     line: usize,
-    earlier: earlier::Earlier,
 }
 
 /// The members of an entry.
@@ -337,10 +334,7 @@ impl Reader {
                 ))),
             };
         }
-        match self.earlier.read(line) {
-            Some(item) => Ok(Some(item)),
-            None => Err(bad(format!("not a line of a transcript: {error}"))),
-        }
+        Err(bad(format!("not a line of a transcript: {error}")))
     }
 }
 
