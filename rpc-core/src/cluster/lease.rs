@@ -56,7 +56,7 @@ pub enum LeaseLost {
 /// The key is in a bucket whose entries expire after [`LeaseConfig::lease`], and names the node. Only this
 /// node writes it, and only ever over its own last revision: a key that has expired does not come back.
 ///
-/// The lease is valid until [`lease`](LeaseConfig::lease) less [`margin`](LeaseConfig::margin) after the
+/// The lease is valid until [`lease`](LeaseConfig::lease) less [`margin`](LeaseConfig::with_margin) after the
 /// *sending* of the last renewal that succeeded, so that it ends here before it ends in the store. A node
 /// that loses it serves nothing more; it comes back with a new id and a new `Lease`.
 ///

@@ -200,10 +200,7 @@ impl SseClient {
         let asked = asked.unwrap_or(Err(CallError::TimedOut {
             delivery: Delivery::Unknown,
         }));
-        span.end(match asked {
-            Ok(_) => CallOutcome::Ok,
-            Err(_) => CallOutcome::Error,
-        });
+        span.end(asked.as_ref().map_or(CallOutcome::Error, |_| CallOutcome::Ok));
         asked
     }
 

@@ -224,7 +224,7 @@ impl LinkConfig {
         self
     }
 
-    /// Sets the [driver's observer](DriverConfig::observer).
+    /// Sets the [driver's observer](DriverConfig::with_observer).
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.driver.observer = Some(observer);

@@ -52,7 +52,7 @@ pub struct Entry {
 pub enum Change {
     /// It has this value.
     Put(Entry),
-    /// It was deleted. A key that vanishes by its [age](BucketConfig::max_age) is not told.
+    /// It was deleted. A key that vanishes by its [age](BucketConfig::with_max_age) is not told.
     Deleted {
         /// The key.
         key: String,

@@ -196,7 +196,7 @@ impl HttpConfig {
 
     /// Answers plain HTTP requests. Without it, a GET on an upgrade path gets 426 with an
     /// explanation, and everything else 404. The reply has to be ready within
-    /// [`handshake_timeout`](ServerLimits::handshake_timeout), and taken by the peer in that time
+    /// [`handshake_timeout`](ServerLimits::with_handshake_timeout), and taken by the peer in that time
     /// unless it is [streamed](Body::stream).
     #[must_use]
     pub fn with_http<F, R, B>(mut self, service: F) -> Self

@@ -47,7 +47,7 @@ const LOCALHOST: [IpAddr; 2] = [
 /// with the delays of one server. `localhost` is one node: 127.0.0.1, and `::1` if nothing listens there.
 ///
 /// Name resolution, TCP, TLS and the upgrade of all visited addresses share one deadline,
-/// [`WsConfig::connect_timeout`]. TLS checks the name of each URL; headers and subprotocols go to
+/// [`WsConfig::with_connect_timeout`]. TLS checks the name of each URL; headers and subprotocols go to
 /// the servers of the list only, since redirects are not followed.
 ///
 /// ```
@@ -247,7 +247,7 @@ impl WsDialer {
 
     /// Opens a connection to one of the servers, TCP and TLS, without the upgrade: for plain HTTP
     /// that should take the same route and trust the same servers. Within
-    /// [`WsConfig::connect_timeout`].
+    /// [`WsConfig::with_connect_timeout`].
     ///
     /// Stays with the server of the last successful connection, until it is not reached any more or
     /// was [left](Self::leave).

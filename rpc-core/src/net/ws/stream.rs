@@ -115,7 +115,7 @@ where
     ///
     /// # Errors
     /// [`TransportError`] if no valid request came within
-    /// [`connect_timeout`](WsConfig::connect_timeout). The connection is closed then.
+    /// [`connect_timeout`](WsConfig::with_connect_timeout). The connection is closed then.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
