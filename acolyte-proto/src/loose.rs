@@ -76,17 +76,16 @@ impl<'de> Deserialize<'de> for Count {
 
 #[cfg(test)]
 mod tests {
-    use rpc_core::json::Deserializer as Reader;
-    use rpc_core::{DecodeError, Limits};
+    use rpc_core::Limits;
+    use rpc_core::json::parse;
 
     use super::*;
 
-    fn read<T>(
-        json: &str,
-        how: fn(&mut Reader<'_>) -> Result<T, DecodeError>,
-    ) -> Result<T, DecodeError> {
-        how(&mut Reader::new(json, &Limits::default()))
-    }
+    #[derive(Deserialize)]
+    struct Counted(#[serde(deserialize_with = "count")] Option<u64>);
+
+    #[derive(Deserialize)]
+    struct Listed(#[serde(deserialize_with = "strings")] Vec<Str>);
 
     #[test]
     fn any_number_becomes_a_count() {
@@ -101,18 +100,18 @@ mod tests {
             (r#""7""#, None),
             ("[1]", None),
         ] {
-            assert_eq!(
-                read::<Option<u64>>(json, |it| count(it)),
-                Ok(value),
-                "{json}"
-            );
+            let Counted(found) = parse(json, &Limits::default()).unwrap();
+            assert_eq!(found, value, "{json}");
         }
-        assert!(read::<u64>("-", |it| count(it)).is_err());
+        assert!(parse::<Counted>("-", &Limits::default()).is_err());
     }
 
     #[test]
     fn a_list_keeps_what_fits() {
-        let read = |json| read(json, |it| strings(it)).unwrap();
+        let read = |json| {
+            let Listed(found) = parse(json, &Limits::default()).unwrap();
+            found
+        };
         assert_eq!(read(r#"["a",null,7,["b"],"c",1e999]"#), ["a", "c"]);
         assert_eq!(read(r#"{"a":1}"#), [""; 0]);
     }

@@ -204,10 +204,10 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
 fn recorder(args: &Args, view: Option<&Shared>) -> Result<Option<Recorder>, Failure> {
     let file = args.record.as_deref().map(file).transpose()?;
     let server = redact_urls(&args.to);
-    let header = Header::new()
-        .with_protocol(args.protocol.map(|protocol| protocol.name().to_owned()))
-        .with_created(timestamp::format(SystemTime::now()))
-        .with_server(server);
+    let mut header = Header::new();
+    header.protocol = args.protocol.map(|protocol| protocol.name().to_owned());
+    header.created = Some(timestamp::format(SystemTime::now()));
+    header.server = Some(server);
     let out: Box<dyn Write + Send> = match file {
         Some(file) => Box::new(BufWriter::with_capacity(64 * 1024, file)),
         None if view.is_none() => return Ok(None),

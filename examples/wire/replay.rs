@@ -8,10 +8,11 @@ use clap::ValueEnum;
 use connectonion_proto::auth::Signer;
 use examples::cli::{self, Failure, Reach, TlsArgs, complain, say};
 use examples::screen::{Colour, printable, printable_lines};
-use examples::wire::replay::{Clients, Server, is_signed, signs};
+use examples::wire::replay::{Clients, Server, is_signed, signs, with_bodies};
 use rpc_core::net::server::{Guards, Listener};
 use rpc_core::testing::Side;
-use rpc_core::testing::replay::{Difference, Peer, Playback, Recording, Settings};
+use rpc_core::testing::replay::{Difference, Peer, Playback, Script, Settings};
+use rpc_core::testing::transcript::Kind;
 use serde_json::json;
 
 const EXAMPLES: &str = "\
@@ -110,19 +111,21 @@ fn header(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let recording = read(&args.file, &args.connections)?;
+    let mut scripts = read(&args.file, &args.connections)?;
     let plays = match args.plays {
         Plays::Client => Side::Client,
         Plays::Server => Side::Server,
     };
-    let mut settings = Settings::default()
-        .with_timeout(args.timeout)
-        .with_keep_going(args.keep_going)
-        .with_tolerated(args.tolerated.clone())
-        .with_ignored(args.ignored.clone());
+    let mut settings = Settings::default();
+    settings.timeout = args.timeout;
     settings.speed = args.speed;
-    let key = key(&args, &recording)?;
-    let mut playback = Playback::new(recording, plays, settings);
+    settings.tolerated.clone_from(&args.tolerated);
+    settings.ignored.clone_from(&args.ignored);
+    settings.keep_going = args.keep_going;
+    let key = key(&args, &scripts)?;
+    let count = scripts.len();
+    with_bodies(&mut scripts, plays);
+    let mut playback = Playback::new(scripts, plays, settings);
     for (recorded, live) in &args.bound {
         playback = playback.with_bound(recorded, live);
     }
@@ -130,43 +133,39 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         playback = playback.with_edit(signs(key));
     }
     match plays {
-        Side::Client => play(&playback, server(&args)?, args.json).await,
+        Side::Client => play(&playback, count, server(&args)?, args.json).await,
         Side::Server => {
             let clients = clients(&args).await?;
-            play(&playback, clients, args.json).await
+            play(&playback, count, clients, args.json).await
         }
     }
 }
 
-fn read(file: &Path, connections: &[u32]) -> Result<Recording, Failure> {
+fn read(file: &Path, connections: &[u32]) -> Result<Vec<Script>, Failure> {
     let wrong =
         |error: &dyn std::fmt::Display| Failure::usage(format_args!("{}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
-    let mut recording = Recording::parse(&text).map_err(|error| wrong(&error))?;
-    if !connections.is_empty() {
-        recording
-            .connections
-            .retain(|script| connections.contains(&script.number));
-    }
-    match recording.connections.is_empty() {
+    let mut scripts = Script::parse(&text).map_err(|error| wrong(&error))?;
+    scripts.retain(|script| connections.is_empty() || connections.contains(&script.number));
+    match scripts.is_empty() {
         true => Err(wrong(&"there is no such connection")),
-        false => Ok(recording),
+        false => Ok(scripts),
     }
 }
 
 /// The key for frames that have to be signed again.
-fn key(args: &Args, recording: &Recording) -> Result<Option<Signer>, Failure> {
+fn key(args: &Args, scripts: &[Script]) -> Result<Option<Signer>, Failure> {
     if let Some(file) = &args.key {
         let key = Signer::load(file);
         return key
             .map(Some)
             .map_err(|error| Failure::usage(format_args!("--key: {error}")));
     }
-    let mut texts = recording
-        .connections
-        .iter()
-        .flat_map(|script| script.texts(Side::Client));
-    match args.plays == Plays::Client && texts.any(is_signed) {
+    let mut entries = scripts.iter().flat_map(|script| &script.entries);
+    let signs = entries.any(|(_, entry)| {
+        (entry.from, entry.kind) == (Some(Side::Client), Kind::Text) && is_signed(&entry.data)
+    });
+    match args.plays == Plays::Client && signs {
         true => Err(Failure::usage(
             "the recorded client signs frames, and hosts refuse old signatures: \
              give the key of a client with --key FILE",
@@ -217,7 +216,12 @@ async fn clients(args: &Args) -> Result<Clients, Failure> {
     })
 }
 
-async fn play(playback: &Playback, peer: impl Peer, json: bool) -> Result<(), Failure> {
+async fn play(
+    playback: &Playback,
+    connections: usize,
+    peer: impl Peer,
+    json: bool,
+) -> Result<(), Failure> {
     let mut count = 0_usize;
     let report = |difference: Difference| {
         count += 1;
@@ -227,7 +231,6 @@ async fn play(playback: &Playback, peer: impl Peer, json: bool) -> Result<(), Fa
         () = playback.run(peer, report) => {}
         () = cli::end_signal() => return Err(Failure::aborted()),
     }
-    let connections = playback.connections().len();
     let about = json!({ "connections": connections, "differences": count });
     match count {
         0 => {

@@ -128,20 +128,13 @@ impl Backoff {
     }
 
     /// Starts again at the first delay.
-    pub const fn reset(&mut self) {
+    pub(crate) const fn reset(&mut self) {
         self.attempts = 0;
     }
 
     /// Returns the number of delays since the start or the last reset.
-    #[must_use]
-    pub const fn attempts(&self) -> u32 {
+    pub(crate) const fn attempts(&self) -> u32 {
         self.attempts
-    }
-
-    /// The policy.
-    #[must_use]
-    pub const fn policy(&self) -> &BackoffPolicy {
-        &self.policy
     }
 }
 

@@ -9,11 +9,11 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BreakerConfig {
         /// How many failures in a row open it. Default 5. 0 counts as 1.
-        pub failure_threshold: u32 = 5 => with_failure_threshold,
+        pub(crate) failure_threshold: u32 = 5 => with_failure_threshold,
         /// How long it stays open before a trial. Default 60 s.
         pub recovery_timeout: Duration = Duration::from_secs(60) => with_recovery_timeout,
         /// How many trial calls may be in flight while it is half-open. Default 3. 0 counts as 1.
-        pub half_open_max_calls: u32 = 3 => with_half_open_max_calls,
+        pub(crate) half_open_max_calls: u32 = 3 => with_half_open_max_calls,
     }
 }
 
@@ -194,15 +194,6 @@ impl CircuitBreaker {
         }
     }
 
-    /// Returns how many calls in a row have failed. 0 unless the circuit is closed.
-    #[must_use]
-    pub const fn failures(&self) -> u32 {
-        match self.phase {
-            Phase::Closed { failures } => failures,
-            Phase::Open { .. } | Phase::HalfOpen { .. } => 0,
-        }
-    }
-
     fn enter(&mut self, phase: Phase) {
         self.generation += 1;
         self.phase = phase;
@@ -241,7 +232,7 @@ mod tests {
         }
         let permit = breaker.try_acquire(now).unwrap();
         breaker.success(permit, now);
-        assert_eq!((breaker.state(), breaker.failures()), (State::Closed, 0));
+        assert!(matches!(breaker.phase, Phase::Closed { failures: 0 }));
         for failures in 1..=5 {
             assert_eq!(breaker.state(), State::Closed, "after {failures}");
             let permit = breaker.try_acquire(now).unwrap();
@@ -270,7 +261,7 @@ mod tests {
         let permit = breaker.try_acquire(now + MINUTE).unwrap();
         assert_eq!(breaker.state(), State::HalfOpen);
         breaker.success(permit, now + MINUTE);
-        assert_eq!((breaker.state(), breaker.failures()), (State::Closed, 0));
+        assert!(matches!(breaker.phase, Phase::Closed { failures: 0 }));
     }
 
     #[test]
@@ -324,7 +315,7 @@ mod tests {
         assert_eq!(breaker.state(), State::HalfOpen);
         breaker.success(trial, now + MINUTE);
         breaker.failure(second, now + MINUTE);
-        assert_eq!((breaker.state(), breaker.failures()), (State::Closed, 0));
+        assert!(matches!(breaker.phase, Phase::Closed { failures: 0 }));
     }
 
     #[test]

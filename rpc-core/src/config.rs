@@ -1,10 +1,10 @@
 //! [`config!`](crate::config).
 
-/// Declares a configuration struct: public fields, their defaults, and a `with_*` setter for each.
+/// Declares a configuration struct: fields, their defaults, and a `with_*` setter or a public field
+/// for each.
 ///
 /// A field names its default and, after `=>`, its setter. The struct is `#[non_exhaustive]` and
-/// implements `Default`. Each setter is documented as "Sets the field", so document meaning, unit
-/// and default at the field.
+/// implements `Default`. Each setter has the documentation of its field: meaning, unit and default.
 ///
 /// ```
 /// use std::time::Duration;
@@ -71,17 +71,18 @@ macro_rules! config {
         }
     };
 
-    // A setter.
-    (@set $field:ident: $T:ty, $with:ident) => {
-        #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+    // A setter, if the field has one.
+    (@set $docs:tt $field:ident: $T:ty) => {};
+    (@set [$($docs:tt)*] $field:ident: $T:ty => $with:ident) => {
+        $($docs)*
         #[must_use]
         pub const fn $with(mut self, $field: $T) -> Self {
             self.$field = $field;
             self
         }
     };
-    (@set $field:ident: $T:ty, $with:ident $From:ty) => {
-        #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+    (@set [$($docs:tt)*] $field:ident: $T:ty => $with:ident ($From:ty)) => {
+        $($docs)*
         #[must_use]
         pub fn $with(mut self, $field: $From) -> Self {
             self.$field = $field.into();
@@ -105,7 +106,7 @@ macro_rules! config {
 
         impl $Name {
             $crate::config!(@new { $($field: $default,)* } $($new)*);
-            $($($crate::config!(@set $field: $T, $with $($From)?);)?)*
+            $($crate::config!(@set [$(#[$doc])*] $field: $T $(=> $with $(($From))?)?);)*
         }
     };
 }

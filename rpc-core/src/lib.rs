@@ -31,7 +31,6 @@ mod pending;
 pub mod progress;
 pub mod rate;
 pub mod reconnect;
-pub mod rotation;
 mod secret;
 pub mod sse;
 #[cfg(feature = "testing")]

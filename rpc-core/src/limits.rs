@@ -20,9 +20,9 @@ crate::config! {
         /// Most calls in flight. Default 65,536.
         pub max_pending: usize = 65_536 => with_max_pending,
         /// Most frames waiting to be sent. Default 4,096.
-        pub max_outbox_frames: usize = 4_096 => with_max_outbox_frames,
+        pub(crate) max_outbox_frames: usize = 4_096 => with_max_outbox_frames,
         /// Most bytes waiting to be sent. Default 16 MiB.
-        pub max_outbox_bytes: usize = 16 * 1024 * 1024 => with_max_outbox_bytes,
+        pub(crate) max_outbox_bytes: usize = 16 * 1024 * 1024 => with_max_outbox_bytes,
         /// Events waiting to be taken before a machine wants no more input. Default 1,024.
         pub max_events: usize = 1_024 => with_max_events,
         /// Bytes of frames that such events, or requests in progress, hold before a machine wants

@@ -17,10 +17,10 @@ crate::config! {
         /// The delays before the attempts of one cycle.
         pub backoff: BackoffPolicy = BackoffPolicy::default(),
         /// What counts as success and resets the delays. Default [`ResetOn::Ready`].
-        pub reset_on: ResetOn = ResetOn::Ready => with_reset_on,
+        pub(crate) reset_on: ResetOn = ResetOn::Ready => with_reset_on,
         /// How many cycles to run before giving up; `None` means no limit. Default 1; 0 counts as
         /// 1. It matters only if the backoff has an end.
-        pub cycles: Option<u32> = Some(1) => with_cycles,
+        pub(crate) cycles: Option<u32> = Some(1) => with_cycles,
     }
 }
 
@@ -194,18 +194,6 @@ impl Reconnector {
         }
     }
 
-    /// Returns how many attempts of this cycle have been used since the last success.
-    #[must_use]
-    pub const fn attempts(&self) -> u32 {
-        self.backoff.attempts()
-    }
-
-    /// Returns the policy.
-    #[must_use]
-    pub const fn policy(&self) -> &ReconnectPolicy {
-        &self.policy
-    }
-
     fn next_delay(&mut self, entropy: u64) -> Option<Duration> {
         if let Some(delay) = self.backoff.next_delay(entropy) {
             return Some(delay);
@@ -356,7 +344,7 @@ mod tests {
         assert_eq!(dial.at(), Some(now + SECOND * 9));
         let dial = reconnector.on_lost(Retry::After(SECOND), now, 0);
         assert_eq!(dial.at(), Some(now + SECOND * 2));
-        assert_eq!(reconnector.attempts(), 2);
+        assert_eq!(reconnector.backoff.attempts(), 2);
         assert!(
             reconnector
                 .on_lost(Retry::After(Duration::MAX), now, 0)

@@ -48,27 +48,6 @@ impl Event {
             ..Self::default()
         }
     }
-
-    /// Sets the type.
-    #[must_use]
-    pub fn with_event(mut self, event: impl Into<String>) -> Self {
-        self.event = Some(event.into());
-        self
-    }
-
-    /// Sets the id.
-    #[must_use]
-    pub fn with_id(mut self, id: impl Into<String>) -> Self {
-        self.id = Some(id.into());
-        self
-    }
-
-    /// Sets the reconnection delay.
-    #[must_use]
-    pub const fn with_retry(mut self, retry: Duration) -> Self {
-        self.retry = Some(retry);
-        self
-    }
 }
 
 /// Why an event could not be decoded or encoded.

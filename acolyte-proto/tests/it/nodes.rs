@@ -9,7 +9,6 @@ use acolyte_proto::net::{ServerOptions, SseClient, connect_with, dialer, link_co
 use rpc_core::Delivery;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::LinkState;
-use rpc_core::rotation::Order;
 
 use crate::daemon::{Running, serve};
 
@@ -30,7 +29,7 @@ async fn a_client_shows_its_key_to_the_next_node_and_repeats_no_chat() {
     let mut reconnect = reconnect_policy();
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let dialer = dialer(&format!("{a},{b}"), &config()).unwrap();
-    let dialer = dialer.with_order(Order::Listed, 0);
+    let dialer = dialer.in_listed_order();
     let link = link_config().with_reconnect(reconnect);
     let (client, _, connection) = connect_with(dialer, config(), link);
     tokio::spawn(connection.run());

@@ -5,17 +5,18 @@ use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{Client, connect_with, link_config};
 use acolyte_proto::task::TaskState;
 use rpc_core::net::mem;
-use rpc_core::testing::replay::{Settings, replay};
+use rpc_core::testing::replay::replay;
+use switchboard_testing::recordings::parse;
 use tokio::task::JoinHandle;
 
 const MESSAGE: &str = r#"hello @@{"steps": [{"text": "Hello from the stub model, in several pieces.", "chunks": 5, "gap_ms": 20}]}@@"#;
 
 /// A client, and the recorded server.
-async fn played(recording: &'static str) -> (Client, JoinHandle<()>) {
+async fn played(recording: &str) -> (Client, JoinHandle<()>) {
     let (dialer, listener) = mem::listen(64);
+    let recording = parse(recording).unwrap().to_string();
     // An empty history may be left out.
-    let settings = Settings::default().with_tolerated(vec!["history".to_owned()]);
-    let server = tokio::spawn(replay(recording).with_settings(settings).server(listener));
+    let server = tokio::spawn(replay(&recording).tolerate("history").server(listener));
     let (client, _, connection) = connect_with(dialer, ClientConfig::new(), link_config());
     tokio::spawn(connection.run());
     client.ready().await.unwrap();

@@ -169,7 +169,10 @@ async fn the_work_is_dropped_when_its_client_hangs_up() {
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_hung_up_on_and_the_agent_does_not_run_ahead() {
     let mut options = ServerOptions::default();
-    options.http.limits.write_timeout = Duration::from_millis(100);
+    options.http.limits = options
+        .http
+        .limits
+        .with_write_timeout(Duration::from_millis(100));
     let mut server = serve(options).await;
     let stream = Stream::open(&server, "flood").await;
     assert_eq!(server.ended().await, "flood");

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use rpc_core::encode::encode_into;
-use rpc_core::json::{Deserializer, lenient};
-use rpc_core::{DecodeError, Limits, Refused};
-use serde::Serialize;
+use rpc_core::json;
+use rpc_core::{DecodeError, Json, Limits, Refused};
+use serde::{Deserialize, Serialize};
 
 use super::{Address, Canonical, Payload, Signature};
 use crate::frame::Signed;
+
+/// A payload that is sent as it is signed.
+#[derive(Deserialize)]
+struct Verbatim(#[serde(deserialize_with = "json::lenient::verbatim")] Json);
 
 /// A private key. It is never printed, is wiped from memory with its last clone, and is written
 /// only to a [file](Self::save).
@@ -63,8 +67,7 @@ impl Signer {
         let payload = Payload::parse(&text, &limits).map_err(refused)?;
         let canonical = payload.canonical(Canonical::Python);
         // A number beyond the largest one is not.
-        let payload = lenient::verbatim(&mut Deserializer::new(&canonical, &limits));
-        let payload = payload.map_err(refused)?;
+        let Verbatim(payload) = json::parse(&canonical, &limits).map_err(refused)?;
         let signature = self.key.sign(canonical.as_bytes());
         let signature = Signature::from_bytes(signature.to_bytes());
         let from = self.address.to_string();

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use rpc_core::json::{Deserializer, first_byte};
-use rpc_core::{Json, Limits};
+use rpc_core::Json;
+use rpc_core::json::first_byte;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -121,7 +121,7 @@ impl<'t> Shown<'t> {
     }
 
     fn value_at(&self, at: usize) -> Option<&'t str> {
-        let mut reader = Deserializer::new(self.text.get(at..)?, &Limits::default());
+        let mut reader = serde_json::Deserializer::from_str(self.text.get(at..)?);
         let value = <&RawValue>::deserialize(&mut reader).ok()?;
         Some(value.get())
     }

@@ -1,6 +1,5 @@
-//! A server's reply to a text that is not a frame: [`refusal`], [`unknown_type`], [`InvalidJson`].
+//! A server's reply to a text that is not a frame: [`refusal`], [`unknown_type`].
 
-mod invalid_json;
 mod repr;
 
 use rpc_core::json::DecodeErrorKind;
@@ -8,8 +7,6 @@ use rpc_core::{DecodeError, Json};
 
 use crate::frame::ErrorFrame;
 use crate::limits::{MAX_RECEIVED, TRUNCATED};
-
-pub use invalid_json::InvalidJson;
 
 /// Returns the ERROR for a text that [`ClientFrame::decode`](crate::frame::ClientFrame::decode) has
 /// refused, in the words of the known hosts where they have any. Known hosts hang up on several of
@@ -20,7 +17,7 @@ pub use invalid_json::InvalidJson;
 #[must_use]
 pub fn refusal(text: &str, error: &DecodeError) -> ErrorFrame {
     match error.kind() {
-        DecodeErrorKind::Syntax | DecodeErrorKind::NotAnObject => malformed(text, error),
+        DecodeErrorKind::Syntax | DecodeErrorKind::NotAnObject => malformed(text),
         DecodeErrorKind::MissingMember("type") => unknown("None"),
         DecodeErrorKind::WrongType { member: "type", .. } => {
             let tag = rpc_core::json::find_member(text, "type");
@@ -61,22 +58,30 @@ fn unknown(words: &str) -> ErrorFrame {
     ErrorFrame::new(format!("unknown message type: {words}"))
 }
 
-fn malformed(text: &str, error: &DecodeError) -> ErrorFrame {
+fn malformed(text: &str) -> ErrorFrame {
     // The known hosts take nothing for an empty object.
     if text.is_empty() {
         return unknown("None");
     }
-    let message = match InvalidJson::find(text) {
-        Some(invalid) => invalid.to_string(),
-        None if Json::new(text).is_ok() && error.kind() == DecodeErrorKind::NotAnObject => {
-            "Invalid message: not a JSON object".to_owned()
-        }
-        // Python reads more than JSON: `NaN`.
-        None => InvalidJson::at(text, error).to_string(),
+    let message = match Json::new(text) {
+        Ok(_) => "Invalid message: not a JSON object".to_owned(),
+        Err(error) => format!("Invalid JSON: {} {}", error.kind(), place(text, &error)),
     };
     let mut frame = ErrorFrame::new(message);
     frame.received = Some(received(text).into());
     frame
+}
+
+/// Returns the place of an error, counted in characters, in the words of the known hosts.
+fn place(text: &str, error: &DecodeError) -> String {
+    let (line, column) = (error.line(), error.column());
+    let before = text.split_inclusive('\n').take(line - 1);
+    let before: usize = before.map(|line| line.chars().count()).sum();
+    let in_line = text.split('\n').nth(line - 1).unwrap_or_default();
+    // The place may be within a character.
+    let at = in_line.char_indices().take_while(|(at, _)| at + 1 < column);
+    let at = at.count();
+    format!("at line {line} col {} (pos {})", at + 1, before + at)
 }
 
 /// Returns the part of a text that is sent back to its sender.
@@ -119,7 +124,7 @@ mod tests {
         }
         assert_eq!(
             message("{\"type\":\n    INPUT, \"prompt\": \"é\"}"),
-            "Invalid JSON: Expecting value at line 2 col 5 (pos 13)"
+            "Invalid JSON: not valid JSON at line 2 col 5 (pos 13)"
         );
     }
 

@@ -31,7 +31,6 @@ mod hub_moved;
 mod hub_play;
 mod hub_recover;
 mod hub_unstored;
-mod invalid_json;
 mod keys;
 mod killed;
 mod losses;

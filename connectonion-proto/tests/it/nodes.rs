@@ -10,7 +10,6 @@ use connectonion_proto::trust::TrustLevel;
 use rpc_core::CallError;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::LinkState;
-use rpc_core::rotation::Order;
 use tokio::task::JoinHandle;
 
 use crate::staff::{Scripted, client_key, host_key, memory};
@@ -35,7 +34,7 @@ async fn open(urls: &str) -> Client {
     let link = options.link.clone().with_reconnect(policy);
     let options = options.with_link(link);
     let dialer = dialer(urls, &options).unwrap();
-    let dialer = dialer.with_order(Order::Listed, 0);
+    let dialer = dialer.in_listed_order();
     let (agent, _, connection) = connect_with(dialer, client_key(), options);
     tokio::spawn(connection.run());
     agent.ready().await.unwrap();

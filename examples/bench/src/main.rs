@@ -12,6 +12,9 @@ mod machine;
 mod net;
 mod pending;
 mod process;
+#[cfg(feature = "gateway")]
+#[path = "../../../fuzz/testing/src/recordings.rs"]
+mod recordings;
 mod report;
 mod table;
 mod text;

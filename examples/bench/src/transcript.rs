@@ -27,7 +27,7 @@ mod measured {
     use examples::wire::decode::{Options, decode};
     use examples::wire::explain::Explainer;
     use rpc_core::testing::Side;
-    use rpc_core::testing::transcript::{BadLine, Entry, Header, Kind, Transcript};
+    use rpc_core::testing::transcript::{BadLine, Entry, Header, Kind};
     use serde::Deserialize;
     use serde::de::IgnoredAny;
 
@@ -103,7 +103,8 @@ mod measured {
             (Protocol::SmartHole, smarthole()),
             (Protocol::Snek, snek()),
         ] {
-            let header = Header::new().with_protocol(Some(protocol.name().to_owned()));
+            let mut header = Header::new();
+            header.protocol = Some(protocol.name().to_owned());
             header.write(&mut text);
             let end = text.len() + size / 5;
             let mut conn = 0;
@@ -131,7 +132,7 @@ mod measured {
         for file in files {
             let text = std::fs::read_to_string(file).unwrap();
             // Some files are no recordings.
-            let Ok(recording) = Transcript::parse(&text) else {
+            let Ok(recording) = crate::recordings::parse(&text) else {
                 continue;
             };
             let mut explainer = Explainer::new(Some(protocol), false);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rpc_core::testing::Side;
-use rpc_core::testing::transcript::Transcript;
+use switchboard_testing::recordings::parse;
 
 use super::Protocol;
 use super::explain::Explainer;
@@ -48,7 +48,7 @@ fn recordings_of_real_servers_are_explained_without_an_unknown() {
         }
         let mut frames = 0;
         for file in recordings {
-            let transcript = Transcript::parse(&fs::read_to_string(&file).unwrap());
+            let transcript = parse(&fs::read_to_string(&file).unwrap());
             let transcript =
                 transcript.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
             let mut explainer = Explainer::new(None, true);

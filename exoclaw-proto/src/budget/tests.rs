@@ -325,7 +325,7 @@ impl Naive {
 
     fn check(&self, session: usize, budgets: Budgets, estimate: u64) -> Option<Exceeded> {
         let today = self.today();
-        let month = |date: Date| (date.year(), date.month());
+        let month = |date: Date| date.to_string()[..7].to_owned();
         let scopes: [(_, _, &dyn Fn(usize, Date) -> bool); 3] = [
             (Scope::Session, budgets.session, &|it, _| it == session),
             (Scope::Daily, budgets.daily, &|_, date| date == today),

@@ -8,7 +8,6 @@ use exoclaw_proto::net::{Client, ServerOptions, connect_with, dialer, link_confi
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::LinkState;
-use rpc_core::rotation::Order;
 use rpc_core::{CallError, Delivery};
 
 use crate::harness::{Running, start};
@@ -24,7 +23,7 @@ async fn client(urls: &str) -> Client {
     let mut reconnect = reconnect_policy();
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let config = ClientConfig::new().with_token("s3cret");
-    let dialer = dialer(urls, &config).unwrap().with_order(Order::Listed, 0);
+    let dialer = dialer(urls, &config).unwrap().in_listed_order();
     let link = link_config().with_reconnect(reconnect);
     let (client, _, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());

@@ -16,10 +16,10 @@ crate::config! {
         pub lease: Duration = Duration::from_secs(10) => with_lease,
         /// How much earlier than the store this node gives up, in case that clocks run at different
         /// speeds. Default 1 s. A lease is never valid if this is not shorter than it.
-        pub margin: Duration = Duration::from_secs(1) => with_margin,
+        pub(crate) margin: Duration = Duration::from_secs(1) => with_margin,
         /// How long to wait for the store's answer before asking again, at most a fifth of the lease.
         /// Default 2 s.
-        pub answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
+        pub(crate) answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
     }
 }
 
@@ -56,7 +56,7 @@ pub enum LeaseLost {
 /// The key is in a bucket whose entries expire after [`LeaseConfig::lease`], and names the node. Only this
 /// node writes it, and only ever over its own last revision: a key that has expired does not come back.
 ///
-/// The lease is valid until [`lease`](LeaseConfig::lease) less [`margin`](LeaseConfig::margin) after the
+/// The lease is valid until [`lease`](LeaseConfig::lease) less [`margin`](LeaseConfig::with_margin) after the
 /// *sending* of the last renewal that succeeded, so that it ends here before it ends in the store. A node
 /// that loses it serves nothing more; it comes back with a new id and a new `Lease`.
 ///

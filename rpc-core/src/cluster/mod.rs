@@ -61,7 +61,7 @@ use std::time::Duration;
 pub use claim::{Claim, ClaimConfig, ClaimEvent};
 pub use fence::{Fence, Fenced};
 pub use lease::{Lease, LeaseConfig, LeaseEvent, LeaseLost};
-pub use name::{MAX_TOKEN, NameTooLong, name_of, token, try_token};
+pub use name::{NameTooLong, name_of, token, try_token};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Ordered, Sequencer, SequencerConfig};
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// The longest token in bytes that a subject or key takes: [`try_token`] refuses longer ones. A subject of
 /// four of them stays below the 4,096 bytes that a NATS server reads as one line by default.
-pub const MAX_TOKEN: usize = 1_000;
+const MAX_TOKEN: usize = 1_000;
 
 /// The error of [`try_token`]: the name is too long for a part of a subject. Retrying never helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +47,7 @@ pub fn token(name: &str) -> String {
     token
 }
 
-/// Returns the [`token`] of a name, if it has at most [`MAX_TOKEN`] bytes. There is no hash of a longer one:
+/// Returns the [`token`] of a name, if it has at most 1,000 bytes. There is no hash of a longer one:
 /// two names would then have one token, or a name could not be read back.
 ///
 /// # Errors

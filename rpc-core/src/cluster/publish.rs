@@ -12,11 +12,11 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct PublishConfig {
         /// How long to wait for the answer to an attempt. Default 2 s.
-        pub answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
+        pub(crate) answer_timeout: Duration = Duration::from_secs(2) => with_answer_timeout,
         /// The delays between attempts. Default 100 ms to 2 s, with jitter.
-        pub backoff: BackoffPolicy = BackoffPolicy::new(Duration::from_millis(100), 2.0)
+        pub(crate) backoff: BackoffPolicy = BackoffPolicy::new(Duration::from_millis(100), 2.0)
             .with_max(Some(Duration::from_secs(2)))
-            .with_jitter(Jitter::Equal) => with_backoff,
+            .with_jitter(Jitter::Equal),
         /// After how long the sender is told that the outcome is unknown. Default 30 s. Keep it well below
         /// the time for which the store remembers ids (2 minutes by default in JetStream): a later attempt
         /// would be stored again.

@@ -11,9 +11,9 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct SequencerConfig {
         /// How many records that came too early are held. Default 64. Others are dropped, and filled later.
-        pub max_held: usize = 64 => with_max_held,
+        pub(crate) max_held: usize = 64 => with_max_held,
         /// How long to wait for a fill before asking again. Default 2 s.
-        pub fill_timeout: Duration = Duration::from_secs(2) => with_fill_timeout,
+        pub(crate) fill_timeout: Duration = Duration::from_secs(2),
     }
 }
 

@@ -189,7 +189,7 @@ impl<'de, T: ByType> Visitor<'de> for TypeVisitor<T> {
         map.next_value_seed(Seed(first, PhantomData))
     }
 
-    /// The path of a deserializer other than [`Deserializer`](super::Deserializer).
+    /// The path of a deserializer of another crate.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<T, D::Error> {
         let json = Json::deserialize(from)?;
         let mut reader = super::Deserializer::new(json.get(), &Limits::default());
@@ -259,7 +259,7 @@ impl<'de> Visitor<'de> for IdVisitor {
         Ok(number.to_string().into())
     }
 
-    /// The path of a deserializer other than [`Deserializer`](super::Deserializer).
+    /// The path of a deserializer of another crate.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Str, D::Error> {
         from.deserialize_any(self)
     }

@@ -1,5 +1,5 @@
 //! Reading and writing JSON: [`Str`] and [`Json`] for the contents of frames, [`decode`] and
-//! [`parse`] with a fast [`Deserializer`], objects with a tag ([`tagged!`](crate::tagged)), and a
+//! [`parse`] with a fast deserializer, objects with a tag ([`tagged!`](crate::tagged)), and a
 //! serializer that writes byte for byte what `serde_json` does, in fewer instructions.
 //!
 //! Wire types are plain `serde` types: `serde_json` reads and writes them too. This module adds
@@ -36,7 +36,7 @@ mod writer;
 
 use serde::Deserialize;
 
-pub use de::Deserializer;
+pub(crate) use de::Deserializer;
 pub(crate) use error::DecodeError;
 pub use error::DecodeErrorKind;
 pub use find::{each_member, find_member};

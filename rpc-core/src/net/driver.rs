@@ -26,15 +26,15 @@ crate::config! {
         /// How long the transport may accept no frame while frames are waiting. Then the connection
         /// is dropped with [`Disconnect::WriteStalled`]. A single large frame has to be accepted
         /// within this time. Default 30 s.
-        pub write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
+        pub(crate) write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
         /// How long the closing handshake may take before the connection is dropped, including the
         /// frames before the Close. A program that shuts down waits this long for a peer that
         /// ignores the Close. Default 1.5 s.
         pub close_timeout: Duration = Duration::from_millis(1_500) => with_close_timeout,
         /// Most frames to read per wake-up before other tasks run. Default 128; 0 counts as 1.
-        pub read_budget: usize = 128 => with_read_budget,
+        pub(crate) read_budget: usize = 128 => with_read_budget,
         /// Sees every frame, redacted. Default none.
-        pub observer: Option<Arc<dyn Observer>> = None => with_observer(Arc<dyn Observer>),
+        pub(crate) observer: Option<Arc<dyn Observer>> = None => with_observer(Arc<dyn Observer>),
     }
 }
 
@@ -99,8 +99,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     }
 
     /// Passes the text of every frame for the observer through `redact`, which replaces secrets.
-    #[must_use]
-    pub const fn with_redact(mut self, redact: Redact) -> Self {
+    pub(crate) const fn with_redact(mut self, redact: Redact) -> Self {
         self.io.set_redact(redact);
         self
     }

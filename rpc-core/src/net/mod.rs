@@ -63,7 +63,7 @@ pub use link::{
     CallStream, Connection, DrainReport, Events, Link, LinkAction, LinkConfig, LinkEvent,
     LinkState, Outcome, Parts, Protocol, WeakLink, entropy, open, over,
 };
-pub use observe::{Direction, Frame, FrameKind, Observer, Redact};
+pub use observe::{Direction, Frame, FrameKind, Observer};
 pub use queue::{Consumer, LagPolicy, Producer, Push, QueueConfig, Queued, queue};
 pub use running::Running;
 pub use serve::{ConnectionHandler, Handle, serve};

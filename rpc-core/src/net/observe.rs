@@ -33,7 +33,7 @@ pub enum FrameKind {
 }
 
 /// Replaces the secrets of one protocol's text frames.
-pub type Redact = for<'a> fn(&'a str) -> Cow<'a, str>;
+pub(crate) type Redact = for<'a> fn(&'a str) -> Cow<'a, str>;
 
 /// One frame, as an [`Observer`] sees it.
 pub struct Frame<'a> {

@@ -44,10 +44,10 @@ crate::config! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct QueueConfig {
         /// Most items that wait. Default 1,024; 0 counts as 1.
-        pub max_items: usize = 1024 => with_max_items,
+        pub(crate) max_items: usize = 1024 => with_max_items,
         /// Most bytes that wait, as the protocol weighs its items; a single larger item passes if
         /// nothing else waits. Default 16 MiB.
-        pub max_bytes: usize = 16 * 1024 * 1024 => with_max_bytes,
+        pub(crate) max_bytes: usize = 16 * 1024 * 1024 => with_max_bytes,
         /// What happens when it is full. Default [`LagPolicy::DropOldest`].
         pub policy: LagPolicy = LagPolicy::DropOldest => with_policy,
     }

@@ -96,8 +96,7 @@ impl CallSpan {
     }
 
     /// Returns the span, to be entered while the call is worked on.
-    #[must_use]
-    pub const fn span(&self) -> &Span {
+    pub(crate) const fn span(&self) -> &Span {
         &self.span
     }
 
@@ -108,23 +107,12 @@ impl CallSpan {
     }
 
     /// Ends the call. The first end counts.
-    pub fn end(&mut self, is_ok: bool) {
-        self.finish(match is_ok {
-            true => CallOutcome::Ok,
-            false => CallOutcome::Error,
-        });
-    }
-
-    /// Like [`end`](Self::end), for a call that may also have been cancelled.
-    pub fn finish(&mut self, outcome: CallOutcome) {
-        match outcome {
-            CallOutcome::Ok => self.record("OK", "ok"),
-            CallOutcome::Error => self.record("ERROR", "error"),
-            CallOutcome::Cancelled => self.record("ERROR", "cancelled"),
-        }
-    }
-
-    fn record(&mut self, code: &'static str, outcome: &'static str) {
+    pub fn end(&mut self, outcome: CallOutcome) {
+        let (code, outcome) = match outcome {
+            CallOutcome::Ok => ("OK", "ok"),
+            CallOutcome::Error => ("ERROR", "error"),
+            CallOutcome::Cancelled => ("ERROR", "cancelled"),
+        };
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
@@ -140,7 +128,7 @@ impl CallSpan {
 
 impl Drop for CallSpan {
     fn drop(&mut self) {
-        self.finish(CallOutcome::Cancelled);
+        self.end(CallOutcome::Cancelled);
     }
 }
 
@@ -169,7 +157,10 @@ pub async fn server_call<T>(
     } else {
         call.instrument(watched.span().clone()).await
     };
-    watched.end(is_ok(&result));
+    watched.end(match is_ok(&result) {
+        true => CallOutcome::Ok,
+        false => CallOutcome::Error,
+    });
     result
 }
 

@@ -25,6 +25,22 @@ fn data(text: &[u8]) -> Vec<String> {
     events(text).into_iter().map(|event| event.data).collect()
 }
 
+fn named(data: &str, name: &str) -> Event {
+    let event = Some(name.to_owned());
+    Event {
+        event,
+        ..Event::new(data)
+    }
+}
+
+fn identified(data: &str, id: &str) -> Event {
+    let id = Some(id.to_owned());
+    Event {
+        id,
+        ..Event::new(data)
+    }
+}
+
 fn encoded(event: &Event) -> Vec<u8> {
     let mut out = BytesMut::new();
     encode(event, &mut out).unwrap();
@@ -46,8 +62,8 @@ fn comments_empty_ids_and_one_leading_space_follow_the_standard() {
         .map(Result::unwrap)
         .collect();
     let expected = [
-        Event::new("first event").with_id("1"),
-        Event::new("second event").with_id(""),
+        identified("first event", "1"),
+        identified("second event", ""),
         Event::new(" third event"),
     ];
     assert_eq!(got, expected);
@@ -128,7 +144,7 @@ fn ids_with_nul_and_retries_that_are_no_number_are_ignored() {
     let mut decoder = decoder();
     let text = b"id: 1\ndata: x\n\nid: a\0b\nretry: -5\nretry:\nretry: 1s\ndata: y\n\n";
     let got = feed(&mut decoder, text);
-    assert_eq!(got, [Ok(Event::new("x").with_id("1")), Ok(Event::new("y"))]);
+    assert_eq!(got, [Ok(identified("x", "1")), Ok(Event::new("y"))]);
     assert_eq!((decoder.last_event_id(), decoder.retry()), ("1", None));
     feed(&mut decoder, b"retry: 99999999999999999999999\n");
     assert_eq!(decoder.retry(), Some(Duration::from_millis(u64::MAX)));
@@ -175,11 +191,7 @@ fn an_event_over_the_limit_is_reported_once_and_skipped() {
     let error = SseError::EventTooLarge { max: 4 };
     assert_eq!(
         got,
-        [
-            Ok(Event::new("1234")),
-            Err(error),
-            Ok(Event::new("123").with_event("e"))
-        ]
+        [Ok(Event::new("1234")), Err(error), Ok(named("123", "e"))]
     );
     let empty_lines = b"data\n".repeat(100);
     assert_eq!(feed(&mut decoder, &empty_lines), [Err(error)]);
@@ -189,22 +201,23 @@ fn an_event_over_the_limit_is_reported_once_and_skipped() {
 fn names_and_ids_that_would_break_the_format_are_refused() {
     let mut out = BytesMut::new();
     for bad in ["a\nb", "a\rb"] {
-        let event = encode(&Event::new("").with_event(bad), &mut out);
+        let event = encode(&named("", bad), &mut out);
         assert_eq!(event, Err(SseError::BadField { field: "event" }));
-        let id = encode(&Event::new("").with_id(bad), &mut out);
+        let id = encode(&identified("", bad), &mut out);
         assert_eq!(id, Err(SseError::BadField { field: "id" }));
     }
-    let id = encode(&Event::new("").with_id("a\0b"), &mut out);
+    let id = encode(&identified("", "a\0b"), &mut out);
     assert_eq!(id, Err(SseError::BadField { field: "id" }));
     assert!(out.is_empty());
 }
 
 #[test]
 fn an_event_is_written_field_by_field() {
-    let event = Event::new("a\r\nb\rc\n")
-        .with_id("1")
-        .with_event("tick")
-        .with_retry(Duration::from_millis(250));
+    let event = Event {
+        event: Some("tick".to_owned()),
+        retry: Some(Duration::from_millis(250)),
+        ..identified("a\r\nb\rc\n", "1")
+    };
     let text = "id: 1\nevent: tick\nretry: 250\ndata: a\ndata: b\ndata: c\ndata: \n\n";
     assert_eq!(String::from_utf8(encoded(&event)).unwrap(), text);
 }

@@ -1,17 +1,17 @@
 //! Tools for testing machines under virtual time: no socket, no runtime, no waiting.
 //!
 //! - [`Pair`]: a client and a server machine wired together, with latency, cuts and injection;
-//! - [`trace`]: one text format for all transcripts;
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
 //! - [`transcript`]: recordings, as a file that programs share;
-//! - [`mod@replay`]: a recording becomes a test of a client or a server;
+//! - `replay`: a recording becomes a test of a client or a server, with feature `tokio`;
 //! - [`schedule`]: random schedules that a seed repeats.
 
 pub mod conformance;
 mod pair;
+#[cfg(feature = "tokio")]
 pub mod replay;
 pub mod schedule;
-pub mod trace;
+mod trace;
 pub mod transcript;
 
 pub use pair::{Pair, Side};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::trace::{Trace, show_incoming, show_outgoing};
+use super::trace::{show_incoming, show_outgoing};
 use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
@@ -77,7 +77,7 @@ pub struct Pair<C: Machine, S: Machine> {
     client_events: Vec<C::Event>,
     server_events: Vec<S::Event>,
     hold_events: [bool; 2],
-    trace: Trace,
+    trace: String,
 }
 
 impl<C: Machine, S: Machine> Pair<C, S> {
@@ -99,7 +99,7 @@ impl<C: Machine, S: Machine> Pair<C, S> {
             client_events: Vec::new(),
             server_events: Vec::new(),
             hold_events: [false; 2],
-            trace: Trace::new(),
+            trace: String::new(),
         }
     }
 
@@ -125,8 +125,9 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         self.now - self.start
     }
 
-    /// Returns the transcript so far.
-    pub const fn trace(&self) -> &Trace {
+    /// Returns the frames so far, a line for each: its time, who sent it, and what it is, such as
+    /// `+20ms S> {"ok":true}`.
+    pub fn trace(&self) -> &str {
         &self.trace
     }
 
@@ -154,7 +155,7 @@ impl<C: Machine, S: Machine> Pair<C, S> {
             Side::Client => (&mut self.to_client, 'S'),
             Side::Server => (&mut self.to_server, 'C'),
         };
-        self.trace.push(self.now - self.start, from, text);
+        note(&mut self.trace, self.now - self.start, from, text);
         lane.frames
             .push_back((self.now, Wire::Text(Text::from(text))));
         self.settle();
@@ -162,7 +163,7 @@ impl<C: Machine, S: Machine> Pair<C, S> {
 
     /// Cuts the connection: frames in transit are lost, both ends see the end of the stream now.
     pub fn cut(&mut self) {
-        self.trace.push(self.now - self.start, '*', "(cut)");
+        note(&mut self.trace, self.now - self.start, '*', "(cut)");
         for lane in [&mut self.to_client, &mut self.to_server] {
             lane.frames.clear();
             lane.frames.push_back((self.now, Wire::Cut));
@@ -225,13 +226,21 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         let at = self.now - self.start;
         let due = self.now + self.latency;
         let mut active = drain(&mut self.client, &mut self.to_server, |frame| {
-            self.trace
-                .push(at, Side::Client.letter(), show_outgoing(frame));
+            note(
+                &mut self.trace,
+                at,
+                Side::Client.letter(),
+                &show_outgoing(frame),
+            );
             due
         });
         active |= drain(&mut self.server, &mut self.to_client, |frame| {
-            self.trace
-                .push(at, Side::Server.letter(), show_outgoing(frame));
+            note(
+                &mut self.trace,
+                at,
+                Side::Server.letter(),
+                &show_outgoing(frame),
+            );
             due
         });
         if !self.hold_events[Side::Client as usize] {
@@ -344,10 +353,14 @@ fn drain<M: Machine>(
     active
 }
 
+/// Adds a line to a trace.
+fn note(trace: &mut String, at: Duration, from: char, what: &str) {
+    trace.push_str(&format!("+{}ms {from}> {what}\n", at.as_millis()));
+}
+
 #[expect(clippy::panic, reason = "an assertion of a test tool")]
-fn stuck(trace: &Trace) -> ! {
-    let text = trace.to_string();
-    let tail: Vec<_> = text.lines().rev().take(20).collect();
+fn stuck(trace: &str) -> ! {
+    let tail: Vec<_> = trace.lines().rev().take(20).collect();
     panic!(
         "the machines make no progress; last frames, newest first:\n{}",
         tail.join("\n")

@@ -157,9 +157,8 @@ async fn waits_may_be_as_long_as_a_duration_goes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_driver_without_a_read_budget_reads_all_the_same() {
-    let mut none = config();
-    none.driver.read_budget = 0;
-    none.max_commands = 0;
+    let mut none = config().with_max_commands(0);
+    none.driver = none.driver.with_read_budget(0);
     let (guest, host, _) = soon(connected(none.clone(), none)).await;
     tokio::spawn(echo(guest));
     let answer = host.link.call(|m, now| m.ask("hi", now)).await;

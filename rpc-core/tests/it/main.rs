@@ -20,7 +20,6 @@ mod nats_nodes;
 #[cfg(feature = "nats")]
 mod nats_permissions;
 mod nodes;
-mod rotation;
 mod secrets;
 mod server;
 mod server_crowd;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use rpc_core::Outgoing;
 use rpc_core::net::ws::{Role, WsConfig, WsStream};
-use rpc_core::net::{LinkConfig, mem, over};
+use rpc_core::net::{LinkConfig, QueueConfig, mem, over};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::toy::net::{HostSide, connected};
@@ -33,9 +33,9 @@ fn held_by_each(max_commands: usize, max_events: usize) -> i64 {
         .build()
         .unwrap();
     let config = move || {
-        let mut config = LinkConfig::default().with_max_commands(max_commands);
-        config.events = config.events.with_max_items(max_events);
-        config
+        let events = QueueConfig::default().with_max_items(max_events);
+        let config = LinkConfig::default().with_events(events);
+        config.with_max_commands(max_commands)
     };
     // What the first one costs only once is left out.
     let first = runtime.block_on(connected(config(), config()));

@@ -14,7 +14,6 @@ use rpc_core::net::server::{HttpConfig, Server, UpgradeDecision};
 use rpc_core::net::ws::{Resolver, WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, LinkConfig, LinkState, Node};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::rotation::Order;
 
 use crate::toy::house::{DEADLINE, House, config, eager};
 use crate::toy::net::{End, GuestSide};
@@ -49,7 +48,7 @@ impl Resolver for Table {
 fn listed(urls: &str) -> WsDialer {
     let ws = WsConfig::default().with_connect_timeout(DEADLINE);
     let dialer = WsDialer::new(urls).unwrap().with_config(ws);
-    dialer.with_order(Order::Listed, 0)
+    dialer.in_listed_order()
 }
 
 /// A dialer with names of its own, which the servers of this machine would refuse as `Host`.

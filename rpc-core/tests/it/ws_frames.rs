@@ -8,8 +8,6 @@ use rpc_core::net::{Message, TransportError};
 use rpc_core::{CloseFrame, Outgoing, Text};
 use switchboard_testing::faults::RawFrame;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 const MAX: usize = 70_000;
 const ROLES: [(Role, Role); 2] = [(Role::Client, Role::Server), (Role::Server, Role::Client)];
@@ -343,29 +341,6 @@ async fn a_bad_close_code_in_answer_to_ours_is_an_error() {
     peer.write_all(b"\x88\x02\x03\xed").await.unwrap();
     let error = ws.next().await.unwrap().unwrap_err();
     assert!(matches!(error, TransportError::Protocol(_)), "{error:?}");
-}
-
-#[tokio::test]
-async fn a_socket_from_elsewhere_keeps_the_limits_that_it_has() {
-    let (ours, mut peer) = duplex(1024);
-    let config = WebSocketConfig::default().max_message_size(Some(10));
-    let raw = WebSocketStream::from_raw_socket(ours, Role::Server, Some(config));
-    let mut ws = WsStream::new(raw.await);
-    peer.write_all(&RawFrame::ping(*b"hi").into_bytes(Role::Client))
-        .await
-        .unwrap();
-    assert!(matches!(ws.next().await, Some(Ok(Message::Ping(_)))));
-    peer.write_all(&RawFrame::text([b'x'; 11]).into_bytes(Role::Client))
-        .await
-        .unwrap();
-    let error = ws.next().await.unwrap().unwrap_err();
-    assert!(
-        matches!(error, TransportError::TooLarge { max: 10 }),
-        "{error:?}"
-    );
-    let mut told = [0; 8];
-    peer.read_exact(&mut told).await.unwrap();
-    assert_eq!(&told, b"\x8a\x02hi\x88\x02\x03\xf1");
 }
 
 /// A message and where it is cut into fragments.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::{LinkEvent, LinkState};
-use rpc_core::rotation::Order;
 use snek_proto::client::{ClientConfig, ClientEvent, reconnect_policy};
 use snek_proto::frame::Final;
 use snek_proto::net::{
@@ -31,7 +30,7 @@ async fn login(urls: &str, name: &str, password: &str) -> (Client, Events) {
     let mut reconnect = reconnect_policy();
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let config = ClientConfig::new(name, password);
-    let dialer = dialer(urls, &config).unwrap().with_order(Order::Listed, 0);
+    let dialer = dialer(urls, &config).unwrap().in_listed_order();
     let link = link_config().with_reconnect(reconnect);
     let (client, events, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());

@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{AbortHandle, abortable};
 use rpc_core::Instant;
 use rpc_core::net::server::Permit;
-use rpc_core::net::telemetry::{CallSpan, Side, server_call};
+use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side, server_call};
 use rpc_core::net::{
     Cancellation, Canceller, ConnectionHandler, Handle, Running, Transport, entropy, time,
 };
@@ -79,7 +79,7 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
                 request,
             } => self.start(id, task_id, *request, tasks),
             ServerEvent::Abort { id } => {
-                CallSpan::new(Side::Server, SYSTEM, "chat.abort").end(true);
+                CallSpan::new(Side::Server, SYSTEM, "chat.abort").end(CallOutcome::Ok);
                 if let Some(work) = self.work.as_ref().filter(|work| work.id == id) {
                     work.canceller.cancel();
                     // A step that waits for room is not wanted any more.
@@ -100,7 +100,7 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
                 });
             }
             ServerEvent::TaskStatus { id, task_id } => {
-                CallSpan::new(Side::Server, SYSTEM, "task.status").end(true);
+                CallSpan::new(Side::Server, SYSTEM, "task.status").end(CallOutcome::Ok);
                 let task = {
                     let tasks = self.shared.tasks.lock();
                     let tasks = tasks.unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Uri};
-use rpc_core::net::telemetry::{CallSpan, Side};
+use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side};
 use rpc_core::net::time::timeout;
 use rpc_core::net::ws::{WsDialer, compressed, urls};
 use rpc_core::net::{DialError, Dialer as _, Node};
@@ -200,7 +200,7 @@ impl SseClient {
         let asked = asked.unwrap_or(Err(CallError::TimedOut {
             delivery: Delivery::Unknown,
         }));
-        span.end(asked.is_ok());
+        span.end(asked.as_ref().map_or(CallOutcome::Error, |_| CallOutcome::Ok));
         asked
     }
 

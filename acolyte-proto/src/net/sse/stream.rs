@@ -89,7 +89,7 @@ impl SseStream {
         // The work leaves an end behind, unless it was given up.
         let update = update.unwrap_or(ChatUpdate::Ended(Outcome::Aborted { error: None }));
         if let (ChatUpdate::Ended(outcome), Some(span)) = (&update, &mut self.span) {
-            span.finish(call_outcome(outcome));
+            span.end(call_outcome(outcome));
         }
         Poll::Ready(update)
     }

@@ -32,7 +32,8 @@ use crate::trust::TrustLevel;
 pub fn http_config() -> HttpConfig {
     let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
     let mut config = HttpConfig::default().with_guards(guards);
-    config.limits.max_connections = RegistryConfig::default().max_sessions;
+    let max = RegistryConfig::default().max_sessions;
+    config.limits = config.limits.with_max_connections(max);
     config
 }
 

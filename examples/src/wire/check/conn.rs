@@ -1,17 +1,13 @@
 //! One connection of a script: what is sent and received on it, with the rules of a broken peer between.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::{self, Cursor};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::net::{DialError, Message};
 use rpc_core::{CloseFrame, Outgoing, Text};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, join};
 
 use super::broken::{Direction, Frame, Passed, Passing, Rules};
 use super::http::Answer;
@@ -172,13 +168,13 @@ fn from_message(message: Option<Result<Message, rpc_core::net::TransportError>>)
 }
 
 /// The request of a client, which mostly is for a WebSocket.
-#[derive(Debug)]
 pub(in crate::wire) struct Request {
     pub(in crate::wire) method: String,
     pub(in crate::wire) path: String,
     /// Names are in lower case.
     pub(in crate::wire) headers: Vec<(String, String)>,
-    line: Rewound,
+    head: Vec<u8>,
+    line: Line,
 }
 
 impl Request {
@@ -201,14 +197,11 @@ impl Request {
             Some((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
         });
         let headers = headers.collect();
-        let line = Rewound {
-            ahead: Cursor::new(head.into()),
-            line,
-        };
         Ok(Self {
             method,
             path,
             headers,
+            head,
             line,
         })
     }
@@ -238,20 +231,22 @@ impl Request {
             return Err(io::Error::other("the body of the request is too large"));
         }
         let mut body = vec![0; len];
-        self.line.line.read_exact(&mut body).await?;
+        self.line.read_exact(&mut body).await?;
         String::from_utf8(body).map_err(io::Error::other)
     }
 
     /// Begins an answer, and returns the connection for the rest of it.
     pub(in crate::wire) async fn answer(mut self, head: &str) -> io::Result<Line> {
-        self.line.line.write_all(head.as_bytes()).await?;
-        self.line.line.flush().await?;
-        Ok(self.line.line)
+        self.line.write_all(head.as_bytes()).await?;
+        self.line.flush().await?;
+        Ok(self.line)
     }
 
     /// Agrees to the upgrade.
     pub(in crate::wire) async fn accept(self, config: &WsConfig) -> Result<WsStream<Line>, String> {
-        let line: Line = Box::new(self.line);
+        // The head is read again.
+        let (reads, writes) = tokio::io::split(self.line);
+        let line: Line = Box::new(join(Cursor::new(self.head).chain(reads), writes));
         WsStream::accept(line, config)
             .await
             .map_err(|error| error.to_string())
@@ -270,55 +265,8 @@ impl Request {
             "HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {len}\r\n\
              Connection: close\r\n\r\n{body}"
         );
-        self.line.line.write_all(answer.as_bytes()).await?;
-        self.line.line.shutdown().await
-    }
-}
-
-/// A stream with bytes in front that were read already.
-struct Rewound {
-    ahead: Cursor<Bytes>,
-    line: Line,
-}
-
-impl fmt::Debug for Rewound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rewound")
-            .field("ahead", &self.ahead.get_ref().len())
-            .finish_non_exhaustive()
-    }
-}
-
-impl AsyncRead for Rewound {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = io::Read::read(&mut self.ahead, buf.initialize_unfilled())?;
-        if read > 0 {
-            buf.advance(read);
-            return Poll::Ready(Ok(()));
-        }
-        Pin::new(&mut self.line).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Rewound {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.line).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.line).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.line).poll_shutdown(cx)
+        self.line.write_all(answer.as_bytes()).await?;
+        self.line.shutdown().await
     }
 }
 

@@ -261,7 +261,7 @@ fn recordings(folder: &Path, found: &mut Vec<Transcript>) {
         } else if path.extension().is_some_and(|it| it == "jsonl") {
             let text = std::fs::read_to_string(&path).unwrap();
             // Some files are none.
-            found.extend(Transcript::parse(&text));
+            found.extend(switchboard_testing::recordings::parse(&text));
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::server::{Guards, Listener};
 use rpc_core::net::tls::TlsAcceptor;
 use rpc_core::testing::replay::{Difference, Peer, Playback, Script};
 use tokio::time::timeout;
 
+use super::exchange::Exchange;
 use super::line::Line;
 use crate::wire::check::conn::{self, Request};
-use crate::wire::heads::redact_url;
+use crate::wire::heads::{redact_url, split};
 
 /// The time for a request to come after a client has connected.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -68,7 +68,7 @@ impl Clients {
         }
     }
 
-    async fn answer(&self, script: &Script, playback: &Playback) -> Result<Option<Line>, String> {
+    async fn answer(&self, script: &Exchange, playback: &Playback) -> Result<Option<Line>, String> {
         let request = self.request().await?;
         let is_plain = request.header("upgrade").is_none();
         if is_plain != script.is_plain {
@@ -122,17 +122,25 @@ impl Clients {
 }
 
 /// Begins the recorded answer to a plain request, if it is the recorded one.
-async fn plain(mut request: Request, script: &Script, playback: &Playback) -> Result<Line, String> {
+async fn plain(
+    mut request: Request,
+    script: &Exchange,
+    playback: &Playback,
+) -> Result<Line, String> {
     let method = script.request.split(' ').next().unwrap_or_default();
     if method != request.method {
         return Err(format!("{} comes: {method} is recorded", request.method));
     }
     let body = request.body().await.map_err(|error| error.to_string())?;
-    playback
-        .compare(script, script.body_of_request(), &body)
-        .map_err(|difference| difference.to_string())?;
-    let head = script.answer.trim_end_matches("\r\n");
-    let mut lines = head.split("\r\n");
+    let compared = playback.compare(split(&script.request).1, &body);
+    compared.map_err(|changes| {
+        let changes: Vec<_> = changes.iter().map(ToString::to_string).collect();
+        format!(
+            "the body of the request differs\n  {}",
+            changes.join("\n  ")
+        )
+    })?;
+    let mut lines = script.answer.split("\r\n");
     let mut head = lines.next().unwrap_or("HTTP/1.1 200 OK").to_owned();
     for line in lines {
         let name = line.split(':').next().unwrap_or_default().trim();
@@ -147,7 +155,6 @@ async fn plain(mut request: Request, script: &Script, playback: &Playback) -> Re
     Ok(Line::answering(line, script.is_stream()))
 }
 
-#[async_trait]
 impl Peer for Clients {
     type Transport = Line;
 
@@ -156,7 +163,7 @@ impl Peer for Clients {
         script: &Script,
         playback: &Playback,
     ) -> Result<Option<Line>, Difference> {
-        let answered = self.answer(script, playback).await;
+        let answered = self.answer(&Exchange::of(script), playback).await;
         answered.map_err(|what| script.differs(what))
     }
 }

@@ -1,13 +1,14 @@
 //! [`Server`]: the server that a replay calls as the recorded client did.
 
-use async_trait::async_trait;
 use rpc_core::net::tls::TlsConfig;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{DialError, Dialer as _};
 use rpc_core::testing::replay::{Difference, Peer, Playback, Script};
 
+use super::exchange::Exchange;
 use super::line::Line;
 use crate::wire::check::http;
+use crate::wire::heads::split;
 
 /// Headers that belong to a connection, and are made anew.
 const OWN: [&str; 12] = [
@@ -70,19 +71,22 @@ impl Server {
     }
 
     /// Returns the headers of a recorded request, and those that replace them.
-    fn headers(&self, script: &Script, playback: &Playback) -> Vec<(String, String)> {
-        let head = script.request.split("\r\n\r\n").next().unwrap_or_default();
-        let recorded = head.split("\r\n").skip(1).filter_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            let name = name.trim().to_ascii_lowercase();
-            let is_replaced = self.headers.iter().any(|(other, _)| *other == name);
-            let value = playback.bound(value.trim());
-            (!is_replaced).then_some((name, value))
-        });
+    fn headers(&self, script: &Exchange, playback: &Playback) -> Vec<(String, String)> {
+        let recorded = split(&script.request)
+            .0
+            .split("\r\n")
+            .skip(1)
+            .filter_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                let name = name.trim().to_ascii_lowercase();
+                let is_replaced = self.headers.iter().any(|(other, _)| *other == name);
+                let value = playback.bound(value.trim());
+                (!is_replaced).then_some((name, value))
+            });
         recorded.chain(self.headers.iter().cloned()).collect()
     }
 
-    fn dialer(&self, script: &Script, playback: &Playback) -> Result<WsDialer, String> {
+    fn dialer(&self, script: &Exchange, playback: &Playback) -> Result<WsDialer, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let mut dialer = WsDialer::new(&self.url).map_err(|error| text(&error))?;
         if script.path.starts_with('/') {
@@ -95,7 +99,7 @@ impl Server {
         Ok(dialer)
     }
 
-    async fn dial(&self, script: &Script, playback: &Playback) -> Result<Option<Line>, String> {
+    async fn dial(&self, script: &Exchange, playback: &Playback) -> Result<Option<Line>, String> {
         let mut dialer = self.dialer(script, playback)?;
         for (name, value) in self.headers(script, playback) {
             if name == "sec-websocket-protocol" {
@@ -135,7 +139,11 @@ impl Server {
         Ok(Some(Line::web_socket(ws)))
     }
 
-    async fn request(&self, script: &Script, playback: &Playback) -> Result<Option<Line>, String> {
+    async fn request(
+        &self,
+        script: &Exchange,
+        playback: &Playback,
+    ) -> Result<Option<Line>, String> {
         let dialer = self.dialer(script, playback)?;
         let line = dialer.open().await.map_err(|error| error.to_string())?;
         let mut headers = self.headers(script, playback);
@@ -147,7 +155,7 @@ impl Server {
         }
         let method = script.request.split(' ').next().unwrap_or("GET");
         let path = playback.bound(&script.path);
-        let body = playback.bound(script.body_of_request());
+        let body = playback.bound(split(&script.request).1);
         let answer = http::request(Box::new(line), method, &path, &headers, &body).await;
         let answer = answer.map_err(|error| error.to_string())?;
         match script.status() {
@@ -160,7 +168,6 @@ impl Server {
     }
 }
 
-#[async_trait]
 impl Peer for Server {
     type Transport = Line;
 
@@ -169,9 +176,10 @@ impl Peer for Server {
         script: &Script,
         playback: &Playback,
     ) -> Result<Option<Line>, Difference> {
-        let opened = match script.is_plain {
-            true => self.request(script, playback).await,
-            false => self.dial(script, playback).await,
+        let exchange = Exchange::of(script);
+        let opened = match exchange.is_plain {
+            true => self.request(&exchange, playback).await,
+            false => self.dial(&exchange, playback).await,
         };
         opened.map_err(|what| script.differs(what))
     }

@@ -178,7 +178,7 @@ impl<P: Protocol> Future for Waiting<P> {
         match phase {
             Phase::Ended(outcome) => {
                 let counted = outcome.as_ref().map(P::outcome);
-                self.span.finish(counted.unwrap_or(CallOutcome::Error));
+                self.span.end(counted.unwrap_or(CallOutcome::Error));
                 Poll::Ready(outcome)
             }
             _ => Poll::Pending,

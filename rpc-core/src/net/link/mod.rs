@@ -201,22 +201,22 @@ crate::config! {
     #[derive(Clone)]
     pub struct LinkConfig {
         /// When to dial again. Default: [`ReconnectPolicy::default`].
-        pub reconnect: ReconnectPolicy = ReconnectPolicy::default() => with_reconnect,
+        pub(crate) reconnect: ReconnectPolicy = ReconnectPolicy::default() => with_reconnect,
         /// The deadline of one dial, including all handshakes below the protocol. Default 10 s.
-        pub connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
+        pub(crate) connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
         /// The event queue. Default: 1,024 items, 16 MiB, `DropOldest`.
-        pub events: QueueConfig = QueueConfig::default() => with_events,
+        pub(crate) events: QueueConfig = QueueConfig::default() => with_events,
         /// The queue of each stream. Default: 1,024 items, 16 MiB, `Block` for 30 s.
-        pub streams: QueueConfig = QueueConfig::default().with_policy(LagPolicy::Block {
+        pub(crate) streams: QueueConfig = QueueConfig::default().with_policy(LagPolicy::Block {
             deadline: Duration::from_secs(30),
         }) => with_streams,
         /// How many commands may wait for the connection's task. Default 1,024; 0 counts as 1.
-        pub max_commands: usize = 1024 => with_max_commands,
+        pub(crate) max_commands: usize = 1024 => with_max_commands,
         /// How the link drives the transport.
         pub driver: DriverConfig = DriverConfig::default(),
         /// The source of call-id seeds and jitter; use a fixed one in reproducible tests. Default:
         /// the operating system.
-        pub entropy: fn() -> u64 = entropy => with_entropy,
+        pub entropy: fn() -> u64 = entropy,
     }
 }
 
@@ -230,7 +230,7 @@ impl LinkConfig {
         self
     }
 
-    /// Sets the [driver's observer](DriverConfig::observer).
+    /// Sets the [driver's observer](DriverConfig::with_observer).
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.driver.observer = Some(observer);

@@ -28,9 +28,9 @@ crate::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BucketConfig {
         /// The time after its last write at which a key vanishes. Default `None`: never.
-        pub max_age: Option<Duration> = None => with_max_age(Duration),
+        pub(crate) max_age: Option<Duration> = None => with_max_age(Duration),
         /// The bytes of the whole bucket, beyond which writes fail. Default `None`.
-        pub max_bytes: Option<u64> = None => with_max_bytes(u64),
+        pub(crate) max_bytes: Option<u64> = None => with_max_bytes(u64),
     }
 }
 
@@ -52,7 +52,7 @@ pub struct Entry {
 pub enum Change {
     /// It has this value.
     Put(Entry),
-    /// It was deleted. A key that vanishes by its [age](BucketConfig::max_age) is not told.
+    /// It was deleted. A key that vanishes by its [age](BucketConfig::with_max_age) is not told.
     Deleted {
         /// The key.
         key: String,

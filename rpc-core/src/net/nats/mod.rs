@@ -260,7 +260,7 @@ impl Nats {
     ///
     /// # Errors
     /// [`NatsError`]; retrying is safe. [`NatsError::Config`] if the bucket exists with a
-    /// shorter [age](BucketConfig::max_age).
+    /// shorter [age](BucketConfig::with_max_age).
     ///
     /// # Cancel safety
     /// Cancel-safe.

@@ -34,23 +34,23 @@ crate::config! {
         /// limit for a server that only this machine can reach, otherwise a quarter of
         /// [`max_connections`](Self::max_connections). `Some(usize::MAX)` is no limit: right behind
         /// a proxy, whose address all connections have.
-        pub max_connections_per_ip: Option<usize> = None => with_max_connections_per_ip,
+        pub(crate) max_connections_per_ip: Option<usize> = None => with_max_connections_per_ip,
         /// Most WebSockets at once, from the reply to the upgrade request to the end of the
         /// handler. Beyond it, an upgrade gets status 503; plain requests go on. Default none,
         /// other than [`max_connections`](Self::max_connections).
         pub max_websockets: Option<usize> = None => with_max_websockets,
         /// How long a peer may take to send the header of its request. Default 10 s.
-        pub header_timeout: Duration = Duration::from_secs(10) => with_header_timeout,
+        pub(crate) header_timeout: Duration = Duration::from_secs(10) => with_header_timeout,
         /// How long everything before the handler may take: TLS, the request, the reply.
         /// Default 15 s.
-        pub handshake_timeout: Duration = Duration::from_secs(15) => with_handshake_timeout,
+        pub(crate) handshake_timeout: Duration = Duration::from_secs(15) => with_handshake_timeout,
         /// Largest request header in bytes; a larger one gets status 431. Default 16 KiB.
-        pub max_header_bytes: usize = 16 * 1024 => with_max_header_bytes,
+        pub(crate) max_header_bytes: usize = 16 * 1024 => with_max_header_bytes,
         /// Largest body of a plain request in bytes; a larger one gets status 413. Default 1 MiB.
-        pub max_body_bytes: usize = 1024 * 1024 => with_max_body_bytes,
+        pub(crate) max_body_bytes: usize = 1024 * 1024 => with_max_body_bytes,
         /// How long a peer may take nothing of a reply that waits for it, before it is
         /// disconnected. Default 30 s.
-        pub write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
+        pub(crate) write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
     }
 }
 
@@ -196,7 +196,7 @@ impl HttpConfig {
 
     /// Answers plain HTTP requests. Without it, a GET on an upgrade path gets 426 with an
     /// explanation, and everything else 404. The reply has to be ready within
-    /// [`handshake_timeout`](ServerLimits::handshake_timeout), and taken by the peer in that time
+    /// [`handshake_timeout`](ServerLimits::with_handshake_timeout), and taken by the peer in that time
     /// unless it is [streamed](Body::stream).
     #[must_use]
     pub fn with_http<F, R, B>(mut self, service: F) -> Self

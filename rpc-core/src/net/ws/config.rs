@@ -26,20 +26,20 @@ crate::config! {
     pub struct WsConfig {
         /// Largest incoming message, and largest incoming frame, in bytes. Default 4 MiB. A larger one
         /// is refused before it is buffered.
-        pub max_message: usize = 4 * 1024 * 1024 => with_max_message,
+        pub(crate) max_message: usize = 4 * 1024 * 1024 => with_max_message,
         /// Largest outgoing message in bytes. Default 16 MiB. A larger one is an error of
         /// `start_send` and sends nothing.
-        pub max_outgoing: usize = 16 * 1024 * 1024 => with_max_outgoing,
+        pub(crate) max_outgoing: usize = 16 * 1024 * 1024 => with_max_outgoing,
         /// Bytes that a connection holds for reading, from 1 KiB to 16 KiB; twice that after a
         /// burst. Default 1 KiB. The extra memory of a large message is freed with the next
         /// messages.
-        pub read_buffer: usize = 1024 => with_read_buffer,
+        pub(crate) read_buffer: usize = 1024 => with_read_buffer,
         /// Bytes gathered before they are written without a flush, and the most that may wait
         /// before the sink reports that it is not ready. Default 4 KiB. A connection keeps the
         /// largest buffer it has used, which is at most the larger of twice this and 64 KiB.
-        pub write_buffer: usize = 4 * 1024 => with_write_buffer,
+        pub(crate) write_buffer: usize = 4 * 1024 => with_write_buffer,
         /// One deadline for name resolution, TCP, TLS and the upgrade together. Default 10 s.
-        pub connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
+        pub(crate) connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
         headers: HeaderMap = HeaderMap::new(),
         subprotocols: Vec<String> = Vec::new(),
     }

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::Role;
 use super::config::{BadHeader, WsConfig};
 use super::handshake::{UpgradeError, get, upgrade};
+use super::rotation::Rotation;
 use super::socket::Socket;
 use super::stream::WsStream;
 use super::url::{Target, ascii, urls};
@@ -26,7 +27,6 @@ use crate::net::dial::{DialError, Dialer, Node};
 use crate::net::link::entropy;
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsConfig;
-use crate::rotation::{Order, Rotation};
 use crate::secret::Secret;
 
 /// What `localhost` means, without asking anybody: IPv4 first, wherever a round stands. Most servers listen
@@ -44,11 +44,10 @@ const LOCALHOST: [IpAddr; 2] = [
 /// connection or refuses it for now (a 503, say). Each address is visited at most once. The next
 /// attempt goes on behind the address where this one ended, so that a
 /// [`Link`](crate::net::Link) which has lost its node, or was refused by it, comes to the next one,
-/// with the delays of one server. [`Order`] says where the round begins. `localhost` is one node: 127.0.0.1,
-/// and `::1` if nothing listens there.
+/// with the delays of one server. `localhost` is one node: 127.0.0.1, and `::1` if nothing listens there.
 ///
 /// Name resolution, TCP, TLS and the upgrade of all visited addresses share one deadline,
-/// [`WsConfig::connect_timeout`]. TLS checks the name of each URL; headers and subprotocols go to
+/// [`WsConfig::with_connect_timeout`]. TLS checks the name of each URL; headers and subprotocols go to
 /// the servers of the list only, since redirects are not followed.
 ///
 /// ```
@@ -88,7 +87,7 @@ impl WsDialer {
         });
         let first = targets.next().unwrap_or_else(|| Target::parse(""))?;
         let others = targets.collect::<Result<Vec<_>, _>>()?;
-        let rotation = Rotation::new(1 + others.len(), Order::default(), entropy());
+        let rotation = Rotation::new(1 + others.len(), Some(entropy()));
         Ok(Self {
             first,
             others,
@@ -100,11 +99,12 @@ impl WsDialer {
         })
     }
 
-    /// Sets the order of the addresses; `entropy` is a random number for [`Order::Shuffled`], the
-    /// default. Starts the round anew.
+    /// Dials the URLs as listed, and the answers of a name as the resolver gives them: for a first
+    /// choice and its substitutes. By default each client has an order of its own, so that clients
+    /// spread over all nodes. Starts the round anew.
     #[must_use]
-    pub fn with_order(mut self, order: Order, entropy: u64) -> Self {
-        let rotation = Rotation::new(1 + self.others.len(), order, entropy);
+    pub fn in_listed_order(mut self) -> Self {
+        let rotation = Rotation::new(1 + self.others.len(), None);
         self.position = Position::new(rotation);
         self
     }
@@ -247,7 +247,7 @@ impl WsDialer {
 
     /// Opens a connection to one of the servers, TCP and TLS, without the upgrade: for plain HTTP
     /// that should take the same route and trust the same servers. Within
-    /// [`WsConfig::connect_timeout`].
+    /// [`WsConfig::with_connect_timeout`].
     ///
     /// Stays with the server of the last successful connection, until it is not reached any more or
     /// was [left](Self::leave).

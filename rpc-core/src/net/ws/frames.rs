@@ -302,11 +302,8 @@ pub(super) enum Received {
     Close(Option<CloseFrame>),
 }
 
-pub(super) enum Line<S> {
-    Ours(WebSocketStream<Frames<S>>),
-    /// It may have read ahead already, so that its frames cannot be followed.
-    Given(WebSocketStream<S>),
-}
+/// Tungstenite over a byte stream whose frames are followed.
+pub(super) struct Line<S>(WebSocketStream<Frames<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     /// # Cancel safety
@@ -318,7 +315,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         sizes: WebSocketConfig,
     ) -> Self {
         let frames = Frames::new(socket, role, read_already);
-        Self::Ours(WebSocketStream::from_raw_socket(frames, role, Some(sizes)).await)
+        Self(WebSocketStream::from_raw_socket(frames, role, Some(sizes)).await)
     }
 
     pub(super) fn poll_next(
@@ -326,19 +323,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Received, Error>>> {
         loop {
-            if let Self::Ours(ours) = self {
-                let frames = ours.get_mut();
-                if frames.unreported > 0 {
-                    frames.unreported -= 1;
-                    return Poll::Ready(Some(Ok(Received::Fragment)));
-                }
+            let frames = self.0.get_mut();
+            if frames.unreported > 0 {
+                frames.unreported -= 1;
+                return Poll::Ready(Some(Ok(Received::Fragment)));
             }
-            let next = match self {
-                Self::Ours(socket) => socket.poll_next_unpin(cx),
-                Self::Given(socket) => socket.poll_next_unpin(cx),
-            };
-            if let (Self::Ours(ours), true) = (&mut *self, next.is_pending()) {
-                let frames = ours.get_mut();
+            let next = self.0.poll_next_unpin(cx);
+            if next.is_pending() {
+                let frames = self.0.get_ref();
                 if frames.unreported > 0 {
                     continue;
                 }
@@ -352,51 +344,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
 
     /// Returns the contents of the Close that was received.
     pub(super) fn close(&self) -> Option<CloseFrame> {
-        match self {
-            Self::Ours(ours) => ours.get_ref().close()?.ok()?,
-            Self::Given(_) => None,
-        }
+        self.0.get_ref().close()?.ok()?
     }
 
     pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        match self {
-            Self::Ours(socket) => socket.poll_ready_unpin(cx),
-            Self::Given(socket) => socket.poll_ready_unpin(cx),
-        }
+        self.0.poll_ready_unpin(cx)
     }
 
     pub(super) fn start_send(&mut self, message: Message) -> Result<(), Error> {
-        match self {
-            Self::Ours(socket) => socket.start_send_unpin(message),
-            Self::Given(socket) => socket.start_send_unpin(message),
-        }
+        self.0.start_send_unpin(message)
     }
 
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        match self {
-            Self::Ours(socket) => socket.poll_flush_unpin(cx),
-            Self::Given(socket) => socket.poll_flush_unpin(cx),
-        }
+        self.0.poll_flush_unpin(cx)
     }
 
     pub(super) fn config(&self) -> &WebSocketConfig {
-        match self {
-            Self::Ours(socket) => socket.get_config(),
-            Self::Given(socket) => socket.get_config(),
-        }
+        self.0.get_config()
     }
 
     pub(super) fn socket(&self) -> &S {
-        match self {
-            Self::Ours(ours) => &ours.get_ref().socket,
-            Self::Given(given) => given.get_ref(),
-        }
+        &self.0.get_ref().socket
     }
 
     pub(super) fn socket_mut(&mut self) -> &mut S {
-        match self {
-            Self::Ours(ours) => &mut ours.get_mut().socket,
-            Self::Given(given) => given.get_mut(),
-        }
+        &mut self.0.get_mut().socket
     }
 }

@@ -3,7 +3,7 @@
 //! A [`WsStream`] is tokio-tungstenite as a [`Transport`](super::Transport). It answers pings and
 //! Closes and flushes the answers even while nothing is sent, accepts no frame while earlier ones
 //! are blocked, and tells a peer that violates the protocol the reason. Its buffers are small: see
-//! [`WsConfig::read_buffer`] and [`WsConfig::write_buffer`]. Compression is not offered.
+//! [`WsConfig::with_read_buffer`] and [`WsConfig::with_write_buffer`]. Compression is not offered.
 //!
 //! # Proxies
 //! A [`WsDialer`] connects directly: it reads no proxy from the environment (`HTTP_PROXY`,
@@ -45,6 +45,7 @@ mod dialer;
 mod frames;
 mod handshake;
 mod linger;
+mod rotation;
 mod socket;
 mod stream;
 mod url;

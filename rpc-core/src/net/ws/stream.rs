@@ -11,7 +11,6 @@ use futures_core::Stream;
 use futures_sink::Sink;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message as Theirs;
 use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
@@ -35,8 +34,6 @@ const MAX_FRAME: usize = 64 * 1024;
 /// Incoming messages from this length on enlarge tungstenite's read buffer too much.
 const LARGE: usize = 16 * 1024;
 const SMALLEST_HEADER: usize = 2;
-/// The reason that tungstenite sends for a Close with a bad code, and reports in its place.
-const BAD_CLOSE: &str = "Protocol violation";
 
 /// The state of the receiving side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,51 +81,6 @@ impl<S> WsStream<S>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    /// Takes an existing WebSocket with its own buffers and limits; outgoing messages have the
-    /// default limit ([`WsConfig::max_outgoing`]). Leave its `max_write_buffer_size` as it is:
-    /// without room for a message, sending fails.
-    ///
-    /// ```
-    /// use futures_util::{SinkExt as _, StreamExt as _};
-    /// use rpc_core::Outgoing;
-    /// use rpc_core::net::Message;
-    /// use rpc_core::net::ws::WsStream;
-    /// use tokio_tungstenite::{accept_async, client_async};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let (here, there) = tokio::io::duplex(1024);
-    /// let (client, server) = tokio::join!(client_async("ws://localhost/", here), accept_async(there));
-    /// let (mut client, mut server) = (WsStream::new(client?.0), WsStream::new(server?));
-    ///
-    /// client.send(Outgoing::Text("hello".into())).await?;
-    /// let message = server.next().await.ok_or("the line ended")??;
-    /// assert_eq!(message, Message::Text("hello".into()));
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn new(socket: WebSocketStream<S>) -> Self {
-        Self::over(Line::Given(socket))
-    }
-
-    fn over(line: Line<S>) -> Self {
-        Self {
-            inner: Box::new(line),
-            phase: Phase::Open,
-            unsent_pongs: 0,
-            close_sent: false,
-            shut_down: false,
-            max_outgoing: WsConfig::default().max_outgoing,
-            unasked: 0,
-            rest: Bytes::new(),
-            held: None,
-            halves: Arc::default(),
-            handshake: None,
-            linger: None,
-        }
-    }
-
     /// Takes a connection whose upgrade is done, for example by an HTTP server. `read_already`
     /// holds the bytes that were read past the request.
     ///
@@ -142,8 +94,18 @@ where
     ) -> Self {
         let line = Line::new(stream, &read_already, role, config.sizes()).await;
         Self {
+            inner: Box::new(line),
+            phase: Phase::Open,
+            unsent_pongs: 0,
+            close_sent: false,
+            shut_down: false,
             max_outgoing: config.max_outgoing,
-            ..Self::over(line)
+            unasked: 0,
+            rest: Bytes::new(),
+            held: None,
+            halves: Arc::default(),
+            handshake: None,
+            linger: None,
         }
     }
 
@@ -153,7 +115,7 @@ where
     ///
     /// # Errors
     /// [`TransportError`] if no valid request came within
-    /// [`connect_timeout`](WsConfig::connect_timeout). The connection is closed then.
+    /// [`connect_timeout`](WsConfig::with_connect_timeout). The connection is closed then.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
@@ -291,21 +253,10 @@ where
                 Message::Ping(payload)
             }
             Theirs::Pong(payload) => Message::Pong(payload),
-            Theirs::Close(frame) => {
-                let is_ours = matches!(*self.inner, Line::Ours(_));
-                let is_bad = frame.as_ref().is_some_and(|frame| {
-                    let replaced = frame.code == CloseCode::Protocol && frame.reason == BAD_CLOSE;
-                    is_ours || !frame.code.is_allowed() || (replaced && !self.close_sent)
-                });
-                // Tungstenite has made the answer, and sends nothing else.
+            Theirs::Close(_) => {
+                // Valid ones are not passed on. Tungstenite has made the answer, and sends nothing else.
                 self.close_sent = true;
-                if is_bad {
-                    return Err(self.fail(cx, ProtocolError::InvalidCloseSequence.into()));
-                }
-                self.phase = Phase::Answering;
-                let _ = self.poll_flush_answers(cx);
-                let frame = frame.map(|it| CloseFrame::new(it.code.into(), it.reason.as_str()));
-                Message::Close(frame)
+                return Err(self.fail(cx, ProtocolError::InvalidCloseSequence.into()));
             }
             Theirs::Frame(_) => return Err(self.fail(cx, Error::AlreadyClosed)),
         })

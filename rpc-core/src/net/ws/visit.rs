@@ -10,10 +10,10 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use super::dialer::WsDialer;
+use super::rotation::{Pass, Rotation, Step};
 use super::socket::Socket;
 use super::url::Target;
 use crate::net::dial::{DialError, Node};
-use crate::rotation::{Pass, Rotation, Step};
 
 /// Answers names with addresses, in place of the system's resolver.
 #[async_trait]

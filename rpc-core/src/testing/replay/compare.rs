@@ -6,9 +6,7 @@ use std::fmt;
 use super::bind::{Bindings, New};
 use super::leaves::{Leaf, leaves};
 use super::names::is_secret;
-use super::script::Act;
-use crate::message::CloseFrame;
-use crate::testing::transcript::hex;
+use crate::testing::transcript::{Entry, Kind};
 use crate::text::beginning;
 
 /// Most members of a difference that are shown.
@@ -166,7 +164,7 @@ fn value(leaf: &Leaf<'_>, raw: &str) -> String {
 }
 
 /// Returns the beginning of a frame, without the values of secret members.
-pub(super) fn excerpt(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     let (mut out, mut at) = (String::new(), 0);
     let found = leaves(text);
     if found.is_none() {
@@ -188,30 +186,24 @@ fn cut(text: &str, max: usize) -> String {
     }
 }
 
-/// Returns what ends a connection in this way.
-pub(super) fn closed(frame: Option<&CloseFrame>) -> Act {
-    let frame = frame.filter(|frame| frame.code != 1005);
-    Act::Close(
-        frame.map(|frame| frame.code),
-        frame.map_or_else(String::new, |frame| frame.reason.clone()),
-    )
-}
-
-/// Returns what is shown of a step.
-pub(super) fn shown(act: &Act) -> String {
-    match act {
-        Act::Text(text) => excerpt(text),
-        Act::Binary(bytes) => {
-            let digits = hex(bytes.get(..64).unwrap_or(bytes));
-            format!("{} bytes: {digits}", bytes.len())
+/// Returns what is shown of an entry.
+pub(super) fn shown(entry: &Entry<'_>) -> String {
+    let data = &*entry.data;
+    match entry.kind {
+        Kind::Binary => {
+            let digits = data.get(..128).unwrap_or(data);
+            format!("{} bytes: {digits}", data.len() / 2)
         }
-        Act::Close(code, reason) => {
-            let code = code.map_or_else(|| "without a code".to_owned(), |code| code.to_string());
-            match reason.is_empty() {
+        Kind::Close => {
+            let code = entry.code.map(|code| code.to_string());
+            let code = code.unwrap_or_else(|| "without a code".to_owned());
+            match data.is_empty() {
                 true => format!("Close {code}"),
-                false => format!("Close {code} {reason:?}"),
+                false => format!("Close {code} {data:?}"),
             }
         }
-        Act::Eof => "the end without a Close".to_owned(),
+        Kind::Eof if data.is_empty() => "the end without a Close".to_owned(),
+        Kind::Eof => format!("the connection failed: {data}"),
+        _ => excerpt(data),
     }
 }

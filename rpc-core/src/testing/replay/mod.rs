@@ -48,17 +48,12 @@
 //!
 //! Times are not compared: dates, numbers that could be the current time, and members like `ts`,
 //! `created_at` or `duration_ms`. [`Settings::tolerated`] has members that may have any value.
-//!
-//! # Without a runtime
-//! A [`Replay`] is a [`Machine`](crate::Machine), so it can be one side of a [`Pair`](super::Pair).
 
 mod bind;
 mod compare;
 mod leaves;
-mod machine;
 mod names;
-#[cfg(feature = "tokio")]
-mod run;
+mod play;
 mod script;
 #[cfg(test)]
 mod tests;
@@ -66,27 +61,125 @@ mod tests;
 use std::time::Duration;
 
 pub use compare::{Change, Difference};
-pub use machine::{Playback, Replay};
-#[cfg(feature = "tokio")]
-pub use run::{Peer, Player, replay};
-pub use script::{Recording, Script};
+pub use play::{Peer, Playback};
+pub use script::Script;
+
+use crate::net::Dialer;
+use crate::net::mem::{MemListener, MemTransport};
+use crate::testing::Side;
 
 crate::config! {
     /// How a recording is replayed.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Settings {
         /// How much longer than recorded a frame may take. Default 5 s.
-        pub timeout: Duration = Duration::from_secs(5) => with_timeout,
+        pub timeout: Duration = Duration::from_secs(5),
         /// How fast frames are played: 1 is as recorded, 2 twice as fast. Default: without a wait.
-        pub speed: Option<f64> = None => with_speed(f64),
-        /// How long nothing else may come before a connection is closed. Default 100 ms.
-        pub quiet: Duration = Duration::from_millis(100) => with_quiet,
+        pub speed: Option<f64> = None,
         /// Members that may have any value: their names, or the ends of their paths. Default none.
-        pub tolerated: Vec<String> = Vec::new() => with_tolerated(Vec<String>),
+        pub tolerated: Vec<String> = Vec::new(),
         /// Kinds of frames (`type`, `method` or `event`) that are neither played nor awaited, such as
         /// heartbeats. Default none.
-        pub ignored: Vec<String> = Vec::new() => with_ignored(Vec<String>),
+        pub ignored: Vec<String> = Vec::new(),
         /// Whether to go on after a difference. Default no.
-        pub keep_going: bool = false => with_keep_going,
+        pub keep_going: bool = false,
+    }
+}
+
+/// Prepares the replay of a recording as a test: see the [module](self).
+pub fn replay(text: &str) -> Player {
+    Player {
+        text: text.to_owned(),
+        settings: Settings::default(),
+    }
+}
+
+/// A recording as a test: see [`replay`]. Its requests of plain HTTP are passed over.
+#[derive(Clone, Debug)]
+#[must_use = "call `client` or `server`"]
+pub struct Player {
+    text: String,
+    /// How it is replayed.
+    pub settings: Settings,
+}
+
+#[allow(clippy::panic, reason = "it is a test")]
+impl Player {
+    /// Lets this member have any value: its name, or the end of its path.
+    pub fn tolerate(mut self, member: &str) -> Self {
+        self.settings.tolerated.push(member.to_owned());
+        self
+    }
+
+    /// Plays the client, to test the server that is dialled.
+    ///
+    /// # Panics
+    /// With what is not as recorded, or a line that is not a line of a recording.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the connections.
+    pub async fn client(self, dialer: impl Dialer) {
+        self.play(Side::Client, dialer).await;
+    }
+
+    /// Plays the server, to test the client that dials.
+    ///
+    /// # Panics
+    /// With what is not as recorded, or a line that is not a line of a recording.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the connections.
+    pub async fn server(self, listener: MemListener) {
+        self.play(Side::Server, listener).await;
+    }
+
+    async fn play(self, plays: Side, peer: impl Peer) {
+        let mut scripts = match Script::parse(&self.text) {
+            Ok(scripts) => scripts,
+            Err(error) => panic!("{error}"),
+        };
+        scripts.retain(Script::is_web_socket);
+        if scripts.is_empty() {
+            panic!("the recording has no WebSocket");
+        }
+        let mut found = Vec::new();
+        let playback = Playback::new(scripts, plays, self.settings);
+        let report = |difference: Difference| found.push(difference.to_string());
+        playback.run(peer, report).await;
+        if !found.is_empty() {
+            panic!("not as recorded:\n{}", found.join("\n"));
+        }
+    }
+}
+
+/// The server that is dialled.
+impl<D: Dialer> Peer for D {
+    type Transport = D::Transport;
+
+    async fn open(
+        &mut self,
+        script: &Script,
+        _: &Playback,
+    ) -> Result<Option<D::Transport>, Difference> {
+        let dialled = self.dial().await;
+        dialled
+            .map(Some)
+            .map_err(|error| script.differs(error.to_string()))
+    }
+}
+
+/// The clients that dial.
+impl Peer for MemListener {
+    type Transport = MemTransport;
+
+    async fn open(
+        &mut self,
+        script: &Script,
+        _: &Playback,
+    ) -> Result<Option<Self::Transport>, Difference> {
+        match self.accept().await {
+            Some(transport) => Ok(Some(transport)),
+            None => Err(script.differs("nobody dials for this connection")),
+        }
     }
 }

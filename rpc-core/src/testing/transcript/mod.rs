@@ -43,7 +43,6 @@
 //! A reader ignores other members. A later version may change the meaning of those that are here,
 //! and has another number.
 
-mod earlier;
 mod written;
 
 use std::borrow::Cow;
@@ -64,7 +63,7 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Header {
-    /// The version of the format; 0 for recordings that are older than it.
+    /// The version of the format.
     pub transcript: u32,
     /// The protocol, in lower case.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,27 +212,6 @@ impl Header {
         }
     }
 
-    /// Sets the [`protocol`](Self::protocol).
-    #[must_use]
-    pub fn with_protocol(mut self, protocol: Option<String>) -> Self {
-        self.protocol = protocol;
-        self
-    }
-
-    /// Sets [`created`](Self::created).
-    #[must_use]
-    pub fn with_created(mut self, created: impl Into<String>) -> Self {
-        self.created = Some(created.into());
-        self
-    }
-
-    /// Sets the [`server`](Self::server).
-    #[must_use]
-    pub fn with_server(mut self, server: impl Into<String>) -> Self {
-        self.server = Some(server.into());
-        self
-    }
-
     /// Appends the line, with its end.
     pub fn write(&self, line: &mut String) {
         if let Ok(text) = encode(self) {
@@ -284,12 +262,10 @@ pub enum Item<'a> {
     Entry(Entry<'a>),
 }
 
-/// A reader of lines: for transcripts that are too large for memory, or not complete yet. Also
-/// reads the recordings of this workspace that are older than the format.
+/// A reader of lines: for transcripts that are too large for memory, or not complete yet.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
     line: usize,
-    earlier: earlier::Earlier,
 }
 
 /// The members of an entry.
@@ -358,10 +334,7 @@ impl Reader {
                 ))),
             };
         }
-        match self.earlier.read(line) {
-            Some(item) => Ok(Some(item)),
-            None => Err(bad(format!("not a line of a transcript: {error}"))),
-        }
+        Err(bad(format!("not a line of a transcript: {error}")))
     }
 }
 

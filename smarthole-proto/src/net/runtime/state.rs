@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::SystemTime;
 
 use rpc_core::Instant;
-use rpc_core::net::telemetry::{CallSpan, Side};
+use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side};
 use rpc_core::net::{Connections, HubState, Producer, Push, time};
 use tokio::sync::oneshot;
 
@@ -112,7 +112,8 @@ impl State {
             }
             HubEvent::Settled { message, outcomes } => {
                 if let Some(mut call) = self.calls.remove(&message) {
-                    call.end(outcomes.iter().any(|one| one.outcome.is_taken()));
+                    let taken = outcomes.iter().find(|one| one.outcome.is_taken());
+                    call.end(taken.map_or(CallOutcome::Error, |_| CallOutcome::Ok));
                 }
                 if let Some(ask) = self.asks.remove(&message) {
                     // Whoever asked may have gone.
@@ -175,8 +176,7 @@ fn weight(event: &HubEvent) -> usize {
             request.text.len() + request.candidates.len() * size_of::<Candidate>()
         }
         HubEvent::Delivered { message, .. } => {
-            let reason = message.metadata.routing_reason.as_ref();
-            message.text.len() + reason.map_or(0, |reason| reason.len())
+            message.text.len() + message.metadata.routing_reason.as_deref().map_or(0, str::len)
         }
         HubEvent::Notification { title, body, .. } => title.len() + body.len(),
         HubEvent::Unroutable { text, .. } => text.len(),

@@ -149,7 +149,7 @@ fn policy(vector: &Vector) -> ReconnectPolicy {
         backoff.max_attempts = Some(u32::try_from(attempts).unwrap());
     }
     if let Some(cycles) = number("cycles") {
-        policy.cycles = Some(u32::try_from(cycles).unwrap());
+        policy = policy.with_cycles(Some(u32::try_from(cycles).unwrap()));
     }
     policy.backoff = backoff;
     policy

@@ -88,18 +88,18 @@ impl Terms {
 
     fn with_attempts(mut self, attempts: u32) -> Self {
         let backoff = BackoffPolicy::new(PAUSE, 1.0).with_max_attempts(Some(attempts));
-        self.link.reconnect = ReconnectPolicy::new(backoff);
+        self.link = self.link.with_reconnect(ReconnectPolicy::new(backoff));
         self
     }
 
     fn with_pause(mut self, pause: Duration) -> Self {
         let backoff = BackoffPolicy::new(pause, 1.0).with_max_attempts(Some(ATTEMPTS));
-        self.link.reconnect = ReconnectPolicy::new(backoff);
+        self.link = self.link.with_reconnect(ReconnectPolicy::new(backoff));
         self
     }
 
     fn without_reconnects(mut self) -> Self {
-        self.link.reconnect = ReconnectPolicy::off();
+        self.link = self.link.with_reconnect(ReconnectPolicy::off());
         self
     }
 

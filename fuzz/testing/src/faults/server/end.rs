@@ -9,7 +9,6 @@ use super::{
     PATIENCE, SHORT, ServerUnderTest, Terms, check, check_end, client, is_served, must, soon,
     survives, upgraded,
 };
-use rpc_core::net::DriverConfig;
 use rpc_core::net::server::DrainReport;
 use rpc_core::net::ws::Role;
 
@@ -113,11 +112,14 @@ pub(super) async fn a_drain_without_time_cuts_what_is_left<S: ServerUnderTest>()
     }
 }
 
+/// How long any server waits for a peer's Close by default.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
+
 /// The server's end, when a peer does not answer the Close: though requests may go on for long, the
 /// peer is waited for no longer than any server waits by default.
 pub(super) async fn a_drain_past_a_peer_that_ignores_the_close<S: ServerUnderTest>() {
     let terms = Terms {
-        close: DriverConfig::default().close_timeout,
+        close: CLOSE_TIMEOUT,
         ..Terms::default()
     };
     let server = S::start(terms).await;

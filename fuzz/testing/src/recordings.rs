@@ -1,4 +1,4 @@
-//! [`Earlier`]: recordings of this workspace that are older than the format.
+//! [`parse`]: transcripts, and the recordings of this workspace that are older than their format.
 //!
 //! Three programs wrote them, each in a way of its own. What they have in common: a line is an
 //! object with `dir` or `event`, perhaps with the time `t` and the connection `conn`.
@@ -6,13 +6,35 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::{Entry, Header, Item, Kind, hex};
-use crate::json::{Json, each_member};
-use crate::testing::Side;
+use rpc_core::Json;
+use rpc_core::json::each_member;
+use rpc_core::testing::transcript::{BadLine, Entry, Header, Item, Kind, Reader, hex};
+use rpc_core::testing::{Side, Transcript};
+
+/// Parses a recording of either form.
+///
+/// # Errors
+/// The first line that has neither.
+pub fn parse(text: &str) -> Result<Transcript, BadLine> {
+    let (mut reader, mut earlier) = (Reader::new(), Earlier::default());
+    let mut transcript = Transcript::new(Header::new());
+    for line in text.lines() {
+        let item = match reader.read(line) {
+            Err(error) => Some(earlier.read(line).ok_or(error)?),
+            Ok(item) => item,
+        };
+        match item {
+            Some(Item::Header(header)) => transcript.header = header,
+            Some(Item::Entry(entry)) => transcript.entries.push(entry.into_owned()),
+            _ => {}
+        }
+    }
+    Ok(transcript)
+}
 
 /// What has to be remembered from line to line.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Earlier {
+#[derive(Default)]
+struct Earlier {
     /// The last connection of a recording that does not number them.
     last: u32,
 }
@@ -50,16 +72,14 @@ impl<'a> Members<'a> {
 
 impl Earlier {
     /// Reads a line; `None` if it is of no kind that there was.
-    pub(super) fn read<'a>(&mut self, line: &'a str) -> Option<Item<'a>> {
+    fn read<'a>(&mut self, line: &'a str) -> Option<Item<'a>> {
         let mut members = Members::default();
         each_member(line, |name, raw| members.all.push((name, raw))).ok()?;
         if let Some(header) = members.raw("header") {
             let peer = Json::new(header).ok()?.member("peer");
             let server = peer.and_then(|peer| peer.as_str().map(Cow::into_owned));
-            let header = Header {
-                server,
-                ..Header::default()
-            };
+            let mut header = Header::new();
+            header.server = server;
             return Some(Item::Header(header));
         }
         let dir = members.text("dir");
@@ -178,4 +198,66 @@ fn head(members: &Members<'_>) -> Option<String> {
         head = format!("{head}\r\n{name}: {value}");
     }
     Some(format!("{head}\r\n\r\n{}", members.first_text(&["body"])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_from_before_the_format_are_read() {
+        for (line, expected) in [
+            (
+                r#"{"t": 3, "dir": "c2s", "kind": "text", "msg": {"id": "a"}}"#,
+                r#"{"at":0.003000,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\": \"a\"}"}"#,
+            ),
+            (
+                r#"{"t": 1, "dir": "s2c", "kind": "http-response", "line": "HTTP/1.1 401 Unauthorized", "headers": [["a", "b"]], "body": "no"}"#,
+                r#"{"at":0.001000,"conn":1,"dir":"s2c","kind":"http","data":"HTTP/1.1 401 Unauthorized\r\na: b\r\n\r\nno"}"#,
+            ),
+            (
+                r#"{"t": 45, "dir": "s2c", "kind": "sse", "data": {"type": "status"}}"#,
+                r#"{"at":0.045000,"conn":1,"dir":"s2c","kind":"sse","data":"{\"type\": \"status\"}"}"#,
+            ),
+            (
+                r#"{"n": 3, "t": 0.5, "conn": "b", "dir": "s2c", "kind": "text", "data": "{\"ok\":true}"}"#,
+                r#"{"at":0.500000,"conn":2,"dir":"s2c","kind":"text","data":"{\"ok\":true}"}"#,
+            ),
+            (
+                r#"{"conn":8,"event":"closed_by_host","code":1006,"reason":""}"#,
+                r#"{"at":0.000000,"conn":8,"dir":"s2c","kind":"close","code":1006}"#,
+            ),
+            (
+                r#"{"conn":4,"dir":"c2s","frame":{"type":"INPUT"},"by":"main"}"#,
+                r#"{"at":0.000000,"conn":4,"dir":"c2s","kind":"text","data":"{\"type\":\"INPUT\"}"}"#,
+            ),
+            (
+                r#"{"conn":16,"dir":"c2s","binary":"ab"}"#,
+                r#"{"at":0.000000,"conn":16,"dir":"c2s","kind":"binary","data":"6162"}"#,
+            ),
+            (
+                r#"{"t": 0.1, "note": "same socket"}"#,
+                r#"{"at":0.100000,"conn":1,"kind":"note","data":"same socket"}"#,
+            ),
+        ] {
+            let mut written = String::new();
+            parse(line).unwrap().entries[0].write(&mut written);
+            assert_eq!(written.trim_end(), expected);
+        }
+    }
+
+    #[test]
+    fn a_recording_without_numbers_has_a_connection_for_each_request() {
+        let request = r#"{"t":0,"dir":"c2s","kind":"http-request","line":"GET /","headers":[]}"#;
+        let frame = r#"{"t":0,"dir":"s2c","kind":"text","raw":"x"}"#;
+        let text = [request, frame, request, frame].join("\n");
+        let transcript = parse(&text).unwrap();
+        let connections: Vec<_> = transcript.entries.iter().map(|it| it.conn).collect();
+        assert_eq!(connections, [1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn a_line_of_neither_form_is_refused() {
+        assert!(parse(r#"{"t":1,"dir":"s2c","kind":"close","code":"1000"}"#).is_err());
+    }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use proptest::prelude::*;
-use rpc_core::rotation::{Order, Pass, Rotation, Step};
+
+use super::{Pass, Rotation, Step};
 
 /// The answers for the name of each URL.
 type Names = Vec<Vec<SocketAddr>>;
@@ -23,7 +24,7 @@ fn next(pass: &mut Pass, names: &Names) -> Option<(usize, SocketAddr)> {
         match pass.step() {
             Step::Resolve { url } => pass.resolved(&names[url]),
             Step::Dial { url, address } => return Some((url, address)),
-            _ => return None,
+            Step::Done => return None,
         }
     }
 }
@@ -44,7 +45,7 @@ fn dial(rotation: &mut Rotation, names: &Names) -> (usize, SocketAddr) {
 #[test]
 fn attempts_go_round_the_answers_of_a_name_and_then_on_to_the_next_url() {
     let names = vec![addresses(&[1, 2]), addresses(&[3])];
-    let mut rotation = Rotation::new(2, Order::Listed, 0);
+    let mut rotation = Rotation::new(2, None);
     let dialled: Vec<_> = (0..5).map(|_| dial(&mut rotation, &names)).collect();
     let (a, b, c) = ((0, address(1)), (0, address(2)), (1, address(3)));
     assert_eq!(dialled, [a, b, c, a, b]);
@@ -55,7 +56,7 @@ fn attempts_go_round_the_answers_of_a_name_and_then_on_to_the_next_url() {
 #[test]
 fn an_address_that_is_kept_comes_first_until_it_is_left() {
     let names = vec![addresses(&[1, 2, 3])];
-    let mut rotation = Rotation::new(1, Order::Listed, 0);
+    let mut rotation = Rotation::new(1, None);
     dial(&mut rotation, &names);
     let second = dial(&mut rotation, &names);
     rotation.keep();
@@ -68,7 +69,7 @@ fn an_address_that_is_kept_comes_first_until_it_is_left() {
 #[test]
 fn a_name_that_does_not_resolve_is_passed_over() {
     let names = vec![vec![], addresses(&[3])];
-    let mut rotation = Rotation::new(2, Order::Listed, 0);
+    let mut rotation = Rotation::new(2, None);
     assert_eq!(dial(&mut rotation, &names), (1, address(3)));
     assert_eq!(all(&rotation, &names), [(1, address(3))]);
     assert_eq!(all(&rotation, &vec![vec![], vec![]]), []);
@@ -76,7 +77,7 @@ fn a_name_that_does_not_resolve_is_passed_over() {
 
 #[test]
 fn a_name_whose_answers_have_changed_starts_with_the_new_ones() {
-    let mut rotation = Rotation::new(1, Order::Listed, 0);
+    let mut rotation = Rotation::new(1, None);
     dial(&mut rotation, &vec![addresses(&[1])]);
     let names = vec![addresses(&[8, 9])];
     assert_eq!(all(&rotation, &names), [(0, address(8)), (0, address(9))]);
@@ -87,7 +88,7 @@ fn the_family_that_the_resolver_prefers_stays_first() {
     let v6: SocketAddr = "[2001:db8::1]:80".parse().unwrap();
     let names = vec![vec![v6, address(1), address(2)]];
     for entropy in 0..50 {
-        let order = all(&Rotation::new(1, Order::Shuffled, entropy), &names);
+        let order = all(&Rotation::new(1, Some(entropy)), &names);
         assert_eq!(order[0].1, v6, "{entropy}");
     }
 }
@@ -100,7 +101,7 @@ fn clients_spread_over_the_nodes_and_those_of_a_dead_node_over_the_others() {
     ] {
         let (mut first, mut second) = (BTreeMap::new(), BTreeMap::new());
         for client in 0..1000 {
-            let mut rotation = Rotation::new(names.len(), Order::Shuffled, client);
+            let mut rotation = Rotation::new(names.len(), Some(client));
             let node = dial(&mut rotation, &names);
             *first.entry(node).or_insert(0) += 1;
             if node.1 == address(1) {
@@ -119,24 +120,19 @@ fn any_names() -> impl Strategy<Value = Names> {
     prop::collection::vec(answers, 1..5)
 }
 
-fn any_order() -> impl Strategy<Value = Order> {
-    prop_oneof![Just(Order::Shuffled), Just(Order::Listed)]
-}
-
 proptest! {
     /// Whatever was dialled before: no address is dialled twice in an attempt, and none is left
     /// out.
     #[test]
     fn an_attempt_visits_every_address_once(
         names in any_names(),
-        order in any_order(),
-        entropy in any::<u64>(),
+        seed in any::<Option<u64>>(),
         before in prop::collection::vec(any::<bool>(), 0..10),
     ) {
         let expected: BTreeSet<_> = (0..).zip(&names)
             .flat_map(|(url, answers)| answers.iter().map(move |answer| (url, *answer)))
             .collect();
-        let mut rotation = Rotation::new(names.len(), order, entropy);
+        let mut rotation = Rotation::new(names.len(), seed);
         for keep in before {
             let visited = all(&rotation, &names);
             prop_assert_eq!(visited.len(), expected.len());
@@ -154,11 +150,10 @@ proptest! {
     #[test]
     fn an_address_that_was_left_comes_last(
         names in any_names(),
-        order in any_order(),
-        entropy in any::<u64>(),
+        seed in any::<Option<u64>>(),
         rounds in 1..10usize,
     ) {
-        let mut rotation = Rotation::new(names.len(), order, entropy);
+        let mut rotation = Rotation::new(names.len(), seed);
         for _ in 0..rounds {
             let Some((url, address)) = all(&rotation, &names).first().copied() else { return Ok(()) };
             rotation.dialled(url, address);
@@ -171,10 +166,9 @@ proptest! {
     #[test]
     fn a_round_of_attempts_reaches_every_address(
         names in any_names(),
-        order in any_order(),
-        entropy in any::<u64>(),
+        seed in any::<Option<u64>>(),
     ) {
-        let mut rotation = Rotation::new(names.len(), order, entropy);
+        let mut rotation = Rotation::new(names.len(), seed);
         let count = all(&rotation, &names).len();
         let reached: BTreeSet<_> = (0..count).map(|_| dial(&mut rotation, &names)).collect();
         prop_assert_eq!(reached.len(), count);
@@ -183,13 +177,13 @@ proptest! {
     /// The steps that are left never grow but by the answers of a name.
     #[test]
     fn what_is_left_is_counted(names in any_names(), entropy in any::<u64>()) {
-        let mut pass = Rotation::new(names.len(), Order::Shuffled, entropy).pass();
+        let mut pass = Rotation::new(names.len(), Some(entropy)).pass();
         loop {
             let before = pass.left();
             match pass.step() {
                 Step::Resolve { url } => pass.resolved(&names[url]),
                 Step::Dial { .. } => prop_assert_eq!(pass.left() + 1, before),
-                _ => break,
+                Step::Done => break,
             }
         }
         prop_assert_eq!(pass.left(), 0);

@@ -4,48 +4,18 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
-/// The order in which a client goes round its addresses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Order {
-    /// An order of the client's own: the URLs shuffled, and the answers of each name shuffled
-    /// within their family (IPv4, IPv6). Clients spread over all nodes, and those of a dead node
-    /// over the remaining ones.
-    #[default]
-    Shuffled,
-    /// The URLs as listed, the answers of a name as the resolver gives them. For a first choice
-    /// and its substitutes.
-    Listed,
-}
-
 /// A round of addresses: the URLs of a list, and of each URL the answers of its name. It resolves
 /// nothing, dials nothing, and draws no random numbers.
 ///
 /// One attempt is a [`Pass`]: it visits each address at most once. The next attempt goes on behind
 /// the address where this one ended, unless [`keep`](Self::keep) says that it was good.
-///
-/// ```
-/// use rpc_core::rotation::{Order, Rotation, Step};
-///
-/// let mut rotation = Rotation::new(2, Order::Listed, 0);
-/// let node: std::net::SocketAddr = "10.0.0.1:80".parse()?;
-/// let mut pass = rotation.pass();
-/// assert_eq!(pass.step(), Step::Resolve { url: 0 });
-/// pass.resolved(&[node]);
-/// assert_eq!(pass.step(), Step::Dial { url: 0, address: node });
-/// rotation.dialled(0, node);
-/// // This attempt ends here, whatever came of it. The next one goes on behind the address: with other
-/// // answers of its name, if there are any, then with the other URL.
-/// let mut pass = rotation.pass();
-/// assert_eq!(pass.step(), Step::Resolve { url: 0 });
-/// pass.resolved(&[node]);
-/// assert_eq!(pass.step(), Step::Resolve { url: 1 });
-/// # Ok::<(), std::net::AddrParseError>(())
-/// ```
 #[derive(Clone, Debug)]
-pub struct Rotation {
+pub(super) struct Rotation {
     urls: usize,
-    /// `None` for [`Order::Listed`].
+    /// Decides on an order of the client's own: the URLs shuffled, and the answers of each name
+    /// shuffled within their family (IPv4, IPv6). Clients spread over all nodes, and those of a dead
+    /// node over the remaining ones. `None`: the URLs as listed, the answers as the resolver gives
+    /// them.
     seed: Option<u64>,
     /// The address that was dialled last, and its URL.
     last: Option<(usize, SocketAddr)>,
@@ -53,14 +23,8 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Creates the round of this many URLs. `entropy` is a random number, which decides on the
-    /// order of [`Order::Shuffled`]; the same number gives the same order.
-    #[must_use]
-    pub const fn new(urls: usize, order: Order, entropy: u64) -> Self {
-        let seed = match order {
-            Order::Shuffled => Some(entropy),
-            Order::Listed => None,
-        };
+    /// Creates the round of this many URLs. The same seed gives the same order.
+    pub(super) const fn new(urls: usize, seed: Option<u64>) -> Self {
         Self {
             urls,
             seed,
@@ -71,7 +35,7 @@ impl Rotation {
 
     /// Begins an attempt: with the address that is [kept](Self::keep), else behind the one that was
     /// dialled last, else at the beginning of the order.
-    pub fn pass(&self) -> Pass {
+    pub(super) fn pass(&self) -> Pass {
         let mut urls: VecDeque<usize> = (0..self.urls).collect();
         if let Some(seed) = self.seed {
             urls.make_contiguous().sort_by_key(|url| mix(seed, url));
@@ -92,27 +56,26 @@ impl Rotation {
     }
 
     /// Notes that an address is being dialled. The next attempt goes on behind it.
-    pub const fn dialled(&mut self, url: usize, address: SocketAddr) {
+    pub(super) const fn dialled(&mut self, url: usize, address: SocketAddr) {
         self.last = Some((url, address));
         self.is_kept = false;
     }
 
     /// Notes that the address that was dialled last is good: the next attempt begins with it.
-    pub const fn keep(&mut self) {
+    pub(super) const fn keep(&mut self) {
         self.is_kept = self.last.is_some();
     }
 
     /// Notes that the address that was dialled last is no longer good: the next attempt goes on
     /// behind it.
-    pub const fn leave(&mut self) {
+    pub(super) const fn leave(&mut self) {
         self.is_kept = false;
     }
 }
 
 /// What to do next in a [`Pass`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Step {
+pub(super) enum Step {
     /// Resolve the name of this URL and pass the answers to [`Pass::resolved`]. Without answers,
     /// take the next step.
     Resolve {
@@ -133,7 +96,7 @@ pub enum Step {
 /// One attempt of a [`Rotation`]. It ends where its user ends it, or after all addresses.
 #[derive(Debug)]
 #[must_use]
-pub struct Pass {
+pub(super) struct Pass {
     /// Not yet resolved.
     urls: VecDeque<usize>,
     seed: Option<u64>,
@@ -149,7 +112,7 @@ pub struct Pass {
 
 impl Pass {
     /// Returns the next step.
-    pub fn step(&mut self) -> Step {
+    pub(super) fn step(&mut self) -> Step {
         if let Some(address) = self.ahead.pop_front() {
             let url = self.url;
             return Step::Dial { url, address };
@@ -166,14 +129,13 @@ impl Pass {
 
     /// Like [`resolved`](Self::resolved), but begins with the first answer wherever the round stands: for a
     /// name whose addresses are one machine.
-    #[cfg(feature = "ws")]
-    pub(crate) fn resolved_in_order(&mut self, answers: &[SocketAddr]) {
+    pub(super) fn resolved_in_order(&mut self, answers: &[SocketAddr]) {
         self.first.take_if(|(url, _)| *url == self.url);
         self.resolved(answers);
     }
 
     /// Takes the answers for the URL of the last [`Step::Resolve`].
-    pub fn resolved(&mut self, answers: &[SocketAddr]) {
+    pub(super) fn resolved(&mut self, answers: &[SocketAddr]) {
         let mut ordered: VecDeque<SocketAddr> = VecDeque::with_capacity(answers.len());
         for answer in answers {
             if !ordered.contains(answer) {
@@ -196,8 +158,7 @@ impl Pass {
 
     /// Returns how many steps are left, a URL that is not yet resolved counted as one: to share
     /// out the time of the attempt.
-    #[must_use]
-    pub fn left(&self) -> usize {
+    pub(super) fn left(&self) -> usize {
         self.ahead.len() + self.urls.len() + self.behind.len()
     }
 }
@@ -209,3 +170,6 @@ fn mix(seed: u64, item: &impl Hash) -> u64 {
     item.hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests;
