@@ -176,7 +176,12 @@ fn weight(event: &HubEvent) -> usize {
             request.text.len() + request.candidates.len() * size_of::<Candidate>()
         }
         HubEvent::Delivered { message, .. } => {
-            message.text.len() + message.metadata.routing_reason.as_deref().map_or(0, str::len)
+            message.text.len()
+                + message
+                    .metadata
+                    .routing_reason
+                    .as_deref()
+                    .map_or(0, str::len)
         }
         HubEvent::Notification { title, body, .. } => title.len() + body.len(),
         HubEvent::Unroutable { text, .. } => text.len(),
