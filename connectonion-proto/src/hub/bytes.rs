@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use rpc_core::Json;
 
-use super::entry::{Intake, SessionEntry};
-use super::event::NewInput;
-use super::{Hub, Job};
+use super::Hub;
+use super::entry::SessionEntry;
 use crate::frame::ErrorFrame;
-use crate::session::Owner;
+use crate::session::{Owner, Prompt};
 
 /// What a conversation takes besides its bytes.
 const OVERHEAD: usize = 1024;
@@ -66,31 +65,17 @@ impl Hub {
         for entry in self.entries.values() {
             held.add(entry.owner, entry.bytes());
         }
-        for job in self.entering.values() {
-            if let Some(Job::Load { connecting, .. }) = self.jobs.get(job) {
-                held.add(
-                    connecting.owner,
-                    len_of(connecting.connect.session.as_ref()),
-                );
-            }
+        for entering in self.entering.values() {
+            held.add(entering.owner, entering.bytes);
         }
         held
-    }
-}
-
-impl NewInput {
-    /// Returns the bytes of the prompt, with its images, and the conversation that came with it.
-    pub(super) fn bytes(&self) -> usize {
-        let images: usize = self.images.iter().map(|image| image.len()).sum();
-        len_of(self.session.as_ref()) + images + self.prompt.len()
     }
 }
 
 impl SessionEntry {
     /// Returns the bytes of the conversation and of what waits to become a part of it.
     pub(super) fn bytes(&self) -> usize {
-        let waiting = self.storing.iter().chain(&self.intake);
-        let waiting: usize = waiting.map(|it: &Intake| it.input.bytes()).sum();
+        let waiting: usize = self.intake.iter().map(Prompt::size).sum();
         let work = self.work.as_ref();
         let work = work.map_or(0, |work| work.message_bytes + work.trace_bytes);
         len_of(self.copy.as_ref()) + waiting + work

@@ -1,15 +1,14 @@
-//! The inputs and outputs of a hub: [`ConnectRequest`], [`NewInput`], [`Reply`], [`HubEvent`].
+//! The inputs and outputs of a hub: [`ConnectRequest`], [`Reply`], [`HubEvent`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rpc_core::{CloseFrame, Instant, Json, Str, Text};
+use rpc_core::{CloseFrame, Str, Text};
 
+use super::job::Job;
 use crate::console::Line;
-use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck};
+use crate::frame::{Answer, Connect, Connected, ErrorFrame, RuntimeInputAck};
 use crate::id::SessionId;
-use crate::replay::Entry;
-use crate::session::{ConnId, Owner, RunId, RuntimeInput};
-use crate::storage::Record;
+use crate::session::{Owner, Prompt, RunId};
 
 /// The current time: for deadlines, and for records.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,71 +68,6 @@ impl ConnectRequest {
     }
 }
 
-/// A saved file of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SavedFile {
-    /// Its name on the disk.
-    pub name: Str,
-    /// Its absolute path.
-    pub path: Str,
-}
-
-impl SavedFile {
-    /// Creates a file with this name and path.
-    pub fn new(name: impl Into<Str>, path: impl Into<Str>) -> Self {
-        Self {
-            name: name.into(),
-            path: path.into(),
-        }
-    }
-}
-
-/// A prompt of a user.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NewInput {
-    /// The text; with files, it ends with a reminder of their paths.
-    pub prompt: Str,
-    /// Images, as data URLs.
-    pub images: Vec<Str>,
-    /// Files, already saved.
-    pub files: Vec<SavedFile>,
-    /// The conversation, from clients that only send it here.
-    pub session: Option<Json>,
-}
-
-impl NewInput {
-    /// Creates a prompt from a text.
-    pub fn new(prompt: impl Into<Str>) -> Self {
-        Self {
-            prompt: prompt.into(),
-            ..Self::default()
-        }
-    }
-
-    /// Sets [`images`](Self::images).
-    #[must_use]
-    pub fn with_images(mut self, images: Vec<Str>) -> Self {
-        self.images = images;
-        self
-    }
-
-    /// Sets [`files`](Self::files).
-    #[must_use]
-    pub fn with_files(mut self, files: Vec<SavedFile>) -> Self {
-        self.files = files;
-        self
-    }
-
-    /// Sets [`session`](Self::session).
-    #[must_use]
-    pub fn with_session(mut self, session: Option<Json>) -> Self {
-        self.session = session;
-        self
-    }
-}
-
 /// A reply of a hub to one connection; replies are in order. Events and OUTPUT are separate: a
 /// connection [takes](super::Hub::next_frame) those at its own speed, after its replies.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,45 +88,12 @@ pub enum Reply {
     Close(CloseFrame),
 }
 
-/// The number of a storage job: return its outcome with this number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct JobId(pub u64);
-
 /// A job to do, or an event. None may be skipped.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum HubEvent {
-    /// Look a session up, then call [`loaded`](super::Hub::loaded).
-    Load {
-        /// The job.
-        job: JobId,
-        /// The session.
-        session_id: SessionId,
-    },
-    /// Store a record, then call [`stored`](super::Hub::stored). Keep the order at least within one
-    /// session.
-    Store {
-        /// The job.
-        job: JobId,
-        /// The record. Boxed, because it is much larger than the rest.
-        record: Box<Record>,
-    },
-    /// Store events of a run, then call [`stored`](super::Hub::stored). Keep the order with the records
-    /// of the session.
-    StoreEvents {
-        /// The job.
-        job: JobId,
-        /// The session.
-        session_id: SessionId,
-        /// The events.
-        events: Vec<Entry>,
-    },
-    /// This host has forgotten a session: see [`Storage::release`](crate::storage::Storage::release).
-    /// Keep the order with the jobs of the session.
-    Release {
-        /// The session.
-        session_id: SessionId,
-    },
+    /// Do something with the storage, then call [`done`](super::Hub::done).
+    Store(Job),
     /// Start the agent. It ends with [`finish`](super::Hub::finish) or [`fail`](super::Hub::fail).
     Start {
         /// The run.
@@ -201,10 +102,8 @@ pub enum HubEvent {
         session_id: SessionId,
         /// The owner of the session.
         owner: Owner,
-        /// The connection that has sent the prompt, unless it was acknowledged to an earlier run.
-        conn: Option<ConnId>,
         /// The prompt.
-        input: NewInput,
+        prompt: Prompt,
     },
     /// Stop the agent: its run is over.
     Cancel {
@@ -230,15 +129,6 @@ pub enum HubEvent {
         /// The run.
         run: RunId,
     },
-    /// The user has changed the mode of the running agent.
-    Mode {
-        /// The run.
-        run: RunId,
-        /// The new mode.
-        mode: Mode,
-        /// The number of turns, in the mode `ulw`.
-        turns: Option<u64>,
-    },
     /// The user has changed the goal of the running agent.
     Goal {
         /// The run.
@@ -257,7 +147,7 @@ pub enum Finished {
     /// It is over: the OUTPUT is sent once the result is stored.
     Done,
     /// These inputs were acknowledged but not read: the agent must answer them, too.
-    More(Vec<RuntimeInput>),
+    More(Vec<Prompt>),
 }
 
 /// Why a question cannot be asked. Nothing changed.

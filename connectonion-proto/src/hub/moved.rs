@@ -2,13 +2,14 @@
 
 use rpc_core::CloseFrame;
 
-use super::event::{HubEvent, JobId, Now, Reply};
-use super::{Hub, Job, SessionEntry};
+use super::event::{HubEvent, Now, Reply};
+use super::job::Task;
+use super::{Hub, SessionEntry};
 use crate::console::Line;
 use crate::frame::ErrorFrame;
 use crate::id::SessionId;
 use crate::limits::{INPUT_REFUSED, SERVICE_RESTART};
-use crate::session::{ConnId, Owner, RegistryEvent, RunId};
+use crate::session::{ConnId, Owner, RunId};
 
 impl Hub {
     /// Gives up a session that this host may no longer write to: stops its run and closes its
@@ -16,19 +17,10 @@ impl Hub {
     /// more is acknowledged.
     pub fn give_up(&mut self, session_id: &SessionId, now: Now) {
         self.registry.remove(session_id.as_str());
-        while let Some(event) = self.registry.poll_event() {
-            let RegistryEvent::Removed {
-                session_id: removed,
-                why,
-                sockets,
-                run,
-                unread,
-                ..
-            } = event;
-            if removed == *session_id {
-                self.forget(session_id, &sockets, run);
-            } else {
-                self.removed(&removed, why, &sockets, run.zip(Some(unread)), now);
+        while let Some(removed) = self.registry.poll_removed() {
+            match removed.session_id == *session_id {
+                true => self.forget(session_id, &removed.sockets, removed.run),
+                false => self.removed(removed, now),
             }
         }
         self.release(session_id);
@@ -55,9 +47,7 @@ impl Hub {
             closed.extend(sockets);
         }
         self.handle_timeout(now);
-        let jobs = &self.jobs;
-        let is_entering = |job: &JobId| matches!(jobs.get(job), Some(Job::Load { connecting, .. }) if ends(connecting.owner));
-        let entering = self.entering.extract_if(|_, job| is_entering(job));
+        let entering = self.entering.extract_if(|_, it| ends(it.owner));
         closed.extend(entering.map(|(conn, _)| conn));
         for conn in closed {
             self.reply(conn, Reply::Close(why.clone()));
@@ -86,11 +76,9 @@ impl Hub {
     /// Tells the storage that a session is forgotten, unless it is being loaded: who gets it then keeps
     /// or releases it.
     pub(super) fn release(&mut self, session_id: &SessionId) {
-        if self.jobs.values().any(|job| job.loads(session_id)) {
-            return;
+        if !self.loading.contains_key(session_id) {
+            self.ask_storage(session_id.clone(), Task::Release);
         }
-        let session_id = session_id.clone();
-        self.events.push_back(HubEvent::Release { session_id });
     }
 
     /// Tells the storage that a session is forgotten, unless it is there.

@@ -6,22 +6,22 @@ use rpc_core::json::{find_member, parse};
 use rpc_core::{Instant, Json, Limits, Str, Text};
 use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde::ser::{SerializeSeq, Serializer};
+use serde::ser::Serializer;
 use serde_json::value::RawValue;
 
-use super::event::NewInput;
+use super::event::Now;
 use crate::codec::to_json;
 use crate::frame::Session;
 use crate::limits::{ULW_TURNS, ULW_TURNS_USED};
 use crate::replay::Entry;
-use crate::session::{RunId, RuntimeInput};
+use crate::session::{Prompt, RunId};
 
 /// The additions of a run to a session. They stay separate until the whole session is needed, so
 /// that adding a message or an event costs the same in long and short conversations.
 pub(super) struct RunState {
     /// `None` until the prompt is stored.
     pub(super) run: Option<RunId>,
-    pub(super) input: NewInput,
+    pub(super) prompt: Prompt,
     /// The wall time of its start.
     pub(super) began: f64,
     pub(super) started: Instant,
@@ -40,7 +40,7 @@ pub(super) struct RunState {
     /// How many times the run was begun again.
     pub(super) reruns: u32,
     /// The acknowledged inputs, read or not, for the storage.
-    pub(super) acknowledged: Vec<RuntimeInput>,
+    pub(super) acknowledged: Vec<Prompt>,
     /// Storing the start of this run has failed, and possibly the end of the one before: the next
     /// record must include the session before it.
     pub(super) is_base_unstored: bool,
@@ -56,33 +56,20 @@ pub(super) struct RunState {
 }
 
 impl RunState {
-    pub(super) fn new(base: Option<Json>, input: NewInput, began: f64, now: Instant) -> Self {
-        let mut work = Self::again(base, input, 0, began, now);
-        work.turn = work.turn.saturating_add(1);
-        let message = user_message(&work.input.prompt, &work.input.images);
-        work.push_message(message);
-        work
-    }
-
-    /// Begins a run again whose prompt is the last message of `base`.
-    pub(super) fn again(
-        base: Option<Json>,
-        input: NewInput,
-        reruns: u32,
-        began: f64,
-        now: Instant,
-    ) -> Self {
+    /// Begins a run, or begins it again so often, with a prompt that is the last message of `base`
+    /// already.
+    pub(super) fn new(base: Option<Json>, prompt: Prompt, reruns: Option<u32>, now: Now) -> Self {
         let turn = base.as_ref().and_then(|base| {
             let turn = find_member(base.get(), "turn")?;
             turn.get().parse::<u64>().ok()
         });
-        Self {
+        let mut work = Self {
             run: None,
-            began,
-            started: now,
+            began: now.unix,
+            started: now.instant,
             base,
             turn: turn.unwrap_or_default(),
-            reruns,
+            reruns: reruns.unwrap_or_default(),
             iteration: 0,
             messages: Vec::new(),
             message_bytes: 0,
@@ -97,8 +84,13 @@ impl RunState {
             is_storing: false,
             kept: 0,
             kept_bytes: 0,
-            input,
+            prompt,
+        };
+        if reruns.is_none() {
+            work.turn = work.turn.saturating_add(1);
+            work.push_message(user_message(&work.prompt));
         }
+        work
     }
 
     /// Returns the session before this run.
@@ -115,7 +107,7 @@ impl RunState {
     /// Adds the agent's answer, unless it is already the agent's last message.
     pub(super) fn say(&mut self, text: &str) {
         if !text.is_empty() && self.last_said.as_deref() != Some(text) {
-            self.push_message(message("assistant", text));
+            self.push_message(message("assistant", Content::Text(text)));
         }
     }
 
@@ -177,7 +169,7 @@ impl RunState {
         session.append("messages", &self.messages)?;
         session.append("trace", self.trace.iter().map(Event))?;
         session.set("turn", &self.turn)?;
-        session.set("user_prompt", &self.input.prompt)?;
+        session.set("user_prompt", &self.prompt.text)?;
         for (name, value) in &self.members {
             session.set(name, value)?;
         }
@@ -215,14 +207,14 @@ impl Serialize for Event<'_> {
 pub(super) fn with_rest<'a>(
     session: &Json,
     events: impl Iterator<Item = &'a Text>,
-    inputs: &[RuntimeInput],
+    inputs: &[Prompt],
     updated: f64,
 ) -> Json {
     let limits = no_limits();
     let Ok(mut whole) = Session::parse(session.get(), &limits) else {
         return session.clone();
     };
-    let messages = inputs.iter().map(|it| user_message(&it.prompt, &it.images));
+    let messages = inputs.iter().map(user_message);
     let added = whole.append("messages", messages);
     added
         .and_then(|()| whole.append("trace", events.map(Event)))
@@ -295,67 +287,48 @@ fn agents_text(message: &str) -> Option<String> {
     content.as_str().map(std::borrow::Cow::into_owned)
 }
 
-fn message(role: &str, text: &str) -> Json {
-    #[derive(Serialize)]
-    struct Message<'a> {
-        role: &'a str,
-        content: &'a str,
-    }
-    let message = Message {
-        role,
-        content: text,
-    };
-    // Texts are JSON.
-    to_json(&message).unwrap_or_default()
+/// A message in the form of the models: a text, or parts if there are images.
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Content<'a>,
 }
 
-/// Returns the user's message in the form of the models: a text, or parts if there are images.
-pub(super) fn user_message(text: &str, images: &[Str]) -> Json {
-    #[derive(Serialize)]
-    struct Message<'a> {
-        role: &'static str,
-        content: Parts<'a>,
-    }
-    struct Parts<'a>(&'a str, &'a [Str]);
-    impl Serialize for Parts<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            #[derive(Serialize)]
-            struct Words<'a> {
-                #[serde(rename = "type")]
-                kind: &'static str,
-                text: &'a str,
-            }
-            #[derive(Serialize)]
-            struct Url<'a> {
-                url: &'a str,
-            }
-            #[derive(Serialize)]
-            struct Picture<'a> {
-                #[serde(rename = "type")]
-                kind: &'static str,
-                image_url: Url<'a>,
-            }
-            let mut parts = serializer.serialize_seq(Some(1 + self.1.len()))?;
-            parts.serialize_element(&Words {
-                kind: "text",
-                text: self.0,
-            })?;
-            for url in self.1 {
-                parts.serialize_element(&Picture {
-                    kind: "image_url",
-                    image_url: Url { url },
-                })?;
-            }
-            parts.end()
-        }
-    }
-    if images.is_empty() {
-        return message("user", text);
-    }
-    let message = Message {
-        role: "user",
-        content: Parts(text, images),
-    };
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: Url<'a> },
+}
+
+#[derive(Serialize)]
+struct Url<'a> {
+    url: &'a str,
+}
+
+fn message(role: &'static str, content: Content<'_>) -> Json {
     // Texts are JSON.
-    to_json(&message).unwrap_or_default()
+    to_json(&Message { role, content }).unwrap_or_default()
+}
+
+/// Returns the user's message.
+pub(super) fn user_message(prompt: &Prompt) -> Json {
+    let text = &*prompt.text;
+    let content = match prompt.images.is_empty() {
+        true => Content::Text(text),
+        false => {
+            let images = prompt.images.iter().map(|url| Part::ImageUrl {
+                image_url: Url { url },
+            });
+            Content::Parts(std::iter::once(Part::Text { text }).chain(images).collect())
+        }
+    };
+    message("user", content)
 }

@@ -4,18 +4,19 @@ use rpc_core::encode::encode;
 use rpc_core::text::beginning;
 use rpc_core::{Json, Text};
 
+use super::Hub;
 use super::chat::chat_items;
-use super::entry::{Intake, Origin};
+use super::entry::Origin;
 use super::event::{Finished, Now};
+use super::job::Task;
 use super::run_state::{RunState, without};
 use super::unstored::NotStored;
-use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{ErrorFrame, EventKind, Output, UserInput};
 use crate::id::SessionId;
 use crate::limits::NO_RESULT;
-use crate::session::{self, RunId, RunOver, RuntimeInput};
-use crate::storage::{RecordStatus, StorageError};
+use crate::session::{self, Prompt, RunId, RunOver};
+use crate::storage::{Record, RecordStatus, StorageError};
 
 /// The most bytes that [`with_note`] adds.
 const MAX_NOTE: usize = 1024;
@@ -32,10 +33,7 @@ impl Hub {
             session::Finish::Done => Vec::new(),
             session::Finish::More(inputs) => inputs,
         };
-        let work = self.work_of(run).ok_or(RunOver)?;
-        if work.is_ending {
-            return Err(RunOver);
-        }
+        let work = self.working(run)?;
         if result.is_empty() && unread.is_empty() {
             return self.fail(run, NO_RESULT, now).map(|()| Finished::Done);
         }
@@ -53,37 +51,38 @@ impl Hub {
         }
         work.say(result);
         work.iteration = work.iteration.max(1);
-        work.is_ending = true;
         let elapsed = now.instant.saturating_duration_since(work.started);
         let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        let (prompt, began) = (work.input.prompt.clone(), work.began);
-        let session_id = self.registry.session_of_run(run).cloned().ok_or(RunOver)?;
-        let Some(entry) = self.entries.get_mut(&session_id) else {
-            return Err(RunOver);
-        };
-        let owner = entry.owner;
-        let Some(work) = &entry.work else {
-            return Err(RunOver);
-        };
-        let session = work.render(session_id.as_str(), Some(result), now.unix);
+        let (session_id, session, mut record) = self.end(run, Some(result), now)?;
+        record.duration_ms = Some(duration_ms);
+        let closing = self.output(&session_id, result, duration_ms, &session);
+        self.ask_storage(session_id, Task::End(run, Ok(closing), record));
+        Ok(Finished::Done)
+    }
+
+    /// Ends a run, with its result or with an error. Returns its session and the record to store.
+    fn end(
+        &mut self,
+        run: RunId,
+        result: Option<&str>,
+        now: Now,
+    ) -> Result<(SessionId, Json, Box<Record>), RunOver> {
+        let ttl = self.config.result_ttl;
+        let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
+        let entry = self.entries.get_mut(&session_id).ok_or(RunOver)?;
+        let work = entry.work.as_mut().ok_or(RunOver)?;
+        work.is_ending = true;
+        let session = work.render(session_id.as_str(), result, now.unix);
         entry.copy = Some(session.clone());
         entry.is_unsaved = false;
-        let waiting = entry.waiting();
-        let closing = self.output(&session_id, result, duration_ms, &session);
-        let record = self
-            .record(&session_id, owner, &prompt, began)
-            .done(result, duration_ms)
-            .with_session(Some(session))
-            .with_inputs(waiting);
-        let job = Job::End {
-            session_id,
-            run,
-            closing,
-            is_failure: false,
-            record: Box::new(record.clone()),
+        let status = match result {
+            Some(_) => RecordStatus::Done,
+            None => RecordStatus::Failed,
         };
-        self.store(job, record);
-        Ok(Finished::Done)
+        let mut record = entry.record(&session_id, status, now, ttl);
+        record.result = result.map(Into::into);
+        record.session = Some(session.clone());
+        Ok((session_id, session, Box::new(record)))
     }
 
     /// Returns the OUTPUT, within the limit.
@@ -124,44 +123,19 @@ impl Hub {
     /// [`RunOver`].
     pub fn fail(&mut self, run: RunId, message: &str, now: Now) -> Result<(), RunOver> {
         let unread = self.registry.run_mut(run)?.take_inputs();
-        let work = self.work_of(run).ok_or(RunOver)?;
-        if work.is_ending {
-            return Err(RunOver);
-        }
-        work.is_ending = true;
-        let (prompt, began) = (work.input.prompt.clone(), work.began);
+        self.working(run)?;
         self.line(Line::AgentError {
             message: message.to_owned(),
         });
-        let session_id = self.registry.session_of_run(run).cloned().ok_or(RunOver)?;
-        let Some(entry) = self.entries.get_mut(&session_id) else {
-            return Err(RunOver);
-        };
-        let owner = entry.owner;
-        let Some(work) = &entry.work else {
-            return Err(RunOver);
-        };
-        let session = work.render(session_id.as_str(), None, now.unix);
-        entry.copy = Some(session.clone());
-        entry.is_unsaved = false;
-        for input in unread.iter().rev() {
-            entry.intake.push_front(Intake::acknowledged(input));
+        let session_id = self.registry.session_of_run(run).ok_or(RunOver)?;
+        if let Some(entry) = self.entries.get_mut(session_id) {
+            for prompt in unread.into_iter().rev() {
+                entry.intake.push_front(prompt);
+            }
         }
-        let waiting = entry.waiting();
-        let record = self
-            .record(&session_id, owner, &prompt, began)
-            .with_status(RecordStatus::Failed)
-            .with_session(Some(session))
-            .with_inputs(waiting);
+        let (session_id, _, record) = self.end(run, None, now)?;
         let closing = encode(&ErrorFrame::new(message)).unwrap_or_default();
-        let job = Job::End {
-            session_id,
-            run,
-            closing,
-            is_failure: true,
-            record: Box::new(record.clone()),
-        };
-        self.store(job, record);
+        self.ask_storage(session_id, Task::End(run, Err(closing), record));
         Ok(())
     }
 
@@ -169,20 +143,18 @@ impl Hub {
         &mut self,
         session_id: &SessionId,
         run: RunId,
-        mut closing: Text,
-        is_failure: bool,
-        outcome: Result<(), NotStored>,
+        closing: Result<Text, Text>,
+        outcome: Result<Option<Record>, NotStored>,
         now: Now,
     ) {
-        if let Err((error, _)) = &outcome
-            && !is_failure
-        {
-            closing = with_note(&closing, error);
-        }
         // A run that was given up meanwhile has told so.
-        let ended = match is_failure {
-            true => self.registry.fail(run, closing, now.instant).map(drop),
-            false => self.registry.finish(run, closing, now.instant).map(drop),
+        let ended = match (closing, &outcome) {
+            (Err(error), _) => self.registry.fail(run, error, now.instant).map(drop),
+            (Ok(output), Ok(_)) => self.registry.finish(run, output, now.instant).map(drop),
+            (Ok(output), Err((error, _))) => {
+                let output = with_note(&output, error);
+                self.registry.finish(run, output, now.instant).map(drop)
+            }
         };
         let Some(entry) = self.entries.get_mut(session_id).filter(|_| ended.is_ok()) else {
             return;
@@ -208,17 +180,17 @@ impl Hub {
     }
 
     /// Adds inputs that the agent has read.
-    pub(super) fn read(&mut self, run: RunId, inputs: &[RuntimeInput], now: Now) {
-        for input in inputs {
+    pub(super) fn read(&mut self, run: RunId, prompts: &[Prompt], now: Now) {
+        for prompt in prompts {
             let Some(work) = self.work_of(run) else {
                 return;
             };
-            work.push_message(super::run_state::user_message(&input.prompt, &input.images));
-            let said = UserInput::interjected(input.prompt.clone(), work.turn, work.iteration);
+            work.push_message(super::run_state::user_message(prompt));
+            let said = UserInput::interjected(prompt.text.clone(), work.turn, work.iteration);
             self.emit_own(
                 run,
                 EventKind::UserInput(said),
-                Some(input.id.as_str()),
+                Some(prompt.id.as_str()),
                 now,
             );
         }

@@ -3,7 +3,8 @@
 use rpc_core::Text;
 
 use super::ConnId;
-use super::run::{AnswerError, RunId, RunRefused, RuntimeInput};
+use super::prompt::Prompt;
+use super::run::{AnswerError, RunId, RunRefused};
 use crate::auth::Address;
 use crate::frame::SessionState;
 use crate::id::SessionId;
@@ -33,69 +34,36 @@ impl From<Address> for Owner {
 
 /// The request of a CONNECT whose sender is known.
 #[derive(Clone, Copy, Debug)]
-pub struct SessionRequest<'a> {
-    pub(super) owner: Owner,
-    pub(super) session_id: Option<&'a str>,
-    pub(super) last_msg_id: Option<&'a str>,
-    pub(super) stored_owner: Option<Owner>,
-}
-
-impl<'a> SessionRequest<'a> {
-    /// Creates a request of this caller for a new session.
-    #[must_use]
-    pub const fn new(owner: Owner) -> Self {
-        Self {
-            owner,
-            session_id: None,
-            last_msg_id: None,
-            stored_owner: None,
-        }
-    }
-
-    /// Sets the requested session; an empty id counts as none.
-    #[must_use]
-    pub fn with_session_id(mut self, id: Option<&'a str>) -> Self {
-        self.session_id = id.filter(|id| !id.is_empty());
-        self
-    }
-
-    /// Sets the last event that the client has shown.
-    #[must_use]
-    pub const fn with_last_msg_id(mut self, id: Option<&'a str>) -> Self {
-        self.last_msg_id = id;
-        self
-    }
-
-    /// Sets the owner according to the storage, for a session that the registry has forgotten.
-    #[must_use]
-    pub const fn with_stored_owner(mut self, owner: Option<Owner>) -> Self {
-        self.stored_owner = owner;
-        self
-    }
+pub(crate) struct SessionRequest<'a> {
+    pub(crate) owner: Owner,
+    /// The requested session; an empty id counts as none.
+    pub(crate) session_id: Option<&'a str>,
+    /// The last event that the client has shown.
+    pub(crate) last_msg_id: Option<&'a str>,
+    /// The owner according to the storage, for a session that the registry has forgotten.
+    pub(crate) stored_owner: Option<Owner>,
 }
 
 /// The result of a CONNECT: send CONNECTED with it, then the frames from
 /// [`next_frame`](super::SessionRegistry::next_frame).
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Joined {
+pub(crate) struct Joined {
     /// The session. It may differ from the requested one: the id of another caller's session is
     /// treated as unknown and replaced with a new one.
-    pub session_id: SessionId,
+    pub(crate) session_id: SessionId,
     /// The state of the session.
-    pub status: SessionState,
+    pub(crate) status: SessionState,
     /// The events of the run that were dropped and cannot be replayed. CONNECTED should then carry
     /// the whole session.
-    pub gap: Option<Gap>,
+    pub(crate) gap: Option<Gap>,
     /// The ERROR that ended the last run while no socket was connected. Send it after CONNECTED; it
     /// is returned only once.
-    pub failure: Option<Text>,
+    pub(crate) failure: Option<Text>,
 }
 
 /// Why a CONNECT was refused. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
+pub(crate) enum ConnectError {
     /// The socket already has a session, and this CONNECT is for another one, or of another caller.
     #[error("{ALREADY_AUTHENTICATED}")]
     AlreadyConnected,
@@ -110,7 +78,7 @@ pub enum ConnectError {
 impl ConnectError {
     /// Returns whether the same CONNECT may be accepted later.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
+    pub(crate) const fn is_retryable(&self) -> bool {
         match self {
             Self::AlreadyConnected => false,
             Self::TooManySessions | Self::TooManySockets => true,
@@ -121,7 +89,7 @@ impl ConnectError {
 /// The result of an INPUT. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Accepted {
+pub(crate) enum Accepted {
     /// It started a run: start the agent.
     Started(RunId),
     /// It waits for the running agent: send `RUNTIME_INPUT_ACK` with the id of the input.
@@ -131,8 +99,7 @@ pub enum Accepted {
 /// Why an INPUT was refused. Nothing changed, and the input is not processed. `Display` is the text
 /// of the ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InputError {
+pub(crate) enum InputError {
     /// The socket has no session, or no longer has one. Retry after CONNECT.
     #[error("{AUTHENTICATE_FIRST}")]
     NotConnected,
@@ -159,7 +126,7 @@ fn running_words(why: RunRefused) -> String {
 impl InputError {
     /// Returns whether the same INPUT may be accepted later.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
+    pub(crate) const fn is_retryable(&self) -> bool {
         match self {
             Self::NotConnected | Self::NoPrompt => false,
             Self::Running(_) | Self::TooManyRuns => true,
@@ -169,8 +136,7 @@ impl InputError {
 
 /// Why a frame for a running agent was refused. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AgentError {
+pub(crate) enum AgentError {
     /// The socket has no session, or no longer has one.
     #[error("{AUTHENTICATE_FIRST}")]
     NotConnected,
@@ -189,8 +155,7 @@ pub struct RunOver;
 
 /// Why a session was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Removed {
+pub(crate) enum Removed {
     /// It was not used for too long.
     Idle,
     /// Its agent and its clients were silent for too long.
@@ -201,23 +166,14 @@ pub enum Removed {
     Asked,
 }
 
-/// An event of a registry.
+/// A session that was removed. Its sockets stay open and may send CONNECT again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RegistryEvent {
-    /// A session was removed. Its sockets stay open and may send CONNECT again.
-    Removed {
-        /// The session.
-        session_id: SessionId,
-        /// Its owner.
-        owner: Owner,
-        /// The reason.
-        why: Removed,
-        /// Its sockets. If an agent was running, send them an ERROR.
-        sockets: Vec<ConnId>,
-        /// The run to stop.
-        run: Option<RunId>,
-        /// The acknowledged, unread inputs.
-        unread: Vec<RuntimeInput>,
-    },
+pub(crate) struct RemovedSession {
+    pub(crate) session_id: SessionId,
+    pub(crate) why: Removed,
+    pub(crate) sockets: Vec<ConnId>,
+    /// The run to stop.
+    pub(crate) run: Option<RunId>,
+    /// The acknowledged, unread inputs.
+    pub(crate) unread: Vec<Prompt>,
 }

@@ -3,14 +3,15 @@
 use rpc_core::encode::encode_into;
 use rpc_core::json::lenient::{optional_object, or_default};
 use rpc_core::json::parse;
-use rpc_core::{DecodeError, Json, Limits, Str, words};
+use rpc_core::{DecodeError, Json, Str, words};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+use super::no_limits;
 use crate::auth::Address;
 use crate::limits::RESULT_TTL;
 use crate::replay::Entry;
-use crate::session::{Owner, RuntimeInput};
+use crate::session::{Owner, Prompt};
 
 words! {
     /// The status of a session in its record.
@@ -81,7 +82,7 @@ pub struct Record {
     pub owner: Option<Owner>,
     /// Inputs that were acknowledged during the run, and may not have been read.
     #[serde(default, deserialize_with = "or_default")]
-    pub inputs: Vec<RuntimeInput>,
+    pub inputs: Vec<Prompt>,
     /// How many times the run was begun again because its host had ended.
     #[serde(default, deserialize_with = "or_default")]
     pub reruns: u32,
@@ -144,13 +145,6 @@ impl Record {
         self
     }
 
-    /// Sets when the record expires.
-    #[must_use]
-    pub const fn with_expires(mut self, expires: Option<f64>) -> Self {
-        self.expires = expires;
-        self
-    }
-
     /// Sets the session's owner.
     #[must_use]
     pub const fn with_owner(mut self, owner: Option<Owner>) -> Self {
@@ -161,22 +155,8 @@ impl Record {
     /// Sets the acknowledged inputs. If they are stored before the acknowledgement is sent, they
     /// survive the host.
     #[must_use]
-    pub fn with_inputs(mut self, inputs: Vec<RuntimeInput>) -> Self {
+    pub fn with_inputs(mut self, inputs: Vec<Prompt>) -> Self {
         self.inputs = inputs;
-        self
-    }
-
-    /// Sets how many times the run was begun again.
-    #[must_use]
-    pub const fn with_reruns(mut self, reruns: u32) -> Self {
-        self.reruns = reruns;
-        self
-    }
-
-    /// Sets the events of the interrupted run.
-    #[must_use]
-    pub fn with_events(mut self, events: Vec<Entry>) -> Self {
-        self.events = events;
         self
     }
 
@@ -188,11 +168,22 @@ impl Record {
 
     /// Adds what this record lacks from the one before it of the same session: the session object
     /// and the owner. Nothing is inherited from a session of another owner, or from an expired one.
-    pub(crate) fn inherit(&mut self, before: Self) {
-        if may_inherit(self.owner, before.owner) && !before.is_expired(self.created) {
-            self.session = self.session.take().or(before.session);
+    pub(crate) fn inherit(&mut self, before: Option<&Self>) {
+        if let Some(before) = before.filter(|it| self.follows(it.owner, &it.status, it.expires)) {
+            self.session = self.session.take().or_else(|| before.session.clone());
             self.owner = self.owner.or(before.owner);
         }
+    }
+
+    /// Returns whether this record continues the session of the one before it.
+    pub(super) fn follows(
+        &self,
+        owner: Option<Owner>,
+        status: &RecordStatus,
+        expires: Option<f64>,
+    ) -> bool {
+        let is_theirs = self.owner.is_none() || owner.is_none() || self.owner == owner;
+        is_theirs && !is_expired(status, expires, self.created)
     }
 
     /// Returns the line, which contains no line break.
@@ -248,20 +239,13 @@ impl Record {
     /// # Errors
     /// [`DecodeError`] if the line is not a record; parsing it again fails again.
     pub fn parse(line: &str) -> Result<Self, DecodeError> {
-        // Lines are bounded where they are read from a file.
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
-        parse(line, &limits)
+        parse(line, &no_limits())
     }
 }
 
 /// Returns whether a record with this status has expired.
 pub(super) fn is_expired(status: &RecordStatus, expires: Option<f64>, now: f64) -> bool {
     *status != RecordStatus::Running && expires.is_some_and(|expires| expires < now)
-}
-
-/// Returns whether a record continues the session of the record before it.
-pub(super) fn may_inherit(owner: Option<Owner>, before: Option<Owner>) -> bool {
-    owner.is_none() || before.is_none() || owner == before
 }
 
 /// Reads a text; any other value as its JSON.
@@ -322,7 +306,7 @@ fn write_time(line: &mut String, time: &f64) {
     line.push_str(&format!("{time:?}"));
 }
 
-fn write_inputs(line: &mut String, inputs: &[RuntimeInput]) {
+fn write_inputs(line: &mut String, inputs: &[Prompt]) {
     let mut separator = "[";
     for input in inputs {
         line.push_str(separator);
@@ -330,7 +314,7 @@ fn write_inputs(line: &mut String, inputs: &[RuntimeInput]) {
         line.push_str("{\"id\": ");
         write_str(line, input.id.as_str());
         line.push_str(", \"prompt\": ");
-        write_str(line, &input.prompt);
+        write_str(line, &input.text);
         if !input.images.is_empty() {
             line.push_str(", \"images\": ");
             // A list of texts is always JSON.

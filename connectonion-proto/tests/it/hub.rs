@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use connectonion_proto::codec;
 use connectonion_proto::frame::{Connect, EventKind, Signed};
 use connectonion_proto::hub::{EmitError, HubConfig};
-use connectonion_proto::session::{ConnId, Owner, RegistryConfig, RunId};
+use connectonion_proto::session::{ConnId, Owner, RunId};
 use proptest::prelude::*;
 use rpc_core::Json;
 use serde_json::json;
 
-use crate::hub_play::Play;
+use crate::hub_play::{Play, config};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -260,8 +260,7 @@ fn a_run_that_nobody_gives_a_sign_of_is_stopped_and_told() {
 
 #[test]
 fn no_more_agents_run_than_may() {
-    let registry = RegistryConfig::default().with_max_running(2);
-    let mut play = Play::new(HubConfig::default().with_registry(registry));
+    let mut play = Play::new(config(|it| it.registry.max_running = 2));
     for conn in 1..=3 {
         play.connect(conn, owner(1), None);
         play.input(conn, "x");
@@ -276,8 +275,7 @@ fn no_more_agents_run_than_may() {
 
 #[test]
 fn what_an_evicted_session_still_stores_is_not_taken_for_the_next_ones() {
-    let registry = RegistryConfig::default().with_max_sessions(1);
-    let mut play = Play::new(HubConfig::default().with_registry(registry));
+    let mut play = Play::new(config(|it| it.registry.max_sessions = 1));
     play.connect(1, owner(1), Some("s"));
     play.connect(2, owner(1), Some("s"));
     play.store_one(false);
@@ -307,19 +305,19 @@ fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
         play.connect(conn, owner(1), Some(&format!("s-{conn}")));
     }
     play.store_all();
-    assert_eq!(play.hub.registry().len(), 10_000);
+    assert_eq!(play.hub.sessions(), 10_000);
     for conn in 0..1_000 {
         play.input(conn, "work");
     }
     play.store_all();
-    assert_eq!(play.hub.registry().running(), 1_000);
+    assert_eq!(play.hub.running(), 1_000);
     let runs: Vec<RunId> = play.agents.keys().copied().collect();
     for step in 0..10 {
         for run in &runs {
             drop(play.emit(*run, &format!("step {step}")));
         }
     }
-    let bytes = play.hub.registry().log_bytes();
+    let bytes = play.hub.log_bytes();
     assert!(bytes < 1_000 * 10 * 400, "{bytes} bytes of events");
     for run in &runs {
         play.finish(*run, "done");
@@ -329,13 +327,13 @@ fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
         play.sockets[&ConnId(conn)].count("thinking") + play.sockets[&ConnId(conn)].count("OUTPUT")
     };
     assert!((0..1_000).all(|conn| told(conn) == 11));
-    assert_eq!(play.hub.registry().log_bytes(), 0);
+    assert_eq!(play.hub.log_bytes(), 0);
     // All of them go, and nothing is left.
     for conn in 0..10_000 {
         play.disconnect(conn);
     }
     play.advance(11 * MINUTE);
-    assert!(play.hub.registry().is_empty() && play.hub.is_idle());
+    assert!(play.hub.sessions() == 0 && play.hub.is_idle());
     assert!(play.hub.poll_timeout().is_none());
     // A bound on what grows with the square, not on the machine.
     assert!(began.elapsed() < Duration::from_secs(60));
@@ -421,7 +419,7 @@ proptest! {
             play.store_all();
         }
         prop_assert!(play.hub.is_idle());
-        prop_assert_eq!(play.hub.registry().running(), 0);
+        prop_assert_eq!(play.hub.running(), 0);
         for (conn, socket) in &play.sockets {
             prop_assert_eq!(socket.asked, 0, "{:?} was not answered", conn);
         }

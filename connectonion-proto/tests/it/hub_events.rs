@@ -2,18 +2,16 @@
 
 use connectonion_proto::frame::{Connect, Connected, SessionState, Signed};
 use connectonion_proto::hub::HubConfig;
-use connectonion_proto::replay::LogLimits;
-use connectonion_proto::session::{ConnId, Owner, RegistryConfig, RunId};
+use connectonion_proto::session::LogLimits;
+use connectonion_proto::session::{ConnId, Owner, RunId};
 use serde_json::Value;
 
-use crate::hub_play::Play;
+use crate::hub_play::{Play, config};
 
 const OWNER: Owner = Owner::Unsigned;
 
 fn keeping() -> HubConfig {
-    HubConfig::default()
-        .with_store_events(true)
-        .with_max_reruns(2)
+    config(|it| (it.store_events, it.max_reruns) = (true, 2))
 }
 
 /// A run of the session `s`, which the socket 1 has started.
@@ -50,14 +48,14 @@ fn events_are_sent_at_once_and_stored_in_batches() {
     assert_eq!(said(&play, 1), ["work", "a", "b", "c"]);
     assert_eq!(play.jobs(), 1);
     play.store_one(false);
-    assert_eq!((play.events["s"].len(), play.jobs()), (2, 1));
+    assert_eq!((play.events("s"), play.jobs()), (2, 1));
     play.store_one(false);
-    assert_eq!((play.events["s"].len(), play.jobs()), (4, 0));
+    assert_eq!((play.events("s"), play.jobs()), (4, 0));
     play.emit(run, "d");
     play.emit(run, "e");
     play.finish(run, "done");
     play.store_all();
-    assert!(!play.events.contains_key("s"));
+    assert_eq!(play.events("s"), 0);
     assert_eq!(play.sockets[&ConnId(1)].count("OUTPUT"), 1);
 }
 
@@ -162,13 +160,15 @@ fn the_steps_of_a_run_that_is_not_run_again_are_in_the_conversation() {
 #[test]
 fn no_more_events_are_stored_than_a_log_holds() {
     let log = LogLimits::default().with_max_events(3);
-    let registry = RegistryConfig::default().with_log(log);
-    let (mut play, run) = running(keeping().with_registry(registry));
+    let (mut play, run) = running(config(|it| {
+        *it = keeping();
+        it.registry.log = log;
+    }));
     for text in ["a", "b", "c", "d"] {
         play.emit(run, text);
         play.store_all();
     }
-    assert_eq!(play.events["s"].len(), 3);
+    assert_eq!(play.events("s"), 3);
 }
 
 #[test]

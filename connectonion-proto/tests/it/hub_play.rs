@@ -1,24 +1,58 @@
 //! A hub with sockets, agents and a storage that answer when the test says so.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use connectonion_proto::frame::{
     Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
 };
 use connectonion_proto::hub::{
-    ConnectRequest, Finished, Hub, HubConfig, HubEvent, JobId, NewInput, Now, Reply,
+    ConnectRequest, Finished, Hub, HubConfig, HubEvent, Job, Now, Reply,
 };
-use connectonion_proto::id::SessionId;
-use connectonion_proto::replay::Entry;
-use connectonion_proto::session::{ConnId, Owner, RunId};
+use connectonion_proto::session::Entry;
+use connectonion_proto::session::{ConnId, Owner, Prompt, RunId};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
 use serde_json::Value;
 
-enum Job {
-    Load(JobId, SessionId),
-    Store(JobId, Box<Record>),
-    Events(JobId, SessionId, Vec<Entry>),
+/// A storage that keeps the events of runs that have not ended.
+pub struct Kept {
+    records: MemoryStorage,
+    events: Mutex<BTreeMap<String, Vec<Entry>>>,
+}
+
+impl Storage for Kept {
+    fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
+        let events = self.events.lock().unwrap().get(session_id).cloned();
+        let found = self.records.load(session_id, now)?;
+        Ok(found.map(|mut record| {
+            record.events = events.unwrap_or_default();
+            record
+        }))
+    }
+
+    fn append(&self, record: &Record) -> Result<(), StorageError> {
+        if record.session.is_some() && record.reruns == 0 {
+            self.events.lock().unwrap().remove(&*record.session_id);
+        }
+        self.records.append(record)
+    }
+
+    fn append_events(&self, session_id: &str, events: &[Entry]) -> Result<(), StorageError> {
+        let mut kept = self.events.lock().unwrap();
+        kept.entry(session_id.to_owned())
+            .or_default()
+            .extend_from_slice(events);
+        Ok(())
+    }
+
+    fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
+        self.records.recover(now)
+    }
+
+    fn compact(&self, now: f64) -> Result<(), StorageError> {
+        self.records.compact(now)
+    }
 }
 
 /// What a socket has been told.
@@ -41,12 +75,17 @@ pub struct Socket {
     pub closed: Option<u16>,
 }
 
+/// A configuration with these changes.
+pub fn config(set: impl FnOnce(&mut HubConfig)) -> HubConfig {
+    let mut config = HubConfig::default();
+    set(&mut config);
+    config
+}
+
 pub struct Play {
     pub hub: Hub,
     pub now: Now,
-    pub storage: MemoryStorage,
-    /// The stored events of runs that have not ended.
-    pub events: BTreeMap<String, Vec<Entry>>,
+    pub storage: Kept,
     jobs: VecDeque<Job>,
     pub sockets: BTreeMap<ConnId, Socket>,
     /// Agents at work, with the prompt that began their runs.
@@ -77,8 +116,10 @@ impl Play {
                 instant,
                 unix: 1_795_293_457.5,
             },
-            storage: MemoryStorage::new(100_000),
-            events: BTreeMap::new(),
+            storage: Kept {
+                records: MemoryStorage::new(100_000),
+                events: Mutex::default(),
+            },
             jobs: VecDeque::new(),
             sockets: BTreeMap::new(),
             agents: BTreeMap::new(),
@@ -133,7 +174,7 @@ impl Play {
         socket.answer = None;
         socket.prompt = prompt.to_owned();
         self.hub
-            .input(ConnId(conn), NewInput::new(prompt), self.now);
+            .input(ConnId(conn), Prompt::new(prompt), None, self.now);
         self.settle();
     }
 
@@ -169,35 +210,11 @@ impl Play {
             kind: std::io::ErrorKind::StorageFull,
             message: "no room".to_owned(),
         };
-        match job {
-            Job::Load(job, id) => {
-                let found = match fails {
-                    true => Err(failure()),
-                    false => self.storage.load(id.as_str(), self.now.unix),
-                };
-                let events = self.events.get(id.as_str()).cloned();
-                let found =
-                    found.map(|it| it.map(|record| record.with_events(events.unwrap_or_default())));
-                self.hub.loaded(job, found, self.now);
-            }
-            Job::Events(job, id, events) => {
-                self.events
-                    .entry(id.to_string())
-                    .or_default()
-                    .extend(events);
-                self.hub.stored(job, Ok(()), self.now);
-            }
-            Job::Store(job, record) => {
-                if record.session.is_some() && record.reruns == 0 {
-                    self.events.remove(&*record.session_id);
-                }
-                let stored = match fails {
-                    true => Err(failure()),
-                    false => self.storage.append(&record),
-                };
-                self.hub.stored(job, stored, self.now);
-            }
-        }
+        let outcome = match fails {
+            true => Err(failure()),
+            false => job.carry_out(&self.storage, self.now.unix),
+        };
+        self.hub.done(job, outcome, self.now);
         self.settle();
         true
     }
@@ -209,12 +226,8 @@ impl Play {
 
     /// The storage refuses its next job.
     pub fn refuse_one(&mut self, error: StorageError) {
-        match self.jobs.pop_front().unwrap() {
-            Job::Load(job, _) => self.hub.loaded(job, Err(error), self.now),
-            Job::Store(job, _) | Job::Events(job, ..) => {
-                self.hub.stored(job, Err(error), self.now);
-            }
-        }
+        let job = self.jobs.pop_front().unwrap();
+        self.hub.done(job, Err(error), self.now);
         self.settle();
     }
 
@@ -223,6 +236,12 @@ impl Play {
             .load(session_id, self.now.unix)
             .unwrap()
             .unwrap()
+    }
+
+    /// How many events of a session are stored.
+    pub fn events(&self, session_id: &str) -> usize {
+        let events = self.storage.events.lock().unwrap();
+        events.get(session_id).map_or(0, Vec::len)
     }
 
     /// How many jobs the storage has to do.
@@ -259,7 +278,7 @@ impl Play {
     pub fn finish(&mut self, run: RunId, result: &str) {
         match self.hub.finish(run, result, self.now) {
             Ok(Finished::More(inputs)) => {
-                let prompts = inputs.iter().map(|it| it.prompt.to_string());
+                let prompts = inputs.iter().map(|it| it.text.to_string());
                 self.read.extend(prompts);
             }
             Ok(Finished::Done) | Err(_) => drop(self.agents.remove(&run)),
@@ -302,7 +321,7 @@ impl Play {
 
     pub fn next_inputs(&mut self, run: RunId) {
         if let Ok(inputs) = self.hub.next_inputs(run, self.now) {
-            let prompts = inputs.iter().map(|it| it.prompt.to_string());
+            let prompts = inputs.iter().map(|it| it.text.to_string());
             self.read.extend(prompts);
         }
         self.settle();
@@ -342,21 +361,19 @@ impl Play {
 
     fn carry_out(&mut self, event: HubEvent) {
         match event {
-            HubEvent::Load { job, session_id } => self.jobs.push_back(Job::Load(job, session_id)),
+            HubEvent::Store(job) if job.name() == "release" => {
+                self.released.push(job.session_id().to_string());
+                self.hub.done(job, Ok(None), self.now);
+            }
+            HubEvent::Store(job) => self.jobs.push_back(job),
             HubEvent::Line(line) => self.lines.push(line.to_string()),
-            HubEvent::Store { job, record } => self.jobs.push_back(Job::Store(job, record)),
-            HubEvent::StoreEvents {
-                job,
-                session_id,
-                events,
-            } => self.jobs.push_back(Job::Events(job, session_id, events)),
             HubEvent::Start {
                 run,
                 session_id,
-                input,
+                prompt,
                 ..
             } => {
-                let prompt = input.prompt.to_string();
+                let prompt = prompt.text.to_string();
                 self.started.push((session_id.to_string(), prompt.clone()));
                 assert!(self.agents.insert(run, prompt).is_none());
             }
@@ -364,7 +381,6 @@ impl Play {
                 self.agents.remove(&run);
                 self.cancelled.push(run);
             }
-            HubEvent::Release { session_id } => self.released.push(session_id.to_string()),
             HubEvent::Answer { request_id, .. } => self.answered.push(request_id.to_string()),
             _ => {}
         }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use connectonion_proto::auth::Address;
-use connectonion_proto::session::{Owner, RuntimeInput};
+use connectonion_proto::session::{Owner, Prompt};
 use connectonion_proto::storage::{
     JsonlOptions, JsonlStorage, MemoryStorage, Record, RecordStatus, Storage, StorageError,
 };
@@ -19,6 +19,18 @@ const NOW: f64 = 1_795_293_457.5;
 const DAY: f64 = 86_400.0;
 const ALICE: Owner = Owner::Key(Address::from_bytes([0xa1; 32]));
 const BOB: Owner = Owner::Key(Address::from_bytes([0xb0; 32]));
+
+fn prompt(id: &str, text: &str, images: &[&str]) -> Prompt {
+    let mut prompt = Prompt::new(text);
+    prompt.id = id.into();
+    prompt.images = images.iter().map(|it| (*it).into()).collect();
+    prompt
+}
+
+fn lasting(mut record: Record, expires: Option<f64>) -> Record {
+    record.expires = expires;
+    record
+}
 
 fn json(text: &str) -> Option<Json> {
     Some(Json::new(text).unwrap())
@@ -64,17 +76,15 @@ fn the_last_record_of_a_session_counts() {
 #[test]
 fn everything_that_a_record_says_comes_back() {
     let inputs = vec![
-        RuntimeInput::new("i1", "also \"this\"\n"),
-        RuntimeInput::new("i2", "look").with_images(vec!["data:image/png;base64,AA==".into()]),
+        prompt("i1", "also \"this\"\n", &[]),
+        prompt("i2", "look", &["data:image/png;base64,AA=="]),
     ];
     let records = [
         running("ids are any text\n\u{2028}\"").with_inputs(inputs),
         running("x")
             .done("\u{1f600}\r\n\0", u64::from(u32::MAX))
             .with_owner(Some(ALICE)),
-        running("x")
-            .with_owner(Some(Owner::Unsigned))
-            .with_expires(None),
+        lasting(running("x").with_owner(Some(Owner::Unsigned)), None),
         running("x").with_status(RecordStatus::Other("later".into())),
         done(
             "x",
@@ -154,7 +164,7 @@ fn a_record_expires_but_a_run_does_not() {
         storage.append(&done("a", "{}")).unwrap();
         storage.append(&running("b")).unwrap();
         storage
-            .append(&running("c").with_expires(None).done("", 0))
+            .append(&lasting(running("c"), None).done("", 0))
             .unwrap();
         let there = |id, now| storage.load(id, now).unwrap().is_some();
         assert!(there("a", NOW + DAY));
@@ -169,7 +179,7 @@ fn a_record_expires_but_a_run_does_not() {
 #[test]
 fn runs_that_lost_their_host_are_found_once_and_keep_what_was_said() {
     both(|storage| {
-        let unread = vec![RuntimeInput::new("i", "also this")];
+        let unread = vec![prompt("i", "also this", &[])];
         storage.append(&running("a")).unwrap();
         storage.append(&done("b", "{}")).unwrap();
         storage
@@ -346,9 +356,7 @@ fn a_host_that_runs_for_long_does_not_keep_what_has_expired() {
     for hour in 0..2000 {
         let now = NOW + f64::from(hour) * 3600.0;
         let record = Record::running(hour.to_string(), "hello", now).done("hi", 14);
-        storage
-            .append(&record.with_expires(Some(now + DAY)))
-            .unwrap();
+        storage.append(&lasting(record, Some(now + DAY))).unwrap();
         assert!(storage.file_bytes() < 32_768 && storage.len() < 200);
     }
     let last = NOW + 1999.0 * 3600.0;
@@ -420,7 +428,7 @@ fn a_file_has_a_size_and_each_owner_a_quarter_of_it() {
     let storage = JsonlStorage::open(&path, options).unwrap();
     let record = |id: &str, owner, now: f64| {
         let record = Record::running(id, "x".repeat(4000), now).done("hi", 1);
-        record.with_owner(Some(owner)).with_expires(Some(now + DAY))
+        lasting(record.with_owner(Some(owner)), Some(now + DAY))
     };
     for (id, owner) in [("1", ALICE), ("2", ALICE), ("3", BOB), ("4", BOB)] {
         storage.append(&record(id, owner, NOW)).unwrap();

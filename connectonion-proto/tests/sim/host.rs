@@ -7,19 +7,13 @@ use std::time::{Duration, Instant};
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::{AskUser, Connect, EventKind, Signed, Thinking};
 use connectonion_proto::hub::{
-    ConnectRequest, Finished, Hub, HubConfig, HubEvent, JobId, Now, Reply,
+    ConnectRequest, Finished, Hub, HubConfig, HubEvent, Job, Now, Reply,
 };
-use connectonion_proto::id::SessionId;
-use connectonion_proto::session::{ConnId, Owner, RunId, RuntimeInput};
-use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
+use connectonion_proto::session::{ConnId, Owner, Prompt, RunId};
+use connectonion_proto::storage::{MemoryStorage, Storage, StorageError};
 use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
 
 pub(crate) const OWNER: Owner = Owner::Key(Address::from_bytes([1; 32]));
-
-enum Job {
-    Load(JobId, SessionId),
-    Store(JobId, Box<Record>),
-}
 
 /// What the host has said to a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,22 +92,11 @@ impl Host {
             kind: std::io::ErrorKind::StorageFull,
             message: "no room".to_owned(),
         };
-        match job {
-            Job::Load(job, id) => {
-                let found = match fails {
-                    true => Err(failure()),
-                    false => self.storage.load(id.as_str(), now.unix),
-                };
-                self.hub.loaded(job, found, now);
-            }
-            Job::Store(job, record) => {
-                let stored = match fails {
-                    true => Err(failure()),
-                    false => self.storage.append(&record),
-                };
-                self.hub.stored(job, stored, now);
-            }
-        }
+        let outcome = match fails {
+            true => Err(failure()),
+            false => job.carry_out(&self.storage, now.unix),
+        };
+        self.hub.done(job, outcome, now);
         true
     }
 
@@ -169,9 +152,9 @@ impl Host {
         said.unwrap().events.extend(event);
     }
 
-    fn give(&mut self, inputs: &[RuntimeInput]) {
+    fn give(&mut self, inputs: &[Prompt]) {
         for input in inputs {
-            *self.given.entry(input.prompt.to_string()).or_default() += 1;
+            *self.given.entry(input.text.to_string()).or_default() += 1;
         }
     }
 
@@ -194,14 +177,11 @@ impl Host {
         while let Some(event) = self.hub.poll_event() {
             active = true;
             match event {
-                HubEvent::Load { job, session_id } => {
-                    self.jobs.push_back(Job::Load(job, session_id));
-                }
-                HubEvent::Store { job, record } => self.jobs.push_back(Job::Store(job, record)),
+                HubEvent::Store(job) => self.jobs.push_back(job),
                 HubEvent::Start {
                     run,
                     session_id,
-                    input,
+                    prompt,
                     ..
                 } => {
                     let session = session_id.to_string();
@@ -213,7 +193,7 @@ impl Host {
                     let other = self.agents.values().any(|it| *it == session);
                     ensure(!other, || format!("two agents in {session}"))?;
                     self.agents.insert(run, session);
-                    *self.given.entry(input.prompt.to_string()).or_default() += 1;
+                    *self.given.entry(prompt.text.to_string()).or_default() += 1;
                 }
                 HubEvent::Cancel { run } => {
                     self.broken += 1;
@@ -262,8 +242,7 @@ impl Host {
             while self.carry_out()? | self.store_one(false, later) {}
             self.hub.handle_timeout(self.clocks(later));
         }
-        let registry = self.hub.registry();
-        let is_empty = registry.is_empty() && registry.log_bytes() == 0;
+        let is_empty = self.hub.sessions() == 0 && self.hub.log_bytes() == 0;
         ensure(is_empty, || "sessions are left".to_owned())?;
         let idle = self.hub.poll_timeout().is_none() && self.hub.is_idle();
         ensure(idle, || "work is left".to_owned())

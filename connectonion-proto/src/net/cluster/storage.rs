@@ -328,15 +328,13 @@ impl Log {
                     if !continues_run(&record) {
                         events.clear();
                     }
-                    if let Some(before) = newest.take() {
-                        record.inherit(before);
-                    }
+                    record.inherit(newest.as_ref());
                     newest = Some(record);
                 }
                 None => tracing::warn!(subject, "a record was not readable"),
             }
         }
-        Ok(newest.map(|record| record.with_events(events)))
+        Ok(newest.map(|record| Record { events, ..record }))
     }
 
     /// Returns the first message of a subject after the message `last`. Without an answer it asks

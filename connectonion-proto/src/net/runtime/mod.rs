@@ -27,10 +27,10 @@ use crate::session::{ConnId, Owner};
 use crate::storage::Storage;
 use crate::trust::AccessControl;
 use handler::Handler;
-use state::{Job, State};
+use state::State;
 use turn::Head;
 
-pub use agent::{Agent, AgentError, Prompt, Reply};
+pub use agent::{Agent, AgentError, Reply};
 use options::{OnSpent, OnTrust, TrustSource};
 pub use options::{Payments, Peers, RuntimeOptions};
 pub use turn::Turn;
@@ -94,7 +94,8 @@ impl HostRuntime {
     #[must_use]
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
         let stores_events = options.storage.keeps_events();
-        let hub = options.hub.with_store_events(stores_events);
+        let mut hub = options.hub;
+        hub.store_events = stores_events;
         let hub = Hub::new(hub, random(), time::now());
         // Agents are told paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
@@ -125,13 +126,13 @@ impl HostRuntime {
     /// Returns the number of sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.read(|hub| hub.registry().len())
+        self.read(|hub| hub.sessions())
     }
 
     /// Returns the number of running agents.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.read(|hub| hub.registry().running())
+        self.read(|hub| hub.running())
     }
 
     /// Calls `look` with the hub. Everything else waits meanwhile, so be quick.
@@ -189,7 +190,7 @@ impl HostRuntime {
         let (conn, active) = self.shared.hub.peek(|state| {
             let conn = ConnId(state.connections.insert(handle.clone()));
             state.heads.extend(head.map(|head| (conn, head)));
-            (conn, state.hub.registry().len())
+            (conn, state.hub.sessions())
         });
         if let Some(peer) = peer {
             tracing::info!(target: console::TARGET, "{}", Line::Opened { peer, active });
@@ -355,18 +356,13 @@ impl HostRuntime {
         unix_seconds(SystemTime::now())
     }
 
-    fn start_job(&self, job: Job) {
-        self.shared.hub.peek(|state| state.jobs.push_back(job));
-        self.shared.hub.wake();
-    }
-
     fn leave(&self, conn: ConnId) {
         let active = self.with(|state, now| {
             let was_there = state.connections.remove(conn.0);
             state.heads.remove(&conn);
             was_there.then(|| {
                 state.hub.disconnect(conn, now);
-                state.hub.registry().len()
+                state.hub.sessions()
             })
         });
         if let Some(active) = active {

@@ -1,16 +1,18 @@
 //! The registry against a naive model, under random schedules.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use connectonion_proto::auth::Address;
-use connectonion_proto::replay::{Entry, Next};
-use connectonion_proto::session::{
-    Accepted, ConnId, Finish, Owner, RegistryConfig, RegistryEvent, Removed, RequestKind, RunId,
-    RuntimeInput, SessionRegistry, SessionRequest,
+use crate::auth::Address;
+use crate::replay::{Entry, Next};
+use crate::session::{
+    Accepted, ConnId, Finish, Owner, Prompt, Removed, RemovedSession, RunId, SessionRegistry,
+    SessionRequest,
 };
 use proptest::prelude::*;
+use rpc_core::Instant;
 
-use super::session_naive::{
+use super::clocked::{config, input_at};
+use super::naive::{
     GRACE, IDLE, IDS, MAX_RUNNING, MAX_SESSIONS, MAX_SOCKETS, Model, NAMES, Op, STUCK,
 };
 
@@ -54,14 +56,14 @@ impl Real {
 
     fn removed(&mut self, sort: bool) {
         let mut lines = Vec::new();
-        while let Some(RegistryEvent::Removed {
+        while let Some(RemovedSession {
             session_id,
             why,
             sockets,
             run,
             unread,
             ..
-        }) = self.registry.poll_event()
+        }) = self.registry.poll_removed()
         {
             let sockets: Vec<_> = sockets.iter().map(|conn| conn.0).collect();
             let run = run.map(|run| run.0);
@@ -118,8 +120,8 @@ impl Real {
                 self.registry.heard(ConnId(conn), now);
             }
             Op::Input(conn) => {
-                let input = RuntimeInput::new("i", "text");
-                let line = match self.registry.input(ConnId(conn), input, now) {
+                let input = Prompt::new("text");
+                let line = match input_at(&mut self.registry, ConnId(conn), input, now) {
                     Ok(Accepted::Started(run)) => format!("started {}", run.0),
                     Ok(Accepted::Queued(run)) => format!("queued {}", run.0),
                     Err(error) => format!("input {error:?}"),
@@ -132,17 +134,17 @@ impl Real {
                 let run = session.and_then(|id| self.registry.session(id.as_str())?.run);
                 let first = run.and_then(|run| {
                     let state = self.registry.run_mut(run).ok()?;
-                    state.requests().next().map(|(id, _)| id.to_owned())
+                    state.requests.first().map(|(id, _)| id.to_string())
                 });
                 let named = named.then(|| first.unwrap_or("none".to_owned()));
-                let kind = RequestKind::Approval;
+                let kind = "APPROVAL_RESPONSE";
                 let line = match self.registry.answer(conn, kind, named.as_deref()) {
                     Ok((run, id)) => {
                         assert!(named.is_none_or(|named| id == *named));
                         format!("answered {}", run.0)
                     }
                     Err(error) => match error {
-                        connectonion_proto::session::AgentError::Answer(error) => {
+                        crate::session::AgentError::Answer(error) => {
                             format!("answer {}", error.reason())
                         }
                         other => format!("answer {other:?}"),
@@ -161,7 +163,7 @@ impl Real {
                 Ok(state) => {
                     self.asked += 1;
                     let id = self.asked.to_string();
-                    state.ask(RequestKind::Approval, &id).unwrap();
+                    state.ask("APPROVAL_RESPONSE", &id).unwrap();
                 }
                 Err(_) => self.line(over),
             },
@@ -210,13 +212,13 @@ proptest! {
     #[test]
     fn the_registry_does_what_the_model_does(ops in ops()) {
         let start = Instant::now();
-        let config = RegistryConfig::default()
-            .with_idle_timeout(Duration::from_secs(IDLE))
-            .with_grace(Duration::from_secs(GRACE))
-            .with_stuck_timeout(Duration::from_secs(STUCK))
-            .with_max_sessions(MAX_SESSIONS)
-            .with_max_sockets(MAX_SOCKETS)
-            .with_max_running(MAX_RUNNING);
+        let config = config(|it| {
+            it.idle_timeout = Duration::from_secs(IDLE);
+            it.grace = Duration::from_secs(GRACE);
+            it.stuck_timeout = Duration::from_secs(STUCK);
+            (it.max_sessions, it.max_sockets) = (MAX_SESSIONS, MAX_SOCKETS);
+            it.max_running = MAX_RUNNING;
+        });
         let mut real = Real {
             registry: SessionRegistry::new(config, start),
             now: start,
@@ -255,7 +257,7 @@ proptest! {
     #[test]
     fn every_frame_is_announced(ops in ops()) {
         let now = Instant::now();
-        let mut registry = SessionRegistry::new(RegistryConfig::default(), now);
+        let mut registry = SessionRegistry::new(config(|_| {}), now);
         let conn = ConnId(0);
         let connected = registry.connect(conn, SessionRequest::new(Owner::Unsigned), 1, now).unwrap();
         let id = connected.session_id;
@@ -265,8 +267,8 @@ proptest! {
         for op in ops {
             match op {
                 Op::Input(_) => {
-                    let input = RuntimeInput::new("i", "text");
-                    if let Ok(Accepted::Started(started)) = registry.input(conn, input, now) {
+                    let input = Prompt::new("text");
+                    if let Ok(Accepted::Started(started)) = input_at(&mut registry, conn, input, now) {
                         run = Some(started);
                     }
                 }

@@ -1,13 +1,13 @@
 //! Runs, sentence by sentence: what is seen of them, said to them, and left of them.
 
-use connectonion_proto::frame::SessionState;
-use connectonion_proto::replay::{Entry, LogLimits};
-use connectonion_proto::session::{
-    Accepted, AgentError, AnswerError, Finish, InputError, RegistryConfig, RequestKind, RunOver,
-    RunRefused, SessionRequest,
+use crate::frame::SessionState;
+use crate::replay::{Entry, LogLimits};
+use crate::session::run::AnswerError;
+use crate::session::{
+    Accepted, AgentError, Finish, InputError, RunOver, RunRefused, SessionRequest,
 };
 
-use super::runtime::{ALICE, HostRuntime};
+use super::clocked::{ALICE, HostRuntime, config};
 
 #[test]
 fn a_client_that_comes_back_gets_what_it_has_not_shown() {
@@ -57,7 +57,7 @@ fn what_ended_while_nobody_watched_is_not_replayed() {
 #[test]
 fn a_gap_is_told_to_those_who_come_back_and_to_those_who_are_slow() {
     let log = LogLimits::default().with_max_events(2);
-    let mut runtime = HostRuntime::with(RegistryConfig::default().with_log(log));
+    let mut runtime = HostRuntime::with(config(|it| it.log = log));
     let (slow, id) = runtime.alice();
     let run = runtime.start(slow);
     for event in ["a", "b", "c"] {
@@ -114,7 +114,7 @@ fn an_input_while_the_agent_runs_waits_for_it() {
     assert_eq!(runtime.input(other, ""), Err(InputError::NoPrompt));
     let inputs = runtime.registry.run_mut(run).unwrap().take_inputs();
     assert_eq!(inputs.len(), 1);
-    assert_eq!(inputs[0].prompt, "say please");
+    assert_eq!(inputs[0].text, "say please");
     runtime.finish(run);
 }
 
@@ -128,7 +128,7 @@ fn a_run_with_a_waiting_input_does_not_finish() {
     let Ok(Finish::More(inputs)) = finish else {
         panic!("{finish:?}")
     };
-    assert_eq!(inputs[0].prompt, "too late?");
+    assert_eq!(inputs[0].text, "too late?");
     assert!(runtime.frames(conn).is_empty());
     assert_eq!(runtime.status(&id), Some(SessionState::Running));
     runtime.finish(run);
@@ -140,13 +140,9 @@ fn an_agent_that_reads_no_more_gets_no_more() {
     let mut runtime = HostRuntime::new();
     let (conn, _) = runtime.alice();
     let run = runtime.start(conn);
-    assert!(
-        runtime
-            .registry
-            .run_mut(run)
-            .unwrap()
-            .last_call()
-            .is_empty()
+    assert_eq!(
+        runtime.registry.run_mut(run).unwrap().finish(),
+        Finish::Done
     );
     let late = runtime.input(conn, "late").unwrap_err();
     assert_eq!(late, InputError::Running(RunRefused::TooLate));
@@ -163,7 +159,7 @@ fn after_an_error_the_session_is_usable_at_once() {
     let run = runtime.start(conn);
     assert!(runtime.input(conn, "unread").is_ok());
     let unread = runtime.fail(run);
-    assert_eq!(unread[0].prompt, "unread");
+    assert_eq!(unread[0].text, "unread");
     assert_eq!(runtime.status(&id), Some(SessionState::Connected));
     assert_eq!(runtime.frames(conn), ["ERROR"]);
     assert_eq!(runtime.back(&id).1.failure, None);
@@ -201,11 +197,11 @@ fn an_answer_reaches_its_question_from_any_socket_and_once() {
     let (second, _) = runtime.back(&id);
     let run = runtime.start(first);
     let state = runtime.registry.run_mut(run).unwrap();
-    state.ask(RequestKind::Approval, "q1").unwrap();
+    state.ask("APPROVAL_RESPONSE", "q1").unwrap();
     runtime.registry.disconnect(first, runtime.now);
     let (third, _) = runtime.back(&id);
     let mut answer = |conn| {
-        let kind = RequestKind::Approval;
+        let kind = "APPROVAL_RESPONSE";
         runtime.registry.answer(conn, kind, Some("q1"))
     };
     assert_eq!(answer(third).unwrap(), (run, "q1".into()));
@@ -220,15 +216,15 @@ fn an_answer_after_the_run_is_stale() {
     let (conn, _) = runtime.alice();
     let run = runtime.start(conn);
     let state = runtime.registry.run_mut(run).unwrap();
-    state.ask(RequestKind::AskUser, "q1").unwrap();
+    state.ask("ASK_USER_RESPONSE", "q1").unwrap();
     runtime.finish(run);
     let run = runtime.start(conn);
     for id in [None, Some("q1")] {
-        let answer = runtime.registry.answer(conn, RequestKind::AskUser, id);
+        let answer = runtime.registry.answer(conn, "ASK_USER_RESPONSE", id);
         assert_eq!(answer, Err(AgentError::Answer(AnswerError::Stale)));
     }
     runtime.finish(run);
-    let answer = runtime.registry.answer(conn, RequestKind::AskUser, None);
+    let answer = runtime.registry.answer(conn, "ASK_USER_RESPONSE", None);
     assert_eq!(answer, Err(AgentError::Answer(AnswerError::Stale)));
 }
 
@@ -266,7 +262,7 @@ fn an_agent_of_an_earlier_run_reaches_nothing() {
 
 #[test]
 fn the_events_of_all_sessions_together_are_bounded() {
-    let mut runtime = HostRuntime::with(RegistryConfig::default().with_max_log_bytes(1000));
+    let mut runtime = HostRuntime::with(config(|it| it.max_log_bytes = 1000));
     let runs: Vec<_> = (0..10)
         .map(|_| {
             let (conn, _) = runtime.alice();

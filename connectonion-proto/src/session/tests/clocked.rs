@@ -1,19 +1,32 @@
 //! A registry with a clock, for tests.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use connectonion_proto::auth::Address;
-use connectonion_proto::frame::SessionState;
-use connectonion_proto::replay::{Entry, Next};
-use connectonion_proto::session::{
-    Accepted, ConnId, ConnectError, Finish, InputError, Joined, Owner, RegistryConfig,
-    RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry, SessionRequest,
+use crate::auth::Address;
+use crate::frame::SessionState;
+use crate::replay::{Entry, Next};
+use crate::session::event::{ConnectError, Joined};
+use crate::session::{
+    Accepted, ConnId, Finish, InputError, Owner, Prompt, RegistryConfig, Removed, RemovedSession,
+    RunId, SessionRegistry, SessionRequest,
 };
+use rpc_core::Instant;
 
 pub const ALICE: Owner = Owner::Key(Address::from_bytes([1; 32]));
 pub const BOB: Owner = Owner::Key(Address::from_bytes([2; 32]));
 pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(3600);
+
+/// Hands the prompt of a socket to its session.
+pub fn input_at(
+    registry: &mut SessionRegistry,
+    conn: ConnId,
+    prompt: Prompt,
+    now: Instant,
+) -> Result<Accepted, InputError> {
+    let id = registry.session_of(conn).cloned();
+    registry.input_to(&id.ok_or(InputError::NotConnected)?, prompt, now)
+}
 
 /// A registry with a clock, and what it told so far.
 pub struct HostRuntime {
@@ -71,8 +84,8 @@ impl HostRuntime {
     }
 
     pub fn input(&mut self, conn: ConnId, prompt: &str) -> Result<Accepted, InputError> {
-        let input = RuntimeInput::new("input", prompt);
-        self.registry.input(conn, input, self.now)
+        let input = Prompt::new(prompt);
+        input_at(&mut self.registry, conn, input, self.now)
     }
 
     pub fn start(&mut self, conn: ConnId) -> RunId {
@@ -92,7 +105,7 @@ impl HostRuntime {
         assert_eq!(finish, Ok(Finish::Done));
     }
 
-    pub fn fail(&mut self, run: RunId) -> Vec<RuntimeInput> {
+    pub fn fail(&mut self, run: RunId) -> Vec<Prompt> {
         let unread = self.registry.fail(run, "ERROR".into(), self.now);
         unread.unwrap()
     }
@@ -108,19 +121,51 @@ impl HostRuntime {
     }
 
     pub fn removed(&mut self) -> Option<(String, Removed, Vec<ConnId>, Option<RunId>)> {
-        match self.registry.poll_event()? {
-            RegistryEvent::Removed {
+        match self.registry.poll_removed()? {
+            RemovedSession {
                 session_id,
                 why,
                 sockets,
                 run,
                 ..
             } => Some((session_id.to_string(), why, sockets, run)),
-            other => panic!("{other:?}"),
         }
     }
 
     pub fn status(&self, id: &str) -> Option<SessionState> {
         self.registry.status(Some(ALICE), id)
     }
+}
+
+impl<'a> SessionRequest<'a> {
+    pub fn new(owner: Owner) -> Self {
+        Self {
+            owner,
+            session_id: None,
+            last_msg_id: None,
+            stored_owner: None,
+        }
+    }
+
+    pub fn with_session_id(mut self, id: Option<&'a str>) -> Self {
+        self.session_id = id;
+        self
+    }
+
+    pub fn with_last_msg_id(mut self, id: Option<&'a str>) -> Self {
+        self.last_msg_id = id;
+        self
+    }
+
+    pub fn with_stored_owner(mut self, owner: Option<Owner>) -> Self {
+        self.stored_owner = owner;
+        self
+    }
+}
+
+/// A configuration with these changes.
+pub fn config(set: impl FnOnce(&mut RegistryConfig)) -> RegistryConfig {
+    let mut config = RegistryConfig::default();
+    set(&mut config);
+    config
 }

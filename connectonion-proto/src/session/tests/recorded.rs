@@ -4,26 +4,24 @@
 //! Frames are compared as they come out of the log; those that answer one socket are made
 //! elsewhere. A recording is one where the host does what this crate does.
 
-use connectonion_proto::frame::ServerFrame;
+use crate::frame::ServerFrame;
 use std::collections::{HashMap, HashSet};
 
-use connectonion_proto::replay::{Entry, Next};
-use connectonion_proto::session::{
-    Accepted, ConnId, Finish, InputError, RequestKind, RunId, RuntimeInput, SessionRequest,
-};
+use crate::replay::{Entry, Next};
+use crate::session::{Accepted, ConnId, Finish, InputError, Prompt, RunId, SessionRequest};
 use rpc_core::Limits;
 use serde_json::Value;
 
-use super::runtime::{ALICE, HostRuntime};
+use super::clocked::{ALICE, HostRuntime, input_at};
 
 const PLAYED: [&str; 7] = [
-    include_str!("../transcripts/v1.2.1__01_new_session_two_inputs.jsonl"),
-    include_str!("../transcripts/v1.2.1__02_tool_call_and_thinking.jsonl"),
-    include_str!("../transcripts/v1.2.1__05_resume_running_last_msg_id.jsonl"),
-    include_str!("../transcripts/v1.2.1__08_finished_while_away.jsonl"),
-    include_str!("../transcripts/v1.2.1__16_interjection_while_running.jsonl"),
-    include_str!("../transcripts/v1.2.1__18_approval.jsonl"),
-    include_str!("../transcripts/v1.2.1__20_files_and_images.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__01_new_session_two_inputs.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__02_tool_call_and_thinking.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__05_resume_running_last_msg_id.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__08_finished_while_away.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__16_interjection_while_running.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__18_approval.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__20_files_and_images.jsonl"),
 ];
 
 struct Player {
@@ -97,7 +95,7 @@ impl Player {
         let kind = match text(&frame["type"]) {
             "CONNECT" => return self.connect(conn, frame),
             "INPUT" => return self.input(conn, text(&frame["prompt"])),
-            "APPROVAL_RESPONSE" => RequestKind::Approval,
+            "APPROVAL_RESPONSE" => "APPROVAL_RESPONSE",
             other => panic!("{other}"),
         };
         let answered = self.runtime.registry.answer(ConnId(conn), kind, None);
@@ -142,12 +140,10 @@ impl Player {
             text(&answer["type"]).to_owned(),
             text(&answer["id"]).to_owned(),
         );
-        let input = RuntimeInput::new(&*id, prompt);
-        match self
-            .runtime
-            .registry
-            .input(ConnId(conn), input, self.runtime.now)
-        {
+        let mut input = Prompt::new(prompt);
+        input.id = id.as_str().into();
+        let now = self.runtime.now;
+        match input_at(&mut self.runtime.registry, ConnId(conn), input, now) {
             Ok(Accepted::Started(run)) => {
                 self.runs.insert(self.sessions[&conn].clone(), run);
             }
@@ -170,13 +166,13 @@ impl Player {
             panic!("{text}")
         };
         let state = self.runtime.registry.run_mut(run).unwrap();
-        if let (Some(kind), Some(id)) = (RequestKind::asked_by(&event.kind), &event.id) {
+        if let (Some(kind), Some(id)) = (event.kind.awaits(), &event.id) {
             state.ask(kind, id).unwrap();
         }
         if frame["runtime_input"] == true {
             let taken = state.take_inputs();
             assert_eq!(taken[0].id.as_str(), frame["id"]);
-            assert_eq!(taken[0].prompt.as_str(), frame["content"]);
+            assert_eq!(taken[0].text.as_str(), frame["content"]);
         }
         let entry = Entry::encode(&event).unwrap();
         let now = self.runtime.now;
@@ -199,7 +195,7 @@ impl Player {
             };
             // The known host loses an input that comes late; here the agent gets it.
             if let Finish::More(late) = finish() {
-                assert_eq!(late[0].prompt, "too late");
+                assert_eq!(late[0].text, "too late");
                 assert_eq!(finish(), Finish::Done);
             }
         } else if !is_event(kind) {
