@@ -397,7 +397,7 @@ fn a_connect_that_cannot_be_sent_ends_the_connection_in_order() {
     let config = ClientConfig::new().with_max_sent_bytes(10);
     for conn in [
         ClientConn::new(config.clone(), &connect, 7, now),
-        ClientConn::without_connect(config, "no key", now),
+        ClientConn::without_connect(Arc::new(config), "no key", now),
     ] {
         let mut played = Played { conn, now };
         assert_eq!(played.sent(), [json!({"close": 1000})]);

@@ -1,8 +1,8 @@
 //! What [`ChatLoop`] hears: of runs, of the connection, and of what the user has said meanwhile.
 
-use connectonion_proto::client::{Step, Taken};
+use connectonion_proto::client::{ClientEvent, Step, Taken};
 use connectonion_proto::frame::{ErrorFrame, EventKind, OnboardMethod, Response, SessionState};
-use connectonion_proto::net::{Event, RunEvent};
+use connectonion_proto::net::RunEvent;
 use examples::cli::{self, Failure};
 use examples::screen::printable;
 use examples::terminal::ChatEvent;
@@ -194,7 +194,10 @@ impl ChatLoop {
     }
 
     /// Something about the connection.
-    pub(super) async fn link_event(&mut self, event: LinkEvent<Event>) -> Result<(), Failure> {
+    pub(super) async fn link_event(
+        &mut self,
+        event: LinkEvent<ClientEvent>,
+    ) -> Result<(), Failure> {
         match event {
             LinkEvent::State(LinkState::Lost {
                 cause, retry_in, ..
@@ -231,9 +234,9 @@ impl ChatLoop {
         Ok(())
     }
 
-    async fn agent_event(&mut self, event: Event) -> Result<(), Failure> {
+    async fn agent_event(&mut self, event: ClientEvent) -> Result<(), Failure> {
         match event {
-            Event::Connected(connected) => {
+            ClientEvent::Connected(connected) => {
                 self.is_busy |= connected.status == SessionState::Running;
                 self.keeper.keep(self.agent.session());
                 // With one prompt, its answer is all that is wanted.
@@ -243,7 +246,7 @@ impl ChatLoop {
                     }
                 }
             }
-            Event::OnboardRequired(required) => {
+            ClientEvent::OnboardRequired(required) => {
                 let methods = required.methods(&Limits::default()).unwrap_or_default();
                 let methods: Vec<&str> = methods.iter().map(OnboardMethod::name).collect();
                 let about = json!({ "methods": methods });
@@ -256,19 +259,19 @@ impl ChatLoop {
                 }
             }
             // The code that was offered is none.
-            Event::Complaint(error) if self.agent.session().session_id.is_none() => {
+            ClientEvent::Complaint(error) if self.agent.session().session_id.is_none() => {
                 self.is_gated = true;
                 self.ask(self.show.error(&error.message)).await;
                 self.ask(self.show.note("gate", json!({}), WANTS_CODE))
                     .await;
             }
-            Event::AnswerRefused { error, .. } => {
+            ClientEvent::AnswerRefused { error, .. } => {
                 self.say(self.show.error(&error.message)).await;
             }
-            Event::Complaint(error) => self.say(self.show.error(&error.message)).await,
+            ClientEvent::Complaint(error) => self.say(self.show.error(&error.message)).await,
             // Of a run that began while nobody was listening.
-            Event::Step(step) => self.step(&step).await?,
-            Event::RunEnded(end) => {
+            ClientEvent::Step(step) => self.step(&step).await?,
+            ClientEvent::RunEnded(end) => {
                 self.is_busy = false;
                 self.questions.clear();
                 match end {
@@ -280,7 +283,7 @@ impl ChatLoop {
                     Err(error) => self.wrong(&words(&error)).await?,
                 }
             }
-            Event::Warning(warning) => tracing::info!(%warning, "the connection goes on"),
+            ClientEvent::Warning(warning) => tracing::info!(%warning, "the connection goes on"),
             _ => {}
         }
         Ok(())
