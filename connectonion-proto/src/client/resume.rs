@@ -286,4 +286,21 @@ mod tests {
         let sent = resume.session_before_a_run(&limits).unwrap();
         assert_eq!(sent.get(), r#"{"iteration":0,"turn":3,"x":[1]}"#);
     }
+
+    #[test]
+    fn a_file_that_holds_no_session_is_an_error_and_none_is_a_new_one() {
+        let folder = std::env::temp_dir().join(format!("resume-{}", std::process::id()));
+        let file = folder.join("of").join("an.agent");
+        assert_eq!(Resume::load(&file).unwrap(), Resume::default());
+        let mut resume = Resume::default();
+        for id in ["abc", "abcd"] {
+            resume.session_id = Some(id.into());
+            resume.save(&file).unwrap();
+            assert_eq!(Resume::load(&file).unwrap(), resume);
+        }
+        fs::write(&file, "[]").unwrap();
+        let error = Resume::load(&file).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

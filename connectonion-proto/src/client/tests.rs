@@ -2,6 +2,7 @@
 
 mod answers;
 mod gate;
+mod session;
 
 use std::time::{Duration, Instant};
 

@@ -66,11 +66,9 @@ impl User {
         self.client.connect(Signed::none())
     }
 
-    pub(crate) fn on_event(&mut self, event: ClientEvent, host: &Host) -> Outcome {", self.session);
-        }
+    pub(crate) fn on_event(&mut self, event: ClientEvent, host: &Host) -> Outcome {
         self.client.handle_event(event);
-        while let Some(event) = self.client.poll_event() {", self.session);
-            }
+        while let Some(event) = self.client.poll_event() {
             match event {
                 ClientEvent::Connected(frame) => {
                     let right = frame.session_id == *self.session;
