@@ -1,7 +1,7 @@
 //! What [`ChatLoop`] hears: of runs, of the connection, and of what the user has said meanwhile.
 
 use connectonion_proto::client::{ClientEvent, Step, Taken};
-use connectonion_proto::frame::{ErrorFrame, EventKind, OnboardMethod, Response, SessionState};
+use connectonion_proto::frame::{ErrorFrame, EventKind, OnboardMethod, SessionState};
 use connectonion_proto::net::RunEvent;
 use examples::cli::{self, Failure};
 use examples::screen::printable;
@@ -40,7 +40,7 @@ impl ChatLoop {
 
     /// A step of what is listened to, or of what began before that.
     async fn step(&mut self, step: &Step) -> Result<(), Failure> {
-        match Question::of(step) {
+        match Question::of(step).filter(|_| !step.answered) {
             Some(question) => {
                 self.is_busy = true;
                 self.asked(question).await
@@ -66,7 +66,7 @@ impl ChatLoop {
     /// The agent asks. Only the first of several questions is shown.
     async fn asked(&mut self, question: Question) -> Result<(), Failure> {
         if let Some(allowed) = question.allow().filter(|_| self.manner.allow_all) {
-            return self.respond(allowed).await.map_err(Failure::new);
+            return self.agent.respond(allowed).await.map_err(Failure::new);
         }
         self.questions.push_back(question);
         self.keeper.keep(self.agent.session());
@@ -77,19 +77,6 @@ impl ChatLoop {
             return self.decline().await;
         }
         Ok(())
-    }
-
-    /// Sends an answer, over the next line if this one is down.
-    pub(super) async fn respond(&self, response: Response) -> Result<(), Refused> {
-        loop {
-            match self.agent.respond(response.clone()).await {
-                Err(Refused::NotConnected | Refused::NotReady) => {
-                    let back = self.agent.ready().await;
-                    back.map_err(|_| Refused::Closed)?;
-                }
-                sent => return sent,
-            }
-        }
     }
 
     async fn show_question(&self) {
@@ -112,7 +99,7 @@ impl ChatLoop {
         match question.answer(text) {
             Ok(Meant::Answer(response)) => {
                 self.questions.pop_front();
-                let sent = self.respond(response).await;
+                let sent = self.agent.respond(response).await;
                 self.order(sent).await?;
                 self.view_work().await;
                 self.show_question().await;

@@ -388,7 +388,7 @@ impl ChatLoop {
             self.note("declined", json!({}), "nobody is here to answer")
                 .await;
             let declined = question.decline().map_err(Failure::new)?;
-            self.respond(declined).await.map_err(Failure::new)?;
+            self.agent.respond(declined).await.map_err(Failure::new)?;
         }
         Ok(())
     }
