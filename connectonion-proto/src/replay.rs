@@ -7,19 +7,6 @@
 //! an event twice, but it misses none silently: dropped events are a [`Gap`]. The parts of a text are
 //! held until the whole text is, so a client that comes back in mid-answer gets the answer so far,
 //! and one that comes later no parts.
-//!
-//! ```
-//! use connectonion_proto::replay::{Entry, EventLog, LogLimits, Next};
-//!
-//! let mut log = EventLog::new(LogLimits::default());
-//! log.begin();
-//! log.push(Entry::event(r#"{"type":"thinking","id":"e1"}"#.into()).with_id("e1"));
-//! log.push(Entry::event(r#"{"type":"thinking","id":"e2"}"#.into()).with_id("e2"));
-//! let mut cursor = log.resume(Some("e1")).cursor;
-//! let Some(Next::Event(text)) = log.next(&mut cursor) else { panic!() };
-//! assert_eq!(text.as_str(), r#"{"type":"thinking","id":"e2"}"#);
-//! assert_eq!(log.next(&mut cursor), None);
-//! ```
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -157,7 +144,7 @@ impl Entry {
 
 /// A position in a log, between two frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cursor(u64);
+pub(crate) struct Cursor(u64);
 
 /// Events that were dropped before they were read. The reader needs the whole session instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,12 +156,10 @@ pub struct Gap {
 
 /// The position from which a client resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Resumed {
-    /// The position.
-    pub cursor: Cursor,
+pub(crate) struct Resumed {
+    pub(crate) cursor: Cursor,
     /// What is missing before it.
-    pub gap: Option<Gap>,
+    pub(crate) gap: Option<Gap>,
 }
 
 /// The next item for a reader. Exhaustive: readers must handle all cases.
@@ -193,7 +178,7 @@ pub enum Next {
 /// One log serves all runs of a session: [`begin`](Self::begin) starts a run, which hides the
 /// earlier ones from clients that reconnect, while slow readers still get the rest of them.
 /// Pushing, reading and resuming take constant time.
-pub struct EventLog {
+pub(crate) struct EventLog {
     limits: LogLimits,
     /// `None` in place of a superseded snapshot or part.
     entries: VecDeque<(Option<Text>, Option<Arc<str>>, Kind)>,
@@ -217,8 +202,7 @@ pub struct EventLog {
 
 impl EventLog {
     /// Creates an empty log.
-    #[must_use]
-    pub fn new(limits: LogLimits) -> Self {
+    pub(crate) fn new(limits: LogLimits) -> Self {
         Self {
             limits,
             entries: VecDeque::new(),
@@ -234,7 +218,7 @@ impl EventLog {
     }
 
     /// Starts a run: clients that reconnect from now on read from here.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.run = self.end().0;
         self.unknown = self.run;
         self.ids.clear();
@@ -248,7 +232,7 @@ impl EventLog {
     }
 
     /// Adds a frame, and drops the oldest ones that no longer fit.
-    pub fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, entry: Entry) {
         let place = self.end().0;
         self.bytes += entry.size();
         let Entry { text, id, kind } = entry;
@@ -279,7 +263,7 @@ impl EventLog {
 
     /// Drops the oldest frames until at most this many bytes are held: superseded snapshots first,
     /// then events. The newest frame stays.
-    pub fn shrink_to(&mut self, max_bytes: usize) {
+    pub(crate) fn shrink_to(&mut self, max_bytes: usize) {
         while self.bytes > max_bytes && self.snapshots.len() > 1 {
             self.drop_snapshot();
         }
@@ -290,8 +274,7 @@ impl EventLog {
 
     /// Returns where a client that reconnects resumes: after the first event of the run with this
     /// id, or at the run's start if there is none.
-    #[must_use]
-    pub fn resume(&self, last_msg_id: Option<&str>) -> Resumed {
+    pub(crate) fn resume(&self, last_msg_id: Option<&str>) -> Resumed {
         let place = match last_msg_id {
             None => self.run,
             Some(id) => self.ids.get(id).map_or(self.unknown, |place| place + 1),
@@ -304,19 +287,17 @@ impl EventLog {
     }
 
     /// Returns the position after the newest frame.
-    #[must_use]
-    pub fn end(&self) -> Cursor {
+    pub(crate) fn end(&self) -> Cursor {
         Cursor(self.first + self.entries.len() as u64)
     }
 
     /// Returns whether nothing follows a position.
-    #[must_use]
-    pub fn is_read(&self, cursor: Cursor) -> bool {
+    pub(crate) fn is_read(&self, cursor: Cursor) -> bool {
         cursor >= self.end()
     }
 
     /// Returns the next item and moves the cursor past it; `None` at the end.
-    pub fn next(&self, cursor: &mut Cursor) -> Option<Next> {
+    pub(crate) fn next(&self, cursor: &mut Cursor) -> Option<Next> {
         if cursor.0 < self.first {
             let missed = self.first - cursor.0;
             cursor.0 = self.first;
@@ -336,7 +317,7 @@ impl EventLog {
     }
 
     /// Drops everything: all readers have read it.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.first = self.end().0;
         self.run = self.first;
         self.unknown = self.first;
@@ -349,20 +330,12 @@ impl EventLog {
     }
 
     /// Returns the number of bytes held.
-    #[must_use]
-    pub const fn bytes(&self) -> usize {
+    pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns the number of frames held, including superseded ones without a text.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Returns whether nothing is held.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
@@ -422,12 +395,6 @@ impl EventLog {
         {
             self.ids.remove(&oldest);
         }
-    }
-}
-
-impl Default for EventLog {
-    fn default() -> Self {
-        Self::new(LogLimits::default())
     }
 }
 
