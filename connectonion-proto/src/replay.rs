@@ -7,6 +7,19 @@
 //! an event twice, but it misses none silently: dropped events are a [`Gap`]. The parts of a text are
 //! held until the whole text is, so a client that comes back in mid-answer gets the answer so far,
 //! and one that comes later no parts.
+//!
+//! ```
+//! use connectonion_proto::replay::{Entry, EventLog, LogLimits, Next};
+//!
+//! let mut log = EventLog::new(LogLimits::default());
+//! log.begin();
+//! log.push(Entry::event(r#"{"type":"thinking","id":"e1"}"#.into()).with_id("e1"));
+//! log.push(Entry::event(r#"{"type":"thinking","id":"e2"}"#.into()).with_id("e2"));
+//! let mut cursor = log.resume(Some("e1")).cursor;
+//! let Some(Next::Event(text)) = log.next(&mut cursor) else { panic!() };
+//! assert_eq!(text.as_str(), r#"{"type":"thinking","id":"e2"}"#);
+//! assert_eq!(log.next(&mut cursor), None);
+//! ```
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -144,7 +157,7 @@ impl Entry {
 
 /// A position in a log, between two frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Cursor(u64);
+pub struct Cursor(u64);
 
 /// Events that were dropped before they were read. The reader needs the whole session instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,10 +169,12 @@ pub struct Gap {
 
 /// The position from which a client resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Resumed {
-    pub(crate) cursor: Cursor,
+#[non_exhaustive]
+pub struct Resumed {
+    /// The position.
+    pub cursor: Cursor,
     /// What is missing before it.
-    pub(crate) gap: Option<Gap>,
+    pub gap: Option<Gap>,
 }
 
 /// The next item for a reader. Exhaustive: readers must handle all cases.
@@ -178,7 +193,7 @@ pub enum Next {
 /// One log serves all runs of a session: [`begin`](Self::begin) starts a run, which hides the
 /// earlier ones from clients that reconnect, while slow readers still get the rest of them.
 /// Pushing, reading and resuming take constant time.
-pub(crate) struct EventLog {
+pub struct EventLog {
     limits: LogLimits,
     /// `None` in place of a superseded snapshot or part.
     entries: VecDeque<(Option<Text>, Option<Arc<str>>, Kind)>,
@@ -202,7 +217,8 @@ pub(crate) struct EventLog {
 
 impl EventLog {
     /// Creates an empty log.
-    pub(crate) fn new(limits: LogLimits) -> Self {
+    #[must_use]
+    pub fn new(limits: LogLimits) -> Self {
         Self {
             limits,
             entries: VecDeque::new(),
@@ -218,7 +234,7 @@ impl EventLog {
     }
 
     /// Starts a run: clients that reconnect from now on read from here.
-    pub(crate) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.run = self.end().0;
         self.unknown = self.run;
         self.ids.clear();
@@ -232,7 +248,7 @@ impl EventLog {
     }
 
     /// Adds a frame, and drops the oldest ones that no longer fit.
-    pub(crate) fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: Entry) {
         let place = self.end().0;
         self.bytes += entry.size();
         let Entry { text, id, kind } = entry;
@@ -263,7 +279,7 @@ impl EventLog {
 
     /// Drops the oldest frames until at most this many bytes are held: superseded snapshots first,
     /// then events. The newest frame stays.
-    pub(crate) fn shrink_to(&mut self, max_bytes: usize) {
+    pub fn shrink_to(&mut self, max_bytes: usize) {
         while self.bytes > max_bytes && self.snapshots.len() > 1 {
             self.drop_snapshot();
         }
@@ -274,7 +290,8 @@ impl EventLog {
 
     /// Returns where a client that reconnects resumes: after the first event of the run with this
     /// id, or at the run's start if there is none.
-    pub(crate) fn resume(&self, last_msg_id: Option<&str>) -> Resumed {
+    #[must_use]
+    pub fn resume(&self, last_msg_id: Option<&str>) -> Resumed {
         let place = match last_msg_id {
             None => self.run,
             Some(id) => self.ids.get(id).map_or(self.unknown, |place| place + 1),
@@ -287,17 +304,19 @@ impl EventLog {
     }
 
     /// Returns the position after the newest frame.
-    pub(crate) fn end(&self) -> Cursor {
+    #[must_use]
+    pub fn end(&self) -> Cursor {
         Cursor(self.first + self.entries.len() as u64)
     }
 
     /// Returns whether nothing follows a position.
-    pub(crate) fn is_read(&self, cursor: Cursor) -> bool {
+    #[must_use]
+    pub fn is_read(&self, cursor: Cursor) -> bool {
         cursor >= self.end()
     }
 
     /// Returns the next item and moves the cursor past it; `None` at the end.
-    pub(crate) fn next(&self, cursor: &mut Cursor) -> Option<Next> {
+    pub fn next(&self, cursor: &mut Cursor) -> Option<Next> {
         if cursor.0 < self.first {
             let missed = self.first - cursor.0;
             cursor.0 = self.first;
@@ -317,7 +336,7 @@ impl EventLog {
     }
 
     /// Drops everything: all readers have read it.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.first = self.end().0;
         self.run = self.first;
         self.unknown = self.first;
@@ -330,12 +349,20 @@ impl EventLog {
     }
 
     /// Returns the number of bytes held.
-    pub(crate) const fn bytes(&self) -> usize {
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
+    /// Returns the number of frames held, including superseded ones without a text.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Returns whether nothing is held.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
@@ -395,6 +422,12 @@ impl EventLog {
         {
             self.ids.remove(&oldest);
         }
+    }
+}
+
+impl Default for EventLog {
+    fn default() -> Self {
+        Self::new(LogLimits::default())
     }
 }
 
