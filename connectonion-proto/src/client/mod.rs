@@ -170,18 +170,6 @@ impl ClientConn {
         }
     }
 
-    /// Returns the session, once the client is admitted.
-    #[must_use]
-    pub fn session_id(&self) -> Option<&str> {
-        self.session_id.as_deref()
-    }
-
-    /// Returns whether an agent is running, as far as the host's frames show.
-    #[must_use]
-    pub const fn is_running(&self) -> bool {
-        self.run
-    }
-
     /// Returns the number of unanswered prompts and requests, plus the run.
     #[must_use]
     pub fn in_flight(&self) -> usize {

@@ -152,7 +152,7 @@ fn the_connect_leaves_first_and_its_answer_lets_the_client_in() {
     let event = played.after(&connected("new"));
     assert!(matches!(event, ClientEvent::Connected(_)));
     assert_eq!(played.conn.state(), ClientState::Ready);
-    assert_eq!(played.conn.session_id(), Some("s"));
+    assert_eq!(played.conn.session_id.as_deref(), Some("s"));
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_prompt_that_a_host_cannot_take_leaves_the_run_alone() {
         matches!(event, ClientEvent::Reply { id: of, result: Err(CallError::Remote(_)) }
         if of == id)
     );
-    assert!(played.conn.is_running());
+    assert!(played.conn.run);
 }
 
 #[test]
