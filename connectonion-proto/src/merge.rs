@@ -1,10 +1,10 @@
-//! The choice between two copies of a session: [`merge`], and the [`Version`] that decides it.
+//! The choice between two copies of a session: [`merge`].
 //!
 //! A client keeps the conversation and sends it with CONNECT; a server keeps its own copy with the
 //! work of its agent. The copy with the later `turn` is the newer one, then the one with the higher
 //! `iteration` in that turn, then the one with the later `updated`. If all three are equal, the
-//! client's copy is used. The newer copy is used whole, unknown members included; copies are never
-//! mixed.
+//! client's copy is used. A member that is absent, or not a representable number, counts as 0. The
+//! newer copy is used whole, unknown members included; copies are never mixed.
 //!
 //! ```
 //! use connectonion_proto::merge::merge;
@@ -16,67 +16,7 @@
 //! assert_eq!(merged.session, Some(stored));
 //! ```
 
-use std::cmp::Ordering;
-
 use rpc_core::json::each_member;
-
-/// The version of a copy of a session: its members `turn`, `iteration` and `updated`, compared in
-/// this order. A member that is absent, or not a representable number, counts as 0.
-///
-/// `iteration` counts within a turn and starts again at 1, so it means nothing across turns.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Version {
-    /// The number of prompts.
-    pub turn: f64,
-    /// The number of calls of the model for the last of them.
-    pub iteration: f64,
-    /// The time of the agent's last change, in seconds since 1970.
-    pub updated: f64,
-}
-
-impl Version {
-    /// Returns the version of a session's text; `None` if the text is not a JSON object. Of a
-    /// repeated member the last one counts, as for all other readers of the text.
-    #[must_use]
-    pub fn of(session: &str) -> Option<Self> {
-        let mut version = Self::default();
-        // Of several the last counts.
-        let read = each_member(session, |name, value| {
-            let place = match &*name {
-                "turn" => &mut version.turn,
-                "iteration" => &mut version.iteration,
-                "updated" => &mut version.updated,
-                _ => return,
-            };
-            *place = number(value).unwrap_or_default();
-        });
-        read.ok().map(|()| version)
-    }
-}
-
-impl Ord for Version {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // JSON has no numbers but finite ones, and the two zeros are one.
-        let compare = |one: f64, other: f64| (one + 0.0).total_cmp(&(other + 0.0));
-        compare(self.turn, other.turn)
-            .then_with(|| compare(self.iteration, other.iteration))
-            .then_with(|| compare(self.updated, other.updated))
-    }
-}
-
-impl PartialOrd for Version {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Version {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Version {}
 
 /// The chosen copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +26,6 @@ pub struct Merged<'a> {
     pub session: Option<&'a str>,
     /// Whether it is the server's. CONNECTED then says `server_newer` and carries the session.
     pub server_newer: bool,
-    /// Its version; the lowest one if there is no copy.
-    pub version: Version,
 }
 
 /// Chooses between the server's copy of a session and the client's. ConnectOnion specification,
@@ -96,7 +34,7 @@ pub struct Merged<'a> {
 /// A text that is not a JSON object counts as no copy, and loses against any copy.
 #[must_use]
 pub fn merge<'a>(server: Option<&'a str>, client: Option<&'a str>) -> Merged<'a> {
-    let with_version = |text: Option<&'a str>| text.and_then(|it| Some((it, Version::of(it)?)));
+    let with_version = |text: Option<&'a str>| text.and_then(|it| Some((it, version(it)?)));
     let (server, client) = (with_version(server), with_version(client));
     let server_newer = match (&server, &client) {
         (Some((_, server)), Some((_, client))) => server > client,
@@ -106,8 +44,24 @@ pub fn merge<'a>(server: Option<&'a str>, client: Option<&'a str>) -> Merged<'a>
     Merged {
         session: winner.map(|(text, _)| text),
         server_newer,
-        version: winner.map(|(_, version)| version).unwrap_or_default(),
     }
+}
+
+/// Returns `turn`, `iteration` and `updated` of a session's text, to be compared in this order:
+/// `iteration` counts within a turn and starts again at 1. `None` if the text is not a JSON object.
+/// Of a repeated member the last one counts, as for all other readers of the text.
+fn version(session: &str) -> Option<[f64; 3]> {
+    let (mut turn, mut iteration, mut updated) = (0.0, 0.0, 0.0);
+    let read = each_member(session, |name, value| {
+        let place = match &*name {
+            "turn" => &mut turn,
+            "iteration" => &mut iteration,
+            "updated" => &mut updated,
+            _ => return,
+        };
+        *place = number(value).unwrap_or_default();
+    });
+    read.ok().map(|()| [turn, iteration, updated])
 }
 
 /// Returns a number that a double can hold.
@@ -183,16 +137,15 @@ mod tests {
     fn what_is_no_number_counts_as_0() {
         for turn in [r#""9""#, "null", "true", "[9]", r#"{"turn":9}"#, "1e999"] {
             let text = format!(r#"{{"turn":{turn},"updated":5}}"#);
-            let version = Version::of(&text).unwrap();
-            assert_eq!((version.turn, version.updated), (0.0, 5.0), "{turn}");
+            assert_eq!(version(&text), Some([0.0, 0.0, 5.0]), "{turn}");
         }
         assert!(newer("{}", r#"{"turn":-1}"#));
     }
 
     #[test]
     fn of_a_repeated_member_the_last_one_counts() {
-        let version = Version::of(r#"{"turn":9,"turn":1,"\u0074urn":2,"turns":7}"#).unwrap();
-        assert_eq!(version.turn, 2.0);
+        let text = r#"{"turn":9,"turn":1,"\u0074urn":2,"turns":7}"#;
+        assert_eq!(version(text), Some([2.0, 0.0, 0.0]));
     }
 
     #[test]

@@ -53,11 +53,11 @@ rpc_core::config! {
         /// How long a request (an onboarding, a `SESSION_STATUS`, an administrator's command) waits
         /// for its answer; `None` is for ever. Prompts have no deadline. Default 30 s.
         pub answer_timeout: Option<Duration> = Some(ANSWER_TIMEOUT) => with_answer_timeout,
-        /// Whether `session_sync` events are delivered: known hosts send the whole conversation
-        /// after every step. Default `true`.
-        pub session_sync: bool = true => with_session_sync,
+        /// Whether `session_sync` steps are delivered: known hosts send the whole conversation after
+        /// every other step. Default `false`.
+        pub session_sync: bool = false => with_session_sync,
         /// The largest frame to send, in bytes; a larger one is refused at once, because hosts
-        /// would close the connection. A `Client` whose conversation is too large for its CONNECT
+        /// would close the connection. A session whose conversation is too large for its CONNECT
         /// connects without it. Default 16 MiB, the known hosts' limit.
         pub max_sent_bytes: usize = MAX_SERVER_MESSAGE => with_max_sent_bytes,
         /// Bounds on size and number of received data. Default

@@ -1,4 +1,5 @@
-//! [`ClientEvent`]: what a [`ClientConn`](super::ClientConn) reports to the application.
+//! [`ClientEvent`]: what a [`ClientConn`](super::ClientConn) and a
+//! [`ClientSession`](super::ClientSession) report to the application.
 
 use rpc_core::{CallError, CallId, CloseReason};
 use rpc_core::{DecodeError, Json, Str};
@@ -73,6 +74,21 @@ pub struct Step {
     pub event: StreamEvent,
     /// The whole frame, unknown members included.
     pub frame: Json,
+    /// Whether this is a question that the agent waits for no longer: a
+    /// [`ClientSession`](super::ClientSession) has seen what follows it.
+    pub answered: bool,
+    /// Which of the session's events it is; 0 if it does not count.
+    pub(super) number: u64,
+}
+
+impl Step {
+    /// Returns the id of a step that need not be told again to whom it was shown.
+    pub(super) fn is_done(&self) -> Option<Str> {
+        let kind = &self.event.kind;
+        let is_done = kind.awaits().is_none() && kind.delta().is_none();
+        let id = self.event.id.clone().filter(|_| is_done)?;
+        Some(id.into())
+    }
 }
 
 /// The answer to a request.

@@ -16,9 +16,11 @@ mod config;
 mod error_target;
 mod event;
 mod pending;
+mod questions;
 mod receive;
 mod resume;
 mod seen;
+mod session;
 mod sign;
 #[cfg(test)]
 mod tests;
@@ -43,8 +45,10 @@ use pending::PendingRequests;
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
-pub use resume::{Found, Resume, find_answer};
-pub use seen::Seen;
+pub use resume::Resume;
+pub use session::ClientSession;
+#[cfg(feature = "tokio")]
+pub(crate) use session::End;
 pub use sign::Sign;
 
 /// The state of a connection.
@@ -67,9 +71,8 @@ pub enum ClientState {
 /// accepts prompts once it is admitted.
 ///
 /// It signs nothing and reads no clock: CONNECT and `ONBOARD_SUBMIT` come signed
-/// ([`auth`](crate::auth)). After a lost connection, create a new machine with a CONNECT that names
-/// the session and the last event; the host then sends the missed events, and possibly repeats some
-/// ([`Seen`]). The machine sends nothing twice.
+/// ([`auth`](crate::auth)). It knows nothing of other connections; [`ClientSession`] does, which
+/// makes the CONNECT of each and filters its events.
 ///
 /// ```
 /// use std::time::Instant;
@@ -130,9 +133,9 @@ impl ClientConn {
 
     /// Creates a connection that ends at once, because no CONNECT could be made for it: the key
     /// cannot sign. Retrying ends the same way.
-    #[must_use]
-    pub fn without_connect(config: impl Into<Arc<ClientConfig>>, why: &str, now: Instant) -> Self {
-        let mut conn = Self::open(config.into(), 0, now);
+    #[cfg(any(test, feature = "tokio"))]
+    pub(crate) fn without_connect(config: Arc<ClientConfig>, why: &str, now: Instant) -> Self {
+        let mut conn = Self::open(config, 0, now);
         conn.fail(why);
         conn
     }
@@ -165,18 +168,6 @@ impl ClientConn {
         } else {
             self.state
         }
-    }
-
-    /// Returns the session, once the client is admitted.
-    #[must_use]
-    pub fn session_id(&self) -> Option<&str> {
-        self.session_id.as_deref()
-    }
-
-    /// Returns whether an agent is running, as far as the host's frames show.
-    #[must_use]
-    pub const fn is_running(&self) -> bool {
-        self.run
     }
 
     /// Returns the number of unanswered prompts and requests, plus the run.

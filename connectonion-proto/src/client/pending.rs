@@ -16,31 +16,26 @@ pub(super) enum Kind {
     Admin,
 }
 
-impl Kind {
-    const COUNT: usize = 5;
-}
-
 /// An unanswered request.
 #[derive(Debug)]
 pub(super) struct Pending {
     /// The request's frame.
     pub(super) frame: FrameNumber,
-    kind: Kind,
 }
 
-/// The unanswered requests, of each kind in the order in which they were sent: hosts answer in that
-/// order and do not say which one they answer.
+/// The unanswered requests in the order in which they were sent: hosts answer those of one kind in
+/// that order and do not say which one they answer.
 #[derive(Debug)]
 pub(super) struct PendingRequests {
     calls: PendingCalls<Pending>,
-    orders: [VecDeque<CallId>; Kind::COUNT],
+    order: VecDeque<(Kind, CallId)>,
 }
 
 impl PendingRequests {
     pub(super) fn new(seed: u64, max: usize, now: Instant) -> Self {
         Self {
             calls: PendingCalls::new(seed, max, now),
-            orders: Default::default(),
+            order: VecDeque::new(),
         }
     }
 
@@ -59,15 +54,16 @@ impl PendingRequests {
         frame: FrameNumber,
         deadline: Option<Instant>,
     ) -> Result<CallId, Refused> {
-        let id = self.calls.insert(Pending { frame, kind }, deadline)?;
-        self.order(kind).push_back(id);
+        let id = self.calls.insert(Pending { frame }, deadline)?;
+        self.order.push_back((kind, id));
         Ok(id)
     }
 
     /// Removes the oldest request of this kind, whose answer has come. `None` if there is none; an
     /// empty one if the request was cancelled.
     pub(super) fn answered(&mut self, kind: Kind) -> Option<Option<CallId>> {
-        let id = self.order(kind).pop_front()?;
+        let at = self.order.iter().position(|(of, _)| *of == kind)?;
+        let (_, id) = self.order.remove(at)?;
         let live = matches!(self.calls.complete(id), Match::Live(_));
         Some(live.then_some(id))
     }
@@ -82,17 +78,17 @@ impl PendingRequests {
 
     /// Returns whether a request of this kind is unanswered.
     pub(super) fn awaits(&self, kind: Kind) -> bool {
-        !self.waiting(kind).is_empty()
+        self.first(kind).is_some()
     }
 
     /// Returns the number of unanswered requests of this kind.
     pub(super) fn count(&self, kind: Kind) -> usize {
-        self.waiting(kind).len()
+        self.waiting(kind).count()
     }
 
     /// Returns the request that the next answer of this kind is for.
     pub(super) fn first(&self, kind: Kind) -> Option<CallId> {
-        self.waiting(kind).front().copied()
+        self.waiting(kind).next()
     }
 
     /// Returns whether a prompt is unanswered.
@@ -114,7 +110,7 @@ impl PendingRequests {
     /// answer is no longer awaited.
     pub(super) fn pop_expired(&mut self, now: Instant) -> Option<(CallId, Pending)> {
         let (id, pending) = self.calls.pop_expired(now)?;
-        self.order(pending.kind).retain(|other| *other != id);
+        self.order.retain(|(_, other)| *other != id);
         Some((id, pending))
     }
 
@@ -131,25 +127,8 @@ impl PendingRequests {
         self.calls.len()
     }
 
-    fn order(&mut self, kind: Kind) -> &mut VecDeque<CallId> {
-        let [prompts, interjections, onboardings, queries, requests] = &mut self.orders;
-        match kind {
-            Kind::Prompt => prompts,
-            Kind::Interjection => interjections,
-            Kind::Onboarding => onboardings,
-            Kind::Status => queries,
-            Kind::Admin => requests,
-        }
-    }
-
-    const fn waiting(&self, kind: Kind) -> &VecDeque<CallId> {
-        let [prompts, interjections, onboardings, queries, requests] = &self.orders;
-        match kind {
-            Kind::Prompt => prompts,
-            Kind::Interjection => interjections,
-            Kind::Onboarding => onboardings,
-            Kind::Status => queries,
-            Kind::Admin => requests,
-        }
+    fn waiting(&self, kind: Kind) -> impl Iterator<Item = CallId> {
+        let of_kind = self.order.iter().filter(move |(of, _)| *of == kind);
+        of_kind.map(|(_, id)| *id)
     }
 }

@@ -115,7 +115,13 @@ impl ClientConn {
             EventKind::Unknown { raw, .. } => raw.clone(),
             _ => whole.unwrap_or_default(),
         };
-        self.push(ClientEvent::Step(Step { event, frame }), size);
+        let step = Step {
+            event,
+            frame,
+            answered: false,
+            number: 0,
+        };
+        self.push(ClientEvent::Step(step), size);
     }
 
     /// Returns whether this is the first event of a run. Hosts send some events between runs, too.

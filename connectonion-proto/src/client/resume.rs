@@ -1,12 +1,16 @@
 //! [`Resume`]: the state that a client keeps between connections and between programs.
 
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::Path;
+
 use rpc_core::json::{find_member, parse};
-use rpc_core::{DecodeError, Json, Limits, Refused, Str};
+use rpc_core::{DecodeError, Json, Limits, Refused, Str, file};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::codec;
-use crate::frame::{Connect, Session, Signed};
+use crate::frame::Session;
 
 /// The state from which a client resumes: its session, the last event shown, and the conversation,
 /// which the client owns. ConnectOnion specification, *Client Reconnect*.
@@ -14,11 +18,15 @@ use crate::frame::{Connect, Session, Signed};
 /// ```
 /// use connectonion_proto::client::Resume;
 ///
-/// let mut resume = Resume::default();
+/// # let folder = std::env::temp_dir().join(format!("resume-doc-{}", std::process::id()));
+/// # let file = folder.join("agent.json");
+/// let mut resume = Resume::load(&file)?; // of the last program: none yet
+/// assert_eq!(resume, Resume::default());
 /// resume.session_id = Some("abc".into());
-/// let json = resume.to_json()?; // keep it in a file
-/// assert_eq!(Resume::parse(&json)?, resume);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// resume.save(&file)?;
+/// assert_eq!(Resume::load(&file)?, resume);
+/// # std::fs::remove_dir_all(folder)?;
+/// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Resume {
@@ -35,14 +43,32 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// Creates the CONNECT that resumes here.
-    #[must_use]
-    pub fn connect(&self, signed: Signed) -> Connect {
-        let mut connect = Connect::new(signed);
-        connect.session_id.clone_from(&self.session_id);
-        connect.last_msg_id.clone_from(&self.last_msg_id);
-        connect.session.clone_from(&self.session);
-        connect
+    /// Reads what [`save`](Self::save) has written; a new session if there is no file.
+    ///
+    /// # Errors
+    /// The system's error, or [`ErrorKind::InvalidData`] if the file holds something else.
+    pub fn load(path: impl AsRef<Path>) -> io::Result<Self> {
+        match fs::read_to_string(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            text => {
+                Self::parse(&text?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+            }
+        }
+    }
+
+    /// Writes this to a file, and creates its folder. The file is replaced as a whole, so a crash
+    /// leaves the one before; others cannot read it.
+    ///
+    /// # Errors
+    /// The system's error; the file is as it was.
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        let text = self.to_json().map_err(io::Error::other)?;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let write = |mut new: &File| new.write_all(text.as_bytes());
+        file::replace(path, write, |error| error).map(drop)
     }
 
     /// Encodes this as JSON, to be stored.
@@ -70,8 +96,7 @@ impl Resume {
     }
 
     /// Returns the number of prompts in the conversation, if it says so.
-    #[must_use]
-    pub fn turn(&self) -> Option<u64> {
+    pub(super) fn turn(&self) -> Option<u64> {
         let session = self.session.as_ref()?;
         find_member(session.get(), "turn").and_then(|turn| turn.get().parse().ok())
     }
@@ -80,8 +105,7 @@ impl Resume {
     /// at least as long: send it when the host may have run a prompt since. Hosts up to 1.2.1
     /// compare the iterations of the last turn first, and consider an old turn with more of them
     /// the newer one.
-    #[must_use]
-    pub fn session_before_a_run(&self, limits: &Limits) -> Option<Json> {
+    pub(super) fn session_before_a_run(&self, limits: &Limits) -> Option<Json> {
         let kept = self.session.as_ref()?;
         let parsed = Session::parse(kept.get(), limits).ok();
         let Some(mut session) = parsed.filter(|it| it.number("iteration").is_some()) else {
@@ -95,9 +119,9 @@ impl Resume {
     }
 }
 
-/// What a conversation says about a prompt. Exhaustive: there is no other case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+/// What a conversation says about a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
     /// The prompt was answered.
     Answer(Str),
     /// The prompt arrived and has no answer.
@@ -109,8 +133,7 @@ pub enum Found {
 /// Looks for a prompt and its answer in a conversation. After a reconnect, this shows whether a
 /// prompt arrived whose connection was lost. Hosts append to a prompt with files, so its beginning
 /// is enough to match. `turn` is the number of prompts before it ([`Resume::turn`]).
-#[must_use]
-pub fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
+pub(super) fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
     let Ok(session) = Session::parse(session.get(), max) else {
         return Found::Nothing;
     };
@@ -265,18 +288,19 @@ mod tests {
     }
 
     #[test]
-    fn the_connect_names_what_is_known() {
-        let mut resume = Resume {
-            session_id: Some("s".into()),
-            ..Resume::default()
-        };
-        let connect = resume.connect(Signed::none());
-        assert_eq!(connect.session_id.as_deref(), Some("s"));
-        assert_eq!((connect.last_msg_id, connect.session), (None, None));
-        resume.last_msg_id = Some("ev-1".into());
-        resume.session = Some(codec::to_json(&json!({"turn": 3})).unwrap());
-        let connect = resume.connect(Signed::none());
-        assert_eq!(connect.last_msg_id.as_deref(), Some("ev-1"));
-        assert_eq!(connect.session, resume.session);
+    fn a_file_that_holds_no_session_is_an_error_and_none_is_a_new_one() {
+        let folder = std::env::temp_dir().join(format!("resume-{}", std::process::id()));
+        let file = folder.join("of").join("an.agent");
+        assert_eq!(Resume::load(&file).unwrap(), Resume::default());
+        let mut resume = Resume::default();
+        for id in ["abc", "abcd"] {
+            resume.session_id = Some(id.into());
+            resume.save(&file).unwrap();
+            assert_eq!(Resume::load(&file).unwrap(), resume);
+        }
+        fs::write(&file, "[]").unwrap();
+        let error = Resume::load(&file).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -14,18 +14,8 @@ const MAX_SEEN: usize = 65_536;
 /// A host resumes after the *first* event with the given id, and the start and the end of one
 /// operation share an id, so events are distinguished by id, type and status together. Events
 /// without an id are always new. The newest 65,536 are remembered.
-///
-/// ```
-/// use connectonion_proto::client::Seen;
-/// use connectonion_proto::frame::{EventKind, StreamEvent};
-///
-/// let mut seen = Seen::default();
-/// let event = StreamEvent::new(EventKind::Assistant("hi".into()), "ev-1", 1.5, "s");
-/// assert!(seen.is_new(&event));
-/// assert!(!seen.is_new(&event));
-/// ```
 #[derive(Debug, Default)]
-pub struct Seen {
+pub(super) struct Seen {
     /// Hashes suffice: a collision costs one event in about 2⁶⁴.
     known: HashSet<u64>,
     order: VecDeque<u64>,
@@ -33,13 +23,12 @@ pub struct Seen {
 
 impl Seen {
     /// Returns whether the event was already shown.
-    #[must_use]
-    pub fn contains(&self, event: &StreamEvent) -> bool {
+    pub(super) fn contains(&self, event: &StreamEvent) -> bool {
         key(event).is_some_and(|key| self.known.contains(&key))
     }
 
     /// Returns whether the event is new, and remembers it.
-    pub fn is_new(&mut self, event: &StreamEvent) -> bool {
+    pub(super) fn is_new(&mut self, event: &StreamEvent) -> bool {
         let Some(key) = key(event) else {
             return true;
         };
@@ -56,7 +45,7 @@ impl Seen {
     }
 
     /// Forgets all events: another run has other ones.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod gate;
+mod session;
 
 use std::time::Duration;
 
@@ -151,7 +152,7 @@ fn the_connect_leaves_first_and_its_answer_lets_the_client_in() {
     let event = played.after(&connected("new"));
     assert!(matches!(event, ClientEvent::Connected(_)));
     assert_eq!(played.conn.state(), ClientState::Ready);
-    assert_eq!(played.conn.session_id(), Some("s"));
+    assert_eq!(played.conn.session_id.as_deref(), Some("s"));
 }
 
 #[test]
@@ -284,7 +285,7 @@ fn a_prompt_that_a_host_cannot_take_leaves_the_run_alone() {
         matches!(event, ClientEvent::Reply { id: of, result: Err(CallError::Remote(_)) }
         if of == id)
     );
-    assert!(played.conn.is_running());
+    assert!(played.conn.run);
 }
 
 #[test]
@@ -397,7 +398,7 @@ fn a_connect_that_cannot_be_sent_ends_the_connection_in_order() {
     let config = ClientConfig::new().with_max_sent_bytes(10);
     for conn in [
         ClientConn::new(config.clone(), &connect, 7, now),
-        ClientConn::without_connect(config, "no key", now),
+        ClientConn::without_connect(Arc::new(config), "no key", now),
     ] {
         let mut played = Played { conn, now };
         assert_eq!(played.sent(), [json!({"close": 1000})]);

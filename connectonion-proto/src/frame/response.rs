@@ -115,6 +115,16 @@ impl Ulw {
             mode: Some(mode),
         }
     }
+
+    /// Stops the agent, by a word unknown to hosts.
+    #[must_use]
+    pub fn stop() -> Self {
+        Self {
+            action: UlwAction::Other("stop".into()),
+            turns: None,
+            mode: None,
+        }
+    }
 }
 
 impl Response {

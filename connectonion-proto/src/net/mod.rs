@@ -13,11 +13,15 @@
 //! - A restarted program calls [`attach`](Client::attach) *before* it lets the connection run. The
 //!   [`Run`] is the one in which the session is found, with everything after the last event shown;
 //!   it ends with [`Refused::UnknownId`](rpc_core::Refused) if there is none. The conversation in
-//!   [`Event::Connected`] has the results of runs that ended meanwhile.
-//! - Events without a [`Run`] that listens are [`Event::Step`] and [`Event::RunEnded`], also
-//!   between two runs (a change of mode). Show these like your own, or call
-//!   [`follow`](Client::follow) at the first one to get the rest as a [`Run`]. Answer a question
+//!   [`ClientEvent::Connected`] has the results of runs that ended meanwhile.
+//! - Events without a [`Run`] that listens are [`ClientEvent::Step`] and [`ClientEvent::RunEnded`],
+//!   also between two runs (a change of mode). Show these like your own, or call
+//!   [`attach`](Client::attach) at the first one to get the rest as a [`Run`]. Answer a question
 //!   among them by its id, with [`respond`](Client::respond).
+//!
+//! [`ClientEvent::Connected`]: crate::client::ClientEvent::Connected
+//! [`ClientEvent::Step`]: crate::client::ClientEvent::Step
+//! [`ClientEvent::RunEnded`]: crate::client::ClientEvent::RunEnded
 //!
 //! A [`HostRuntime`] is a [`Hub`](crate::hub::Hub) that many tasks share: it serves clients on any
 //! transport, runs agents, and stores sessions. `Server` adds a socket.
@@ -35,8 +39,8 @@ mod serve;
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use crate::session::Prompt;
 pub use remote::{
-    AgentOptions, Client, ClientProtocol, Connection, DeclineAll, Event, Events, Human, Question,
-    Run, RunEvent, connect_with, link_config,
+    AgentOptions, Client, ClientProtocol, Connection, DeclineAll, Events, Human, Question, Run,
+    RunEvent, connect_with, link_config,
 };
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]

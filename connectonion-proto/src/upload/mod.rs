@@ -76,8 +76,11 @@ impl fmt::Debug for Saved {
 /// Why files were refused. None is written. `Display` is the text of the ERROR. Sending the same
 /// files again fails again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UploadError {
+#[error(transparent)]
+pub struct UploadError(Refusal);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Refusal {
     /// There are more files than allowed.
     #[error("Too many files: {count} (max: {max}). Increase max_files_per_request in host.yaml")]
     TooManyFiles {
@@ -102,7 +105,7 @@ pub enum UploadError {
     },
     /// The list is unreadable, or a file lacks a member.
     #[error("{}", unreadable(.0))]
-    Unreadable(#[from] DecodeError),
+    Unreadable(DecodeError),
     /// The name is not that of a file.
     #[error("Invalid file name: {name:?}")]
     BadName {
@@ -115,6 +118,12 @@ pub enum UploadError {
         /// Its original name, shortened and without control characters.
         name: String,
     },
+}
+
+impl From<DecodeError> for UploadError {
+    fn from(error: DecodeError) -> Self {
+        Self(Refusal::Unreadable(error))
+    }
 }
 
 /// Checks and decodes files. Sizes are those of the decoded contents.
@@ -132,27 +141,28 @@ pub fn plan(
 ) -> Result<Vec<Saved>, UploadError> {
     let (count, max) = (files.len(), limits.max_files);
     if count > max {
-        return Err(UploadError::TooManyFiles { count, max });
+        return Err(UploadError(Refusal::TooManyFiles { count, max }));
     }
     let numbers = (0..).map(|place: u128| unique.wrapping_add(place));
     let files = files.iter().zip(numbers);
     let plan = |(file, number): (&Attachment, u128)| {
         plan_one(&file.name, &file.data, number, limits.max_file_bytes)
     };
-    files.map(plan).collect()
+    let files: Result<_, _> = files.map(plan).collect();
+    files.map_err(UploadError)
 }
 
-fn plan_one(sent: &str, data: &str, number: u128, max: usize) -> Result<Saved, UploadError> {
-    let name = name::safe(sent).ok_or_else(|| UploadError::BadName {
+fn plan_one(sent: &str, data: &str, number: u128, max: usize) -> Result<Saved, Refusal> {
+    let name = name::safe(sent).ok_or_else(|| Refusal::BadName {
         name: name::shown(sent),
     })?;
-    let bad_data = || UploadError::BadData {
+    let bad_data = || Refusal::BadData {
         name: name::shown(sent),
     };
     let encoded = contents(data).ok_or_else(bad_data)?;
     let size = decoded_size(encoded);
     if size > max {
-        return Err(UploadError::TooLarge {
+        return Err(Refusal::TooLarge {
             name: name::shown(sent),
             size,
             max,

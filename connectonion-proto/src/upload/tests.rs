@@ -75,11 +75,11 @@ fn the_size_is_that_of_the_contents() {
         }
         assert!(matches!(
             planned(11, padded),
-            Err(UploadError::TooLarge {
+            Err(UploadError(Refusal::TooLarge {
                 size: 11,
                 max: 10,
                 ..
-            })
+            }))
         ));
     }
 }
@@ -168,7 +168,7 @@ fn a_name_that_names_nothing_is_refused() {
     ] {
         let refused = plan_one_named(sent);
         assert!(
-            matches!(refused, Err(UploadError::BadName { .. })),
+            matches!(refused, Err(UploadError(Refusal::BadName { .. }))),
             "{sent:?}"
         );
     }
@@ -195,7 +195,7 @@ fn a_long_name_keeps_its_ending() {
     assert!(name.ends_with("\u{e9}.pdf"));
     let name = plan_one_named(&"x.".repeat(300)).unwrap();
     assert_eq!(name.len() + 33, 255);
-    let shown = UploadError::BadName {
+    let shown = Refusal::BadName {
         name: name::shown(&format!("{}\u{7}/", "x".repeat(300))),
     };
     assert!(shown.to_string().len() < 150);

@@ -143,7 +143,12 @@ fn encoding_into_a_buffer_with_room_costs_no_allocation() {
 fn client() -> ClientConn {
     let now = Instant::now();
     let connect = Connect::new(Signed::none());
-    let mut conn = ClientConn::new(ClientConfig::new(), &connect, 7, now);
+    let mut conn = ClientConn::new(
+        ClientConfig::new().with_session_sync(true),
+        &connect,
+        7,
+        now,
+    );
     let running = r#"{"type":"CONNECTED","session_id":"s","status":"running"}"#;
     conn.handle_message(Incoming::Text(running), now);
     while conn.poll_transmit().is_some() || conn.poll_event().is_some() {}

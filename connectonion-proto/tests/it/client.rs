@@ -69,7 +69,7 @@ impl Player {
         let frame: Connect = frame;
         let now = Instant::now();
         Self {
-            conn: ClientConn::new(ClientConfig::new(), &frame, 7, now),
+            conn: ClientConn::new(ClientConfig::new().with_session_sync(true), &frame, 7, now),
             made: Made::default(),
             now,
         }

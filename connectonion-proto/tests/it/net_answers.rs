@@ -1,9 +1,9 @@
 //! The remote agent's answers over lines that are lost: a question that is open is answered, and one
 //! that is not open gets no second answer.
 
-use connectonion_proto::client::Resume;
+use connectonion_proto::client::{ClientEvent, Resume};
 use connectonion_proto::frame::Scope;
-use connectonion_proto::net::{Client, Event, Events, Run, RunEvent};
+use connectonion_proto::net::{Client, Events, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
@@ -212,7 +212,7 @@ async fn a_host_that_binds_answers_gets_them_again_at_once_and_its_refusal_is_no
         .await;
     assert_eq!(it.run.output().await.unwrap().result, "done");
     let refused = next(&mut it.events).await;
-    assert!(matches!(refused, Event::AnswerRefused { .. }));
+    assert!(matches!(refused, ClientEvent::AnswerRefused { .. }));
     let more = timeout(Duration::from_secs(20), next(&mut it.events)).await;
     assert!(more.is_err(), "only the second one is told: {more:?}");
 }

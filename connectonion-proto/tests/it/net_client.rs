@@ -4,13 +4,11 @@ use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use connectonion_proto::client::{ClientConfig, Step, Taken};
+use connectonion_proto::client::{ClientConfig, ClientEvent, Step, Taken};
 use connectonion_proto::frame::{
-    AdminAction, Approval, ApprovalNeeded, AskUser, Input, Mode, Rejection, Scope, Standing,
+    AdminAction, Approval, ApprovalNeeded, AskUser, Input, Mode, Rejection, Scope, Standing, Ulw,
 };
-use connectonion_proto::net::{
-    AgentOptions, Client, Event, Events, Human, Run, RunEvent, connect_with,
-};
+use connectonion_proto::net::{AgentOptions, Client, Events, Human, Run, RunEvent, connect_with};
 use rpc_core::Str;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::{LinkEvent, LinkState, QueueConfig};
@@ -44,10 +42,10 @@ pub async fn ready() -> (Client, Events, Host, MemListener) {
 }
 
 /// The next event of the protocol but the first CONNECTED.
-pub async fn next(events: &mut Events) -> Event {
+pub async fn next(events: &mut Events) -> ClientEvent {
     loop {
         match events.next_link().await.expect("an event") {
-            LinkEvent::Event(Event::Connected(_)) | LinkEvent::State(_) => {}
+            LinkEvent::Event(ClientEvent::Connected(_)) | LinkEvent::State(_) => {}
             LinkEvent::Event(event) => return event,
             other => panic!("{other:?}"),
         }
@@ -191,7 +189,7 @@ async fn questions_of_the_agent_are_answered_by_their_values() {
     let Some(Ok(RunEvent::TurnsReached(ask))) = run.next().await else {
         panic!("turns");
     };
-    ask.go_on(5).await.unwrap();
+    ask.decide(Ulw::go_on(5)).await.unwrap();
     for sent in [
         json!({"type": "ASK_USER_RESPONSE", "answer": "a", "request_id": "q1"}),
         json!({"type": "APPROVAL_RESPONSE", "approved": true, "scope": "session", "request_id": "q2"}),
@@ -206,7 +204,7 @@ async fn questions_of_the_agent_are_answered_by_their_values() {
     )
     .await;
     assert!(
-        matches!(next(&mut events).await, Event::AnswerRefused { request_id: Some(id), .. }
+        matches!(next(&mut events).await, ClientEvent::AnswerRefused { request_id: Some(id), .. }
         if id == "q5")
     );
 }
@@ -338,21 +336,23 @@ async fn what_no_run_listens_to_is_an_event() {
         error("interrupt requires an active turn"),
     ])
     .await;
-    assert!(matches!(next(&mut events).await, Event::Step(_)));
-    assert!(matches!(next(&mut events).await, Event::RunEnded(Ok(_))));
-    assert!(matches!(next(&mut events).await, Event::Step(step)
+    assert!(matches!(next(&mut events).await, ClientEvent::Step(_)));
+    assert!(matches!(
+        next(&mut events).await,
+        ClientEvent::RunEnded(Ok(_))
+    ));
+    assert!(matches!(next(&mut events).await, ClientEvent::Step(step)
         if step.event.kind.tag() == "mode_changed"));
-    assert!(matches!(next(&mut events).await, Event::Unknown(_)));
-    assert!(matches!(next(&mut events).await, Event::Complaint(_)));
+    assert!(matches!(next(&mut events).await, ClientEvent::Unknown(_)));
+    assert!(matches!(next(&mut events).await, ClientEvent::Complaint(_)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_of_another_device_is_followed_to_its_output() {
     let (agent, mut events, mut host, mut listener) = ready().await;
-    assert!(agent.follow().await.unwrap().is_none(), "nothing goes on");
     host.say(&user_input("from the other one", "u")).await;
-    assert!(matches!(next(&mut events).await, Event::Step(_)));
-    let mut run = agent.follow().await.unwrap().expect("a run");
+    assert!(matches!(next(&mut events).await, ClientEvent::Step(_)));
+    let mut run = agent.attach();
     host.say(&thinking("t1")).await;
     assert_eq!(step(&mut run).await, "thinking");
     host.cut();
@@ -361,29 +361,29 @@ async fn a_run_of_another_device_is_followed_to_its_output() {
     host.say_all(&[thinking("t2"), output("hi")]).await;
     assert_eq!(step(&mut run).await, "thinking");
     assert_eq!(run.output().await.unwrap().result, "hi");
-    assert!(agent.follow().await.unwrap().is_none(), "it has ended");
-    agent.close();
-    agent.closed().await;
-    assert_eq!(agent.follow().await.unwrap_err(), Refused::Closed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_conversation_in_mid_run_is_there_without_flooding_the_run() {
-    let (agent, _events, mut host, _listener) = ready().await;
-    let mut run = agent.input("hello").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[
-        user_input("hello", "u"),
-        event("session_sync", "y", &json!({"session": {"turn": 1}})),
-        thinking("t"),
-    ])
-    .await;
-    assert_eq!(step(&mut run).await, "user_input");
-    assert_eq!(step(&mut run).await, "thinking");
-    assert_eq!(agent.live_session().unwrap().get(), r#"{"turn":1}"#);
-    host.say(&output("hi")).await;
-    run.output().await.unwrap();
-    assert_eq!(agent.live_session(), None);
+async fn the_conversation_in_mid_run_does_not_flood_the_run_unless_it_is_wanted() {
+    for wanted in [false, true] {
+        let config = ClientConfig::new().with_session_sync(wanted);
+        let (agent, _events, mut listener) = open(options().with_client(config));
+        let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
+        agent.ready().await.unwrap();
+        let mut run = agent.input("hello").await;
+        host.hear_type("INPUT").await;
+        host.say_all(&[
+            user_input("hello", "u"),
+            event("session_sync", "y", &json!({"session": {"turn": 1}})),
+            thinking("t"),
+        ])
+        .await;
+        assert_eq!(step(&mut run).await, "user_input");
+        if wanted {
+            assert_eq!(step(&mut run).await, "session_sync");
+        }
+        assert_eq!(step(&mut run).await, "thinking");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -474,7 +474,7 @@ async fn a_refused_signature_ends_it_all() {
     let message = "unauthorized: invalid signature".to_owned();
     let reason = CloseReason::Authentication { message };
     assert_eq!(agent.closed().await, reason);
-    assert!(matches!(next(&mut events).await, Event::Refused(_)));
+    assert!(matches!(next(&mut events).await, ClientEvent::Refused(_)));
     assert!(matches!(agent.state(), LinkState::GaveUp { .. }));
     let ended = failure(&mut run).await;
     assert!(matches!(ended, CallError::Closed { reason: of, .. } if of == reason));

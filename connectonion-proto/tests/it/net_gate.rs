@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use connectonion_proto::net::Event;
+use connectonion_proto::client::ClientEvent;
 use rpc_core::{CallError, Refused};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -22,7 +22,10 @@ fn success() -> Value {
 async fn a_stranger_tries_until_a_code_is_right() {
     let (agent, mut events, mut listener) = open(options());
     let (mut host, _) = Host::answered(&mut listener, &gate()).await;
-    assert!(matches!(next(&mut events).await, Event::OnboardRequired(_)));
+    assert!(matches!(
+        next(&mut events).await,
+        ClientEvent::OnboardRequired(_)
+    ));
     for (code, answer) in [
         ("wrong", error("Invalid invite code")),
         ("right", success()),
@@ -51,8 +54,11 @@ async fn a_code_that_is_known_is_offered_by_itself_once() {
     let submit = host.hear_type("ONBOARD_SUBMIT").await;
     assert_eq!(submit["payload"]["invite_code"], "secret");
     host.say(&error("Invalid invite code")).await;
-    assert!(matches!(next(&mut events).await, Event::OnboardRequired(_)));
-    assert!(matches!(next(&mut events).await, Event::Complaint(_)));
+    assert!(matches!(
+        next(&mut events).await,
+        ClientEvent::OnboardRequired(_)
+    ));
+    assert!(matches!(next(&mut events).await, ClientEvent::Complaint(_)));
     let offer = agent.onboard_by_payment(10.5);
     let hear = async {
         let submit = host.hear_type("ONBOARD_SUBMIT").await;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use connectonion_proto::client::{ClientConfig, Resume};
-use connectonion_proto::net::{AgentOptions, Client, Event, Run, RunEvent};
+use connectonion_proto::client::{ClientConfig, ClientEvent, Resume};
+use connectonion_proto::net::{AgentOptions, Client, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::reconnect::ReconnectPolicy;
@@ -318,7 +318,7 @@ async fn whoever_attaches_to_an_idle_session_is_told_so() {
     assert!(matches!(nothing, CallError::Refused(Refused::UnknownId)));
     loop {
         match events.next_link().await {
-            Some(LinkEvent::Event(Event::Connected(frame))) => {
+            Some(LinkEvent::Event(ClientEvent::Connected(frame))) => {
                 assert!(frame.session.is_some());
                 break;
             }

@@ -144,17 +144,12 @@ impl Life {
         let Some((conn, user)) = self.acting(user) else {
             return;
         };
-        if let Some(response) = user.unsent.pop() {
-            if conn.respond(&response, now).is_err() {
-                user.unsent.push(response);
-            }
-        } else if let Some(question) = user.questions.pop() {
+        if let Some(question) = user.questions.pop() {
             let yes = to_json("yes").unwrap();
             let response = Response::new(question.as_str(), Answer::AskUser(yes));
-            if conn.respond(&response, now).is_err() {
-                user.questions.push(question);
-            }
+            user.client.respond(response).unwrap();
         }
+        user.client.send_answers(conn, now);
     }
 
     fn interrupt(&mut self, user: usize) {
@@ -328,6 +323,7 @@ impl Life {
             ClientEvent::Closed(reason) => {
                 talk.is_closed = true;
                 user.closes_with(&reason)?;
+                user.on_event(ClientEvent::Closed(reason.clone()), &self.host)?;
                 ensure(user.calls.is_empty(), || {
                     "prompts never answered".to_owned()
                 })?;

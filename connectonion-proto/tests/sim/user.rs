@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use connectonion_proto::client::{ClientEvent, Reply, Resume, Seen, Step, Taken};
-use connectonion_proto::frame::{Connect, ErrorFrame, Response, SessionState, Signed};
+use connectonion_proto::client::{
+    ClientConfig, ClientEvent, ClientSession, Reply, Resume, Step, Taken,
+};
+use connectonion_proto::frame::{Connect, ErrorFrame, Signed};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
-use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits};
+use rpc_core::{CallError, CallId, CloseReason, Delivery};
 use switchboard_testing::sim::{Outcome, ensure};
 
 use crate::host::{Host, Verdict};
@@ -14,17 +16,12 @@ pub(crate) struct User {
     pub(crate) session: &'static str,
     /// Nobody else is in this session, so that every answer is its own.
     is_alone: bool,
-    resume: Resume,
-    seen: Seen,
-    /// The host may send again what was shown before.
-    replaying: bool,
+    pub(crate) client: ClientSession,
     shown: HashSet<String>,
     order: Vec<String>,
     ended: HashSet<String>,
     /// Questions of agents that it has not answered.
     pub(crate) questions: Vec<String>,
-    /// Answers that could not leave.
-    pub(crate) unsent: Vec<Response>,
     /// A prompt was queued behind a run, or was under way when the line was lost. Another run may
     /// begin with it, and the client cannot tell that from the run that a later prompt was to begin.
     has_queued: bool,
@@ -47,14 +44,11 @@ impl User {
         Self {
             session,
             is_alone,
-            resume,
-            seen: Seen::default(),
-            replaying: false,
+            client: ClientSession::new(ClientConfig::new(), resume),
             shown: HashSet::new(),
             order: Vec::new(),
             ended: HashSet::new(),
             questions: Vec::new(),
-            unsent: Vec::new(),
             has_queued: false,
             has_lost: false,
             calls: HashMap::new(),
@@ -69,52 +63,35 @@ impl User {
     /// The CONNECT of the next connection.
     pub(crate) fn connect(&mut self) -> Connect {
         self.ended_by = None;
-        let mut connect = self.resume.connect(Signed::none());
-        connect.session = self.resume.session_before_a_run(&Limits::default());
-        connect
+        self.client.connect(Signed::none())
     }
 
     pub(crate) fn on_event(&mut self, event: ClientEvent, host: &Host) -> Outcome {
-        match event {
-            ClientEvent::Connected(frame) => {
-                let right = frame.session_id == *self.session;
-                ensure(right, || {
-                    format!("{} instead of {}", frame.session_id, self.session)
-                })?;
-                self.replaying = frame.status == SessionState::Running;
-                if self.replaying {
-                    return Ok(());
+        self.client.handle_event(event);
+        while let Some(event) = self.client.poll_event() {
+            match event {
+                ClientEvent::Connected(frame) => {
+                    let right = frame.session_id == *self.session;
+                    ensure(right, || {
+                        format!("{} instead of {}", frame.session_id, self.session)
+                    })?;
                 }
-                self.seen.clear();
-                if let Some(newer) = &frame.session {
-                    self.resume.session = Some(newer.clone());
-                }
+                ClientEvent::Step(step) => self.step(&step, host)?,
+                ClientEvent::Reply { id, result } => self.reply(id, &result, host)?,
+                ClientEvent::RunEnded(result) => self.run_ended(&result, host)?,
+                _ => {}
             }
-            ClientEvent::Step(step) => self.step(&step, host)?,
-            ClientEvent::Reply { id, result } => self.reply(id, &result, host)?,
-            ClientEvent::RunEnded(result) => self.run_ended(&result, host)?,
-            ClientEvent::Unsent(response) => self.unsent.push(response),
-            _ => {}
         }
         Ok(())
     }
 
-    /// Shows a step, unless it was shown before the line was lost.
     fn step(&mut self, step: &Step, host: &Host) -> Outcome {
-        let is_new = self.seen.is_new(&step.event);
-        if self.replaying && !is_new {
-            return Ok(());
-        }
-        self.replaying = false;
         let Some(id) = &step.event.id else {
             return Ok(());
         };
         let id = id.as_str();
-        if step.event.kind.awaits().is_some() {
+        if step.event.kind.awaits().is_some() && !step.answered {
             self.questions.push(id.to_owned());
-        } else {
-            // A question is done with when it is answered: whoever goes on has to hear it.
-            self.resume.last_msg_id = Some(id.into());
         }
         let is_said = host
             .runs
@@ -137,15 +114,10 @@ impl User {
         let name = match result {
             Ok(output) => output.result.strip_prefix("result "),
             Err(CallError::Remote(error)) => error.message.strip_prefix("failure "),
-            Err(CallError::Closed { reason, .. }) => return self.closes_with(reason),
+            // It has ended meanwhile.
+            Err(CallError::Closed { .. }) => return Ok(()),
             Err(error) => return Err(format!("a run ended with {error:?}")),
         };
-        if let Ok(output) = result
-            && let Some(session) = &output.session
-        {
-            self.resume.session = Some(session.clone());
-        }
-        self.seen.clear();
         let Some(name) = name else {
             return Ok(());
         };

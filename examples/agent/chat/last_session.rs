@@ -1,12 +1,9 @@
 //! [`LastSession`]: the last session with each agent, in a file.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use connectonion_proto::client::Resume;
 use examples::cli::{Failure, complain};
-use rpc_core::file;
 
 /// Keeps the session with one agent.
 #[derive(Debug)]
@@ -35,13 +32,9 @@ impl LastSession {
     /// The session that was kept last.
     pub(crate) fn load(&self) -> Result<Option<Resume>, Failure> {
         let name = self.file.display();
-        match fs::read_to_string(&self.file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Failure::new(format_args!("{name}: {error}"))),
-            Ok(text) => Resume::parse(&text)
-                .map(Some)
-                .map_err(|error| Failure::new(format_args!("{name}: {error}"))),
-        }
+        let last = Resume::load(&self.file)
+            .map_err(|error| Failure::new(format_args!("{name}: {error}")))?;
+        Ok(Some(last).filter(|last| last.session_id.is_some()))
     }
 
     /// Keeps a session, if it is another than the one that was kept last.
@@ -49,7 +42,7 @@ impl LastSession {
         if self.written.as_ref() == Some(&session) || session.session_id.is_none() {
             return;
         }
-        if let Err(error) = self.write(&session) {
+        if let Err(error) = session.save(&self.file) {
             let name = self.file.display();
             complain(format_args!(
                 "warning: the session is not kept: {name}: {error}"
@@ -57,19 +50,12 @@ impl LastSession {
         }
         self.written = Some(session);
     }
-
-    fn write(&self, session: &Resume) -> io::Result<()> {
-        let text = session.to_json().map_err(io::Error::other)?;
-        if let Some(folder) = self.file.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let write = |mut new: &File| new.write_all(text.as_bytes());
-        file::replace(&self.file, write, |error| error).map(drop)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use connectonion_proto::client::Step;
 use connectonion_proto::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, EventKind, PlanReview, Rejection, Response, Scope,
-    Ulw, UlwAction, UlwTurnsReached,
+    Ulw, UlwTurnsReached,
 };
 use examples::screen::{printable, printable_lines};
 use rpc_core::Json;
@@ -155,7 +155,7 @@ impl Question {
             Kind::Turns(_) => match (text.parse(), super::line::parse_mode(text)) {
                 (Ok(turns), _) => Answer::Ulw(Ulw::go_on(turns)),
                 (_, Ok(mode)) => Answer::Ulw(Ulw::switch_mode(mode)),
-                _ if text.is_empty() => Answer::Ulw(stop()),
+                _ if text.is_empty() => Answer::Ulw(Ulw::stop()),
                 _ => return Ok(Meant::More(format!("  {TURNS}"))),
             },
         };
@@ -179,7 +179,7 @@ impl Question {
                 Answer::Approval(Approval::refused(Rejection::Hard).with_feedback(NOBODY))
             }
             Kind::Plan(_) => Answer::PlanReview(NOBODY.into()),
-            Kind::Turns(_) => Answer::Ulw(stop()),
+            Kind::Turns(_) => Answer::Ulw(Ulw::stop()),
         };
         Ok(self.response(answer))
     }
@@ -211,14 +211,6 @@ fn wanted(needed: &ApprovalNeeded) -> String {
         _ if named.is_empty() => format!("use {tool}"),
         _ => format!("use {tool} with {}", printable(arguments)),
     }
-}
-
-/// The decision that stops an agent: any word that hosts do not know.
-fn stop() -> Ulw {
-    let mut stop = Ulw::go_on(0);
-    stop.action = UlwAction::Other("stop".into());
-    stop.turns = None;
-    stop
 }
 
 fn options(question: &AskUser) -> Vec<String> {

@@ -4,17 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::net::{DrainReport, Link, LinkState, Node};
-use rpc_core::{CallError, CloseReason, Instant, Json, Refused, Str};
+use rpc_core::net::{Consumer, DrainReport, Link, LinkState, Node};
+use rpc_core::{CallError, CloseReason, Refused, Str};
 
-use super::protocol::{ClientProtocol, RequestSigner};
+use super::protocol::{ClientProtocol, Item, Shared};
 use super::run::Run;
-use super::session::ClientSession;
+use super::signer::RequestSigner;
 use crate::auth::{Address, Draft};
-use crate::client::{ClientConn, ClientState, Reply, Resume, Taken};
+use crate::client::{ClientConn, Reply, Resume, Taken};
 use crate::frame::{
-    AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSubmit,
-    OnboardSuccess, PromptUpdate, Response, SessionStatus,
+    AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSuccess,
+    PromptUpdate, Response, SessionStatus,
 };
 
 /// The result of a request to the host.
@@ -29,19 +29,19 @@ type Outcome<T> = Result<T, CallError<ErrorFrame>>;
 #[derive(Clone)]
 pub struct Client {
     link: Link<ClientProtocol>,
-    session: Arc<ClientSession>,
+    shared: Arc<Shared>,
     signer: RequestSigner,
 }
 
 impl Client {
     pub(super) const fn new(
         link: Link<ClientProtocol>,
-        session: Arc<ClientSession>,
+        shared: Arc<Shared>,
         signer: RequestSigner,
     ) -> Self {
         Self {
             link,
-            session,
+            shared,
             signer,
         }
     }
@@ -89,19 +89,12 @@ impl Client {
     /// # Cancel safety
     /// As for [`input`](Self::input).
     pub async fn send(&self, input: Input) -> Run {
-        let (items, consumer) = self.session.ends();
+        let (items, consumer) = self.shared.ends();
         let run = self.run(consumer);
-        let session = Arc::clone(&self.session);
-        let started = self.link.command(move |conn: &mut ClientConn, now| {
-            let starts = conn.state() == ClientState::Ready;
-            match conn.input(&input, now) {
-                Ok(id) => {
-                    session.begin(id, &input, items, starts);
-                    Ok(())
-                }
-                Err(refused) => Err(refused),
-            }
-        });
+        let shared = Arc::clone(&self.shared);
+        let started = self
+            .link
+            .command(move |conn, now| shared.lock().input(conn, &input, items, now));
         match started.await {
             Ok(Ok(())) => run,
             Ok(Err(refused)) | Err(refused) => run.refused(refused),
@@ -136,30 +129,7 @@ impl Client {
     /// with [`Refused::UnknownId`] at the next CONNECTED, or waits until a run starts.
     #[must_use]
     pub fn attach(&self) -> Run {
-        self.session.listen(|items| self.run(items))
-    }
-
-    /// Listens to the current run from now on; `None` if there is none. For a run of another
-    /// device, noticed by its events: unlike [`attach`](Self::attach), it never waits for a run to
-    /// start.
-    ///
-    /// # Errors
-    /// [`Refused::NotConnected`] while there is no connection, [`Refused::Closed`]. Safe to repeat.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn follow(&self) -> Result<Option<Run>, Refused> {
-        let (items, consumer) = self.session.ends();
-        let run = self.run(consumer);
-        let session = Arc::clone(&self.session);
-        let follows = self.link.command(move |conn, _| {
-            let goes_on = conn.is_running();
-            if goes_on {
-                session.follow(items);
-            }
-            goes_on
-        });
-        Ok(follows.await?.then_some(run))
+        self.run(self.shared.listen())
     }
 
     /// Answers a question of the agent that this program knows by its id only, from an earlier
@@ -167,19 +137,19 @@ impl Client {
     /// [`Question`](super::Question).
     ///
     /// # Errors
-    /// [`Refused`]: nothing was sent. [`Refused::is_retryable`] says whether it may succeed later.
+    /// As for [`Question::respond`](super::Question::respond).
     ///
     /// # Cancel safety
-    /// If the future is dropped before it is ready, the answer may or may not be sent.
+    /// If the future was polled, the answer is sent.
     pub async fn respond(&self, response: Response) -> Result<(), Refused> {
-        self.order(move |conn, now| conn.respond(&response, now))
-            .await
+        self.shared.respond(response).await
     }
 
     /// Changes the agent's mode; `turns` is for [`Mode::Ulw`].
     ///
     /// # Errors
-    /// As for [`respond`](Self::respond). Safe to repeat.
+    /// [`Refused`]: nothing was sent. [`Refused::is_retryable`] says whether it may succeed later. Safe
+    /// to repeat.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, the change may or may not be sent.
@@ -193,7 +163,7 @@ impl Client {
     /// Changes the goal of the mode `ulw`.
     ///
     /// # Errors
-    /// As for [`respond`](Self::respond). Safe to repeat.
+    /// As for [`set_mode`](Self::set_mode).
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, the change may or may not be sent.
@@ -206,7 +176,7 @@ impl Client {
     /// Stops the agent after its current step. The run ends with an output.
     ///
     /// # Errors
-    /// As for [`respond`](Self::respond). Safe to repeat.
+    /// As for [`set_mode`](Self::set_mode).
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, the request may or may not be sent.
@@ -224,8 +194,8 @@ impl Client {
     /// # Cancel safety
     /// If the future is dropped, the code may have been accepted.
     pub async fn onboard(&self, invite_code: &str) -> Outcome<OnboardSuccess> {
-        let draft = self.signer.draft().with("invite_code", invite_code);
-        self.submit(draft).await
+        self.submit(|draft| draft.with("invite_code", invite_code))
+            .await
     }
 
     /// Claims during onboarding that this amount was paid. Hosts should verify it.
@@ -236,12 +206,11 @@ impl Client {
     /// # Cancel safety
     /// As for [`onboard`](Self::onboard).
     pub async fn onboard_by_payment(&self, amount: f64) -> Outcome<OnboardSuccess> {
-        let draft = self.signer.draft().with("payment", amount);
-        self.submit(draft).await
+        self.submit(|draft| draft.with("payment", amount)).await
     }
 
-    async fn submit(&self, draft: Draft) -> Outcome<OnboardSuccess> {
-        let submit = OnboardSubmit::new(self.signer.sign(draft)?);
+    async fn submit(&self, add: impl FnOnce(Draft) -> Draft) -> Outcome<OnboardSuccess> {
+        let submit = self.signer.submit(add)?;
         let reply = self.link.call_named("ONBOARD_SUBMIT", move |conn, now| {
             conn.onboard(&submit, now)
         });
@@ -283,8 +252,8 @@ impl Client {
             _ => "client_id",
         };
         // Newer hosts want to see signed what the command is.
-        let draft = self.signer.draft().with("type", action.name());
-        let signed = self.signer.sign(draft.with(about, whom))?;
+        let add = |draft: Draft| draft.with("type", action.name()).with(about, whom);
+        let signed = self.signer.sign(add)?;
         let request = AdminRequest::new(action, signed);
         let reply = self
             .link
@@ -309,7 +278,7 @@ impl Client {
     /// # Cancel safety
     /// If the future is dropped, the new session is opened anyway.
     pub async fn new_session(&self, keep_conversation: bool) -> Result<(), CloseReason> {
-        self.session.renew(keep_conversation);
+        self.shared.lock().session.renew(keep_conversation);
         let mut states = self.link.states();
         let LinkState::Ready { generation: old } = *states.borrow_and_update() else {
             return Ok(());
@@ -331,23 +300,17 @@ impl Client {
     /// Returns this client's address.
     #[must_use]
     pub fn address(&self) -> Address {
-        self.signer.address()
+        self.signer.identity.address()
     }
 
     /// What another program needs to go on ([`AgentOptions::resume`](super::AgentOptions)): the
     /// session, the conversation as of the last run that ended, and the last step that was taken from
-    /// a [`Run`]. Keep it after you have shown that step: what comes after it is told again to the
-    /// other program, and so is a question that is open. Steps that came as
-    /// [`Event::Step`](super::Event::Step) do not count.
+    /// a [`Run`]. [Save](Resume::save) it after you have shown that step: what comes after it is told
+    /// again to the other program, and so is a question that is open. Steps among the
+    /// [`Events`](super::Events) do not count.
     #[must_use]
     pub fn session(&self) -> Resume {
-        self.session.resume()
-    }
-
-    /// Returns the conversation during a run, if the host sends it (`session_sync`).
-    #[must_use]
-    pub fn live_session(&self) -> Option<Json> {
-        self.session.live()
+        self.shared.lock().session.resume().clone()
     }
 
     /// Waits until the client is admitted and returns the number of the connection, from 1. During
@@ -403,8 +366,8 @@ impl Client {
         &self.link
     }
 
-    fn run(&self, items: rpc_core::net::Consumer<super::run::Item>) -> Run {
-        Run::new(items, Arc::clone(&self.session), self.link.clone())
+    fn run(&self, items: Consumer<Item>) -> Run {
+        Run::new(items, Arc::clone(&self.shared), self.link.clone())
     }
 
     fn order<F>(&self, order: F) -> impl Future<Output = Result<(), Refused>> + Send + use<'_, F>
@@ -425,7 +388,7 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("state", &self.link.state())
-            .field("session", &self.session)
+            .field("session", &self.shared.lock().session)
             .finish_non_exhaustive()
     }
 }

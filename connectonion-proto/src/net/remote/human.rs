@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use rpc_core::Str;
 
-use super::question;
 use crate::client::Step;
 use crate::frame::{
     Approval, ApprovalNeeded, AskUser, PlanReview, Rejection, Ulw, UlwTurnsReached,
@@ -61,7 +60,7 @@ pub trait Human: Send + Sync {
     /// Decides how to continue when the turns of the mode `ulw` are used up.
     async fn turns_reached(&self, reached: &UlwTurnsReached) -> Ulw {
         let _ = reached;
-        question::stop()
+        Ulw::stop()
     }
 }
 

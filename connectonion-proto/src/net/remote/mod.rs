@@ -1,16 +1,14 @@
 //! The client of a remote agent: [`Client`], and the ways to connect it.
 
 mod agent;
-mod event;
 #[cfg(feature = "ws")]
 mod find;
 mod human;
 mod options;
 mod protocol;
 mod question;
-mod questions;
 mod run;
-mod session;
+mod signer;
 #[cfg(feature = "ws")]
 mod url;
 
@@ -19,7 +17,6 @@ use std::sync::Arc;
 use rpc_core::net::Dialer;
 
 pub use agent::Client;
-pub use event::Event;
 #[cfg(feature = "ws")]
 pub use find::{FindError, Found, find, find_with, look_up, look_up_with};
 pub use human::{DeclineAll, Human};
@@ -31,13 +28,15 @@ pub use run::{Run, RunEvent};
 #[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, dialer};
 
-use crate::client::Sign;
-use protocol::RequestSigner;
-use session::ClientSession;
+use crate::client::{ClientEvent, ClientSession, Sign};
+use protocol::Shared;
+use signer::RequestSigner;
 
-/// A client's events besides its runs: [`Event`]s and changes of the link's state, in order and
-/// bounded.
-pub type Events = rpc_core::net::Events<Event>;
+/// A client's events besides its runs: [`ClientEvent`]s and changes of the link's state, in order
+/// and bounded. A step is one that no [`Run`] listens to: another device has started its run, or the
+/// `Run` was dropped, or it is a change between two runs. [`Client::attach`] returns the rest as a
+/// [`Run`].
+pub type Events = rpc_core::net::Events<ClientEvent>;
 
 /// Connects through any dialer: in memory, through a proxy, with your own TLS. The caller must
 /// ensure that the connection is safe for prompts.
@@ -57,11 +56,17 @@ pub fn connect_with<D: Dialer>(
         clock,
         ..
     } = options;
-    let session = Arc::new(ClientSession::new(resume, run, client.limits.clone()));
-    let signer = RequestSigner::new(Arc::new(identity), host, clock);
-    let config = Arc::new(client.with_session_sync(true));
-    let side = ClientProtocol::new(config, signer.clone(), Arc::clone(&session), invite_code);
+    let identity = Arc::new(identity);
+    let signer = RequestSigner {
+        identity,
+        host,
+        clock,
+    };
+    let config = Arc::new(client);
+    let session = ClientSession::new(Arc::clone(&config), resume);
+    let shared = Arc::new(Shared::new(session, run));
+    let side = ClientProtocol::new(config, signer.clone(), Arc::clone(&shared), invite_code);
     let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
-    session.attach(link.downgrade());
-    (Client::new(link, session, signer), events, connection)
+    shared.attach(link.downgrade());
+    (Client::new(link, shared, signer), events, connection)
 }

@@ -29,8 +29,7 @@ rpc_core::config! {
     /// The configuration of a connection to an agent, and the state to resume.
     #[derive(Clone)]
     pub struct AgentOptions {
-        /// The machine's configuration. `session_sync` events are consumed:
-        /// [`live_session`](super::Client::live_session) returns the latest.
+        /// The machine's configuration.
         pub client: ClientConfig = ClientConfig::new() => with_client(ClientConfig),
         /// The agent's address, signed into every CONNECT, so that no other host can use the
         /// signature. Newer hosts require it. [`find`](super::find) returns it. Default `None`.

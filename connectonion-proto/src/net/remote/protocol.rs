@@ -1,22 +1,22 @@
-//! The client's machine on a [`Link`](rpc_core::net::Link).
+//! [`ClientProtocol`]: the client's machine on a [`Link`](rpc_core::net::Link), and [`Shared`]: its
+//! session, and who listens to the runs.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rpc_core::Instant;
-use rpc_core::encode::encode;
-use rpc_core::net::{LinkAction, LinkState, Protocol, WeakLink};
-use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Json, Refused, Secret};
+use rpc_core::net::{Consumer, LinkAction, Producer, Protocol, QueueConfig, WeakLink, queue};
+use rpc_core::{
+    CallError, CallId, CloseFrame, CloseReason, Delivery, Instant, Json, Refused, Secret, Str,
+};
 
-use super::event::Event;
-use super::session::ClientSession;
-use crate::auth::{Address, Draft, unix_seconds};
-use crate::client::{ClientConfig, ClientConn, ClientEvent, Reply, Sign};
+use super::signer::RequestSigner;
+use crate::client::{
+    ClientConfig, ClientConn, ClientEvent, ClientSession, End, Reply, Step, Taken,
+};
 use crate::codec::redact;
-use crate::frame::{Connect, ErrorFrame, OnboardSubmit, Signed};
+use crate::frame::{ErrorFrame, Input, Response};
 use crate::net::SYSTEM;
 
 /// The client's protocol: every connection starts with its own, freshly signed CONNECT for the
@@ -24,7 +24,7 @@ use crate::net::SYSTEM;
 pub struct ClientProtocol {
     config: Arc<ClientConfig>,
     signer: RequestSigner,
-    session: Arc<ClientSession>,
+    shared: Arc<Shared>,
     invite_code: Option<Secret>,
     /// The host has asked for onboarding, and the code was not submitted yet.
     offer: bool,
@@ -37,13 +37,13 @@ impl ClientProtocol {
     pub(super) const fn new(
         config: Arc<ClientConfig>,
         signer: RequestSigner,
-        session: Arc<ClientSession>,
+        shared: Arc<Shared>,
         invite_code: Option<Secret>,
     ) -> Self {
         Self {
             config,
             signer,
-            session,
+            shared,
             invite_code,
             offer: false,
             offered: None,
@@ -53,22 +53,8 @@ impl ClientProtocol {
 
     /// Sends another CONNECT for the session.
     fn connect_again(&self, machine: &mut ClientConn, now: Instant) -> Result<(), Refused> {
-        let signed = self.signer.sign(self.signer.draft())?;
-        machine.connect(&self.connect(signed), now)
-    }
-
-    /// Creates the CONNECT for the session, without the conversation if that is too large to be
-    /// sent: the host has its own copy, and a refused CONNECT would end the connection for good.
-    fn connect(&self, signed: Signed) -> Connect {
-        let mut connect = self.session.connect(signed);
-        let max = self.config.max_sent_bytes;
-        let may_be_large = |it: &Json| it.get().len() > max / 2;
-        if connect.session.as_ref().is_some_and(may_be_large)
-            && encode(&connect).is_ok_and(|text| text.len() > max)
-        {
-            connect.session = None;
-        }
-        connect
+        let signed = self.signer.sign(|draft| draft)?;
+        machine.connect(&self.shared.lock().session.connect(signed), now)
     }
 
     fn offer_code(&mut self, machine: &mut ClientConn, now: Instant) {
@@ -78,33 +64,9 @@ impl ClientProtocol {
         // Whoever cannot sign this could not sign the CONNECT.
         self.offered = self
             .signer
-            .invite(code.expose())
+            .submit(|draft| draft.with("invite_code", code.expose().as_str()))
             .and_then(|submit| machine.onboard(&submit, now))
             .ok();
-    }
-
-    fn reply(
-        &mut self,
-        id: CallId,
-        result: Result<Reply, CallError<ErrorFrame>>,
-    ) -> LinkAction<Self> {
-        if self.offered == Some(id) {
-            self.offered = None;
-            return match result {
-                Err(CallError::Remote(error)) => LinkAction::Event(Event::Complaint(error)),
-                _ => LinkAction::Ignore,
-            };
-        }
-        let heard = match &result {
-            Ok(Reply::Input(taken)) => self.session.answered(id, &Ok(taken.clone())),
-            Ok(_) => false,
-            Err(error) => self.session.answered(id, &Err(error.clone())),
-        };
-        if heard {
-            LinkAction::Ignore
-        } else {
-            LinkAction::Reply(id, result)
-        }
     }
 }
 
@@ -114,7 +76,7 @@ impl Protocol for ClientProtocol {
     type Value = Reply;
     type Remote = ErrorFrame;
     type Item = Infallible;
-    type Event = Event;
+    type Event = ClientEvent;
 
     const SYSTEM: &'static str = SYSTEM;
 
@@ -122,9 +84,9 @@ impl Protocol for ClientProtocol {
         self.offer = false;
         self.connect_wanted = false;
         let config = Arc::clone(&self.config);
-        match self.signer.sign(self.signer.draft()) {
+        match self.signer.sign(|draft| draft) {
             Ok(signed) => {
-                let connect = self.connect(signed);
+                let connect = self.shared.lock().session.connect(signed);
                 ClientConn::new(config, &connect, entropy, now)
             }
             Err(refused) => ClientConn::without_connect(config, &refused.to_string(), now),
@@ -132,59 +94,24 @@ impl Protocol for ClientProtocol {
     }
 
     fn classify(&mut self, event: ClientEvent) -> LinkAction<Self> {
-        match event {
-            ClientEvent::Connected(frame) => {
-                self.session.connected(&frame);
-                self.session.wake();
-                LinkAction::Ready(Some(Event::Connected(frame)))
+        match &event {
+            ClientEvent::OnboardRequired(_) => self.offer = self.invite_code.is_some(),
+            ClientEvent::ConnectWanted => self.connect_wanted = true,
+            ClientEvent::Connected(_) | ClientEvent::CaughtUp => {}
+            ClientEvent::Reply { id, result } if self.offered == Some(*id) => {
+                self.offered = None;
+                return match result {
+                    Err(CallError::Remote(error)) => {
+                        LinkAction::Event(ClientEvent::Complaint(error.clone()))
+                    }
+                    _ => LinkAction::Ignore,
+                };
             }
-            ClientEvent::OnboardRequired(frame) => {
-                self.offer = self.invite_code.is_some();
-                self.session.wake();
-                LinkAction::Event(Event::OnboardRequired(frame))
-            }
-            ClientEvent::ConnectWanted => {
-                self.connect_wanted = true;
-                self.session.wake();
-                LinkAction::Ignore
-            }
-            ClientEvent::Refused(error) => LinkAction::Event(Event::Refused(error)),
-            ClientEvent::Step(step) => match self.session.step(step) {
-                Some(step) => LinkAction::Event(Event::Step(step)),
-                None => LinkAction::Ignore,
-            },
-            ClientEvent::Reply { id, result } => self.reply(id, result),
-            ClientEvent::RunEnded(result) => match self.session.run_ended(&result) {
-                Some(result) => LinkAction::Event(Event::RunEnded(result)),
-                None => LinkAction::Ignore,
-            },
-            // It was sent twice to be on the safe side, and had arrived.
-            ClientEvent::AnswerRefused { request_id, .. }
-                if self.session.was_repeated(request_id.as_deref()) =>
-            {
-                LinkAction::Ignore
-            }
-            ClientEvent::AnswerRefused { request_id, error } => {
-                LinkAction::Event(Event::AnswerRefused { request_id, error })
-            }
-            ClientEvent::Unsent(response) => {
-                self.session.keep(response);
-                LinkAction::Ignore
-            }
-            ClientEvent::Unconfirmed(response) => {
-                self.session.doubt(response);
-                LinkAction::Ignore
-            }
-            ClientEvent::CaughtUp => {
-                self.session.caught_up();
-                self.session.wake();
-                LinkAction::Ignore
-            }
-            ClientEvent::Complaint(error) => LinkAction::Event(Event::Complaint(error)),
-            ClientEvent::Unknown(other) => LinkAction::Event(Event::Unknown(other)),
-            ClientEvent::Warning(warning) => LinkAction::Event(Event::Warning(warning)),
-            ClientEvent::Closed(reason) => LinkAction::Closed(reason),
+            _ => return self.shared.lock().handle(event),
         }
+        // They lead to frames of this side.
+        self.shared.wake();
+        self.shared.lock().handle(event)
     }
 
     fn close(machine: &mut ClientConn, frame: CloseFrame, now: Instant) {
@@ -203,21 +130,25 @@ impl Protocol for ClientProtocol {
             // What cannot be sent now runs into the machine's deadline.
             let _ = self.connect_again(machine, now);
         }
-        if machine.is_running() {
-            for response in self.session.take_unsent() {
-                if machine.respond(&response, now).is_err() {
-                    self.session.keep(response);
-                }
-            }
-        }
+        self.shared.lock().session.send_answers(machine, now);
     }
 
     fn in_flight(machine: &ClientConn) -> usize {
         machine.in_flight()
     }
 
-    fn weight(event: &Event) -> usize {
-        event.weight()
+    fn weight(event: &ClientEvent) -> usize {
+        let size = |json: &Option<Json>| json.as_ref().map_or(0, |it| it.get().len());
+        let kept = match event {
+            ClientEvent::Connected(frame) => size(&frame.session) + size(&frame.chat_items),
+            ClientEvent::Step(step) => step.frame.get().len(),
+            ClientEvent::RunEnded(Ok(output)) => {
+                output.result.len() + size(&output.session) + size(&output.chat_items)
+            }
+            ClientEvent::Unknown(other) => other.frame.get().len(),
+            _ => 0,
+        };
+        size_of::<ClientEvent>() + kept
     }
 
     fn redact(text: &str) -> Cow<'_, str> {
@@ -228,68 +159,237 @@ impl Protocol for ClientProtocol {
 /// Ends all runs, however the connection ends.
 impl Drop for ClientProtocol {
     fn drop(&mut self) {
-        let link = self.session.link().and_then(WeakLink::upgrade);
-        let reason = link.and_then(|link| match link.state() {
-            LinkState::GaveUp { cause: reason } | LinkState::Closed { reason } => Some(reason),
-            _ => None,
-        });
-        self.session.end(&reason.unwrap_or(CloseReason::TaskGone));
+        let link = self.shared.link.get().and_then(WeakLink::upgrade);
+        let reason = link.and_then(|link| link.state().ended().cloned());
+        self.shared
+            .lock()
+            .end(&reason.unwrap_or(CloseReason::TaskGone));
     }
 }
 
 impl fmt::Debug for ClientProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientProtocol")
-            .field("session", &self.session)
+            .field("session", &self.shared.lock().session)
             .finish_non_exhaustive()
     }
 }
 
-/// The parts of a signature: the key, the recipient, and the wall clock.
-#[derive(Clone)]
-pub(super) struct RequestSigner {
-    identity: Arc<dyn Sign>,
-    host: Option<Address>,
-    clock: fn() -> SystemTime,
+/// What the handles and the connection's task share.
+pub(super) struct Shared {
+    link: OnceLock<WeakLink<ClientProtocol>>,
+    run: QueueConfig,
+    state: Mutex<State>,
 }
 
-impl RequestSigner {
-    pub(super) fn new(
-        identity: Arc<dyn Sign>,
-        host: Option<Address>,
-        clock: fn() -> SystemTime,
-    ) -> Self {
+/// The session and the listeners of its runs.
+pub(super) struct State {
+    pub(super) session: ClientSession,
+    listeners: Vec<Listener>,
+    /// No further connection follows.
+    ended: bool,
+}
+
+/// An item for a run.
+#[derive(Debug)]
+pub(super) enum Item {
+    Step(Step),
+    Queued { id: Str },
+    End(Box<End>),
+}
+
+/// The sending end of a run.
+struct Listener {
+    items: Producer<Item>,
+    /// Its prompt, until the host has replied to it.
+    waits: Option<CallId>,
+}
+
+impl Listener {
+    /// Sends the last item, which has no weight, so that it displaces no other.
+    fn end(self, end: End) {
+        self.items.push(Item::End(Box::new(end)), 0);
+    }
+}
+
+impl Shared {
+    pub(super) fn new(session: ClientSession, run: QueueConfig) -> Self {
         Self {
-            identity,
-            host,
-            clock,
+            link: OnceLock::new(),
+            run,
+            state: Mutex::new(State {
+                session,
+                listeners: Vec::new(),
+                ended: false,
+            }),
         }
     }
 
-    pub(super) fn address(&self) -> Address {
-        self.identity.address()
+    /// Sets the link whose task writes this session.
+    pub(super) fn attach(&self, link: WeakLink<ClientProtocol>) {
+        // There is one link for each session, so it is not attached before.
+        let _ = self.link.set(link);
     }
 
-    /// Creates a unique payload, because hosts may accept a signature only once.
-    pub(super) fn draft(&self) -> Draft {
-        let now = unix_seconds((self.clock)());
-        let random =
-            u128::from(rpc_core::net::entropy()) << 64 | u128::from(rpc_core::net::entropy());
-        let draft = Draft::exact(now).with_nonce(random);
-        match &self.host {
-            Some(host) => draft.with_to(host),
-            None => draft,
+    /// Wakes the connection's task to send what waits.
+    fn wake(&self) {
+        if let Some(link) = self.link.get() {
+            link.wake();
         }
     }
 
-    // By value, as a draft is signed once.
-    #[expect(clippy::needless_pass_by_value, reason = "a draft is signed once")]
-    pub(super) fn sign(&self, draft: Draft) -> Result<Signed, Refused> {
-        self.identity.sign(&draft)
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn invite(&self, code: &str) -> Result<OnboardSubmit, Refused> {
-        let signed = self.sign(self.draft().with("invite_code", code))?;
-        Ok(OnboardSubmit::new(signed))
+    /// Returns the two ends of a run that is about to be started.
+    pub(super) fn ends(&self) -> (Producer<Item>, Consumer<Item>) {
+        queue(self.run.clone())
+    }
+
+    /// Listens to the current run, or to the one that the next CONNECTED reports.
+    pub(super) fn listen(&self) -> Consumer<Item> {
+        let (items, consumer) = self.ends();
+        let listener = Listener { items, waits: None };
+        let mut state = self.lock();
+        if state.ended {
+            listener.end(Err(Refused::Closed.into()));
+        } else {
+            state.session.attach();
+            state.listeners.push(listener);
+        }
+        consumer
+    }
+
+    /// Answers a question, over the next connection if there is none.
+    pub(super) async fn respond(self: &Arc<Self>, response: Response) -> Result<(), Refused> {
+        let link = self.link.get().and_then(WeakLink::upgrade);
+        let link = link.ok_or(Refused::Closed)?;
+        self.lock().session.respond(response)?;
+        // Whoever closes the link after this has it sent before.
+        let shared = Arc::clone(self);
+        let sent = link.command(move |conn, now| shared.lock().session.send_answers(conn, now));
+        match sent.await {
+            Err(Refused::Closed) => Err(Refused::Closed),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl State {
+    /// Sends a prompt, and has its run listened to.
+    pub(super) fn input(
+        &mut self,
+        conn: &mut ClientConn,
+        input: &Input,
+        items: Producer<Item>,
+        now: Instant,
+    ) -> Result<(), Refused> {
+        let waits = Some(self.session.input(conn, input, now)?);
+        self.listeners.push(Listener { items, waits });
+        Ok(())
+    }
+
+    /// Passes an event of the machine through the session to the listeners. Returns what is left for
+    /// the link.
+    fn handle(&mut self, event: ClientEvent) -> LinkAction<ClientProtocol> {
+        let replied = match &event {
+            ClientEvent::Reply { id, .. } => Some(*id),
+            _ => None,
+        };
+        self.session.handle_event(event);
+        let mut action = LinkAction::Ignore;
+        while let Some(event) = self.session.poll_event() {
+            let next = self.deliver(event);
+            // The end of a run that CONNECTED tells is told there to whoever did not listen.
+            if !matches!(action, LinkAction::Ready(_)) {
+                action = next;
+            }
+        }
+        // A reply that the session keeps back is told by the run.
+        if let Some(listener) = self
+            .listeners
+            .iter_mut()
+            .find(|it| it.waits.is_some() && it.waits == replied)
+        {
+            listener.waits = None;
+        }
+        action
+    }
+
+    fn deliver(&mut self, event: ClientEvent) -> LinkAction<ClientProtocol> {
+        match event {
+            ClientEvent::Connected(frame) => LinkAction::Ready(Some(ClientEvent::Connected(frame))),
+            ClientEvent::Step(step) if self.show(&step) => LinkAction::Ignore,
+            ClientEvent::Reply { id, result } => self.reply(id, result),
+            ClientEvent::RunEnded(end) if self.end_run(&end) => LinkAction::Ignore,
+            ClientEvent::ConnectWanted => LinkAction::Ignore,
+            ClientEvent::Closed(reason) => LinkAction::Closed(reason),
+            other => LinkAction::Event(other),
+        }
+    }
+
+    /// Passes a step to the listeners; `false` if there are none.
+    fn show(&mut self, step: &Step) -> bool {
+        self.listeners
+            .retain(|it| !it.items.is_abandoned() || it.waits.is_some());
+        let weight = size_of::<Step>() + step.frame.get().len();
+        let mut heard = false;
+        for listener in self.listeners.iter().filter(|it| it.waits.is_none()) {
+            listener.items.push(Item::Step(step.clone()), weight);
+            heard = true;
+        }
+        heard
+    }
+
+    fn reply(
+        &mut self,
+        id: CallId,
+        result: Result<Reply, CallError<ErrorFrame>>,
+    ) -> LinkAction<ClientProtocol> {
+        let Some(at) = self.listeners.iter().position(|it| it.waits == Some(id)) else {
+            return LinkAction::Reply(id, result);
+        };
+        let mut listener = self.listeners.swap_remove(at);
+        listener.waits = None;
+        match result {
+            Err(error) => {
+                listener.end(Err(error));
+                return LinkAction::Ignore;
+            }
+            Ok(Reply::Input(Taken::Queued { id })) => {
+                listener.items.push(Item::Queued { id }, 0);
+            }
+            Ok(_) => {}
+        }
+        self.listeners.push(listener);
+        LinkAction::Ignore
+    }
+
+    /// Ends the listeners whose prompts the run has answered; `false` if there are none.
+    fn end_run(&mut self, end: &End) -> bool {
+        let ended = self.listeners.extract_if(.., |it| it.waits.is_none());
+        let mut heard = false;
+        for listener in ended {
+            heard |= !listener.items.is_abandoned();
+            listener.end(end.clone());
+        }
+        heard
+    }
+
+    /// Ends everything, for this reason.
+    fn end(&mut self, reason: &CloseReason) {
+        self.ended = true;
+        self.session.end(reason);
+        while let Some(event) = self.session.poll_event() {
+            self.deliver(event);
+        }
+        let end = Err(CallError::Closed {
+            reason: reason.clone(),
+            delivery: Delivery::Unknown,
+        });
+        for listener in self.listeners.drain(..) {
+            listener.end(end.clone());
+        }
     }
 }

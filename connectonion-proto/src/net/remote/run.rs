@@ -1,50 +1,27 @@
 //! [`Run`]: an agent's work on a prompt, step by step.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use rpc_core::Str;
 use rpc_core::net::{Consumer, Link, QueueConfig, Queued, queue};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::human::{DeclineAll, Human};
-use super::protocol::ClientProtocol;
+use super::protocol::{ClientProtocol, Item, Shared};
 use super::question::Question;
-use super::session::ClientSession;
-use crate::client::Step;
-use crate::frame::{
-    ApprovalNeeded, AskUser, ErrorFrame, EventKind, Output, PlanReview, UlwTurnsReached,
-};
-
-/// The end of a run.
-pub(super) type End = Result<Output, CallError<ErrorFrame>>;
-
-/// An item that the connection's task passes to a run.
-#[derive(Debug)]
-pub(super) enum Item {
-    Step {
-        step: Step,
-        /// Which of the session's events it is.
-        number: u64,
-    },
-    /// A question that was answered before it came here.
-    Past(Step),
-    Queued {
-        id: Str,
-    },
-    End(Box<End>),
-}
+use crate::client::{End, Step};
+use crate::frame::{ApprovalNeeded, AskUser, ErrorFrame, EventKind, PlanReview, UlwTurnsReached};
 
 /// An item of a [`Run`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// A step of the agent. Open questions come as the variants below; a question as a step was
-    /// already answered, for example by another device.
+    /// A step of the agent. Open questions come as the variants below; a question as a step is
+    /// [answered](Step::answered), for example by another device.
     Step(Step),
     /// The agent asks the user, and waits.
     AskUser(Question<AskUser>),
@@ -104,7 +81,7 @@ pub struct Run {
     /// `None` once the end was read.
     items: Option<Consumer<Item>>,
     end: Option<End>,
-    session: Arc<ClientSession>,
+    shared: Arc<Shared>,
     /// Keeps the connection open.
     _link: Link<ClientProtocol>,
 }
@@ -112,13 +89,13 @@ pub struct Run {
 impl Run {
     pub(super) const fn new(
         items: Consumer<Item>,
-        session: Arc<ClientSession>,
+        shared: Arc<Shared>,
         link: Link<ClientProtocol>,
     ) -> Self {
         Self {
             items: Some(items),
             end: None,
-            session,
+            shared,
             _link: link,
         }
     }
@@ -140,7 +117,7 @@ impl Run {
     /// # Cancel safety
     /// Cancel-safe: an event is either returned or stays queued.
     pub async fn next(&mut self) -> Option<Result<RunEvent, CallError<ErrorFrame>>> {
-        poll_fn(|cx| self.poll_step(cx)).await
+        StreamExt::next(self).await
     }
 
     /// Reads to the end, while `human` sees the steps and answers the questions. Steps wait for
@@ -200,50 +177,20 @@ impl Run {
         self.end.as_ref()
     }
 
-    /// The poll form of [`next`](Self::next).
-    pub fn poll_step(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<RunEvent, CallError<ErrorFrame>>>> {
-        let Some(items) = &mut self.items else {
-            return Poll::Ready(None);
-        };
-        let end = match ready!(items.poll_queued(cx)) {
-            Some(Queued::Item(Item::Step { step, number })) => {
-                self.session.taken(&step, number);
-                return Poll::Ready(Some(Ok(self.event(step))));
-            }
-            Some(Queued::Item(Item::Past(step))) => {
-                return Poll::Ready(Some(Ok(RunEvent::Step(step))));
-            }
-            Some(Queued::Item(Item::Queued { id })) => {
-                return Poll::Ready(Some(Ok(RunEvent::Queued { id })));
-            }
-            Some(Queued::Item(Item::End(end))) => *end,
-            Some(Queued::Lagged(steps)) => {
-                return Poll::Ready(Some(Ok(RunEvent::Lagged(steps))));
-            }
-            // Whoever listens is told the end, so it is somebody who was never heard of.
-            _ => Err(gone()),
-        };
-        self.items = None;
-        let last = end.as_ref().err().cloned().map(Err);
-        self.end = Some(end);
-        Poll::Ready(last)
-    }
-
     fn event(&self, step: Step) -> RunEvent {
-        let session = || Arc::downgrade(&self.session);
+        self.shared.lock().session.shown(&step);
+        let shared = || Arc::downgrade(&self.shared);
         match &step.event.kind {
-            EventKind::AskUser(it) => RunEvent::AskUser(Question::new(it.clone(), step, session())),
+            _ if step.answered => RunEvent::Step(step),
+            EventKind::AskUser(it) => RunEvent::AskUser(Question::new(it.clone(), step, shared())),
             EventKind::ApprovalNeeded(it) => {
-                RunEvent::Approval(Question::new(it.clone(), step, session()))
+                RunEvent::Approval(Question::new(it.clone(), step, shared()))
             }
             EventKind::PlanReview(it) => {
-                RunEvent::PlanReview(Question::new(it.clone(), step, session()))
+                RunEvent::PlanReview(Question::new(it.clone(), step, shared()))
             }
             EventKind::UlwTurnsReached(it) => {
-                RunEvent::TurnsReached(Question::new(*it, step, session()))
+                RunEvent::TurnsReached(Question::new(*it, step, shared()))
             }
             _ => RunEvent::Step(step),
         }
@@ -261,7 +208,25 @@ impl Stream for Run {
     type Item = Result<RunEvent, CallError<ErrorFrame>>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll_step(cx)
+        let Some(items) = &mut self.items else {
+            return Poll::Ready(None);
+        };
+        let event = match ready!(items.poll_queued(cx)) {
+            Some(Queued::Item(Item::Step(step))) => Ok(self.event(step)),
+            Some(Queued::Item(Item::Queued { id })) => Ok(RunEvent::Queued { id }),
+            Some(Queued::Lagged(steps)) => Ok(RunEvent::Lagged(steps)),
+            Some(Queued::Item(Item::End(end))) => Err(*end),
+            // Whoever listens is told the end, so it is somebody who was never heard of.
+            _ => Err(Err(gone())),
+        };
+        let end = match event {
+            Ok(event) => return Poll::Ready(Some(Ok(event))),
+            Err(end) => end,
+        };
+        self.items = None;
+        let last = end.as_ref().err().cloned().map(Err);
+        self.end = Some(end);
+        Poll::Ready(last)
     }
 }
 

@@ -118,7 +118,12 @@ impl<'r> Listener<'r> {
     fn new(recording: &'r Recording) -> Self {
         let now = Instant::now();
         let connect = Connect::new(Signed::none());
-        let mut conn = ClientConn::new(ClientConfig::new(), &connect, 0x5eed, now);
+        let mut conn = ClientConn::new(
+            ClientConfig::new().with_session_sync(true),
+            &connect,
+            0x5eed,
+            now,
+        );
         assert!(conn.poll_transmit().is_some());
         Self {
             recording,

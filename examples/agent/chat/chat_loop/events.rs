@@ -1,8 +1,8 @@
 //! What [`ChatLoop`] hears: of runs, of the connection, and of what the user has said meanwhile.
 
-use connectonion_proto::client::{Step, Taken};
-use connectonion_proto::frame::{ErrorFrame, EventKind, OnboardMethod, Response, SessionState};
-use connectonion_proto::net::{Event, RunEvent};
+use connectonion_proto::client::{ClientEvent, Step, Taken};
+use connectonion_proto::frame::{ErrorFrame, EventKind, OnboardMethod, SessionState};
+use connectonion_proto::net::RunEvent;
 use examples::cli::{self, Failure};
 use examples::screen::printable;
 use examples::terminal::ChatEvent;
@@ -40,7 +40,7 @@ impl ChatLoop {
 
     /// A step of what is listened to, or of what began before that.
     async fn step(&mut self, step: &Step) -> Result<(), Failure> {
-        match Question::of(step) {
+        match Question::of(step).filter(|_| !step.answered) {
             Some(question) => {
                 self.is_busy = true;
                 self.asked(question).await
@@ -66,7 +66,7 @@ impl ChatLoop {
     /// The agent asks. Only the first of several questions is shown.
     async fn asked(&mut self, question: Question) -> Result<(), Failure> {
         if let Some(allowed) = question.allow().filter(|_| self.manner.allow_all) {
-            return self.respond(allowed).await.map_err(Failure::new);
+            return self.agent.respond(allowed).await.map_err(Failure::new);
         }
         self.questions.push_back(question);
         self.keeper.keep(self.agent.session());
@@ -77,19 +77,6 @@ impl ChatLoop {
             return self.decline().await;
         }
         Ok(())
-    }
-
-    /// Sends an answer, over the next line if this one is down.
-    pub(super) async fn respond(&self, response: Response) -> Result<(), Refused> {
-        loop {
-            match self.agent.respond(response.clone()).await {
-                Err(Refused::NotConnected | Refused::NotReady) => {
-                    let back = self.agent.ready().await;
-                    back.map_err(|_| Refused::Closed)?;
-                }
-                sent => return sent,
-            }
-        }
     }
 
     async fn show_question(&self) {
@@ -112,7 +99,7 @@ impl ChatLoop {
         match question.answer(text) {
             Ok(Meant::Answer(response)) => {
                 self.questions.pop_front();
-                let sent = self.respond(response).await;
+                let sent = self.agent.respond(response).await;
                 self.order(sent).await?;
                 self.view_work().await;
                 self.show_question().await;
@@ -194,7 +181,10 @@ impl ChatLoop {
     }
 
     /// Something about the connection.
-    pub(super) async fn link_event(&mut self, event: LinkEvent<Event>) -> Result<(), Failure> {
+    pub(super) async fn link_event(
+        &mut self,
+        event: LinkEvent<ClientEvent>,
+    ) -> Result<(), Failure> {
         match event {
             LinkEvent::State(LinkState::Lost {
                 cause, retry_in, ..
@@ -231,9 +221,9 @@ impl ChatLoop {
         Ok(())
     }
 
-    async fn agent_event(&mut self, event: Event) -> Result<(), Failure> {
+    async fn agent_event(&mut self, event: ClientEvent) -> Result<(), Failure> {
         match event {
-            Event::Connected(connected) => {
+            ClientEvent::Connected(connected) => {
                 self.is_busy |= connected.status == SessionState::Running;
                 self.keeper.keep(self.agent.session());
                 // With one prompt, its answer is all that is wanted.
@@ -243,7 +233,7 @@ impl ChatLoop {
                     }
                 }
             }
-            Event::OnboardRequired(required) => {
+            ClientEvent::OnboardRequired(required) => {
                 let methods = required.methods(&Limits::default()).unwrap_or_default();
                 let methods: Vec<&str> = methods.iter().map(OnboardMethod::name).collect();
                 let about = json!({ "methods": methods });
@@ -256,19 +246,19 @@ impl ChatLoop {
                 }
             }
             // The code that was offered is none.
-            Event::Complaint(error) if self.agent.session().session_id.is_none() => {
+            ClientEvent::Complaint(error) if self.agent.session().session_id.is_none() => {
                 self.is_gated = true;
                 self.ask(self.show.error(&error.message)).await;
                 self.ask(self.show.note("gate", json!({}), WANTS_CODE))
                     .await;
             }
-            Event::AnswerRefused { error, .. } => {
+            ClientEvent::AnswerRefused { error, .. } => {
                 self.say(self.show.error(&error.message)).await;
             }
-            Event::Complaint(error) => self.say(self.show.error(&error.message)).await,
+            ClientEvent::Complaint(error) => self.say(self.show.error(&error.message)).await,
             // Of a run that began while nobody was listening.
-            Event::Step(step) => self.step(&step).await?,
-            Event::RunEnded(end) => {
+            ClientEvent::Step(step) => self.step(&step).await?,
+            ClientEvent::RunEnded(end) => {
                 self.is_busy = false;
                 self.questions.clear();
                 match end {
@@ -280,7 +270,7 @@ impl ChatLoop {
                     Err(error) => self.wrong(&words(&error)).await?,
                 }
             }
-            Event::Warning(warning) => tracing::info!(%warning, "the connection goes on"),
+            ClientEvent::Warning(warning) => tracing::info!(%warning, "the connection goes on"),
             _ => {}
         }
         Ok(())

@@ -5,9 +5,9 @@ mod events;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use connectonion_proto::client::Taken;
+use connectonion_proto::client::{ClientEvent, Taken};
 use connectonion_proto::frame::{ErrorFrame, Mode};
-use connectonion_proto::net::{Client, Event, Events, Run, RunEvent};
+use connectonion_proto::net::{Client, Events, Run, RunEvent};
 use examples::cli::{self, Failure, Urls, complain};
 use examples::screen::printable;
 use examples::terminal::{self, ChatEvent, ChatView, Input, Output, Terminal, help};
@@ -99,7 +99,7 @@ enum Happened {
     Run(Box<RunEvent>),
     /// What is listened to has ended.
     Ended,
-    Event(Option<Box<LinkEvent<Event>>>),
+    Event(Option<Box<LinkEvent<ClientEvent>>>),
     Said(Box<Said>),
     Signal,
 }
@@ -291,8 +291,8 @@ impl ChatLoop {
                     if ends_line(&event) && self.catch_up().await? {
                         return Ok(());
                     }
-                    let begins =
-                        !self.is_in && matches!(&*event, LinkEvent::Event(Event::Connected(_)));
+                    let begins = !self.is_in
+                        && matches!(&*event, LinkEvent::Event(ClientEvent::Connected(_)));
                     self.link_event(*event).await?;
                     if begins {
                         self.is_in = true;
@@ -388,7 +388,7 @@ impl ChatLoop {
             self.note("declined", json!({}), "nobody is here to answer")
                 .await;
             let declined = question.decline().map_err(Failure::new)?;
-            self.respond(declined).await.map_err(Failure::new)?;
+            self.agent.respond(declined).await.map_err(Failure::new)?;
         }
         Ok(())
     }
@@ -481,7 +481,7 @@ impl ChatLoop {
 }
 
 /// The next line; none comes from an input that is not open.
-fn ends_line(event: &LinkEvent<Event>) -> bool {
+fn ends_line(event: &LinkEvent<ClientEvent>) -> bool {
     match event {
         LinkEvent::State(LinkState::Lost { .. }) => true,
         LinkEvent::State(state) => state.ended().is_some(),

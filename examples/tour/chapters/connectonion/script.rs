@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connectonion_proto::auth::{Address, Signer};
+use connectonion_proto::client::ClientEvent;
 use connectonion_proto::frame::{ApprovalNeeded, AskUser, EventKind};
-use connectonion_proto::net::{
-    AgentOptions, Client, Event, Events, Question, Run, RunEvent, connect,
-};
+use connectonion_proto::net::{AgentOptions, Client, Events, Question, Run, RunEvent, connect};
 use examples::cli::Failure;
 use examples::screen::connectonion::Frames;
 use examples::screen::{Colour, Screen};
@@ -97,16 +96,16 @@ impl Player {
 
     /// Waits until the agent wants to know an invite code.
     pub(crate) async fn is_asked_for_a_code(&mut self) -> Result<(), Failure> {
-        let is_it = |event: &Event| matches!(event, Event::OnboardRequired(_));
+        let is_it = |event: &ClientEvent| matches!(event, ClientEvent::OnboardRequired(_));
         self.hears("the gate", is_it).await
     }
 
     pub(crate) async fn is_let_in(&mut self) -> Result<(), Failure> {
-        let is_it = |event: &Event| matches!(event, Event::Connected(_));
+        let is_it = |event: &ClientEvent| matches!(event, ClientEvent::Connected(_));
         self.hears("to be let in", is_it).await
     }
 
-    async fn hears(&mut self, what: &str, is_it: fn(&Event) -> bool) -> Result<(), Failure> {
+    async fn hears(&mut self, what: &str, is_it: fn(&ClientEvent) -> bool) -> Result<(), Failure> {
         let heard = async {
             while let Some(event) = self.events.next_link().await {
                 if matches!(&event, LinkEvent::Event(event) if is_it(event)) {

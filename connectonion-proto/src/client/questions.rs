@@ -1,13 +1,16 @@
-//! [`Questions`]: the open questions of the agent after a lost connection.
+//! [`Questions`]: answers that have not left, and the open questions of the agent after a lost
+//! connection.
 
-use crate::client::Step;
+use rpc_core::Refused;
+
+use super::Step;
 use crate::frame::{Answer, EventKind, Response};
 use crate::id::EventId;
 
 /// The number of answers and ids that are kept; the oldest are forgotten first.
 const MAX_KEPT: usize = 64;
 
-/// The state of the agent's questions when a run goes on over another connection.
+/// The answers of a run, and the state of its questions when it goes on over another connection.
 ///
 /// Hosts keep a question among the events of its run and replay it, whether it was answered or not.
 /// An agent does nothing while it waits, so the open question is the one that nothing follows.
@@ -19,6 +22,8 @@ pub(super) struct Questions {
     is_replay: bool,
     /// The last question of the replay, and whether it was shown before.
     last: Option<(Step, bool)>,
+    /// The answers that wait for a connection.
+    unsent: Vec<Response>,
     /// The answers that the host may not have.
     unconfirmed: Vec<Response>,
     /// The questions whose answers were sent twice.
@@ -26,6 +31,19 @@ pub(super) struct Questions {
 }
 
 impl Questions {
+    /// Adds an answer that was not sent. During a replay its question may be closed by now.
+    pub(super) fn keep(&mut self, answer: Response) {
+        match self.is_replay {
+            true => self.doubt(answer),
+            false => push(&mut self.unsent, answer),
+        }
+    }
+
+    /// Sends the answers that wait; those that cannot be sent go on waiting.
+    pub(super) fn send_waiting(&mut self, mut send: impl FnMut(&Response) -> Result<(), Refused>) {
+        self.unsent.retain(|answer| send(answer).is_err());
+    }
+
     /// Adds an answer that the host may not have. One that names no question is not sent again: its
     /// question is asked anew.
     pub(super) fn doubt(&mut self, answer: Response) {
@@ -34,23 +52,21 @@ impl Questions {
         }
     }
 
-    /// Starts a replay over another connection. Returns the answers to send again at once.
-    pub(super) fn resume(&mut self, is_bound: bool) -> Vec<Response> {
+    /// Goes on over another connection, with a replay unless the host binds answers to questions:
+    /// to such a host all answers are sent again at once.
+    pub(super) fn resume(&mut self, is_bound: bool) {
         self.last = None;
         self.is_replay = !is_bound;
-        if !is_bound {
-            return Vec::new();
+        if is_bound {
+            for answer in std::mem::take(&mut self.unconfirmed) {
+                self.repeat(answer);
+            }
+        } else {
+            // Another question may be open by now.
+            for answer in std::mem::take(&mut self.unsent) {
+                self.doubt(answer);
+            }
         }
-        let answers = std::mem::take(&mut self.unconfirmed);
-        for answer in &answers {
-            self.repeat(answer);
-        }
-        answers
-    }
-
-    /// Forgets everything, when no question is open any more.
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
     }
 
     pub(super) const fn is_replay(&self) -> bool {
@@ -71,24 +87,22 @@ impl Questions {
         (!was_shown).then_some(question)
     }
 
-    /// Ends the replay. Returns the answer to send again, or the question to show: one that was not
-    /// shown, or whose answer was a permission. If that answer has arrived after all, this host
-    /// would take a second one for its next question, so the user decides.
-    pub(super) fn caught_up(&mut self) -> (Option<Response>, Option<Step>) {
+    /// Ends the replay. Sends the answer again to the question that is open, or returns the question
+    /// to show: one that was not shown, or whose answer was a permission. If that answer has arrived
+    /// after all, this host would take a second one for its next question, so the user decides.
+    pub(super) fn caught_up(&mut self) -> Option<Step> {
         self.is_replay = false;
         let mut answers = std::mem::take(&mut self.unconfirmed).into_iter();
-        let Some((question, was_shown)) = self.last.take() else {
-            return (None, None);
-        };
+        let (question, was_shown) = self.last.take()?;
         let id = &question.event.id;
-        let Some(answer) = answers.find(|answer| answer.request_id == *id) else {
-            return (None, (!was_shown).then_some(question));
-        };
-        if is_permission(&answer.answer) {
-            return (None, Some(question));
+        match answers.find(|answer| answer.request_id == *id) {
+            None => (!was_shown).then_some(question),
+            Some(answer) if is_permission(&answer.answer) => Some(question),
+            Some(answer) => {
+                self.repeat(answer);
+                None
+            }
         }
-        self.repeat(&answer);
-        (Some(answer), None)
     }
 
     /// Returns whether the answer to this question was sent twice; a refusal then means that it had
@@ -99,10 +113,11 @@ impl Questions {
         at.map(|at| self.repeated.remove(at)).is_some()
     }
 
-    fn repeat(&mut self, answer: &Response) {
+    fn repeat(&mut self, answer: Response) {
         if let Some(id) = &answer.request_id {
             push(&mut self.repeated, id.clone());
         }
+        push(&mut self.unsent, answer);
     }
 }
 

@@ -1,0 +1,401 @@
+//! A session over several connections, in virtual time: what goes on, what is told once, what is sent
+//! again.
+
+use rpc_core::{CallId, Refused};
+use serde_json::json;
+use switchboard_testing::play::Play as _;
+
+use super::super::*;
+use super::{
+    Duration, Played, SECOND, Value, connected, output, queued, raw, thinking, user_input,
+};
+use crate::client::{ClientSession, Resume};
+use crate::frame::{Answer, Approval, ErrorFrame, Input, Output, Response, Scope, Signed};
+
+/// A session and its connection.
+struct Told {
+    session: ClientSession,
+    line: Played,
+}
+
+impl Told {
+    fn resuming(resume: Resume) -> Self {
+        let session = ClientSession::new(ClientConfig::new(), resume);
+        let line = Played::new(ClientConfig::new());
+        let mut told = Self { session, line };
+        told.connect();
+        told
+    }
+
+    /// Let in, with nothing left to say.
+    fn ready() -> Self {
+        let mut told = Self::resuming(Resume::default());
+        told.take(&connected("new"));
+        told
+    }
+
+    /// A run goes on that has asked a question, which was answered.
+    fn asked() -> Self {
+        let mut told = Self::ready();
+        told.input("go");
+        let events = told.hear(&[user_input("go", "u"), question("q")]);
+        assert_eq!(events, ["started", "user_input u", "ask_user q"]);
+        told.answer("q");
+        assert_eq!(told.sent(), [answer("q")]);
+        told
+    }
+
+    /// Opens the next connection, and returns its CONNECT.
+    fn connect(&mut self) -> Value {
+        let connect = self.session.connect(Signed::none());
+        self.line.conn = ClientConn::new(ClientConfig::new(), &connect, 7, self.line.now);
+        self.line.sent().remove(0)
+    }
+
+    /// Loses the connection, opens the next one, and has it admitted.
+    fn back(&mut self, frame: &Value) -> (Value, Vec<String>) {
+        self.lose();
+        let connect = self.connect();
+        (connect, self.take(frame))
+    }
+
+    fn lose(&mut self) {
+        self.line
+            .conn
+            .handle_disconnect(Disconnect::Eof, self.line.now);
+        assert_eq!(self.events(), ["closed"]);
+    }
+
+    fn input(&mut self, prompt: &str) -> CallId {
+        let input = Input::new(prompt);
+        let id = self
+            .session
+            .input(&mut self.line.conn, &input, self.line.now);
+        self.line.sent();
+        id.unwrap()
+    }
+
+    fn answer(&mut self, id: &str) {
+        let answer = Response::new(id, Answer::AskUser(raw("\"a\"")));
+        self.session.respond(answer).unwrap();
+        assert_eq!(self.events(), Vec::<String>::new());
+    }
+
+    fn take(&mut self, frame: &Value) -> Vec<String> {
+        self.line.take(frame);
+        self.events()
+    }
+
+    fn hear(&mut self, frames: &[Value]) -> Vec<String> {
+        frames.iter().flat_map(|frame| self.take(frame)).collect()
+    }
+
+    fn wait(&mut self, time: Duration) -> Vec<String> {
+        self.line.wait(time);
+        self.events()
+    }
+
+    fn events(&mut self) -> Vec<String> {
+        for event in self.line.events() {
+            self.session.handle_event(event);
+        }
+        self.session
+            .send_answers(&mut self.line.conn, self.line.now);
+        let mut names = Vec::new();
+        while let Some(event) = self.session.poll_event() {
+            if let ClientEvent::Step(step) = &event {
+                self.session.shown(step);
+            }
+            names.push(name(&event));
+        }
+        names
+    }
+
+    /// What has left, but queries that are receipts.
+    fn sent(&mut self) -> Vec<Value> {
+        let mut sent = self.line.sent();
+        sent.retain(|frame| frame["type"] != "SESSION_STATUS");
+        sent
+    }
+}
+
+/// An event in a few words.
+fn name(event: &ClientEvent) -> String {
+    match event {
+        ClientEvent::Connected(frame) => format!("connected {}", frame.status.name()),
+        ClientEvent::Step(step) => {
+            let kind = step.event.kind.tag();
+            let id = step.event.id.as_deref().unwrap_or_default();
+            let note = if step.answered { ", answered" } else { "" };
+            format!("{kind} {id}{note}")
+        }
+        ClientEvent::Reply {
+            result: Ok(Reply::Input(Taken::Started)),
+            ..
+        } => "started".to_owned(),
+        ClientEvent::Reply { result: Ok(_), .. } => "queued".to_owned(),
+        ClientEvent::RunEnded(end) => ended(end),
+        ClientEvent::Closed(_) => "closed".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn ended(end: &Result<Output, CallError<ErrorFrame>>) -> String {
+    match end {
+        Ok(output) => format!("output {}", output.result),
+        Err(CallError::Refused(refused)) => format!("{refused:?}"),
+        Err(error) => format!("{:?}", error.delivery()),
+    }
+}
+
+fn question(id: &str) -> Value {
+    json!({"type": "ask_user", "question": "Which?", "id": id, "ts": 1.5})
+}
+
+fn approval(id: &str) -> Value {
+    json!({"type": "approval_needed", "tool": "rm", "arguments": {}, "id": id, "ts": 1.5})
+}
+
+fn answer(id: &str) -> Value {
+    json!({"type": "ASK_USER_RESPONSE", "answer": "a", "request_id": id})
+}
+
+/// A CONNECTED with the host's conversation.
+fn newer(messages: &Value) -> Value {
+    let mut frame = connected("connected");
+    frame["server_newer"] = json!(true);
+    frame["session"] = json!({"turn": 1, "messages": messages});
+    frame
+}
+
+fn bound() -> Value {
+    let mut frame = connected("running");
+    frame["bound_answers"] = json!(true);
+    frame
+}
+
+#[test]
+fn the_connect_names_what_is_known() {
+    let mut resume = Resume::default();
+    resume.session_id = Some("s".into());
+    let mut told = Told::resuming(resume.clone());
+    let connect = told.connect();
+    assert_eq!(connect, json!({"type": "CONNECT", "session_id": "s"}));
+    resume.last_msg_id = Some("ev-1".into());
+    resume.session = Some(raw(r#"{"turn":3,"iteration":2}"#));
+    told.session = ClientSession::new(ClientConfig::new(), resume);
+    let connect = told.connect();
+    assert_eq!(connect["last_msg_id"], "ev-1");
+    assert_eq!(connect["session"], json!({"turn": 3, "iteration": 2}));
+    // The host may have a run, and then its conversation is the newer one.
+    told.session.attach();
+    assert_eq!(told.connect()["session"]["iteration"], 0);
+    told.session.renew(true);
+    let connect = told.connect();
+    assert_eq!(connect.get("session_id"), None);
+    assert_eq!(connect["session"]["turn"], 3);
+    told.session.renew(false);
+    assert_eq!(told.connect(), json!({"type": "CONNECT"}));
+}
+
+#[test]
+fn a_run_goes_on_over_the_next_connection_and_what_comes_twice_is_dropped() {
+    let mut told = Told::ready();
+    told.input("go");
+    let events = told.hear(&[user_input("go", "u"), thinking("t1")]);
+    assert_eq!(events, ["started", "user_input u", "thinking t1"]);
+    let (connect, events) = told.back(&connected("running"));
+    assert_eq!(connect["last_msg_id"], "t1");
+    assert_eq!(events, ["connected running"]);
+    let replay = [
+        user_input("go", "u"),
+        thinking("t1"),
+        thinking("t2"),
+        output("hi"),
+    ];
+    assert_eq!(told.hear(&replay), ["thinking t2", "output hi"]);
+    assert_eq!(
+        told.sent(),
+        [] as [Value; 0],
+        "the prompt is not sent again"
+    );
+    assert_eq!(told.session.resume().last_msg_id.as_deref(), Some("t2"));
+}
+
+#[test]
+fn a_prompt_without_a_reply_is_looked_for_in_the_conversation() {
+    let prompt = json!({"role": "user", "content": "go"});
+    let reply = json!({"role": "assistant", "content": "gone"});
+    for (frame, expected) in [
+        (connected("connected"), "Unknown"),
+        (connected("new"), "Unknown"),
+        (newer(&json!([])), "Unknown"),
+        (newer(&json!([prompt])), "Delivered"),
+        (newer(&json!([prompt, reply])), "output gone"),
+    ] {
+        let mut told = Told::ready();
+        told.input("go");
+        let (_, events) = told.back(&frame);
+        assert_eq!(events[1..], [expected], "{frame}");
+        let session = told.session.resume().session.clone();
+        assert_eq!(session.is_some(), frame["server_newer"] == true);
+    }
+}
+
+#[test]
+fn a_prompt_that_did_not_leave_is_known_not_to_have_been_sent() {
+    let mut told = Told::ready();
+    let input = Input::new("go");
+    let now = told.line.now;
+    told.session
+        .input(&mut told.line.conn, &input, now)
+        .unwrap();
+    let (_, events) = told.back(&connected("connected"));
+    assert_eq!(events, ["connected connected", "NotSent"]);
+}
+
+#[test]
+fn a_prompt_that_joins_another_run_ends_with_that() {
+    let mut told = Told::ready();
+    let id = told.input("mine");
+    told.line.take(&super::ack("r"));
+    let events = told.line.events();
+    assert_eq!(events, [queued(id, "r")]);
+    told.session.handle_event(queued(id, "r"));
+    assert!(told.session.poll_event().is_some());
+    let theirs =
+        json!([{"role": "user", "content": "mine"}, {"role": "assistant", "content": "x"}]);
+    let (_, events) = told.back(&newer(&theirs));
+    assert_eq!(events[1..], ["Delivered"]);
+}
+
+#[test]
+fn a_run_that_is_expected_and_not_there_ends_at_once() {
+    let mut told = Told::resuming(Resume::default());
+    told.session.attach();
+    let events = told.take(&connected("connected"));
+    assert_eq!(events, ["connected connected", "UnknownId"]);
+    let mut told = Told::resuming(Resume::default());
+    told.session.attach();
+    let events = told.hear(&[connected("running"), thinking("t"), output("hi")]);
+    assert_eq!(events, ["connected running", "thinking t", "output hi"]);
+}
+
+#[test]
+fn what_is_open_ends_with_the_last_connection() {
+    let mut told = Told::asked();
+    told.lose();
+    told.session.end(&CloseReason::Lost);
+    assert_eq!(told.events(), ["Delivered"]);
+    let mut told = Told::asked();
+    told.lose();
+    told.connect();
+    let refused = told.take(&super::error("unauthorized: invalid signature"));
+    assert_eq!(refused[1..], ["Delivered", "closed"]);
+}
+
+#[test]
+fn an_answer_that_was_lost_is_sent_again_to_the_question_that_is_open() {
+    let mut told = Told::asked();
+    for _ in 0..2 {
+        told.back(&connected("running"));
+        assert_eq!(told.take(&question("q")), [] as [&str; 0]);
+        assert_eq!(told.sent(), [] as [Value; 0]);
+        assert_eq!(told.wait(SECOND), [] as [&str; 0]);
+        assert_eq!(told.sent(), [answer("q")]);
+    }
+    assert_eq!(
+        told.hear(&[thinking("t"), output("a")]),
+        ["thinking t", "output a"]
+    );
+}
+
+#[test]
+fn an_answer_is_not_sent_again_once_the_agent_has_gone_on() {
+    let mut told = Told::asked();
+    told.back(&connected("running"));
+    let events = told.hear(&[question("q"), thinking("t"), approval("q2")]);
+    assert_eq!(events, ["thinking t"]);
+    assert_eq!(told.wait(SECOND), ["approval_needed q2"]);
+    assert_eq!(told.sent(), [] as [Value; 0]);
+}
+
+#[test]
+fn an_answer_without_a_connection_waits_for_the_next_one() {
+    let mut told = Told::ready();
+    told.input("go");
+    told.hear(&[user_input("go", "u"), question("q")]);
+    told.lose();
+    told.answer("q");
+    told.connect();
+    told.take(&bound());
+    assert_eq!(told.sent(), [answer("q")]);
+    // Its run is over by then.
+    let mut told = Told::asked();
+    told.lose();
+    told.answer("q");
+    told.connect();
+    told.take(&connected("connected"));
+    assert_eq!(told.sent(), [] as [Value; 0]);
+}
+
+#[test]
+fn a_host_that_binds_answers_gets_them_at_once_and_may_refuse_one_of_two() {
+    let mut told = Told::asked();
+    told.back(&bound());
+    assert_eq!(told.sent(), [answer("q")]);
+    let stale = json!({"type": "ERROR", "code": "STALE_ANSWER", "message": "m", "request_id": "q"});
+    assert_eq!(told.take(&stale), [] as [&str; 0]);
+    assert_eq!(told.take(&stale).len(), 1, "only the second one is told");
+}
+
+#[test]
+fn a_permission_is_asked_for_again_and_not_given_twice() {
+    let mut told = Told::ready();
+    told.input("go");
+    told.hear(&[user_input("go", "u"), approval("q")]);
+    let granted = Response::new("q", Answer::Approval(Approval::granted(Scope::Once)));
+    told.session.respond(granted).unwrap();
+    told.events();
+    assert_eq!(told.sent().len(), 1);
+    told.back(&connected("running"));
+    told.take(&approval("q"));
+    assert_eq!(told.wait(SECOND), ["approval_needed q"]);
+    assert_eq!(told.sent(), [] as [Value; 0]);
+}
+
+#[test]
+fn of_the_questions_of_a_replay_only_the_last_may_be_open() {
+    let mut told = Told::resuming(Resume::default());
+    told.take(&connected("running"));
+    let events = told.hear(&[
+        question("q1"),
+        thinking("t"),
+        question("q2"),
+        output("done"),
+    ]);
+    let expected = [
+        "ask_user q1, answered",
+        "thinking t",
+        "ask_user q2, answered",
+        "output done",
+    ];
+    assert_eq!(events, expected);
+    assert_eq!(told.session.resume().last_msg_id.as_deref(), Some("t"));
+}
+
+#[test]
+fn an_answer_that_is_too_large_is_refused_at_once() {
+    let config = ClientConfig::new().with_max_sent_bytes(100);
+    let mut session = ClientSession::new(config, Resume::default());
+    let answer = Response::new("q", Answer::PlanReview("x".repeat(100).into()));
+    let refused = session.respond(answer);
+    assert!(matches!(refused, Err(Refused::TooLarge { max: 100, .. })));
+}
+
+#[test]
+fn debug_output_of_a_session_shows_no_contents() {
+    let mut told = Told::ready();
+    told.input("s3cret");
+    assert!(!format!("{:?}", told.session).contains("s3cret"));
+}
