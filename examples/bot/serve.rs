@@ -202,8 +202,7 @@ impl Platform {
         self,
         nats: rpc_core::net::nats::Nats,
     ) -> Result<(snek_proto::net::NatsBackend, snek_proto::net::NatsRunner), Failure> {
-        use snek_proto::cluster::NodeConfig;
-        use snek_proto::net::{ClusterError, NatsBackend, NatsOptions};
+        use snek_proto::net::{ClusterError, NatsBackend, NatsOptions, NodeConfig};
 
         let failed = |what: String, error| match error {
             ClusterError::Nats(error) => cli::nats_failure(&error),

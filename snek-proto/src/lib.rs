@@ -4,7 +4,8 @@
 
 pub mod bot;
 pub mod client;
-pub mod cluster;
+#[cfg(feature = "nats")]
+mod cluster;
 pub mod codec;
 pub mod color;
 pub mod error;

@@ -19,9 +19,6 @@ use std::sync::Arc;
 use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
-#[cfg(feature = "nats")]
-#[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
-pub use nats::{ClusterError, NatsBackend, NatsOptions, NatsRunner};
 pub use protocol::ClientProtocol;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
@@ -31,6 +28,12 @@ pub use serve::{
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, dialer};
+#[cfg(feature = "nats")]
+#[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
+pub use {
+    crate::cluster::NodeConfig,
+    nats::{ClusterError, NatsBackend, NatsOptions, NatsRunner},
+};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 

@@ -10,10 +10,10 @@ use rpc_core::net::nats::{Nats, NatsConfig};
 use rpc_core::net::{LinkConfig, LinkEvent};
 use rpc_core::reconnect::ReconnectPolicy;
 use snek_proto::client::{ClientConfig, ClientEvent};
-use snek_proto::cluster::NodeConfig;
 use snek_proto::frame::{Channel, Final, User};
 use snek_proto::net::{
-    Client, Events, NatsBackend, NatsOptions, Server, ServerOptions, connect_with, dialer,
+    Client, Events, NatsBackend, NatsOptions, NodeConfig, Server, ServerOptions, connect_with,
+    dialer,
 };
 use switchboard_testing::nats::NatsServer;
 

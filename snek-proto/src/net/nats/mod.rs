@@ -55,15 +55,18 @@ rpc_core::config! {
 /// one alone.
 ///
 /// Users, channels and memberships are kept in NATS, passwords as salted hashes. Every user is a
-/// member of every channel that was [added](Self::add_channel). What the nodes promise each other
-/// is in [`cluster`](crate::cluster); in addition:
+/// member of every channel that was [added](Self::add_channel).
 ///
+/// - Each channel has one order, for all members on all nodes, the sender included. A sender is
+///   answered when its message is stored.
+/// - Partial messages and typing indicators are not stored. They keep their place among the final
+///   messages of their sender, and are dropped while the channel has a gap.
 /// - While NATS is gone, messages wait up to
-///   [20 s](crate::cluster::NodeConfig::with_publish), then fail with an answer that says whether
+///   [20 s](NodeConfig::publish), then fail with an answer that says whether
 ///   they may have been delivered. Clients that stay connected miss nothing. A login is refused by
 ///   closing the connection with 1013, so that a client tries again, perhaps at another node.
 /// - A node that has not reached NATS for
-///   [30 s](crate::cluster::NodeConfig::with_max_outage) closes its connections with 1012. It comes
+///   [30 s](NodeConfig::max_outage) closes its connections with 1012. It comes
 ///   back, under a new id, when NATS does.
 /// - Messages are as safe as NATS keeps them: see
 ///   [`with_replicas`](rpc_core::net::nats::NatsConfig::with_replicas).
@@ -369,8 +372,6 @@ impl Backend for NatsBackend {
 
 impl fmt::Debug for NatsBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NatsBackend")
-            .field("node", &self.shared.lock().node)
-            .finish_non_exhaustive()
+        f.debug_struct("NatsBackend").finish_non_exhaustive()
     }
 }
