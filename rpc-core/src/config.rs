@@ -1,10 +1,11 @@
 //! [`config!`](crate::config).
 
-/// Declares a configuration struct: public fields, their defaults, and a `with_*` setter for each.
+/// Declares a configuration struct: public fields, their defaults, and a `with_*` setter for each
+/// that names one.
 ///
-/// A field names its default and, after `=>`, its setter. The struct is `#[non_exhaustive]` and
-/// implements `Default`. Each setter is documented as "Sets the field", so document meaning, unit
-/// and default at the field.
+/// A field names its default and, after `=>`, its setter. The struct implements `Default`, so
+/// `Options { timeout, ..Options::default() }` sets a field without a setter. Each setter is
+/// documented as "Sets the field", so document meaning, unit and default at the field.
 ///
 /// ```
 /// use std::time::Duration;
@@ -96,7 +97,6 @@ macro_rules! config {
         )*
     } $($new:tt)*) => {
         $(#[$meta])*
-        #[non_exhaustive]
         $vis struct $Name {
             $($(#[$doc])* $field_vis $field: $T,)*
         }

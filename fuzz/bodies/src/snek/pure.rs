@@ -1,7 +1,7 @@
 //! The parts of a bot that need no connection.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use regex::Regex;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use snek_proto::error::BotError;
 use snek_proto::llm::chat::{ChatMessage, Content, Role, ToolCall};
 use snek_proto::llm::image::{Image, ImageFormat, detect_mime, extract_urls};
-use snek_proto::llm::toolloop::{Action, ToolLoop, ToolLoopConfig};
+use snek_proto::llm::toolloop::{Action, ToolFailure, ToolLoop, ToolLoopConfig};
 use snek_proto::sanitize::{DEFAULT_DRIVE_BASE, rewrite_drive_urls, sanitize_names};
 
 use crate::script::Script;
@@ -93,33 +93,36 @@ pub fn toolloop(data: &[u8]) {
     let limits = BreakerConfig::default()
         .with_failure_threshold(3)
         .with_half_open_max_calls(1);
-    let mut breaker = CircuitBreaker::new(limits);
+    let config = ToolLoopConfig {
+        max_rounds: 4,
+        max_repeated: 2,
+        breaker: Arc::new(Mutex::new(CircuitBreaker::new(limits))),
+        ..ToolLoopConfig::default()
+    };
     let mut conversation = Vec::new();
     // Loops one after the other share a breaker.
     for _ in 0..4 {
-        one_loop(&mut script, &mut breaker, &mut now, &mut conversation);
+        let tools = ToolLoop::new(config.clone());
+        one_loop(&mut script, tools, &mut now, &mut conversation);
         assert_answered(&conversation);
         now += limits.recovery_timeout;
+        let breaker = config.breaker.lock().expect("no loop has panicked");
         assert!(breaker.admits(now), "a permit was not handed back");
     }
 }
 
 fn one_loop(
     script: &mut Script<'_>,
-    breaker: &mut CircuitBreaker,
+    mut tools: ToolLoop,
     now: &mut Instant,
     conversation: &mut Vec<ChatMessage>,
 ) {
-    let config = ToolLoopConfig::default()
-        .with_max_rounds(4)
-        .with_max_repeated(2);
-    let mut tools = ToolLoop::new(config);
     let (mut with, mut without, mut errors) = (0, 0, 0);
     let mut runs: HashMap<(String, String), usize> = HashMap::new();
     for _ in 0..10_000 {
-        let action = tools.next_action(breaker, *now);
+        let action = tools.next_action(*now);
         assert!(
-            tools.next_action(breaker, *now) == action,
+            tools.next_action(*now) == action,
             "an action must be stable"
         );
         match action {
@@ -138,13 +141,17 @@ fn one_loop(
                 assert!(*made <= 2, "the same call was run too often");
                 let (id, step) = (&call.id, script.byte_or_zero());
                 *now += Duration::from_secs(u64::from(step >> 3));
-                let ok = match step % 8 {
-                    0 | 1 => tools.on_result(id, Ok(json!({"a": [null]})), breaker, *now),
-                    2 => tools.on_result(id, Ok(json!("Error: no")), breaker, *now),
-                    3..=5 => tools.on_result(id, Err("failed".to_owned()), breaker, *now),
-                    6 => tools.on_refused(id, "no such tool", breaker),
-                    _ => {
-                        tools.cancel(breaker);
+                let result = match step % 8 {
+                    0 | 1 => Some(Ok(json!({"a": [null]}))),
+                    2 => Some(Ok(json!("Error: no"))),
+                    3..=5 => Some(Err(ToolFailure::Tool("failed".to_owned()))),
+                    6 => Some(Err(ToolFailure::Call("no such tool".to_owned()))),
+                    _ => None,
+                };
+                let ok = match result {
+                    Some(result) => tools.on_result(id, result, *now),
+                    None => {
+                        tools.cancel();
                         true
                     }
                 };
@@ -152,7 +159,7 @@ fn one_loop(
                 errors = if step % 8 < 3 { 0 } else { errors + 1 };
                 assert!(errors <= 3, "too many errors in a row");
                 assert!(
-                    !tools.on_result(id, Ok(Value::Null), breaker, *now),
+                    !tools.on_result(id, Ok(Value::Null), *now),
                     "a second result was taken"
                 );
             }
