@@ -1,6 +1,5 @@
 //! The router that decides by the options: keywords, or a language model.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use examples::cli::Failure;
@@ -8,7 +7,7 @@ use examples::model::http::HttpClient;
 use examples::model::options::ModelArgs;
 use examples::model::scripted::Scripted;
 use examples::router::{ModelRouter, model::policy};
-use smarthole_proto::router::{Keywords, Router};
+use smarthole_proto::router::{Choice, Keywords, RouteRequest, Router, RouterError};
 
 /// The longest answer of a model, unless the user says otherwise: some tool calls.
 const MAX_TOKENS: u32 = 1024;
@@ -32,13 +31,28 @@ impl ChooseArgs {
     }
 }
 
+/// What chooses.
+pub(crate) enum Chooser {
+    Keywords(Keywords),
+    Model(ModelRouter),
+}
+
+impl Router for Chooser {
+    async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
+        match self {
+            Self::Keywords(words) => words.route(request).await,
+            Self::Model(model) => model.route(request).await,
+        }
+    }
+}
+
 /// The router of these options.
-pub(crate) fn router(args: &ChooseArgs) -> Result<Arc<dyn Router>, Failure> {
+pub(crate) fn router(args: &ChooseArgs) -> Result<Chooser, Failure> {
     let args = &args.model;
     if args.provider.is_none() && args.model.is_none() {
         // Complains about options that are of no use.
         args.build(Scripted::default(), &HttpClient::default())?;
-        return Ok(Arc::new(Keywords::new()));
+        return Ok(Chooser::Keywords(Keywords::new()));
     }
     if args.provider.is_none() {
         return Err(Failure::usage(
@@ -53,7 +67,7 @@ pub(crate) fn router(args: &ChooseArgs) -> Result<Arc<dyn Router>, Failure> {
     let scripted = Scripted::default().with_commands(true);
     let built = args.build_with(scripted, &HttpClient::default(), policy)?;
     let router = ModelRouter::new(built.model);
-    Ok(Arc::new(match &args.system {
+    Ok(Chooser::Model(match &args.system {
         Some(system) => router.with_system(system),
         None => router,
     }))

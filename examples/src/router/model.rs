@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use rpc_core::backoff::BackoffPolicy;
 use serde_json::{Map, Value};
@@ -87,7 +86,6 @@ impl ModelRouter {
     }
 }
 
-#[async_trait]
 impl Router for ModelRouter {
     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
         if request.candidates.is_empty() {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use examples::cli::Failure;
 use examples::screen::snek::Frames;
 use rpc_core::net::LinkEvent;
@@ -33,7 +32,6 @@ struct Herald {
     news: Mutex<mpsc::Receiver<News>>,
 }
 
-#[async_trait]
 impl Handler for Herald {
     async fn on_join(&self, cx: &Context) -> Result<(), BotError> {
         cx.reply("here I am, and tell what is new").await?;

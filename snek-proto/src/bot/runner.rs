@@ -31,14 +31,12 @@ const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 /// A bot that logs in, routes messages to a [`Handler`], and reconnects.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use snek_proto::bot::{Bot, BotConfig, Context, Handler};
 /// use snek_proto::error::BotError;
 /// use snek_proto::frame::Message;
 ///
 /// struct Echo;
 ///
-/// #[async_trait]
 /// impl Handler for Echo {
 ///     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
 ///         cx.reply(format!("hi {}", message.user_nick)).await?;
@@ -62,7 +60,8 @@ const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 /// # Ok(())
 /// # }
 /// ```
-pub struct Bot<D: Dialer> {
+pub struct Bot<D: Dialer, H> {
+    handler: Arc<H>,
     shared: Arc<Shared>,
     events: Events,
     connection: Connection<D>,
@@ -71,15 +70,15 @@ pub struct Bot<D: Dialer> {
     lifecycle: Lifecycle,
 }
 #[cfg(feature = "ws")]
-impl Bot<rpc_core::net::ws::WsDialer> {
+impl<H: Handler> Bot<rpc_core::net::ws::WsDialer, H> {
     /// Creates a bot for the server at `url` (`ws://`, or `wss://` with feature `tls`).
     ///
     /// # Errors
     /// [`BotError::ValidationError`] for an invalid URL, and for one that would send the password
     /// to another machine without encryption, unless
-    /// [`with_insecure_password`](crate::client::ClientConfig::with_insecure_password) allows it.
+    /// [`with_insecure_password`](crate::client::ClientConfig::insecure_password) allows it.
     #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-    pub fn new(url: &str, config: BotConfig, handler: impl Handler) -> Result<Self, BotError> {
+    pub fn new(url: &str, config: BotConfig, handler: H) -> Result<Self, BotError> {
         let dialer =
             crate::net::dialer(url, &config.client).map_err(|error| BotError::ValidationError {
                 what: "url".into(),
@@ -89,17 +88,21 @@ impl Bot<rpc_core::net::ws::WsDialer> {
     }
 }
 
-impl<D: Dialer> Bot<D> {
+impl<D: Dialer, H: Handler> Bot<D, H> {
     /// Creates a bot that connects through this dialer.
     #[must_use]
-    pub fn with_dialer(dialer: D, config: BotConfig, handler: impl Handler) -> Self {
+    pub fn with_dialer(dialer: D, config: BotConfig, handler: H) -> Self {
         let (client, events, connection) =
             connect_with(dialer, config.client.clone(), config.link.clone());
         let (canceller, cancellation) = Cancellation::new();
-        let shared = Shared::new(client, config, cancellation, Arc::new(handler));
+        let handler = Arc::new(handler);
+        let notified = Arc::clone(&handler);
+        let notices = Box::new(move |notice: &Notice| notified.on_notice(notice));
+        let shared = Shared::new(client, config, cancellation, notices);
         let lifecycle = Lifecycle::new();
         let (state, _) = watch::channel(lifecycle.state());
         Self {
+            handler,
             shared: Arc::new(shared),
             events,
             connection,
@@ -125,7 +128,7 @@ impl<D: Dialer> Bot<D> {
     }
 
     /// Runs until `shutdown` resolves, then lets handlers finish within the
-    /// [shutdown timeout](BotConfig::with_shutdown_timeout), and closes.
+    /// [shutdown timeout](BotConfig::shutdown_timeout), and closes.
     ///
     /// # Errors
     /// [`BotError::AuthenticationError`] if the login is refused, [`BotError::ConnectionError`] if
@@ -138,6 +141,7 @@ impl<D: Dialer> Bot<D> {
         shutdown: impl Future<Output = ()>,
     ) -> Result<DrainReport, BotError> {
         let Self {
+            handler,
             shared,
             events,
             connection,
@@ -147,6 +151,7 @@ impl<D: Dialer> Bot<D> {
         } = self;
         let max_handlers = shared.config.max_handlers;
         let mut runner = Runner {
+            handler,
             shared,
             state,
             lifecycle,
@@ -185,7 +190,8 @@ impl<D: Dialer> Bot<D> {
     }
 }
 
-struct Runner {
+struct Runner<H> {
+    handler: Arc<H>,
     shared: Arc<Shared>,
     state: watch::Sender<State>,
     lifecycle: Lifecycle,
@@ -197,7 +203,7 @@ struct Runner {
     dials: u32,
 }
 
-impl Runner {
+impl<H: Handler> Runner<H> {
     fn become_state(&mut self, next: State) {
         if self.lifecycle.transition(next).is_ok() {
             self.state.send_replace(next);
@@ -397,14 +403,14 @@ impl Runner {
 
     fn spawn<F, W>(&mut self, channel: ChannelUid, work: F)
     where
-        F: FnOnce(Arc<dyn Handler>, Context) -> W + Send + 'static,
+        F: FnOnce(Arc<H>, Context) -> W + Send + 'static,
         W: Future<Output = Result<(), BotError>> + Send + 'static,
     {
         let Some(user) = self.shared.user() else {
             return;
         };
         let cx = Context::new(Arc::clone(&self.shared), channel, user);
-        let handler = Arc::clone(&self.shared.handler);
+        let handler = Arc::clone(&self.handler);
         self.dispatcher.spawn(async move {
             if let Err(error) = work(Arc::clone(&handler), cx.clone()).await {
                 handler.on_error(&cx, error).await;
@@ -413,7 +419,7 @@ impl Runner {
     }
 }
 
-impl<D: Dialer> fmt::Debug for Bot<D> {
+impl<D: Dialer, H> fmt::Debug for Bot<D, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bot")
             .field("state", &self.lifecycle.state())

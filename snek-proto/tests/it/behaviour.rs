@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::{LagPolicy, QueueConfig};
 use rpc_core::testing::Side;
@@ -351,7 +350,6 @@ impl Seen {
     }
 }
 
-#[async_trait]
 impl Handler for Seen {
     async fn on_own_message(&self, _: &Context, message: &Message) -> Result<(), BotError> {
         self.note(format!("own {}", message.message));

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::mem;
 use rpc_core::{Delivery, Limits};
 use serde_json::json;
@@ -40,7 +39,6 @@ impl Diary {
     }
 }
 
-#[async_trait]
 impl Handler for Diary {
     async fn on_own_message(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
         self.write(format!("own {} {}", cx.channel(), message.message));

@@ -4,7 +4,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::{Value, json};
@@ -27,7 +26,6 @@ struct Obedient {
     notices: Arc<Mutex<Vec<Notice>>>,
 }
 
-#[async_trait]
 impl Handler for Obedient {
     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
         if message.message.contains("panic") {

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::mem::{self, MemListener};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, State};
@@ -41,7 +40,6 @@ impl Display {
     }
 }
 
-#[async_trait]
 impl Handler for Display {
     async fn on_partial(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
         let Message {

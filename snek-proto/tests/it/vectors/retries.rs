@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::CloseFrame;
 use rpc_core::net::mem;
 use serde_json::{Value, json};
@@ -22,7 +21,6 @@ struct Sender {
     resent: Arc<Mutex<Vec<Value>>>,
 }
 
-#[async_trait]
 impl Handler for Sender {
     async fn on_mention(&self, cx: &Context, _: &Message) -> Result<(), BotError> {
         let outcome = cx.reply("hi").await;

@@ -1,19 +1,16 @@
 //! [`FetchConfig`].
 
-use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::net::tls::TlsConfig;
 
 use super::address::is_public;
-use super::resolve::{Resolver, SystemResolver};
 use crate::limits::{MAX_CONCURRENT_REQUESTS, MEDIA_HUNT_FETCH_TIMEOUT, MEDIA_HUNT_HEAD_TIMEOUT};
 
 rpc_core::config! {
     /// The limits and permissions of an [`ImageFetcher`](super::ImageFetcher).
-    #[derive(Clone)]
+    #[derive(Clone, Debug)]
     pub struct FetchConfig {
         /// Whether to send a HEAD request first, to reject an image that is too large. The rest of
         /// its response is ignored. Default yes.
@@ -36,8 +33,6 @@ rpc_core::config! {
         /// Addresses to contact although they are not public, such as your own image server.
         /// Default none.
         pub allowed: Vec<IpAddr> = Vec::new(),
-        /// The resolver of names. Default: the operating system.
-        pub resolver: Arc<dyn Resolver> = Arc::new(SystemResolver),
         /// The trusted servers. Default: those that the operating system trusts.
         pub tls: Option<TlsConfig> = None => with_tls(TlsConfig),
     }
@@ -51,32 +46,9 @@ impl FetchConfig {
         self
     }
 
-    /// Sets [`resolver`](Self::resolver).
-    #[must_use]
-    pub fn with_resolver(mut self, resolver: impl Resolver) -> Self {
-        self.resolver = Arc::new(resolver);
-        self
-    }
-
     /// Returns whether the fetcher may connect to this address.
     #[must_use]
     pub fn allows(&self, address: IpAddr) -> bool {
         self.allow_private || is_public(address) || self.allowed.contains(&address)
-    }
-}
-
-impl fmt::Debug for FetchConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchConfig")
-            .field("head", &self.head)
-            .field("head_timeout", &self.head_timeout)
-            .field("timeout", &self.timeout)
-            .field("max_bytes", &self.max_bytes)
-            .field("max_redirects", &self.max_redirects)
-            .field("max_concurrent", &self.max_concurrent)
-            .field("max_images", &self.max_images)
-            .field("allow_private", &self.allow_private)
-            .field("allowed", &self.allowed)
-            .finish_non_exhaustive()
     }
 }
