@@ -6,8 +6,8 @@ use examples::cli::Failure;
 use examples::model::http::HttpClient;
 use examples::model::options::ModelArgs;
 use examples::model::scripted::Scripted;
-use examples::router::{ModelRouter, model::policy};
-use smarthole_proto::router::{Choice, Keywords, RouteRequest, Router, RouterError};
+use examples::router::{Chooser, ModelRouter, model::policy};
+use smarthole_proto::router::Keywords;
 
 /// The longest answer of a model, unless the user says otherwise: some tool calls.
 const MAX_TOKENS: u32 = 1024;
@@ -28,21 +28,6 @@ impl ChooseArgs {
     /// How long a choice may take.
     pub(crate) fn timeout(&self) -> Duration {
         self.model.model_timeout.unwrap_or(TIMEOUT)
-    }
-}
-
-/// What chooses.
-pub(crate) enum Chooser {
-    Keywords(Keywords),
-    Model(ModelRouter),
-}
-
-impl Router for Chooser {
-    async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
-        match self {
-            Self::Keywords(words) => words.route(request).await,
-            Self::Model(model) => model.route(request).await,
-        }
     }
 }
 

@@ -28,21 +28,21 @@ rpc_core::config! {
     pub struct StreamConfig {
         /// The least time between the starts of two partial messages. Default
         /// [`STREAMING_UPDATE_INTERVAL`], which is none.
-        pub interval: Duration = STREAMING_UPDATE_INTERVAL => with_interval,
+        pub interval: Duration = STREAMING_UPDATE_INTERVAL,
         /// How long to send nothing after a partial message failed, so that not every change tries
         /// a lost connection. Default 1 s.
-        pub pause: Duration = Duration::from_secs(1) => with_pause,
+        pub pause: Duration = Duration::from_secs(1),
         /// How long to wait for the answer to a partial message before sending the next one anyway.
         /// A bot waits no longer than for any call
         /// ([`call_timeout`](crate::client::ClientConfig::call_timeout)). Default 15 s.
-        pub partial_timeout: Duration = Duration::from_secs(15) => with_partial_timeout,
+        pub partial_timeout: Duration = Duration::from_secs(15),
         /// The note below the text of an interrupted answer; empty for none. Default
         /// `(interrupted)`.
-        pub note: String = "(interrupted)".to_owned() => with_note(impl Into<String>),
+        pub note: String = "(interrupted)".to_owned(),
         /// Most bytes of a text, as a JSON string without its quotes. Default 4 MiB less 1 KiB.
-        pub max_bytes: usize = 4 * 1024 * 1024 - 1024 => with_max_bytes,
+        pub max_bytes: usize = 4 * 1024 * 1024 - 1024,
         /// Whether to break up the names of known bots. Default yes.
-        pub sanitize: bool = true => with_sanitize,
+        pub sanitize: bool = true,
     }
 }
 

@@ -80,7 +80,8 @@ pub(super) async fn open(hop: &Hop) -> Result<(Channel, mpsc::Sender<News>), Fai
     let (sender, news) = mpsc::channel(1);
     let news = Mutex::new(news);
     let link = link_config().with_observer(hop.line("snek herald", Frames::default()));
-    let config = BotConfig::new(BOT, "trumpet").with_link(link);
+    let mut config = BotConfig::new(BOT, "trumpet");
+    config.link = link;
     let bot = Bot::new(&url, config, Herald { news }).map_err(Failure::new)?;
     let mut state = bot.lifecycle();
     let (stop, stopped) = oneshot::channel::<()>();

@@ -68,10 +68,12 @@ impl StreamWriter {
         // A partial message is a call like any other.
         let call_timeout = shared.config.client.call_timeout;
         let partial_timeout = config.partial_timeout.min(call_timeout);
-        let config = config
-            .with_max_bytes(max)
-            .with_sanitize(sanitize)
-            .with_partial_timeout(partial_timeout);
+        let config = StreamConfig {
+            max_bytes: max,
+            sanitize,
+            partial_timeout,
+            ..config
+        };
         Self {
             shared,
             channel,

@@ -53,20 +53,19 @@ rpc_core::config! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct NodeConfig {
         /// The limits of its users, channels and frames.
-        pub hub: HubConfig = HubConfig::default() => with_hub,
+        pub hub: HubConfig = HubConfig::default(),
         /// How often and how long a message is tried to be stored. Default 20 s.
-        pub publish: PublishConfig = PublishConfig::default().with_deadline(Duration::from_secs(20))
-            => with_publish,
+        pub publish: PublishConfig = PublishConfig::default().with_deadline(Duration::from_secs(20)),
         /// How much of a channel is held back while something before it is missing.
-        pub sequencer: SequencerConfig = SequencerConfig::default() => with_sequencer,
+        pub sequencer: SequencerConfig = SequencerConfig::default(),
         /// Most messages whose outcome is open. Others are refused as [`HubError::Busy`]. Default
         /// 10,000.
-        pub max_sends: usize = 10_000 => with_max_sends,
+        pub max_sends: usize = 10_000,
         /// Most bytes of them. Default 64 MiB.
-        pub max_send_bytes: usize = 64 << 20 => with_max_send_bytes,
+        pub max_send_bytes: usize = 64 << 20,
         /// How long the stream may be silent before the node gives up, so that its clients go to
         /// another one. Default 30 s.
-        pub max_outage: Duration = Duration::from_secs(30) => with_max_outage,
+        pub max_outage: Duration = Duration::from_secs(30),
     }
 }
 

@@ -14,7 +14,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Dial(#[from] DialError),
     /// The password would go to another machine without encryption. Use `wss://`, or allow it with
-    /// [`with_insecure_password`](ClientConfig::with_insecure_password).
+    /// [`insecure_password`](ClientConfig::insecure_password).
     #[error("the password would be sent to {host} without encryption")]
     InsecurePassword {
         /// The URL's host.
@@ -105,7 +105,10 @@ mod tests {
                 matches!(&refused, Err(ConnectError::InsecurePassword { host }) if host == named),
                 "{url}: {refused:?}"
             );
-            let allowed = config.clone().with_insecure_password(true);
+            let allowed = ClientConfig {
+                insecure_password: true,
+                ..config.clone()
+            };
             assert!(dialer(url, &allowed).is_ok(), "{url}");
         }
     }

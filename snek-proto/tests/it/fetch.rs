@@ -192,9 +192,11 @@ async fn a_server_without_head_requests_is_asked_all_the_same() {
             .on("HEAD /a.png", head)
             .on("GET /a.png", get.clone());
         let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-        let config = config()
-            .with_head_timeout(Duration::from_millis(50))
-            .with_max_bytes(100);
+        let config = FetchConfig {
+            head_timeout: Duration::from_millis(50),
+            max_bytes: 100,
+            ..config()
+        };
         assert_eq!(&fetcher(config).fetch(&url).await.unwrap().bytes[..], PNG);
     }
 }
@@ -215,12 +217,23 @@ async fn an_image_that_says_it_is_too_large_is_not_begun() {
     let too_large = Err(FetchError::TooLarge { max: 10 });
     let stub = Stub::default().on("HEAD /a.png", Reply::Length(11));
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-    let small = config().with_max_bytes(10);
+    let small = FetchConfig {
+        max_bytes: 10,
+        ..config()
+    };
     assert_eq!(fetcher(small.clone()).fetch(&url).await, too_large);
     assert_eq!(stub.seen(), ["HEAD /a.png"]);
     let stub = Stub::default().on("GET /a.png", Reply::Body(200, vec![0; 11]));
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-    assert_eq!(fetcher(small.with_head(false)).fetch(&url).await, too_large);
+    assert_eq!(
+        fetcher(FetchConfig {
+            head: false,
+            ..small
+        })
+        .fetch(&url)
+        .await,
+        too_large
+    );
 }
 
 #[tokio::test]
@@ -241,7 +254,12 @@ async fn ten_mebibytes_are_the_limit_unless_told_otherwise() {
 async fn a_body_without_an_end_is_cut_at_the_limit() {
     let stub = Stub::default().on("GET /a.png", Reply::Endless);
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-    let error = fetcher(config().with_max_bytes(100_000)).fetch(&url).await;
+    let error = fetcher(FetchConfig {
+        max_bytes: 100_000,
+        ..config()
+    })
+    .fetch(&url)
+    .await;
     assert_eq!(error, Err(FetchError::TooLarge { max: 100_000 }));
 }
 
@@ -249,7 +267,10 @@ async fn a_body_without_an_end_is_cut_at_the_limit() {
 async fn an_image_of_exactly_the_limit_is_taken() {
     let stub = Stub::default().image("/a.png");
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-    let fetcher = fetcher(config().with_max_bytes(PNG.len()));
+    let fetcher = fetcher(FetchConfig {
+        max_bytes: PNG.len(),
+        ..config()
+    });
     assert_eq!(&fetcher.fetch(&url).await.unwrap().bytes[..], PNG);
 }
 
@@ -259,7 +280,12 @@ async fn a_server_that_is_too_slow_is_given_up() {
     for reply in [Reply::Silent, Reply::Stuck] {
         let stub = Stub::default().on("GET /a.png", reply);
         let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-        let error = fetcher(config().with_timeout(after)).fetch(&url).await;
+        let error = fetcher(FetchConfig {
+            timeout: after,
+            ..config()
+        })
+        .fetch(&url)
+        .await;
         assert_eq!(error, Err(FetchError::TimedOut { after }));
     }
 }
@@ -279,7 +305,12 @@ async fn redirects_are_followed_up_to_the_limit() {
     assert_eq!(&*image.url, url, "the address that stands in the text");
     let error = fetcher(config()).fetch(&format!("{base}/0.png")).await;
     assert_eq!(error, Err(FetchError::TooManyRedirects { max: 5 }));
-    let error = fetcher(config().with_max_redirects(4)).fetch(&url).await;
+    let error = fetcher(FetchConfig {
+        max_redirects: 4,
+        ..config()
+    })
+    .fetch(&url)
+    .await;
     assert_eq!(error, Err(FetchError::TooManyRedirects { max: 4 }));
 }
 
@@ -345,8 +376,7 @@ async fn a_redirect_to_an_address_that_is_not_public_is_refused() {
         Reply::To(format!("http://127.0.0.2:{port}/a.png")),
     );
     let url = format!("http://127.0.0.1:{}/a.png", outer.start(None).await);
-    let config = FetchConfig::default().with_allowed(LOOPBACK);
-    let error = fetcher(config).fetch(&url).await.unwrap_err();
+    let error = fetcher(with_loopback()).fetch(&url).await.unwrap_err();
     let address = "127.0.0.2".parse().unwrap();
     assert_eq!(error, FetchError::PrivateAddress { address });
     assert!(inner.seen().is_empty());

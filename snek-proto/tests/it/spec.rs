@@ -62,7 +62,7 @@ fn the_numbers_of_the_specification_are_the_defaults() {
 
     let server = server::ServerConfig::default();
     assert_eq!(server.keep_alive, client.keep_alive);
-    assert_eq!(server, server.clone().with_max_requests(100));
+    assert_eq!(server.max_requests, 100);
     let options = ServerOptions::default();
     assert_eq!(options.shutdown_timeout, seconds(5));
 

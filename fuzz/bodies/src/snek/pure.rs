@@ -99,36 +99,29 @@ pub fn toolloop(data: &[u8]) {
         breaker: Arc::new(Mutex::new(CircuitBreaker::new(limits))),
         ..ToolLoopConfig::default()
     };
-    let mut conversation = Vec::new();
     // Loops one after the other share a breaker.
     for _ in 0..4 {
         let tools = ToolLoop::new(config.clone());
-        one_loop(&mut script, tools, &mut now, &mut conversation);
-        assert_answered(&conversation);
+        assert_answered(&one_loop(&mut script, tools, &mut now));
         now += limits.recovery_timeout;
         let breaker = config.breaker.lock().expect("no loop has panicked");
         assert!(breaker.admits(now), "a permit was not handed back");
     }
 }
 
-fn one_loop(
-    script: &mut Script<'_>,
-    mut tools: ToolLoop,
-    now: &mut Instant,
-    conversation: &mut Vec<ChatMessage>,
-) {
+/// Returns the conversation.
+fn one_loop(script: &mut Script<'_>, mut tools: ToolLoop, now: &mut Instant) -> Vec<ChatMessage> {
+    let mut conversation = Vec::new();
     let (mut with, mut without, mut errors) = (0, 0, 0);
     let mut runs: HashMap<(String, String), usize> = HashMap::new();
     for _ in 0..10_000 {
         let action = tools.next_action(*now);
-        assert!(
-            tools.next_action(*now) == action,
-            "an action must be stable"
-        );
+        let again = tools.next_action(*now);
+        assert!(again == action, "an action must be stable");
         match action {
             Action::Ask { with_tools } => {
                 conversation.extend(tools.take_messages());
-                assert_answered(conversation);
+                assert_answered(&conversation);
                 *(if with_tools { &mut with } else { &mut without }) += 1;
                 assert!(with <= 4 && without <= 1, "too many rounds");
                 assert!(tools.on_answer(answer(script)), "an answer is awaited");
@@ -141,16 +134,12 @@ fn one_loop(
                 assert!(*made <= 2, "the same call was run too often");
                 let (id, step) = (&call.id, script.byte_or_zero());
                 *now += Duration::from_secs(u64::from(step >> 3));
-                let result = match step % 8 {
-                    0 | 1 => Some(Ok(json!({"a": [null]}))),
-                    2 => Some(Ok(json!("Error: no"))),
-                    3..=5 => Some(Err(ToolFailure::Tool("failed".to_owned()))),
-                    6 => Some(Err(ToolFailure::Call("no such tool".to_owned()))),
-                    _ => None,
-                };
-                let ok = match result {
-                    Some(result) => tools.on_result(id, result, *now),
-                    None => {
+                let ok = match step % 8 {
+                    0 | 1 => tools.on_result(id, Ok(json!({"a": [null]})), *now),
+                    2 => tools.on_result(id, Ok(json!("Error: no")), *now),
+                    3..=5 => tools.on_result(id, Err(ToolFailure::Tool("failed".into())), *now),
+                    6 => tools.on_result(id, Err(ToolFailure::Call("no such tool".into())), *now),
+                    _ => {
                         tools.cancel();
                         true
                     }
@@ -158,18 +147,14 @@ fn one_loop(
                 assert!(ok, "a result is awaited");
                 errors = if step % 8 < 3 { 0 } else { errors + 1 };
                 assert!(errors <= 3, "too many errors in a row");
-                assert!(
-                    !tools.on_result(id, Ok(Value::Null), *now),
-                    "a second result was taken"
-                );
+                let again = tools.on_result(id, Ok(Value::Null), *now);
+                assert!(!again, "a second result was taken");
             }
             Action::Done(_) | Action::Abort(BotError::ToolError { .. }) => {
                 conversation.extend(tools.take_messages());
-                assert!(
-                    !tools.on_answer(ChatMessage::assistant("late")),
-                    "over is over"
-                );
-                return;
+                let late = tools.on_answer(ChatMessage::assistant("late"));
+                assert!(!late, "over is over");
+                return conversation;
             }
             Action::Abort(other) => panic!("a loop ends with a tool's error, not {other}"),
         }

@@ -1,6 +1,7 @@
 //! Vectors of what happens to a message and its parts: routing, permission, sanitising, drive
 //! links, colours, uids, addresses.
 
+use snek_proto::client::ClientConfig;
 use snek_proto::color::{hsl_to_hex, is_html_color};
 use snek_proto::frame::{Message, User};
 use snek_proto::id::is_channel_uid;
@@ -154,7 +155,10 @@ fn channel_uids_are_what_the_vectors_say() {
 #[test]
 fn addresses_are_dialled_as_the_vectors_say() {
     run("urls", |vector| {
-        let config = config().with_insecure_password(true);
+        let config = ClientConfig {
+            insecure_password: true,
+            ..config()
+        };
         match (
             dialer(vector.str("url"), &config),
             vector.try_str("dialled"),

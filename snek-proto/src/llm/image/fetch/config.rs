@@ -14,38 +14,31 @@ rpc_core::config! {
     pub struct FetchConfig {
         /// Whether to send a HEAD request first, to reject an image that is too large. The rest of
         /// its response is ignored. Default yes.
-        pub head: bool = true => with_head,
+        pub head: bool = true,
         /// How long the HEAD request may take, redirects included. Default 5 s.
-        pub head_timeout: Duration = MEDIA_HUNT_HEAD_TIMEOUT => with_head_timeout,
+        pub head_timeout: Duration = MEDIA_HUNT_HEAD_TIMEOUT,
         /// How long fetching may take as a whole, redirects included. Default 30 s.
-        pub timeout: Duration = MEDIA_HUNT_FETCH_TIMEOUT => with_timeout,
+        pub timeout: Duration = MEDIA_HUNT_FETCH_TIMEOUT,
         /// Most bytes of an image, counted as they arrive. Default 10 MiB.
-        pub max_bytes: usize = 10 * 1024 * 1024 => with_max_bytes,
+        pub max_bytes: usize = 10 * 1024 * 1024,
         /// Most redirects to follow. Default 5.
-        pub max_redirects: usize = 5 => with_max_redirects,
+        pub max_redirects: usize = 5,
         /// Most concurrent requests of one fetcher and its clones. Default 10; 0 counts as 1.
-        pub max_concurrent: usize = MAX_CONCURRENT_REQUESTS => with_max_concurrent,
+        pub max_concurrent: usize = MAX_CONCURRENT_REQUESTS,
         /// Most images to fetch for one text. Default 10.
-        pub max_images: usize = 10 => with_max_images,
+        pub max_images: usize = 10,
         /// Whether to contact hosts that are not [public](super::is_public). Default no: strangers
         /// choose the addresses, and could reach into your network.
-        pub allow_private: bool = false => with_allow_private,
+        pub allow_private: bool = false,
         /// Addresses to contact although they are not public, such as your own image server.
         /// Default none.
         pub allowed: Vec<IpAddr> = Vec::new(),
         /// The trusted servers. Default: those that the operating system trusts.
-        pub tls: Option<TlsConfig> = None => with_tls(TlsConfig),
+        pub tls: Option<TlsConfig> = None,
     }
 }
 
 impl FetchConfig {
-    /// Adds to [`allowed`](Self::allowed).
-    #[must_use]
-    pub fn with_allowed(mut self, address: IpAddr) -> Self {
-        self.allowed.push(address);
-        self
-    }
-
     /// Returns whether the fetcher may connect to this address.
     #[must_use]
     pub fn allows(&self, address: IpAddr) -> bool {
