@@ -2,6 +2,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod bot;
 pub mod client;
 #[cfg(feature = "nats")]
@@ -25,7 +27,8 @@ pub mod sanitize;
 pub mod server;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
-pub mod stream;
+#[cfg(feature = "tokio")]
+mod stream;
 
 // README.md, GUIDE.md and SPEC.md name these without their paths.
 #[cfg(doc)]

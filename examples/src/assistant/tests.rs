@@ -86,7 +86,10 @@ async fn answered(assistant: &Assistant, asked: &str) -> (String, Result<(), Ans
 
 fn history(assistant: &Assistant) -> Vec<String> {
     let messages = assistant.conversations.add("c", Vec::new());
-    let line = |message: &Arc<ChatMessage>| format!("{}|{}", message.role, message.content.text());
+    let line = |message: &Arc<ChatMessage>| {
+        let role = serde_json::to_value(message.role).unwrap();
+        format!("{}|{}", role.as_str().unwrap(), message.content.text())
+    };
     messages.iter().map(line).collect()
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::config::BotConfig;
 use super::context::{Context, Shared};
 use super::handler::{Handler, Notice};
-use super::lifecycle::{Lifecycle, State};
+use super::lifecycle::State;
 use super::partial::Partials;
 use super::typing;
 use crate::client::ClientEvent;
@@ -67,7 +67,6 @@ pub struct Bot<D: Dialer, H> {
     connection: Connection<D>,
     canceller: rpc_core::net::Canceller,
     state: watch::Sender<State>,
-    lifecycle: Lifecycle,
 }
 #[cfg(feature = "ws")]
 impl<H: Handler> Bot<rpc_core::net::ws::WsDialer, H> {
@@ -99,8 +98,7 @@ impl<D: Dialer, H: Handler> Bot<D, H> {
         let notified = Arc::clone(&handler);
         let notices = Box::new(move |notice: &Notice| notified.on_notice(notice));
         let shared = Shared::new(client, config, cancellation, notices);
-        let lifecycle = Lifecycle::new();
-        let (state, _) = watch::channel(lifecycle.state());
+        let (state, _) = watch::channel(State::Initializing);
         Self {
             handler,
             shared: Arc::new(shared),
@@ -108,7 +106,6 @@ impl<D: Dialer, H: Handler> Bot<D, H> {
             connection,
             canceller,
             state,
-            lifecycle,
         }
     }
 
@@ -147,14 +144,12 @@ impl<D: Dialer, H: Handler> Bot<D, H> {
             connection,
             canceller,
             state,
-            lifecycle,
         } = self;
         let max_handlers = shared.config.max_handlers;
         let mut runner = Runner {
             handler,
             shared,
             state,
-            lifecycle,
             dispatcher: EventDispatcher::new(max_handlers),
             partials: Arc::default(),
             attempt: 0,
@@ -194,7 +189,6 @@ struct Runner<H> {
     handler: Arc<H>,
     shared: Arc<Shared>,
     state: watch::Sender<State>,
-    lifecycle: Lifecycle,
     dispatcher: EventDispatcher,
     partials: Arc<Partials>,
     /// Attempts of this cycle that were announced.
@@ -205,7 +199,7 @@ struct Runner<H> {
 
 impl<H: Handler> Runner<H> {
     fn become_state(&mut self, next: State) {
-        if self.lifecycle.transition(next).is_ok() {
+        if self.state.borrow().may_become(next) {
             self.state.send_replace(next);
         }
     }
@@ -345,13 +339,11 @@ impl<H: Handler> Runner<H> {
             self.partials.complete(&message);
         }
         match route(&me, &message) {
-            Route::OwnMessage { .. } => self.spawn(channel, move |handler, cx| async move {
+            Route::OwnMessage => self.spawn(channel, move |handler, cx| async move {
                 handler.on_own_message(&cx, &message).await
             }),
-            Route::Ping {
-                message_after_ping, ..
-            } => {
-                let rest = message_after_ping.to_owned();
+            Route::Ping(rest) => {
+                let rest = rest.to_owned();
                 let shared = Arc::clone(&self.shared);
                 self.spawn(channel, move |handler, cx| async move {
                     if shared.config.auto_pong {
@@ -361,18 +353,18 @@ impl<H: Handler> Runner<H> {
                     handler.on_ping(&cx, &message, &rest).await
                 });
             }
-            Route::Join { .. } => self.membership(channel, true),
-            Route::Leave { .. } => self.membership(channel, false),
-            Route::Mention { .. } => self.spawn(channel, move |handler, cx| async move {
+            Route::Join => self.membership(channel, true),
+            Route::Leave => self.membership(channel, false),
+            Route::Mention => self.spawn(channel, move |handler, cx| async move {
                 handler.on_mention(&cx, &message).await
             }),
-            Route::Message { .. } if self.should_respond(&me, &message) => {
+            Route::Message if self.should_respond(&me, &message) => {
                 self.spawn(channel, move |handler, cx| async move {
                     handler.on_message(&cx, &message).await
                 });
             }
             Route::Partial if message.username != me.username => self.partial(channel, message),
-            Route::Partial | Route::Message { .. } => {}
+            Route::Partial | Route::Message => {}
         }
     }
 
@@ -422,7 +414,7 @@ impl<H: Handler> Runner<H> {
 impl<D: Dialer, H> fmt::Debug for Bot<D, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bot")
-            .field("state", &self.lifecycle.state())
+            .field("state", &*self.state.borrow())
             .finish_non_exhaustive()
     }
 }

@@ -208,7 +208,7 @@ impl Hub {
 
     /// Removes a user with all memberships and connections, and tells nobody. Returns `false` if the
     /// user is not known.
-    pub fn remove_user(&mut self, username: &str) -> bool {
+    pub(crate) fn remove_user(&mut self, username: &str) -> bool {
         let Some(member) = self.users.remove(username) else {
             return false;
         };
@@ -227,7 +227,7 @@ impl Hub {
 
     /// Removes a channel with its memberships, and tells nobody. Returns `false` if the channel is
     /// not known.
-    pub fn remove_channel(&mut self, channel: &str) -> bool {
+    pub(crate) fn remove_channel(&mut self, channel: &str) -> bool {
         let Some(room) = self.rooms.remove(channel) else {
             return false;
         };

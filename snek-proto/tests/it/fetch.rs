@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
+use snek_proto::llm::image::ImageFormat;
 use snek_proto::llm::image::fetch::{FetchConfig, FetchError, ImageFetcher, Resolver};
-use snek_proto::llm::image::to_openai;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -479,7 +479,7 @@ async fn the_images_of_a_text_come_in_order_and_failures_stay_in_the_text() {
         .filter(|line| line.starts_with("GET"))
         .count();
     assert_eq!(gets, 3, "each address once");
-    let message = to_openai(&text, &images);
+    let message = ImageFormat::OpenAi.message(&text, &images);
     assert!(message.content.text().contains("/b.png"));
     assert!(!message.content.text().contains("/a.png"));
 }

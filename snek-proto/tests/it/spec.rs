@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use rpc_core::{CallError, Refused};
-use snek_proto::bot::BotConfig;
+use snek_proto::bot::{BotConfig, StreamConfig};
 use snek_proto::error::BotError;
 use snek_proto::llm::image::fetch::FetchConfig;
 use snek_proto::llm::toolloop::ToolLoopConfig;
 use snek_proto::net::ServerOptions;
-use snek_proto::stream::StreamConfig;
 use snek_proto::{client, limits, server};
 
 #[test]

@@ -6,9 +6,8 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt, stream};
 use rpc_core::{CallError, Refused};
 use serde_json::json;
-use snek_proto::bot::{BotConfig, Context, PumpError};
+use snek_proto::bot::{BotConfig, Context, PumpError, StreamConfig};
 use snek_proto::error::BotError;
-use snek_proto::stream::StreamConfig;
 use tokio::time::{sleep, timeout};
 
 use crate::acting::{Acting, config};

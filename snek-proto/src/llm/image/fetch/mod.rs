@@ -38,14 +38,14 @@ const FIRST_ROOM: usize = 64 * 1024;
 /// requests.
 ///
 /// ```
-/// use snek_proto::llm::image::{self, fetch::{FetchConfig, FetchError, ImageFetcher}};
+/// use snek_proto::llm::image::{ImageFormat, fetch::{FetchConfig, FetchError, ImageFetcher}};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), FetchError> {
 /// # let text = "nothing to fetch";
 /// let fetcher = ImageFetcher::new(FetchConfig::default())?; // once
 /// let images = fetcher.prepare(text).await;
-/// let message = image::to_openai(text, &images); // what was not fetched stays in the text
+/// let message = ImageFormat::OpenAi.message(text, &images); // what was not fetched stays in the text
 /// # Ok(())
 /// # }
 /// ```
