@@ -109,7 +109,6 @@ impl ServerUnderTest for Subject {
             http,
             driver,
             shutdown_timeout: terms.shutdown,
-            ..ServerOptions::default()
         };
         let server = Server::bind("127.0.0.1:0", Obedient, options)
             .await
