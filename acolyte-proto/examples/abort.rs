@@ -13,11 +13,9 @@ use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{self, Agent, Run, Server, ServerOptions};
-use async_trait::async_trait;
 
 struct Endless;
 
-#[async_trait]
 impl Agent for Endless {
     async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
         while run.text("and on ").await.is_ok() {

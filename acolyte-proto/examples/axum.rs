@@ -20,7 +20,6 @@ use tower_http::{cors::CorsLayer, timeout::TimeoutLayer, trace::TraceLayer};
 
 struct Echo;
 
-#[async_trait::async_trait]
 impl Agent for Echo {
     async fn run(&self, _: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         Ok(Reply::new(request.message, "echo"))

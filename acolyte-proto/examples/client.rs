@@ -14,11 +14,9 @@ use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{self, Agent, Run, Server, ServerOptions};
-use async_trait::async_trait;
 
 struct Greeter;
 
-#[async_trait]
 impl Agent for Greeter {
     async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
         // Fails once the client has aborted the chat or left; then the reply goes nowhere.

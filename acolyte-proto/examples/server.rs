@@ -13,11 +13,9 @@ use acolyte_proto::client::ClientConfig;
 use acolyte_proto::error::ChatError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{self, Agent, Run, Server, ServerOptions};
-use async_trait::async_trait;
 
 struct Echo;
 
-#[async_trait]
 impl Agent for Echo {
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         for word in request.message.split_inclusive(' ') {

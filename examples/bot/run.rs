@@ -10,9 +10,8 @@ use examples::model::provider::Provider;
 use examples::screen::{Colour, Screen, snek};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, RetrySend};
-use snek_proto::client::ClientConfig;
 use snek_proto::error::BotError;
-use snek_proto::net::{dialer, link_config};
+use snek_proto::net::dialer;
 use snek_proto::permission::Triggers;
 use tokio::sync::watch;
 
@@ -185,24 +184,22 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
              --password-env; it is never given on the command line, where other users could see it"
         ))
     })?;
-    let triggers = Triggers::new(&args.triggers).map_err(Failure::usage)?;
-    let mut client = ClientConfig::new(username, password)
-        .with_call_timeout(args.request_timeout)
-        .with_insecure_password(args.insecure);
-    client.keep_alive = args.pings.over(client.keep_alive);
-    let mut link = link_config();
+    let mut config = BotConfig::new(username, password);
+    config.client.call_timeout = args.request_timeout;
+    config.client.insecure_password = args.insecure;
+    config.client.keep_alive = args.pings.over(config.client.keep_alive);
+    config.triggers = Triggers::new(&args.triggers).map_err(Failure::usage)?;
+    config.retry_send = args.retry.into();
     if args.frames {
         let stderr = std::io::stderr();
         let colour = cli::wants_colour(&stderr);
-        link = link.with_observer(Screen::new(stderr, colour).observer(
-            username,
-            Colour::Cyan,
-            snek::Frames::default(),
-        ));
+        config.link = config
+            .link
+            .with_observer(Screen::new(stderr, colour).observer(
+                username,
+                Colour::Cyan,
+                snek::Frames::default(),
+            ));
     }
-    Ok(BotConfig::new(username, "")
-        .with_client(client)
-        .with_link(link)
-        .with_triggers(triggers)
-        .with_retry_send(args.retry.into()))
+    Ok(config)
 }

@@ -90,7 +90,9 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
     metrics::install().map_err(Failure::new)?;
     let http = HttpConfig::default().with_guards(guards);
-    let http = args.tls.http(http)?.with_http(|request, peer| {
+    let mut options = ServerOptions::default();
+    options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
+    options.http = args.tls.http(http)?.with_http(|request, peer| {
         let answer = metrics::respond(&request, peer).or_else(|| web::health(&request));
         ready(answer.unwrap_or_else(|| web::upgrade_required(NOTHING)))
     });
@@ -102,8 +104,6 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     }
 
     let _ = cli::raise_file_limit(cli::SOME_FILES);
-    let mut options = ServerOptions::default().with_http(http);
-    options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
     #[cfg(feature = "nats")]
     if let Some(nats) = args.nats.connect().await? {
         let (backend, runner) = platform.share(nats).await?;
@@ -176,7 +176,10 @@ fn platform(args: &Args) -> Result<Platform, Failure> {
         channels: channels.collect(),
         users: users.collect::<Result<_, Failure>>()?,
         open: args.open,
-        hub: HubConfig::default().with_new_message(args.new_message),
+        hub: HubConfig {
+            new_message: args.new_message,
+            ..HubConfig::default()
+        },
     })
 }
 
@@ -202,16 +205,15 @@ impl Platform {
         self,
         nats: rpc_core::net::nats::Nats,
     ) -> Result<(snek_proto::net::NatsBackend, snek_proto::net::NatsRunner), Failure> {
-        use snek_proto::cluster::NodeConfig;
         use snek_proto::net::{ClusterError, NatsBackend, NatsOptions};
 
         let failed = |what: String, error| match error {
             ClusterError::Nats(error) => cli::nats_failure(&error),
             error => Failure::usage(format_args!("{what}: {error}")),
         };
-        let options = NatsOptions::default()
-            .with_open(self.open)
-            .with_node(NodeConfig::default().with_hub(self.hub));
+        let mut options = NatsOptions::default();
+        options.node.hub = self.hub;
+        options.open = self.open;
         let (backend, runner) = NatsBackend::open(nats, options)
             .await
             .map_err(|error| cli::nats_failure(&error))?;

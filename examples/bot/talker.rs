@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use async_trait::async_trait;
 use examples::assistant::{Assistant, is_apology};
 use examples::cli;
 use examples::model::scripted;
@@ -40,7 +39,6 @@ pub(super) struct Talker {
     pub(super) json: bool,
 }
 
-#[async_trait]
 impl Handler for Talker {
     /// `ping` has been answered already when this is called.
     async fn on_ping(&self, _: &Context, _: &Message, _: &str) -> Result<(), BotError> {

@@ -95,7 +95,10 @@ fn log(step: &Step<'_>) {
 #[cfg(feature = "fetch")]
 fn pictures(args: &ImageArgs) -> Result<Option<Box<dyn Pictures>>, Failure> {
     use snek_proto::llm::image::fetch::{FetchConfig, ImageFetcher};
-    let config = FetchConfig::default().with_allow_private(args.allow_private_images);
+    let config = FetchConfig {
+        allow_private: args.allow_private_images,
+        ..FetchConfig::default()
+    };
     let fetcher = ImageFetcher::new(config).map_err(Failure::new)?;
     Ok(Some(Box::new(fetcher)))
 }

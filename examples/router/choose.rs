@@ -1,14 +1,13 @@
 //! The router that decides by the options: keywords, or a language model.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use examples::cli::Failure;
 use examples::model::http::HttpClient;
 use examples::model::options::ModelArgs;
 use examples::model::scripted::Scripted;
-use examples::router::{ModelRouter, model::policy};
-use smarthole_proto::router::{Keywords, Router};
+use examples::router::{Chooser, ModelRouter, model::policy};
+use smarthole_proto::router::Keywords;
 
 /// The longest answer of a model, unless the user says otherwise: some tool calls.
 const MAX_TOKENS: u32 = 1024;
@@ -33,12 +32,12 @@ impl ChooseArgs {
 }
 
 /// The router of these options.
-pub(crate) fn router(args: &ChooseArgs) -> Result<Arc<dyn Router>, Failure> {
+pub(crate) fn router(args: &ChooseArgs) -> Result<Chooser, Failure> {
     let args = &args.model;
     if args.provider.is_none() && args.model.is_none() {
         // Complains about options that are of no use.
         args.build(Scripted::default(), &HttpClient::default())?;
-        return Ok(Arc::new(Keywords::new()));
+        return Ok(Chooser::Keywords(Keywords::new()));
     }
     if args.provider.is_none() {
         return Err(Failure::usage(
@@ -53,7 +52,7 @@ pub(crate) fn router(args: &ChooseArgs) -> Result<Arc<dyn Router>, Failure> {
     let scripted = Scripted::default().with_commands(true);
     let built = args.build_with(scripted, &HttpClient::default(), policy)?;
     let router = ModelRouter::new(built.model);
-    Ok(Arc::new(match &args.system {
+    Ok(Chooser::Model(match &args.system {
         Some(system) => router.with_system(system),
         None => router,
     }))

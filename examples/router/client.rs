@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
 use examples::cli::{self, Failure, LineArgs, Urls, complain};
 use examples::router::{Note, Notes, asks_for_notes};
 use examples::screen::{Colour, Screen, printable, smarthole};
@@ -205,7 +204,6 @@ struct Keeper {
     json: bool,
 }
 
-#[async_trait]
 impl Handler for Keeper {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         self.shown.begins(&message.text).await;

@@ -5,24 +5,24 @@ mod reply;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures_util::StreamExt as _;
-use rpc_core::breaker::CircuitBreaker;
 use rpc_core::net::entropy;
 use serde_json::{Map, Value};
 use snek_proto::error::BotError;
 use snek_proto::llm::chat::ChatMessage;
 use snek_proto::llm::image::{Image, ImageFormat};
-use snek_proto::llm::toolloop::{Action, ToolLoop, ToolLoopConfig};
+use snek_proto::llm::tool::ToolDefinition;
+use snek_proto::llm::toolloop::{self, Call, ToolFailure, ToolLoop, ToolLoopConfig};
 use tokio::sync::mpsc;
 
 use crate::conversation::{Conversations, fit};
 use crate::model::{
     Assembler, ChatModel, ChatRequest, Delta, Finish, ModelError, Notice, Refusal, Usage,
 };
-use crate::tools::{ToolContext, ToolFailure, Tools};
+use crate::tools::{ToolContext, Tools};
 
 /// The default instructions for the model.
 pub const SYSTEM: &str = "You are a bot in a chat channel. Messages begin with the name of who \
@@ -140,8 +140,8 @@ pub struct Assistant {
     system: ChatMessage,
     format: ImageFormat,
     conversations: Conversations,
-    /// Shared by all tools: when they keep failing, they are not called for a while.
-    breaker: Mutex<CircuitBreaker>,
+    /// Shared by all questions: when tools keep failing, they are not called for a while.
+    limits: ToolLoopConfig,
     watcher: Option<Watcher>,
 }
 
@@ -156,7 +156,7 @@ impl Assistant {
             system: ChatMessage::system(SYSTEM),
             format: ImageFormat::default(),
             conversations: Conversations::default(),
-            breaker: Mutex::default(),
+            limits: ToolLoopConfig::default(),
             watcher: None,
         }
     }
@@ -225,125 +225,25 @@ impl Assistant {
             images,
         } = question;
         let text = format!("{nick}: {text}");
-        let mut past = self
+        let past = self
             .conversations
             .add(&channel, vec![ChatMessage::user(text.clone())]);
         // Images are too large to be remembered; their addresses are.
+        let mut messages = vec![self.format.message(&text, &images)];
         let mut turn = Turn {
-            channel: channel.clone(),
-            messages: vec![self.format.message(&text, &images)],
+            assistant: self,
+            channel: &channel,
+            past: &past,
             spoken: false,
             pieces,
         };
-        let outcome = match self.forget(&mut turn).await {
-            Ok(()) => self.work(&mut past, &mut turn).await,
-            gone => gone,
-        };
+        let outcome = turn.run(&mut messages).await;
         if let Err(error) = &outcome {
             let _ = turn.say(error.apology(), true).await;
         }
-        turn.messages.remove(0);
-        self.conversations.add(&channel, turn.messages);
+        messages.remove(0);
+        self.conversations.add(&channel, messages);
         outcome
-    }
-
-    async fn work(
-        &self,
-        past: &mut Vec<Arc<ChatMessage>>,
-        turn: &mut Turn<'_>,
-    ) -> Result<(), AnswerError> {
-        let cx = ToolContext {
-            past: std::mem::take(past),
-            now: SystemTime::now(),
-            entropy: entropy(),
-        };
-        let mut running = Running {
-            tools: ToolLoop::new(ToolLoopConfig::default()),
-            breaker: &self.breaker,
-        };
-        loop {
-            let action = running.next_action();
-            turn.messages.extend(running.tools.take_messages());
-            match action {
-                Action::Ask { with_tools } => {
-                    let answer = self.ask(&cx.past, turn, with_tools).await?;
-                    running.tools.on_answer(answer);
-                }
-                Action::Run(call) => {
-                    let (tool, arguments) = (call.name.as_str(), &call.arguments);
-                    self.tell(&Step::Called { tool, arguments });
-                    let result = self.tools.run(tool, arguments, &cx);
-                    let step = Step::Returned {
-                        tool,
-                        result: &result,
-                    };
-                    self.tell(&step);
-                    running.returned(&call.id, result);
-                }
-                Action::Done(text) => {
-                    if text.trim().is_empty() {
-                        turn.say(NOTHING, true).await?;
-                    }
-                    return Ok(());
-                }
-                Action::Abort(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Asks the model once, and passes on its text as it arrives.
-    async fn ask(
-        &self,
-        past: &[Arc<ChatMessage>],
-        turn: &mut Turn<'_>,
-        with_tools: bool,
-    ) -> Result<ChatMessage, AnswerError> {
-        let limits = self.conversations.limits();
-        let messages = fit(&self.system, past, &turn.messages, limits);
-        let tools = if with_tools {
-            self.tools.definitions()
-        } else {
-            &[]
-        };
-        self.tell(&Step::Asked {
-            messages: messages.len(),
-            with_tools,
-        });
-        let request = ChatRequest::new(messages).with_tools(tools);
-        let mut deltas = self.model.stream(request).await?;
-        let mut answer = Assembler::default();
-        while let Some(delta) = deltas.next().await {
-            let delta = delta?;
-            let first = answer.text().is_empty();
-            answer.push(&delta)?;
-            match delta {
-                Delta::Text(text) => turn.say(&text, first).await?,
-                Delta::Notice(Notice::Shortened { .. }) => {
-                    self.conversations.outgrow(&turn.channel);
-                    self.forget(turn).await?;
-                }
-                _ => {}
-            }
-        }
-        match answer.finish() {
-            Some(Finish::Length) => turn.say(" […]", false).await?,
-            Some(Finish::ContentFilter) => {
-                answer.push(&Delta::Text(REFUSED.to_owned()))?;
-                turn.say(REFUSED, true).await?;
-            }
-            _ => {}
-        }
-        let usage = answer.usage();
-        self.tell(&Step::Answered { usage });
-        Ok(answer.into_message())
-    }
-
-    /// Says once in a channel that its beginning is forgotten.
-    async fn forget(&self, turn: &mut Turn<'_>) -> Result<(), AnswerError> {
-        match self.conversations.has_news_of_outgrowth(&turn.channel) {
-            true => turn.say(FORGOTTEN, true).await,
-            false => Ok(()),
-        }
     }
 
     fn tell(&self, step: &Step<'_>) {
@@ -362,15 +262,43 @@ impl fmt::Debug for Assistant {
     }
 }
 
-/// A question and the messages after it.
+/// A question that is being answered.
 struct Turn<'a> {
-    channel: String,
-    messages: Vec<ChatMessage>,
+    assistant: &'a Assistant,
+    channel: &'a str,
+    past: &'a [Arc<ChatMessage>],
     spoken: bool,
     pieces: &'a mpsc::Sender<String>,
 }
 
 impl Turn<'_> {
+    async fn run(&mut self, messages: &mut Vec<ChatMessage>) -> Result<(), AnswerError> {
+        self.forget().await?;
+        let mut calls = Calls {
+            assistant: self.assistant,
+            cx: ToolContext {
+                past: self.past.to_vec(),
+                now: SystemTime::now(),
+                entropy: entropy(),
+            },
+        };
+        let tool_loop = ToolLoop::new(self.assistant.limits.clone());
+        let text = tool_loop.run(self, &mut calls, messages).await?;
+        match text.trim() {
+            "" => self.say(NOTHING, true).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Says once in a channel that its beginning is forgotten.
+    async fn forget(&mut self) -> Result<(), AnswerError> {
+        let conversations = &self.assistant.conversations;
+        match conversations.has_news_of_outgrowth(self.channel) {
+            true => self.say(FORGOTTEN, true).await,
+            false => Ok(()),
+        }
+    }
+
     /// Passes on text; with `anew`, as another paragraph.
     async fn say(&mut self, text: &str, anew: bool) -> Result<(), AnswerError> {
         if text.is_empty() {
@@ -386,36 +314,72 @@ impl Turn<'_> {
     }
 }
 
-/// A tool loop that always returns its permit.
-struct Running<'a> {
-    tools: ToolLoop,
-    breaker: &'a Mutex<CircuitBreaker>,
+impl toolloop::ChatModel for Turn<'_> {
+    type Error = AnswerError;
+
+    /// Passes on the text as it arrives.
+    async fn answer(
+        &mut self,
+        messages: &[ChatMessage],
+        tools: &[ToolDefinition],
+    ) -> Result<ChatMessage, AnswerError> {
+        let assistant = self.assistant;
+        let limits = assistant.conversations.limits();
+        let messages = fit(&assistant.system, self.past, messages, limits);
+        assistant.tell(&Step::Asked {
+            messages: messages.len(),
+            with_tools: !tools.is_empty(),
+        });
+        let request = ChatRequest::new(messages).with_tools(tools);
+        let mut deltas = assistant.model.stream(request).await?;
+        let mut answer = Assembler::default();
+        while let Some(delta) = deltas.next().await {
+            let delta = delta?;
+            let first = answer.text().is_empty();
+            answer.push(&delta)?;
+            match delta {
+                Delta::Text(text) => self.say(&text, first).await?,
+                Delta::Notice(Notice::Shortened { .. }) => {
+                    assistant.conversations.outgrow(self.channel);
+                    self.forget().await?;
+                }
+                _ => {}
+            }
+        }
+        match answer.finish() {
+            Some(Finish::Length) => self.say(" […]", false).await?,
+            Some(Finish::ContentFilter) => {
+                answer.push(&Delta::Text(REFUSED.to_owned()))?;
+                self.say(REFUSED, true).await?;
+            }
+            _ => {}
+        }
+        let usage = answer.usage();
+        assistant.tell(&Step::Answered { usage });
+        Ok(answer.into_message())
+    }
 }
 
-impl<'a> Running<'a> {
-    fn breaker(&self) -> MutexGuard<'a, CircuitBreaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+/// The tool calls of a question.
+struct Calls<'a> {
+    assistant: &'a Assistant,
+    cx: ToolContext,
+}
+
+impl toolloop::Tools for Calls<'_> {
+    fn definitions(&self) -> &[ToolDefinition] {
+        self.assistant.tools.definitions()
     }
 
-    fn next_action(&mut self) -> Action {
-        let mut breaker = self.breaker();
-        self.tools.next_action(&mut breaker, Instant::now())
-    }
-
-    fn returned(&mut self, id: &str, result: Result<Value, ToolFailure>) {
-        let mut breaker = self.breaker();
-        let now = Instant::now();
-        match result {
-            Ok(value) => self.tools.on_result(id, Ok(value), &mut breaker, now),
-            Err(ToolFailure::Tool(why)) => self.tools.on_result(id, Err(why), &mut breaker, now),
-            Err(ToolFailure::Call(why)) => self.tools.on_refused(id, &why, &mut breaker),
+    async fn call(&mut self, call: &Call) -> Result<Value, ToolFailure> {
+        let (tool, arguments) = (call.name.as_str(), &call.arguments);
+        self.assistant.tell(&Step::Called { tool, arguments });
+        let result = self.assistant.tools.run(tool, arguments, &self.cx);
+        let step = Step::Returned {
+            tool,
+            result: &result,
         };
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        let mut breaker = self.breaker();
-        self.tools.cancel(&mut breaker);
+        self.assistant.tell(&step);
+        result
     }
 }

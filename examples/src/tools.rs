@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use serde_json::{Map, Value, json};
 use snek_proto::llm::chat::{ChatMessage, Role};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
+use snek_proto::llm::toolloop::ToolFailure;
 
 use crate::replies;
 use crate::screen::shortened;
@@ -31,18 +32,6 @@ pub struct ToolContext {
 /// model.
 pub type Function =
     Arc<dyn Fn(&Map<String, Value>, &ToolContext) -> Result<Value, String> + Send + Sync>;
-
-/// The reason why a call has no result, for the model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ToolFailure {
-    /// The call is wrong: no such tool, or an argument is missing. Nothing was run.
-    #[error("{0}")]
-    Call(String),
-    /// The tool failed.
-    #[error("{0}")]
-    Tool(String),
-}
 
 /// A set of tools.
 #[derive(Clone)]

@@ -3,8 +3,9 @@
 /// Declares a configuration struct: fields, their defaults, and a `with_*` setter or a public field
 /// for each.
 ///
-/// A field names its default and, after `=>`, its setter. The struct is `#[non_exhaustive]` and
-/// implements `Default`. Each setter has the documentation of its field: meaning, unit and default.
+/// A field names its default and, after `=>`, its setter. The struct implements `Default`, so
+/// `Options { timeout, ..Options::default() }` sets a field without a setter. Each setter has the
+/// documentation of its field: meaning, unit and default.
 ///
 /// ```
 /// use std::time::Duration;
@@ -97,7 +98,6 @@ macro_rules! config {
         )*
     } $($new:tt)*) => {
         $(#[$meta])*
-        #[non_exhaustive]
         $vis struct $Name {
             $($(#[$doc])* $field_vis $field: $T,)*
         }

@@ -8,7 +8,6 @@
 
 use std::error::Error;
 
-use async_trait::async_trait;
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::Input;
 use smarthole_proto::net::{InboundMessage, Server, ServerOptions};
@@ -17,7 +16,6 @@ use smarthole_proto::router::Keywords;
 
 struct Notes;
 
-#[async_trait]
 impl Handler for Notes {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         if message.text.len() > 20 {

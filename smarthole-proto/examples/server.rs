@@ -10,7 +10,6 @@
 use std::error::Error;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::Input;
 use smarthole_proto::net::{Server, ServerOptions};
@@ -19,7 +18,6 @@ use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
 
 struct Newest;
 
-#[async_trait]
 impl Router for Newest {
     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
         let newest = request.candidates.last();

@@ -8,7 +8,6 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, State};
 use snek_proto::error::BotError;
 use snek_proto::frame::{Final, Message};
@@ -19,7 +18,6 @@ struct Greeter {
     done: Arc<Notify>,
 }
 
-#[async_trait]
 impl Handler for Greeter {
     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
         println!("{}: {}", message.user_nick, message.message);

@@ -2,9 +2,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod bot;
 pub mod client;
-pub mod cluster;
+#[cfg(feature = "nats")]
+mod cluster;
 pub mod codec;
 pub mod color;
 pub mod error;
@@ -24,7 +27,8 @@ pub mod sanitize;
 pub mod server;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
-pub mod stream;
+#[cfg(feature = "tokio")]
+mod stream;
 
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]

@@ -55,7 +55,7 @@ pub const DEFAULT_OPENAI_LIMIT: usize = 200;
 /// Most tokens of a language model's context. For applications; `examples/bot` uses it.
 pub const CONTEXT_WINDOW_TOKEN_LIMIT: usize = 120_000;
 /// The least time between two partial messages: none. The default of
-/// [`StreamConfig`](crate::stream::StreamConfig).
+/// `bot::StreamConfig`.
 pub const STREAMING_UPDATE_INTERVAL: Duration = Duration::ZERO;
 
 // Tool limits

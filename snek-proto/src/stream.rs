@@ -28,32 +28,31 @@ rpc_core::config! {
     pub struct StreamConfig {
         /// The least time between the starts of two partial messages. Default
         /// [`STREAMING_UPDATE_INTERVAL`], which is none.
-        pub interval: Duration = STREAMING_UPDATE_INTERVAL => with_interval,
+        pub interval: Duration = STREAMING_UPDATE_INTERVAL,
         /// How long to send nothing after a partial message failed, so that not every change tries
         /// a lost connection. Default 1 s.
-        pub pause: Duration = Duration::from_secs(1) => with_pause,
+        pub pause: Duration = Duration::from_secs(1),
         /// How long to wait for the answer to a partial message before sending the next one anyway.
         /// A bot waits no longer than for any call
         /// ([`call_timeout`](crate::client::ClientConfig::call_timeout)). Default 15 s.
-        pub partial_timeout: Duration = Duration::from_secs(15) => with_partial_timeout,
+        pub partial_timeout: Duration = Duration::from_secs(15),
         /// The note below the text of an interrupted answer; empty for none. Default
         /// `(interrupted)`.
-        pub note: String = "(interrupted)".to_owned() => with_note(impl Into<String>),
+        pub note: String = "(interrupted)".to_owned(),
         /// Most bytes of a text, as a JSON string without its quotes. Default 4 MiB less 1 KiB.
-        pub max_bytes: usize = 4 * 1024 * 1024 - 1024 => with_max_bytes,
+        pub max_bytes: usize = 4 * 1024 * 1024 - 1024,
         /// Whether to break up the names of known bots. Default yes.
-        pub sanitize: bool = true => with_sanitize,
+        pub sanitize: bool = true,
     }
 }
 
 /// A message to send now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Post {
+pub(crate) struct Post {
     /// The whole text so far, sanitised and cut to the limit.
-    pub text: Arc<str>,
+    pub(crate) text: Arc<str>,
     /// Whether it is the last one.
-    pub is_final: Final,
+    pub(crate) is_final: Final,
 }
 
 /// The phase of a stream.
@@ -91,7 +90,7 @@ enum Phase {
 /// assert_eq!((&*last.text, last.is_final), ("Hello, S-nek!", Final::Yes));
 /// ```
 #[derive(Clone, Debug)]
-pub struct TextStream {
+pub(crate) struct TextStream {
     config: StreamConfig,
     text: String,
     /// Bytes beyond the limit, which are counted and dropped.
@@ -112,8 +111,7 @@ pub struct TextStream {
 
 impl TextStream {
     /// Creates an answer without text.
-    #[must_use]
-    pub fn new(config: StreamConfig) -> Self {
+    pub(crate) fn new(config: StreamConfig) -> Self {
         Self {
             config,
             text: String::new(),
@@ -129,14 +127,13 @@ impl TextStream {
     }
 
     /// Returns the configuration.
-    #[must_use]
-    pub const fn config(&self) -> &StreamConfig {
+    pub(crate) const fn config(&self) -> &StreamConfig {
         &self.config
     }
 
     /// Adds to the text. Ignored after the end. Text beyond the [limit](StreamConfig::max_bytes) is
     /// counted and dropped.
-    pub fn push(&mut self, delta: &str) {
+    pub(crate) fn push(&mut self, delta: &str) {
         if self.phase != Phase::Open || delta.is_empty() {
             return;
         }
@@ -153,7 +150,7 @@ impl TextStream {
     }
 
     /// Replaces the text. Ignored after the end.
-    pub fn set(&mut self, whole: &str) {
+    pub(crate) fn set(&mut self, whole: &str) {
         if self.phase == Phase::Open {
             self.text.clear();
             self.lost = 0;
@@ -163,13 +160,12 @@ impl TextStream {
     }
 
     /// Returns the text so far, as it was given.
-    #[must_use]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Marks the text as complete. Ignored after the end.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if self.phase == Phase::Open {
             self.phase = Phase::Ending;
         }
@@ -177,7 +173,7 @@ impl TextStream {
 
     /// Marks the text as interrupted: the final message is the text so far with a note below, or
     /// only the note if there is no text. Ignored after the end.
-    pub fn fail(&mut self, note: &str) {
+    pub(crate) fn fail(&mut self, note: &str) {
         if self.phase == Phase::Open {
             self.phase = Phase::Ending;
             note.clone_into(&mut self.note);
@@ -185,8 +181,7 @@ impl TextStream {
     }
 
     /// Returns the next message to send, if one is due.
-    #[must_use]
-    pub fn poll_send(&mut self, now: Instant) -> Option<Post> {
+    pub(crate) fn poll_send(&mut self, now: Instant) -> Option<Post> {
         if self.in_flight {
             return None;
         }
@@ -214,8 +209,7 @@ impl TextStream {
     }
 
     /// Returns when a message becomes due that was held back. `None` while a message is in flight.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         if self.in_flight || !self.changed || self.phase != Phase::Open {
             return None;
         }
@@ -224,7 +218,7 @@ impl TextStream {
 
     /// Reports that the message in flight was answered, or has failed for good. A no-op if none is
     /// in flight.
-    pub fn on_answer(&mut self, taken: bool, now: Instant) {
+    pub(crate) fn on_answer(&mut self, taken: bool, now: Instant) {
         if std::mem::take(&mut self.in_flight) && !taken {
             let pause = later(now, self.config.pause);
             self.not_before = self.not_before.max(Some(pause));
@@ -234,8 +228,7 @@ impl TextStream {
     /// Ends the answer and returns the final message, to be sent at once whatever is in flight. It
     /// has the configured note if the text was not [finished](Self::finish). `None` if the final
     /// message was already returned.
-    #[must_use]
-    pub fn abandon(&mut self) -> Option<Post> {
+    pub(crate) fn abandon(&mut self) -> Option<Post> {
         let note = std::mem::take(&mut self.config.note);
         self.fail(&note);
         (self.phase == Phase::Ending).then(|| self.last_post())
@@ -245,7 +238,7 @@ impl TextStream {
     ///
     /// # Errors
     /// [`Refused::TooLarge`]. The text would be too large again.
-    pub fn fitted(&self) -> Result<(), Refused> {
+    pub(crate) fn fitted(&self) -> Result<(), Refused> {
         self.cut_from.map_or(Ok(()), |size| {
             let max = self.config.max_bytes;
             Err(Refused::TooLarge { size, max })

@@ -10,7 +10,6 @@ use acolyte_proto::event::{Checklist, Event, ToolCall, ToolResult};
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, ServerFrame, Status};
 use acolyte_proto::limits;
 use acolyte_proto::net::{Agent, Run, Server, ServerHandle, ServerOptions};
-use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
@@ -53,7 +52,6 @@ impl Drop for Guard {
     }
 }
 
-#[async_trait]
 impl Agent for Puppet {
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         let message = request.message.to_string();

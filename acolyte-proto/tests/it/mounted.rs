@@ -14,7 +14,6 @@ use acolyte_proto::net::{
 };
 use acolyte_proto::server::ServerConfig;
 use acolyte_proto::task::TaskState;
-use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use http::{Request, StatusCode};
 use rpc_core::net::mem;
@@ -232,7 +231,6 @@ async fn a_mounted_server_refuses_answers_and_drains_as_one_on_a_socket() {
 /// Answers with what the request says.
 struct Reader;
 
-#[async_trait]
 impl Agent for Reader {
     async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
         assert!(run.address().unwrap().ip().is_loopback());

@@ -14,7 +14,6 @@ use acolyte_proto::handshake::capability;
 use acolyte_proto::net::{
     self, Agent, Chat, Client, EmitError, Run, Server, ServerOptions, SseClient,
 };
-use async_trait::async_trait;
 use rpc_core::Json;
 use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::{CallError, CloseReason, Delivery};
@@ -56,7 +55,6 @@ fn steps() -> Vec<Event> {
     ]
 }
 
-#[async_trait]
 impl Agent for Scripted {
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         let mut reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);

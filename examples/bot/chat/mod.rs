@@ -84,10 +84,10 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
 }
 
 async fn talk(args: Args) -> Result<(), Failure> {
-    let config = ClientConfig::new(username(&args), password(&args)?)
-        .with_call_timeout(args.within)
-        .with_handshake_timeout(Some(args.within))
-        .with_insecure_password(args.insecure);
+    let mut config = ClientConfig::new(username(&args), password(&args)?);
+    config.call_timeout = args.within;
+    config.handshake_timeout = Some(args.within);
+    config.insecure_password = args.insecure;
     let dialer = dialer(args.url.expose(), &config).map_err(|error| {
         Failure::usage(format_args!(
             "{error}; write it like ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws, or say \

@@ -29,7 +29,11 @@ pub fn tools(folder: Option<&Folder>) -> Tools {
                 "Asks the user a question, if the task cannot be done without the answer.",
             )
             .param(Param::new("question", ParamType::String))
-            .param(Param::new("options", ParamType::Array).with_default("")),
+            .param(
+                Param::new("options", ParamType::Array)
+                    .with_items(ParamType::String)
+                    .with_default(Value::Array(Vec::new())),
+            ),
             // Whoever runs the tools asks instead.
             Arc::new(|_, _| Err("nobody is there to be asked".to_owned())),
         );

@@ -4,7 +4,7 @@ mod approval;
 mod growing;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -18,11 +18,10 @@ use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use futures_util::{FutureExt as _, StreamExt as _};
 use rpc_core::Json;
-use rpc_core::breaker::CircuitBreaker;
 use serde_json::{Map, Value, json};
 use snek_proto::llm::chat::{Block, ChatMessage};
 use snek_proto::llm::tool::ToolDefinition;
-use snek_proto::llm::toolloop::{Action, Call, ToolLoop, ToolLoopConfig};
+use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopConfig};
 use tokio::time::timeout_at;
 
 use self::approval::REFUSED;
@@ -30,7 +29,7 @@ use self::growing::Growing;
 use super::Folder;
 use crate::conversation::{ConversationLimits, estimate, fit};
 use crate::model::{ChatModel, ChatRequest, Finish, ModelError, Notice};
-use crate::tools::{ToolFailure, Tools};
+use crate::tools::Tools;
 
 /// The default instructions for the model.
 pub const SYSTEM: &str = "You are an agent with tools. Use them where they help, answer briefly, \
@@ -49,7 +48,7 @@ pub struct Worker {
     system: ChatMessage,
     limits: ConversationLimits,
     /// Shared by all runs: when the tools keep failing, they are not called for a while.
-    breaker: Mutex<CircuitBreaker>,
+    rounds: ToolLoopConfig,
 }
 
 impl Worker {
@@ -63,7 +62,7 @@ impl Worker {
             folder: None,
             system: ChatMessage::system(SYSTEM),
             limits: ConversationLimits::default(),
-            breaker: Mutex::default(),
+            rounds: ToolLoopConfig::default(),
         }
     }
 
@@ -92,10 +91,6 @@ impl Worker {
     /// Returns the names of the tools.
     pub fn tools(&self) -> impl Iterator<Item = &str> {
         self.tools.definitions().iter().map(ToolDefinition::name)
-    }
-
-    fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -236,7 +231,7 @@ impl<'a> Work<'a> {
             past: messages.into_iter().map(Arc::new).collect(),
             since: vec![message(prompt)],
             calls,
-            rounds: ToolLoop::new(ToolLoopConfig::default()),
+            rounds: ToolLoop::new(worker.rounds.clone()),
             iteration: 0,
             left_out: 0,
             shortfall: None,
@@ -247,17 +242,14 @@ impl<'a> Work<'a> {
     async fn run(mut self) -> Result<String, Stop> {
         let ended = self.work().await;
         // However it ended, a call in the conversation has its result there.
-        self.rounds.cancel(&mut self.worker.breaker());
+        self.rounds.cancel();
         self.remember()?;
         ended
     }
 
     async fn work(&mut self) -> Result<String, Stop> {
         loop {
-            let action = {
-                let mut breaker = self.worker.breaker();
-                self.rounds.next_action(&mut breaker, Instant::now())
-            };
+            let action = self.rounds.next_action(Instant::now());
             self.remember()?;
             match action {
                 Action::Ask { with_tools } => {
@@ -276,7 +268,7 @@ impl<'a> Work<'a> {
                         return Ok(text);
                     }
                     self.say(&text)?;
-                    self.rounds = ToolLoop::new(ToolLoopConfig::default());
+                    self.rounds = ToolLoop::new(self.worker.rounds.clone());
                 }
                 Action::Abort(error) => return Err(AgentError::new(error.to_string()).into()),
             }
@@ -465,17 +457,7 @@ impl<'a> Work<'a> {
         if let Some(stop) = stop {
             return Err(stop);
         }
-        let mut breaker = self.worker.breaker();
-        let now = Instant::now();
-        match ended {
-            Ok(value) => self
-                .rounds
-                .on_result(&call.id, Ok(value), &mut breaker, now),
-            Err(ToolFailure::Tool(why)) => {
-                self.rounds.on_result(&call.id, Err(why), &mut breaker, now)
-            }
-            Err(ToolFailure::Call(why)) => self.rounds.on_refused(&call.id, &why, &mut breaker),
-        };
+        self.rounds.on_result(&call.id, ended, Instant::now());
         Ok(())
     }
 }

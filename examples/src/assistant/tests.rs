@@ -1,6 +1,7 @@
 //! The assistant with models that follow a script of whole answers.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
@@ -85,7 +86,10 @@ async fn answered(assistant: &Assistant, asked: &str) -> (String, Result<(), Ans
 
 fn history(assistant: &Assistant) -> Vec<String> {
     let messages = assistant.conversations.add("c", Vec::new());
-    let line = |message: &Arc<ChatMessage>| format!("{}|{}", message.role, message.content.text());
+    let line = |message: &Arc<ChatMessage>| {
+        let role = serde_json::to_value(message.role).unwrap();
+        format!("{}|{}", role.as_str().unwrap(), message.content.text())
+    };
     messages.iter().map(line).collect()
 }
 
@@ -268,7 +272,7 @@ async fn three_wrong_calls_stop_the_loop_and_five_failures_the_tools() {
     let (_, outcome) = answered(&assistant, "?").await;
     assert!(matches!(outcome, Err(AnswerError::Tools(_))), "{outcome:?}");
     assert_eq!(history(&assistant).len(), 1 + 1 + 4);
-    assert!(assistant.breaker.lock().unwrap().state() == rpc_core::breaker::State::Closed);
+    assert!(assistant.limits.breaker.lock().unwrap().state() == rpc_core::breaker::State::Closed);
 
     let two = || vec![call("a", "fail", "{}"), call("b", "fail", "{}")];
     let rounds: Vec<_> = (0..6)
@@ -288,7 +292,7 @@ async fn three_wrong_calls_stop_the_loop_and_five_failures_the_tools() {
             "{number}"
         );
     }
-    let state = assistant.breaker.lock().unwrap().state();
+    let state = assistant.limits.breaker.lock().unwrap().state();
     assert_eq!(state, rpc_core::breaker::State::Open);
     assert!(
         history(&assistant)

@@ -13,7 +13,6 @@ use super::worker::{Watch, Worker};
 /// The providers that known clients accept.
 const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
-#[async_trait]
 impl Agent for Worker {
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         self.chat(&request, &run).await

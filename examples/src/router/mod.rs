@@ -6,7 +6,7 @@ mod notes;
 mod numbers;
 mod throttle;
 
-pub use model::ModelRouter;
+pub use model::{Chooser, ModelRouter};
 pub use notes::{Note, Notes, asks_for_notes};
 pub use numbers::Numbers;
 pub use throttle::Throttle;

@@ -6,11 +6,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use rpc_core::backoff::BackoffPolicy;
 use serde_json::{Map, Value};
-use smarthole_proto::router::{Candidate, Choice, RouteRequest, Router, RouterError};
+use smarthole_proto::router::{Candidate, Choice, Keywords, RouteRequest, Router, RouterError};
 use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
@@ -87,7 +86,6 @@ impl ModelRouter {
     }
 }
 
-#[async_trait]
 impl Router for ModelRouter {
     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
         if request.candidates.is_empty() {
@@ -97,6 +95,24 @@ impl Router for ModelRouter {
         let calls = self.ask(&question(request), &tools).await;
         let calls = calls.map_err(|error| router_error(&error))?;
         Ok(choices(request, &tools, &calls))
+    }
+}
+
+/// What chooses.
+#[derive(Debug)]
+pub enum Chooser {
+    /// The words of the descriptions.
+    Keywords(Keywords),
+    /// A language model.
+    Model(ModelRouter),
+}
+
+impl Router for Chooser {
+    async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
+        match self {
+            Self::Keywords(words) => words.route(request).await,
+            Self::Model(model) => model.route(request).await,
+        }
     }
 }
 

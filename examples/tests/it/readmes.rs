@@ -60,7 +60,6 @@ impl connectonion_proto::net::Agent for Echo {
     }
 }
 
-#[async_trait]
 impl acolyte_proto::net::Agent for Echo {
     async fn run(
         &self,

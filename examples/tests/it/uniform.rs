@@ -87,20 +87,9 @@ const METHODS: [(&str, &[&str]); 3] = [
             "next_timeout",
             "close",
             "close_with",
-            "with_limits",
         ],
     ),
-    (
-        "server",
-        &[
-            "new",
-            "next_timeout",
-            "close",
-            "close_with",
-            "with_keep_alive",
-            "with_limits",
-        ],
-    ),
+    ("server", &["new", "next_timeout", "close", "close_with"]),
     (
         "net",
         &[
@@ -115,10 +104,6 @@ const METHODS: [(&str, &[&str]); 3] = [
             "url",
             "handle",
             "run",
-            "with_connection",
-            "with_http",
-            "with_driver",
-            "with_shutdown_timeout",
         ],
     ),
 ];

@@ -35,9 +35,9 @@ pub(super) async fn tell(screen: &Arc<Screen>, nats: u16) -> Result<(), Failure>
     }
     let urls: Vec<&str> = hosts.iter().map(|(_, url)| url.as_str()).collect();
     let mut options = AgentOptions::default();
-    options.host = address;
     let shown = screen.observer("dan", Colour::Blue, Frames);
     options.link = options.link.with_observer(shown);
+    options.host = address;
     let key = Signer::from_seed(&[7; 32]);
     let (dan, mut events, connection) =
         connect(&urls.join(","), key, options).map_err(Failure::new)?;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use examples::cli::Failure;
 use examples::screen::snek::Frames;
 use rpc_core::net::LinkEvent;
@@ -33,7 +32,6 @@ struct Herald {
     news: Mutex<mpsc::Receiver<News>>,
 }
 
-#[async_trait]
 impl Handler for Herald {
     async fn on_join(&self, cx: &Context) -> Result<(), BotError> {
         cx.reply("here I am, and tell what is new").await?;
@@ -82,7 +80,8 @@ pub(super) async fn open(hop: &Hop) -> Result<(Channel, mpsc::Sender<News>), Fai
     let (sender, news) = mpsc::channel(1);
     let news = Mutex::new(news);
     let link = link_config().with_observer(hop.line("snek herald", Frames::default()));
-    let config = BotConfig::new(BOT, "trumpet").with_link(link);
+    let mut config = BotConfig::new(BOT, "trumpet");
+    config.link = link;
     let bot = Bot::new(&url, config, Herald { news }).map_err(Failure::new)?;
     let mut state = bot.lifecycle();
     let (stop, stopped) = oneshot::channel::<()>();

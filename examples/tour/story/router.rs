@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use examples::cli::Failure;
 use examples::screen::smarthole::Frames;
 use rpc_core::net::Queued;
@@ -25,7 +24,6 @@ struct Assistant {
     agent: Remote,
 }
 
-#[async_trait]
 impl Handler for Assistant {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         let answer = self.agent.asks(&message.text).await;
@@ -39,7 +37,6 @@ impl Handler for Assistant {
 /// A program that is there, and not concerned.
 struct Lamps;
 
-#[async_trait]
 impl Handler for Lamps {
     async fn on_message(&self, _: &Context, _: &InboundMessage) -> Result<(), PluginError> {
         Err(PluginError::rejected("I switch lamps."))

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use rpc_core::net::Cancellation;
 
 use super::config::PluginConfig;
-use super::handler::Handler;
 use crate::frame::Registration;
 use crate::net::Client;
 
@@ -15,7 +14,6 @@ pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) config: PluginConfig,
     pub(super) cancellation: Cancellation,
-    pub(super) handler: Box<dyn Handler>,
 }
 
 /// What a handler gets besides the message: the client, and a signal to finish. Cheap to clone.

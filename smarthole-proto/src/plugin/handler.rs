@@ -1,9 +1,8 @@
 //! [`Handler`]: handles the messages of a plugin.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::{CloseReason, Json, Str};
 
 use super::context::Context;
@@ -13,7 +12,8 @@ use crate::error::RegistrationError;
 use crate::id::{ClientId, MessageId};
 use crate::net::InboundMessage;
 
-/// Handles the messages of a plugin. [`handler_fn`] makes one from a closure.
+/// Handles the messages of a plugin: implement it as `async fn`. [`handler_fn`] makes one from a
+/// closure.
 ///
 /// Handlers run beside the reader, many at once, so they may take their time, but the router gives
 /// up a message that gets no response within 30 s. If the handler sent no response, the plugin
@@ -22,13 +22,11 @@ use crate::net::InboundMessage;
 /// `await`, and its message rejected.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use smarthole_proto::net::InboundMessage;
 /// use smarthole_proto::plugin::{Context, Handler, PluginError};
 ///
 /// struct Notes;
 ///
-/// #[async_trait]
 /// impl Handler for Notes {
 ///     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
 ///         if message.text.is_empty() {
@@ -39,21 +37,31 @@ use crate::net::InboundMessage;
 ///     }
 /// }
 /// ```
-#[async_trait]
 pub trait Handler: Send + Sync + 'static {
     /// Handles a message. Messages whose time ran out before their handler started are skipped.
     ///
     /// # Errors
     /// Why the message is rejected.
-    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError>;
+    fn on_message(
+        &self,
+        cx: &Context,
+        message: &InboundMessage,
+    ) -> impl Future<Output = Result<(), PluginError>> + Send;
 
     /// Called after each registration, also after a reconnect.
-    async fn on_ready(&self, _cx: &Context, _client_id: Option<&ClientId>) {}
+    fn on_ready(
+        &self,
+        _cx: &Context,
+        _client_id: Option<&ClientId>,
+    ) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
 
     /// Called when a handler failed, other than by [rejecting](PluginError::Rejected) the message.
     /// Logs by default.
-    async fn on_error(&self, _cx: &Context, error: PluginError) {
+    fn on_error(&self, _cx: &Context, error: PluginError) -> impl Future<Output = ()> + Send {
         tracing::warn!(%error, "a handler failed");
+        ready(())
     }
 
     /// The connection was lost, or could not be made; another attempt follows in so long. `attempt`
@@ -128,7 +136,6 @@ where
     HandlerFn(work)
 }
 
-#[async_trait]
 impl<F, W> Handler for HandlerFn<F>
 where
     F: Fn(Context, InboundMessage) -> W + Send + Sync + 'static,

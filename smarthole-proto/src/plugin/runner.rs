@@ -32,14 +32,12 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// A plugin that is ready to run.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use smarthole_proto::net::InboundMessage;
 /// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginError};
 /// use smarthole_proto::frame::{Notification, Registration};
 ///
 /// struct Notes;
 ///
-/// #[async_trait]
 /// impl Handler for Notes {
 ///     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
 ///         // Keep message.text somewhere.
@@ -70,7 +68,8 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// std::process::exit(ended.exit_code().into());
 /// # }
 /// ```
-pub struct Plugin {
+pub struct Plugin<H> {
+    handler: Arc<H>,
     shared: Arc<Shared>,
     events: Events,
     connection: Connection,
@@ -110,7 +109,7 @@ impl fmt::Display for Ended {
     }
 }
 
-impl Plugin {
+impl<H: Handler> Plugin<H> {
     /// Creates a plugin for the router at `url` (`ws://`, or `wss://` with feature `tls`).
     ///
     /// # Errors
@@ -120,7 +119,7 @@ impl Plugin {
     pub fn new(
         url: &str,
         registration: crate::frame::Registration,
-        handler: impl Handler,
+        handler: H,
     ) -> Result<Self, super::SetupError> {
         Self::with_config(url, PluginConfig::new(registration)?, handler)
     }
@@ -134,7 +133,7 @@ impl Plugin {
     pub fn with_config(
         url: &str,
         config: PluginConfig,
-        handler: impl Handler,
+        handler: H,
     ) -> Result<Self, super::SetupError> {
         let dialer = crate::net::dialer(url, &config.client);
         let dialer = dialer.map_err(|error| super::SetupError::Url {
@@ -145,7 +144,7 @@ impl Plugin {
 
     /// Creates a plugin that connects through this dialer.
     #[must_use]
-    pub fn with_dialer(dialer: impl Dialer, config: PluginConfig, handler: impl Handler) -> Self {
+    pub fn with_dialer(dialer: impl Dialer, config: PluginConfig, handler: H) -> Self {
         let (client, events, connection) =
             connect_with(dialer, config.client.clone(), config.link.clone());
         let (canceller, cancellation) = Cancellation::new();
@@ -153,9 +152,9 @@ impl Plugin {
             client,
             config,
             cancellation,
-            handler: Box::new(handler),
         });
         Self {
+            handler: Arc::new(handler),
             shared,
             events,
             connection,
@@ -184,6 +183,7 @@ impl Plugin {
     /// Dropping the future drops the connection and all handlers.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Ended {
         let Self {
+            handler,
             shared,
             mut events,
             connection,
@@ -191,6 +191,7 @@ impl Plugin {
         } = self;
         let client = shared.client.clone();
         let mut runner = Runner {
+            handler,
             dispatcher: EventDispatcher::new(shared.config.max_handlers),
             shared,
             refused: None,
@@ -212,7 +213,8 @@ impl Plugin {
     }
 }
 
-struct Runner {
+struct Runner<H> {
+    handler: Arc<H>,
     shared: Arc<Shared>,
     dispatcher: EventDispatcher,
     /// The last refusal, until a registration succeeds.
@@ -221,7 +223,7 @@ struct Runner {
     attempts: u32,
 }
 
-impl Runner {
+impl<H: Handler> Runner<H> {
     async fn work(&mut self, events: &mut Events, shutdown: impl Future<Output = ()>) {
         let mut shutdown = std::pin::pin!(shutdown);
         let client = self.shared.client.clone();
@@ -267,7 +269,7 @@ impl Runner {
     }
 
     fn notice(&self, notice: &Notice) {
-        self.shared.handler.on_notice(notice);
+        self.handler.on_notice(notice);
     }
 
     fn take(&mut self, event: LinkEvent<Event>) {
@@ -289,7 +291,7 @@ impl Runner {
                 cause, retry_in, ..
             }) => {
                 let attempt = self.attempts.saturating_add(1);
-                self.shared.handler.on_lost(&cause, retry_in, attempt);
+                self.handler.on_lost(&cause, retry_in, attempt);
             }
             LinkEvent::Lagged(events) => self.notice(&Notice::Lagged { events }),
             _ => {}
@@ -298,41 +300,41 @@ impl Runner {
 
     fn ready(&mut self, client_id: Option<ClientId>) {
         self.refused = None;
-        let shared = Arc::clone(&self.shared);
+        let handler = Arc::clone(&self.handler);
+        let cx = Context::new(Arc::clone(&self.shared));
         self.dispatcher.spawn(async move {
-            let cx = Context::new(Arc::clone(&shared));
-            shared.handler.on_ready(&cx, client_id.as_ref()).await;
+            handler.on_ready(&cx, client_id.as_ref()).await;
         });
     }
 
     fn message(&mut self, message: InboundMessage) {
         // The router has given it to somebody else by now: done here too, it would be done twice.
         if !message.time_left().is_zero() {
-            let shared = Arc::clone(&self.shared);
-            self.dispatcher.spawn(handle(shared, message));
+            if self.shared.config.ack_on_receipt {
+                message.answer_later(Answer::Ack);
+            }
+            let cx = Context::new(Arc::clone(&self.shared));
+            self.dispatcher
+                .spawn(handle(Arc::clone(&self.handler), cx, message));
         }
     }
 }
 
 /// Passes a message to the handler, and answers it if the handler does not.
-async fn handle(shared: Arc<Shared>, message: InboundMessage) {
-    if shared.config.ack_on_receipt {
-        message.answer_later(Answer::Ack);
-    }
-    let cx = Context::new(Arc::clone(&shared));
+async fn handle(handler: Arc<impl Handler>, cx: Context, message: InboundMessage) {
     // What a panic leaves behind is the handler's own.
-    let work = AssertUnwindSafe(shared.handler.on_message(&cx, &message));
+    let work = AssertUnwindSafe(handler.on_message(&cx, &message));
     match work.catch_unwind().await {
         Ok(Ok(())) => message.answer_later(Answer::Ack),
         Ok(Err(error)) => {
             message.answer_later(reject(error.reason()));
             if !matches!(error, PluginError::Rejected { .. }) {
-                shared.handler.on_error(&cx, error).await;
+                handler.on_error(&cx, error).await;
             }
         }
         Err(_) => {
             message.answer_later(reject(Str::from_static(INTERNAL_ERROR)));
-            shared.handler.on_notice(&Notice::HandlerPanicked);
+            handler.on_notice(&Notice::HandlerPanicked);
         }
     }
 }
@@ -348,7 +350,7 @@ fn reject(reason: Str) -> Answer {
     Answer::reject(Some(reason))
 }
 
-impl fmt::Debug for Plugin {
+impl<H> fmt::Debug for Plugin<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plugin")
             .field("name", &self.shared.config.client.registration().name)

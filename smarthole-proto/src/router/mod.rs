@@ -1,7 +1,7 @@
 //! Chooses the clients for a text: [`RouteRequest`] in, [`Choice`]s out.
 //!
 //! [`Keywords`] decides without a network, from the words of names, capabilities and descriptions.
-//! Anything else implements `Router` (feature `tokio`), for example with a language model.
+//! Anything else implements [`Router`], for example with a language model.
 //!
 //! ```
 //! use smarthole_proto::frame::Registration;
@@ -21,6 +21,7 @@ mod error;
 mod keywords;
 mod words;
 
+use std::future::Future;
 use std::sync::Arc;
 
 use rpc_core::Str;
@@ -83,18 +84,16 @@ pub struct Choice {
     pub reason: Option<Str>,
 }
 
-/// Chooses the clients for a text.
+/// Chooses the clients for a text: implement it as `async fn`.
 ///
 /// Several calls may run at once, beside everything else. A call may take its time, up to the
 /// caller's deadline. Dropping the future cancels the question.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
 ///
 /// struct Newest;
 ///
-/// #[async_trait]
 /// impl Router for Newest {
 ///     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
 ///         let newest = request.candidates.last();
@@ -102,30 +101,21 @@ pub struct Choice {
 ///     }
 /// }
 /// ```
-#[cfg(feature = "tokio")]
-#[async_trait::async_trait]
 pub trait Router: Send + Sync + 'static {
     /// Chooses no, one or several candidates. Names that are not candidates and repeated names are
     /// skipped.
     ///
     /// # Errors
     /// [`RouterError`] if there is no decision; it is reported to the user.
-    async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError>;
+    fn route(
+        &self,
+        request: &RouteRequest,
+    ) -> impl Future<Output = Result<Vec<Choice>, RouterError>> + Send;
 }
 
-#[cfg(feature = "tokio")]
-#[async_trait::async_trait]
 impl Router for Keywords {
     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
         Ok(self.choose(request))
-    }
-}
-
-#[cfg(feature = "tokio")]
-#[async_trait::async_trait]
-impl<R: Router + ?Sized> Router for Arc<R> {
-    async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
-        (**self).route(request).await
     }
 }
 

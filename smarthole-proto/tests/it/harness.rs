@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::Queued;
 use rpc_core::net::server::DrainReport;
 use smarthole_proto::hub::{HubConfig, HubEvent};
@@ -35,7 +34,6 @@ pub(crate) struct Asked {
 #[derive(Clone, Default)]
 pub(crate) struct Obedient(pub(crate) Arc<Asked>);
 
-#[async_trait]
 impl Router for Obedient {
     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
         let asked = &self.0;

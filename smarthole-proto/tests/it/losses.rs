@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use rpc_core::net::DriverConfig;
 use smarthole_proto::frame::Notification;
 use smarthole_proto::hub::{HubConfig, Input, Outcome};
@@ -20,7 +19,6 @@ use crate::played::registration;
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 
-#[async_trait]
 impl Handler for Notes {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         self.0.lock().unwrap().push(message.text.to_string());

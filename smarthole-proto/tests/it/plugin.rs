@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::FutureExt;
 use rpc_core::CloseReason;
 use rpc_core::keepalive::KeepAlive;
@@ -79,7 +78,6 @@ impl Obedient {
     }
 }
 
-#[async_trait]
 impl Handler for Obedient {
     async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         match &*message.text {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
@@ -188,7 +187,6 @@ async fn a_client_that_is_gone_costs_its_message_30_seconds_and_no_more() {
 /// Decides when it is told to.
 struct Slow(Arc<tokio::sync::Semaphore>);
 
-#[async_trait]
 impl Router for Slow {
     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
         self.0.acquire().await.unwrap().forget();

@@ -21,43 +21,43 @@ rpc_core::config! {
     /// use std::time::Duration;
     /// use snek_proto::bot::{BotConfig, RetrySend};
     ///
-    /// let config = BotConfig::new("greeter", "secret")
-    ///     .with_retry_send(RetrySend::OnlyIfUnsent)
-    ///     .with_shutdown_timeout(Duration::from_secs(3));
+    /// let config = BotConfig {
+    ///     retry_send: RetrySend::OnlyIfUnsent,
+    ///     shutdown_timeout: Duration::from_secs(3),
+    ///     ..BotConfig::new("greeter", "secret")
+    /// };
     /// assert!(!format!("{config:?}").contains("secret"));
     /// ```
     #[derive(Clone)]
     pub struct BotConfig {
         /// Login, timeouts and limits of each connection.
-        pub client: ClientConfig = ClientConfig::new(username, password)
-            => with_client(ClientConfig),
+        pub client: ClientConfig = ClientConfig::new(username, password),
         /// Reconnects, connect timeout and event queue. Default: [`link_config`], with a queue of
         /// at most 1,024 events that drops the oldest.
-        pub link: LinkConfig = link_config() => with_link(LinkConfig),
+        pub link: LinkConfig = link_config(),
         /// Patterns that make the bot answer in channels that it has not joined. Default none.
-        pub triggers: Triggers = Triggers::default() => with_triggers(Triggers),
+        pub triggers: Triggers = Triggers::default(),
         /// What to do when a message cannot be sent. Default: as the specification requires.
-        pub retry_send: RetrySend = RetrySend::default() => with_retry_send,
+        pub retry_send: RetrySend = RetrySend::default(),
         /// Whether `ping` messages are answered with `pong`. Default yes.
-        pub auto_pong: bool = true => with_auto_pong,
+        pub auto_pong: bool = true,
         /// Whether to break up the names of known bots in outgoing text, so that bots do not
         /// trigger each other. Default yes.
-        pub sanitize: bool = true => with_sanitize,
+        pub sanitize: bool = true,
         /// The base that completes relative drive links in incoming text; `None` leaves them as
         /// they are. Default [`DEFAULT_DRIVE_BASE`].
-        pub drive_base: Option<String> = Some(DEFAULT_DRIVE_BASE.to_owned())
-            => with_drive_base(Option<String>),
+        pub drive_base: Option<String> = Some(DEFAULT_DRIVE_BASE.to_owned()),
         /// How streamed answers are sent. Their texts never exceed the message limit.
-        pub stream: StreamConfig = StreamConfig::default() => with_stream(StreamConfig),
+        pub stream: StreamConfig = StreamConfig::default(),
         /// How often a [typing indicator](super::Typing) is refreshed; not below 50 ms. Default 1 s.
-        pub typing_interval: Duration = THINKING_TASK_INTERVAL => with_typing_interval,
+        pub typing_interval: Duration = THINKING_TASK_INTERVAL,
         /// Most handlers running at once; further events wait. Default 100; 0 counts as 1.
-        pub max_handlers: usize = MAX_CONCURRENT_OPERATIONS => with_max_handlers,
+        pub max_handlers: usize = MAX_CONCURRENT_OPERATIONS,
         /// Most channels that the bot joins; further ones are refused with a
         /// [`Notice`](super::Notice::TooManyChannels). Default 1,000.
-        pub max_joined: usize = 1_000 => with_max_joined,
+        pub max_joined: usize = 1_000,
         /// How long handlers may go on after the shutdown was asked for. Default 5 s.
-        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
     }
     /// Creates a configuration with these credentials and the defaults.
     pub fn new(username: impl Into<String>, password: impl Into<Secret>);

@@ -8,7 +8,7 @@ use rpc_core::Str;
 use rpc_core::net::Cancellation;
 
 use super::config::BotConfig;
-use super::handler::{Handler, Notice};
+use super::handler::Notice;
 use super::send;
 use super::stream::StreamWriter;
 use super::typing::{Typing, TypingBoard};
@@ -20,12 +20,15 @@ use crate::id::ChannelUid;
 use crate::net::Client;
 use crate::sanitize::sanitize_names;
 
+/// Takes what happens to a bot.
+pub(super) type Notices = Box<dyn Fn(&Notice) + Send + Sync>;
+
 /// What all handlers of a bot share.
 pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) config: BotConfig,
     pub(super) cancellation: Cancellation,
-    pub(super) handler: Arc<dyn Handler>,
+    notices: Notices,
     pub(super) typing: TypingBoard,
     known: Mutex<Known>,
 }
@@ -43,13 +46,13 @@ impl Shared {
         client: Client,
         config: BotConfig,
         cancellation: Cancellation,
-        handler: Arc<dyn Handler>,
+        notices: Notices,
     ) -> Self {
         Self {
             client,
             config,
             cancellation,
-            handler,
+            notices,
             typing: TypingBoard::default(),
             known: Mutex::default(),
         }
@@ -97,7 +100,7 @@ impl Shared {
     }
 
     pub(super) fn notice(&self, notice: &Notice) {
-        self.handler.on_notice(notice);
+        (self.notices)(notice);
     }
 
     pub(super) async fn send(
@@ -119,14 +122,12 @@ impl Shared {
 /// client, and a signal to finish. Cheap to clone.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use snek_proto::bot::{Context, Handler};
 /// use snek_proto::error::BotError;
 /// use snek_proto::frame::Message;
 ///
 /// struct Greeter;
 ///
-/// #[async_trait]
 /// impl Handler for Greeter {
 ///     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
 ///         let _typing = cx.typing();
@@ -176,7 +177,7 @@ impl Context {
     }
 
     /// Sanitises a message, posts it in this channel, and repeats it on failure as
-    /// [configured](super::BotConfig::with_retry_send).
+    /// [configured](super::BotConfig::retry_send).
     ///
     /// # Errors
     /// [`BotError::ConnectionError`] after the last attempt, [`BotError::RpcError`] if the server

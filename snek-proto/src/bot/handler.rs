@@ -1,8 +1,8 @@
 //! [`Handler`]: the behaviour of a bot, one method per kind of message.
 
+use std::future::{Future, ready};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::{CloseReason, Delivery};
 
 use super::context::Context;
@@ -12,7 +12,7 @@ use crate::frame::{Message, OtherEvent, Typing};
 use crate::id::ChannelUid;
 
 /// The behaviour of a bot. Every method has a default that does nothing, so implement what you
-/// need.
+/// need, as `async fn`.
 ///
 /// Handlers run concurrently with the reader and with each other, so they may take their time and
 /// make calls through the [`Context`]. An `Err` goes to [`on_error`](Self::on_error); a panic is
@@ -23,14 +23,12 @@ use crate::id::ChannelUid;
 /// leave, mention, message that fits. Partial messages reach [`on_partial`](Self::on_partial) only.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use snek_proto::bot::{Context, Handler};
 /// use snek_proto::error::BotError;
 /// use snek_proto::frame::Message;
 ///
 /// struct Greeter;
 ///
-/// #[async_trait]
 /// impl Handler for Greeter {
 ///     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
 ///         cx.reply(format!("hi {}", message.user_nick)).await?;
@@ -38,67 +36,91 @@ use crate::id::ChannelUid;
 ///     }
 /// }
 /// ```
-#[async_trait]
 pub trait Handler: Send + Sync + 'static {
     /// Handles a message of the bot itself, which the server sent back.
-    async fn on_own_message(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
-        Ok(())
+    fn on_own_message(
+        &self,
+        _cx: &Context,
+        _message: &Message,
+    ) -> impl Future<Output = Result<(), BotError>> + Send {
+        ready(Ok(()))
     }
 
     /// Handles a message that begins with `ping`; `rest` is what follows, trimmed. The `pong` has
-    /// already been sent, unless [`auto_pong`](super::BotConfig::with_auto_pong) is off.
-    async fn on_ping(
+    /// already been sent, unless [`auto_pong`](super::BotConfig::auto_pong) is off.
+    fn on_ping(
         &self,
         _cx: &Context,
         _message: &Message,
         _rest: &str,
-    ) -> Result<(), BotError> {
-        Ok(())
+    ) -> impl Future<Output = Result<(), BotError>> + Send {
+        ready(Ok(()))
     }
 
     /// Handles a request to join, by a message or an event. From now on the bot answers in
     /// [`cx.channel()`](Context::channel).
-    async fn on_join(&self, _cx: &Context) -> Result<(), BotError> {
-        Ok(())
+    fn on_join(&self, _cx: &Context) -> impl Future<Output = Result<(), BotError>> + Send {
+        ready(Ok(()))
     }
 
     /// Handles a request to leave [`cx.channel()`](Context::channel).
-    async fn on_leave(&self, _cx: &Context) -> Result<(), BotError> {
-        Ok(())
+    fn on_leave(&self, _cx: &Context) -> impl Future<Output = Result<(), BotError>> + Send {
+        ready(Ok(()))
     }
 
     /// Handles a mention of the bot.
-    async fn on_mention(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
-        Ok(())
+    fn on_mention(
+        &self,
+        _cx: &Context,
+        _message: &Message,
+    ) -> impl Future<Output = Result<(), BotError>> + Send {
+        ready(Ok(()))
     }
 
     /// Handles any other message that the bot may answer: in a direct message channel, in a channel
     /// that it has joined, when a trigger matches, or when the text contains its login name.
-    async fn on_message(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
-        Ok(())
+    fn on_message(
+        &self,
+        _cx: &Context,
+        _message: &Message,
+    ) -> impl Future<Output = Result<(), BotError>> + Send {
+        ready(Ok(()))
     }
 
     /// Handles a message of somebody else that is still growing. It holds the whole text so far, and
     /// replaces the sender's previous text in this channel. While this handler runs, only the newest
     /// text waits, so a slow display skips some. The complete message reaches its own handler,
     /// perhaps while this one still runs.
-    async fn on_partial(&self, _cx: &Context, _message: &Message) -> Result<(), BotError> {
-        Ok(())
+    fn on_partial(
+        &self,
+        _cx: &Context,
+        _message: &Message,
+    ) -> impl Future<Output = Result<(), BotError>> + Send {
+        ready(Ok(()))
     }
 
     /// Handles a typing indicator.
-    async fn on_set_typing(&self, _cx: &Context, _typing: &Typing) -> Result<(), BotError> {
-        Ok(())
+    fn on_set_typing(
+        &self,
+        _cx: &Context,
+        _typing: &Typing,
+    ) -> impl Future<Output = Result<(), BotError>> + Send {
+        ready(Ok(()))
     }
 
     /// Handles an event that this crate does not know.
-    async fn on_event(&self, _cx: &Context, _event: &OtherEvent) -> Result<(), BotError> {
-        Ok(())
+    fn on_event(
+        &self,
+        _cx: &Context,
+        _event: &OtherEvent,
+    ) -> impl Future<Output = Result<(), BotError>> + Send {
+        ready(Ok(()))
     }
 
     /// Handles the error of another handler. By default logs it.
-    async fn on_error(&self, _cx: &Context, error: BotError) {
+    fn on_error(&self, _cx: &Context, error: BotError) -> impl Future<Output = ()> + Send {
         tracing::warn!(%error, "a handler failed");
+        ready(())
     }
 
     /// Handles something that happened to the bot itself. Runs on the bot's own task: do not block.
@@ -145,7 +167,7 @@ pub enum Notice {
         events: u64,
     },
     /// The bot was asked to join a channel and has not, because it has joined as many as it
-    /// [may](super::BotConfig::with_max_joined).
+    /// [may](super::BotConfig::max_joined).
     TooManyChannels {
         /// The channel.
         channel: ChannelUid,

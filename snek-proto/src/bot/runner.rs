@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::config::BotConfig;
 use super::context::{Context, Shared};
 use super::handler::{Handler, Notice};
-use super::lifecycle::{Lifecycle, State};
+use super::lifecycle::State;
 use super::partial::Partials;
 use super::typing;
 use crate::client::ClientEvent;
@@ -31,14 +31,12 @@ const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 /// A bot that logs in, routes messages to a [`Handler`], and reconnects.
 ///
 /// ```
-/// use async_trait::async_trait;
 /// use snek_proto::bot::{Bot, BotConfig, Context, Handler};
 /// use snek_proto::error::BotError;
 /// use snek_proto::frame::Message;
 ///
 /// struct Echo;
 ///
-/// #[async_trait]
 /// impl Handler for Echo {
 ///     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
 ///         cx.reply(format!("hi {}", message.user_nick)).await?;
@@ -62,25 +60,25 @@ const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 /// # Ok(())
 /// # }
 /// ```
-pub struct Bot {
+pub struct Bot<H> {
+    handler: Arc<H>,
     shared: Arc<Shared>,
     events: Events,
     connection: Connection,
     canceller: rpc_core::net::Canceller,
     state: watch::Sender<State>,
-    lifecycle: Lifecycle,
 }
 
-impl Bot {
+impl<H: Handler> Bot<H> {
     /// Creates a bot for the server at `url` (`ws://`, or `wss://` with feature `tls`).
     ///
     /// # Errors
     /// [`BotError::ValidationError`] for an invalid URL, and for one that would send the password
     /// to another machine without encryption, unless
-    /// [`with_insecure_password`](crate::client::ClientConfig::with_insecure_password) allows it.
+    /// [`insecure_password`](crate::client::ClientConfig::insecure_password) allows it.
     #[cfg(feature = "ws")]
     #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-    pub fn new(url: &str, config: BotConfig, handler: impl Handler) -> Result<Self, BotError> {
+    pub fn new(url: &str, config: BotConfig, handler: H) -> Result<Self, BotError> {
         let dialer =
             crate::net::dialer(url, &config.client).map_err(|error| BotError::ValidationError {
                 what: "url".into(),
@@ -91,20 +89,22 @@ impl Bot {
 
     /// Creates a bot that connects through this dialer.
     #[must_use]
-    pub fn with_dialer(dialer: impl Dialer, config: BotConfig, handler: impl Handler) -> Self {
+    pub fn with_dialer(dialer: impl Dialer, config: BotConfig, handler: H) -> Self {
         let (client, events, connection) =
             connect_with(dialer, config.client.clone(), config.link.clone());
         let (canceller, cancellation) = Cancellation::new();
-        let shared = Shared::new(client, config, cancellation, Arc::new(handler));
-        let lifecycle = Lifecycle::new();
-        let (state, _) = watch::channel(lifecycle.state());
+        let handler = Arc::new(handler);
+        let notified = Arc::clone(&handler);
+        let notices = Box::new(move |notice: &Notice| notified.on_notice(notice));
+        let shared = Shared::new(client, config, cancellation, notices);
+        let (state, _) = watch::channel(State::Initializing);
         Self {
+            handler,
             shared: Arc::new(shared),
             events,
             connection,
             canceller,
             state,
-            lifecycle,
         }
     }
 
@@ -124,7 +124,7 @@ impl Bot {
     }
 
     /// Runs until `shutdown` resolves, then lets handlers finish within the
-    /// [shutdown timeout](BotConfig::with_shutdown_timeout), and closes.
+    /// [shutdown timeout](BotConfig::shutdown_timeout), and closes.
     ///
     /// # Errors
     /// [`BotError::AuthenticationError`] if the login is refused, [`BotError::ConnectionError`] if
@@ -137,18 +137,18 @@ impl Bot {
         shutdown: impl Future<Output = ()>,
     ) -> Result<DrainReport, BotError> {
         let Self {
+            handler,
             shared,
             events,
             connection,
             canceller,
             state,
-            lifecycle,
         } = self;
         let max_handlers = shared.config.max_handlers;
         let mut runner = Runner {
+            handler,
             shared,
             state,
-            lifecycle,
             dispatcher: EventDispatcher::new(max_handlers),
             partials: Arc::default(),
             attempt: 0,
@@ -184,10 +184,10 @@ impl Bot {
     }
 }
 
-struct Runner {
+struct Runner<H> {
+    handler: Arc<H>,
     shared: Arc<Shared>,
     state: watch::Sender<State>,
-    lifecycle: Lifecycle,
     dispatcher: EventDispatcher,
     partials: Arc<Partials>,
     /// Attempts of this cycle that were announced.
@@ -196,9 +196,9 @@ struct Runner {
     dials: u32,
 }
 
-impl Runner {
+impl<H: Handler> Runner<H> {
     fn become_state(&mut self, next: State) {
-        if self.lifecycle.transition(next).is_ok() {
+        if self.state.borrow().may_become(next) {
             self.state.send_replace(next);
         }
     }
@@ -338,13 +338,11 @@ impl Runner {
             self.partials.complete(&message);
         }
         match route(&me, &message) {
-            Route::OwnMessage { .. } => self.spawn(channel, move |handler, cx| async move {
+            Route::OwnMessage => self.spawn(channel, move |handler, cx| async move {
                 handler.on_own_message(&cx, &message).await
             }),
-            Route::Ping {
-                message_after_ping, ..
-            } => {
-                let rest = message_after_ping.to_owned();
+            Route::Ping(rest) => {
+                let rest = rest.to_owned();
                 let shared = Arc::clone(&self.shared);
                 self.spawn(channel, move |handler, cx| async move {
                     if shared.config.auto_pong {
@@ -354,18 +352,18 @@ impl Runner {
                     handler.on_ping(&cx, &message, &rest).await
                 });
             }
-            Route::Join { .. } => self.membership(channel, true),
-            Route::Leave { .. } => self.membership(channel, false),
-            Route::Mention { .. } => self.spawn(channel, move |handler, cx| async move {
+            Route::Join => self.membership(channel, true),
+            Route::Leave => self.membership(channel, false),
+            Route::Mention => self.spawn(channel, move |handler, cx| async move {
                 handler.on_mention(&cx, &message).await
             }),
-            Route::Message { .. } if self.should_respond(&me, &message) => {
+            Route::Message if self.should_respond(&me, &message) => {
                 self.spawn(channel, move |handler, cx| async move {
                     handler.on_message(&cx, &message).await
                 });
             }
             Route::Partial if message.username != me.username => self.partial(channel, message),
-            Route::Partial | Route::Message { .. } => {}
+            Route::Partial | Route::Message => {}
         }
     }
 
@@ -396,14 +394,14 @@ impl Runner {
 
     fn spawn<F, W>(&mut self, channel: ChannelUid, work: F)
     where
-        F: FnOnce(Arc<dyn Handler>, Context) -> W + Send + 'static,
+        F: FnOnce(Arc<H>, Context) -> W + Send + 'static,
         W: Future<Output = Result<(), BotError>> + Send + 'static,
     {
         let Some(user) = self.shared.user() else {
             return;
         };
         let cx = Context::new(Arc::clone(&self.shared), channel, user);
-        let handler = Arc::clone(&self.shared.handler);
+        let handler = Arc::clone(&self.handler);
         self.dispatcher.spawn(async move {
             if let Err(error) = work(Arc::clone(&handler), cx.clone()).await {
                 handler.on_error(&cx, error).await;
@@ -412,10 +410,10 @@ impl Runner {
     }
 }
 
-impl fmt::Debug for Bot {
+impl<H> fmt::Debug for Bot<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bot")
-            .field("state", &self.lifecycle.state())
+            .field("state", &*self.state.borrow())
             .finish_non_exhaustive()
     }
 }

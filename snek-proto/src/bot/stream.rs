@@ -26,7 +26,7 @@ const ENVELOPE: usize = 256;
 /// A streamed answer, made by [`Context::stream`](super::Context::stream).
 ///
 /// Others see each text as a message that replaces the previous one, and then a final message. The
-/// rules are those of [`TextStream`]: whole texts, in order, one message at a time; the newest text
+/// rules: whole texts, in order, one message at a time; the newest text
 /// wins while the connection is slow; a partial message that fails is skipped. The final message is
 /// repeated on failure like any other message of the bot.
 ///
@@ -68,10 +68,12 @@ impl StreamWriter {
         // A partial message is a call like any other.
         let call_timeout = shared.config.client.call_timeout;
         let partial_timeout = config.partial_timeout.min(call_timeout);
-        let config = config
-            .with_max_bytes(max)
-            .with_sanitize(sanitize)
-            .with_partial_timeout(partial_timeout);
+        let config = StreamConfig {
+            max_bytes: max,
+            sanitize,
+            partial_timeout,
+            ..config
+        };
         Self {
             shared,
             channel,

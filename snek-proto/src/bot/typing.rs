@@ -23,7 +23,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(50);
 /// [`Context::typing`](super::Context::typing).
 ///
 /// The indicator appears at once and is refreshed [every
-/// second](super::BotConfig::with_typing_interval), each time in another bright colour. It ends
+/// second](super::BotConfig::typing_interval), each time in another bright colour. It ends
 /// however the handler ends, because dropping the guard stops the refreshing; failures are ignored.
 /// The bot itself refreshes it, so no task can outlive the guard or the bot.
 ///

@@ -29,7 +29,10 @@ rpc_core::config! {
     /// use std::time::Duration;
     /// use snek_proto::client::ClientConfig;
     ///
-    /// let config = ClientConfig::new("mybot", "mypassword").with_call_timeout(Duration::from_secs(10));
+    /// let config = ClientConfig {
+    ///     call_timeout: Duration::from_secs(10),
+    ///     ..ClientConfig::new("mybot", "mypassword")
+    /// };
     /// assert_eq!(config.username, "mybot");
     /// assert!(!format!("{config:?}").contains("mypassword"));
     /// ```
@@ -40,21 +43,20 @@ rpc_core::config! {
         /// The password.
         pub password: Secret = password.into(),
         /// How long each call, including those of the opening, waits for its answer. Default 190 s.
-        pub call_timeout: Duration = DEFAULT_REQUEST_TIMEOUT => with_call_timeout,
+        pub call_timeout: Duration = DEFAULT_REQUEST_TIMEOUT,
         /// How long the opening may take as a whole, from the open socket to the channels. With
         /// `None` only the timeouts of its three calls apply. Default 190 s.
-        pub handshake_timeout: Option<Duration> = Some(DEFAULT_REQUEST_TIMEOUT)
-            => with_handshake_timeout,
+        pub handshake_timeout: Option<Duration> = Some(DEFAULT_REQUEST_TIMEOUT),
         /// How often to ping, and how long to wait for any sign of life after a ping. Default 30 s
         /// and 15 s.
-        pub keep_alive: KeepAlive = keep_alive() => with_keep_alive,
+        pub keep_alive: KeepAlive = keep_alive(),
         /// Whether the platform's nested `new_message` event is read as a message. Default yes.
-        pub accept_new_message: bool = true => with_accept_new_message,
+        pub accept_new_message: bool = true,
         /// Whether the password may go to another machine without encryption, where anyone who sees
         /// the traffic can read it. Default no.
-        pub insecure_password: bool = false => with_insecure_password,
+        pub insecure_password: bool = false,
         /// Limits on sizes and counts.
-        pub limits: Limits = Limits::default() => with_limits,
+        pub limits: Limits = Limits::default(),
     }
     /// Creates a configuration with these credentials and the defaults.
     pub fn new(username: impl Into<String>, password: impl Into<Secret>);

@@ -160,7 +160,10 @@ fn a_silent_server_ends_the_opening() {
 
 #[test]
 fn the_opening_as_a_whole_has_its_own_deadline() {
-    let config = ClientConfig::new("mybot", "x").with_handshake_timeout(Some(SECOND * 3));
+    let config = ClientConfig {
+        handshake_timeout: Some(SECOND * 3),
+        ..ClientConfig::new("mybot", "x")
+    };
     let mut played = Played::with(config);
     played.wait(SECOND * 2);
     played.answer(&json!({}));
@@ -173,9 +176,11 @@ fn the_opening_as_a_whole_has_its_own_deadline() {
 
 #[test]
 fn without_a_deadline_of_its_own_the_opening_ends_with_one_of_its_calls() {
-    let config = ClientConfig::new("mybot", "x")
-        .with_handshake_timeout(None)
-        .with_call_timeout(SECOND * 3);
+    let config = ClientConfig {
+        handshake_timeout: None,
+        call_timeout: SECOND * 3,
+        ..ClientConfig::new("mybot", "x")
+    };
     let mut played = Played::with(config);
     played.wait(SECOND * 2);
     played.answer(&json!({}));
@@ -192,7 +197,10 @@ fn without_a_deadline_of_its_own_the_opening_ends_with_one_of_its_calls() {
 #[test]
 fn events_before_ready_come_after_it_in_order() {
     let limits = rpc_core::Limits::default().with_max_events(2);
-    let mut played = Played::with(ClientConfig::new("mybot", "x").with_limits(limits));
+    let mut played = Played::with(ClientConfig {
+        limits,
+        ..ClientConfig::new("mybot", "x")
+    });
     for channel in ["a", "b", "c"] {
         played.take(&json!({"event": "join", "data": {"channel_uid": channel}}).to_string());
     }
@@ -214,7 +222,10 @@ fn events_before_ready_come_after_it_in_order() {
 #[test]
 fn events_before_ready_are_bounded_in_bytes_too() {
     let limits = rpc_core::Limits::default().with_max_event_bytes(10_500);
-    let mut played = Played::with(ClientConfig::new("mybot", "x").with_limits(limits));
+    let mut played = Played::with(ClientConfig {
+        limits,
+        ..ClientConfig::new("mybot", "x")
+    });
     for n in 0..5 {
         let padding = "x".repeat(3_000);
         played.take(&json!({"event": n.to_string(), "data": padding}).to_string());
@@ -338,7 +349,10 @@ fn late_repeated_and_unknown_answers_are_dropped() {
 #[test]
 fn nothing_times_out_while_its_answer_may_be_unread() {
     let limits = rpc_core::Limits::default().with_max_events(2);
-    let mut played = Played::with(ClientConfig::new("mybot", "x").with_limits(limits));
+    let mut played = Played::with(ClientConfig {
+        limits,
+        ..ClientConfig::new("mybot", "x")
+    });
     played.open();
     played.events();
     let (answered, lost) = (played.send(), played.send());
@@ -502,7 +516,10 @@ fn bad_frames_are_skipped_with_a_warning() {
 #[test]
 fn nothing_more_is_read_while_events_wait() {
     let limits = rpc_core::Limits::default().with_max_events(2);
-    let mut played = Played::with(ClientConfig::new("mybot", "x").with_limits(limits));
+    let mut played = Played::with(ClientConfig {
+        limits,
+        ..ClientConfig::new("mybot", "x")
+    });
     played.open();
     assert!(played.conn.wants_input());
     played.take(r#"{"event":"x"}"#);
@@ -514,7 +531,10 @@ fn nothing_more_is_read_while_events_wait() {
 #[test]
 fn calls_are_bounded() {
     let limits = rpc_core::Limits::default().with_max_pending(1);
-    let mut played = Played::with(ClientConfig::new("mybot", "x").with_limits(limits));
+    let mut played = Played::with(ClientConfig {
+        limits,
+        ..ClientConfig::new("mybot", "x")
+    });
     played.open();
     played.send();
     let refused = played.conn.ping(played.now);

@@ -16,7 +16,7 @@ const MAX_HELD: usize = 64;
 
 /// What the live feed of a channel brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Live {
+pub(crate) enum Live {
     /// A final message, which is stored.
     Stored {
         /// Its sequence number in the stream.

@@ -16,18 +16,18 @@ use super::Node;
 /// What a user's record says of memberships. Public channels are not among them: everybody is in
 /// those.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Membership {
+pub(crate) struct Membership {
     /// The user.
-    pub user: User,
+    pub(crate) user: User,
     /// The channels as the user sees them, in the order of joining.
-    pub channels: Vec<Channel>,
+    pub(crate) channels: Vec<Channel>,
     /// The number of the record's last change.
-    pub revision: u64,
+    pub(crate) revision: u64,
 }
 
 /// What a node asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub(crate) enum Request {
     /// Subscribe to the live feed of a channel, if that is not done, then read the sequence number
     /// of its last message: [`Node::handle_open`]. If it fails do nothing; it is asked for again.
     Open {
@@ -87,7 +87,7 @@ pub enum Request {
 
 /// What a node reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeEvent {
+pub(crate) enum NodeEvent {
     /// A connection gets all messages of its user's channels from now on.
     Ready {
         /// The connection.
@@ -107,7 +107,7 @@ pub enum NodeEvent {
 
 /// What a node does with a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Handled {
+pub(crate) enum Handled {
     /// The answer.
     Answer(HubAnswer),
     /// The answer is the outcome of this message: [`NodeEvent::Sent`].

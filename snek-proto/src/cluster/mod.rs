@@ -8,8 +8,7 @@
 //! A node does no IO and reads no clock. After each input, take what
 //! [`poll_request`](Node::poll_request), [`poll_event`](Node::poll_event) and
 //! [`poll_transmit`](Node::poll_transmit) return until they return `None`, then read
-//! [`poll_timeout`](Node::poll_timeout). With the feature `nats`, `NatsBackend` runs it on NATS
-//! JetStream.
+//! [`poll_timeout`](Node::poll_timeout). `NatsBackend` runs it on NATS JetStream.
 //!
 //! - **One order per channel**, the stream's, for all members on all nodes, the sender included.
 //!   What a feed loses is read from the stream, before what comes after it.
@@ -26,7 +25,6 @@ mod sends;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::time::Duration;
 
 use rpc_core::Instant;
@@ -44,9 +42,9 @@ use sends::{Fleeting, Sends};
 
 use io::Output;
 
-pub use feed::Live;
-pub use io::{Handled, Membership, NodeEvent, Request};
-pub use sends::{SendError, SendId, SendReply};
+pub(crate) use feed::Live;
+pub(crate) use io::{Handled, Membership, NodeEvent, Request};
+pub(crate) use sends::{SendError, SendId, SendReply};
 
 /// How often the stream is asked whether it is there, in the time after which the node gives up.
 const PROBES: u32 = 6;
@@ -56,20 +54,19 @@ rpc_core::config! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct NodeConfig {
         /// The limits of its users, channels and frames.
-        pub hub: HubConfig = HubConfig::default() => with_hub,
+        pub hub: HubConfig = HubConfig::default(),
         /// How often and how long a message is tried to be stored. Default 20 s.
-        pub publish: PublishConfig = PublishConfig::default().with_deadline(Duration::from_secs(20))
-            => with_publish,
+        pub publish: PublishConfig = PublishConfig::default().with_deadline(Duration::from_secs(20)),
         /// How much of a channel is held back while something before it is missing.
-        pub sequencer: SequencerConfig = SequencerConfig::default() => with_sequencer,
+        pub sequencer: SequencerConfig = SequencerConfig::default(),
         /// Most messages whose outcome is open. Others are refused as [`HubError::Busy`]. Default
         /// 10,000.
-        pub max_sends: usize = 10_000 => with_max_sends,
+        pub max_sends: usize = 10_000,
         /// Most bytes of them. Default 64 MiB.
-        pub max_send_bytes: usize = 64 << 20 => with_max_send_bytes,
+        pub max_send_bytes: usize = 64 << 20,
         /// How long the stream may be silent before the node gives up, so that its clients go to
         /// another one. Default 30 s.
-        pub max_outage: Duration = Duration::from_secs(30) => with_max_outage,
+        pub max_outage: Duration = Duration::from_secs(30),
     }
 }
 
@@ -83,7 +80,7 @@ struct Member {
 }
 
 /// One of several servers that are one chat platform.
-pub struct Node {
+pub(crate) struct Node {
     config: NodeConfig,
     hub: Hub,
     members: HashMap<Str, Member>,
@@ -106,8 +103,7 @@ pub struct Node {
 impl Node {
     /// Creates a node without users. `id` is unique among all nodes of all times, `entropy` a random
     /// number.
-    #[must_use]
-    pub fn new(id: &str, config: NodeConfig, entropy: u64, now: Instant) -> Self {
+    pub(crate) fn new(id: &str, config: NodeConfig, entropy: u64, now: Instant) -> Self {
         let limits = (config.max_sends, config.max_send_bytes);
         Self {
             config,
@@ -131,7 +127,7 @@ impl Node {
     ///
     /// # Errors
     /// [`HubError::Exists`], [`HubError::Full`].
-    pub fn connect(
+    pub(crate) fn connect(
         &mut self,
         conn: ConnId,
         record: Membership,
@@ -171,7 +167,7 @@ impl Node {
     }
 
     /// Removes a connection. Returns `false` if it is not known.
-    pub fn disconnect(&mut self, conn: ConnId) -> bool {
+    pub(crate) fn disconnect(&mut self, conn: ConnId) -> bool {
         let Some(username) = self.conns.remove(&conn) else {
             return false;
         };
@@ -200,7 +196,7 @@ impl Node {
     ///
     /// # Errors
     /// [`HubError`]; use its text as the error text of the answer.
-    pub fn handle_call(
+    pub(crate) fn handle_call(
         &mut self,
         conn: ConnId,
         call: &Call,
@@ -258,8 +254,7 @@ impl Node {
     }
 
     /// Returns whether a user has a connection to this node.
-    #[must_use]
-    pub fn is_online(&self, username: &str) -> bool {
+    pub(crate) fn is_online(&self, username: &str) -> bool {
         self.members.contains_key(username)
     }
 
@@ -274,7 +269,7 @@ impl Node {
 
     /// Takes note of a public channel. Channels are in the order of `revision`, the number of the
     /// record's last change.
-    pub fn handle_public(&mut self, channel: &Channel, revision: u64, now: Instant) {
+    pub(crate) fn handle_public(&mut self, channel: &Channel, revision: u64, now: Instant) {
         let known = self.public.values();
         if known.into_iter().any(|other| other.uid == channel.uid) {
             return;
@@ -289,7 +284,7 @@ impl Node {
 
     /// Takes the record of a user. One that is not newer than what is known, or of a user without
     /// connections, is ignored.
-    pub fn handle_member(&mut self, record: Membership, now: Instant) {
+    pub(crate) fn handle_member(&mut self, record: Membership, now: Instant) {
         let username = record.user.username;
         let Some(member) = self.members.get_mut(&username) else {
             return;
@@ -318,7 +313,13 @@ impl Node {
 
     /// Takes the answer to [`Request::Open`]: the sequence number of the channel's last message, 0
     /// if there is none.
-    pub fn handle_open(&mut self, channel: &ChannelUid, ticket: u64, last: u64, now: Instant) {
+    pub(crate) fn handle_open(
+        &mut self,
+        channel: &ChannelUid,
+        ticket: u64,
+        last: u64,
+        now: Instant,
+    ) {
         let config = self.config.sequencer;
         let Some(feed) = self.feeds.get_mut(channel) else {
             return;
@@ -334,7 +335,7 @@ impl Node {
     }
 
     /// Takes what the live feed of a channel brings.
-    pub fn handle_live(&mut self, channel: &ChannelUid, live: Live, now: Instant) {
+    pub(crate) fn handle_live(&mut self, channel: &ChannelUid, live: Live, now: Instant) {
         let Some(feed) = self.feeds.get_mut(channel) else {
             return;
         };
@@ -347,7 +348,7 @@ impl Node {
 
     /// Takes the answer to [`Request::Fill`]: see
     /// [`Sequencer::handle_fill`](rpc_core::cluster::Sequencer::handle_fill).
-    pub fn handle_fill(
+    pub(crate) fn handle_fill(
         &mut self,
         channel: &ChannelUid,
         fill: Fill,
@@ -362,7 +363,13 @@ impl Node {
     }
 
     /// Takes the answer to [`Request::Publish`].
-    pub fn handle_stored(&mut self, id: SendId, attempt: u64, reply: SendReply, now: Instant) {
+    pub(crate) fn handle_stored(
+        &mut self,
+        id: SendId,
+        attempt: u64,
+        reply: SendReply,
+        now: Instant,
+    ) {
         let out = &mut self.out;
         self.sends.handle_reply(id, attempt, reply, now, out);
     }
@@ -370,7 +377,7 @@ impl Node {
     /// Reads again what the feeds may have lost: call it at the start, and after each loss of the
     /// line to the stream. `stream` tells one stream from another that has taken its place, such as
     /// the time of its creation: then all feeds begin anew.
-    pub fn check(&mut self, stream: u128, now: Instant) {
+    pub(crate) fn check(&mut self, stream: u128, now: Instant) {
         let before = self.stream.replace(stream);
         let is_new = before.is_some_and(|before| before != stream);
         let channels: Vec<ChannelUid> = self.feeds.keys().cloned().collect();
@@ -387,13 +394,13 @@ impl Node {
     }
 
     /// Takes the answer to [`Request::Probe`], which was asked at this time.
-    pub fn handle_probe(&mut self, asked: Instant) {
+    pub(crate) fn handle_probe(&mut self, asked: Instant) {
         self.heard_at = self.heard_at.max(asked);
     }
 
     /// Ends the node: nothing is sent again, and no connection gets anything. Returns the
     /// connections, which have to be closed.
-    pub fn end(&mut self) -> Vec<ConnId> {
+    pub(crate) fn end(&mut self) -> Vec<ConnId> {
         self.is_lost = true;
         self.out.requests.clear();
         self.sends.end(&mut self.out);
@@ -407,7 +414,7 @@ impl Node {
     }
 
     /// Lets the node act on deadlines at or before `now`. An early call is a no-op.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if !self.is_lost && later(self.heard_at, self.config.max_outage) <= now {
             self.is_lost = true;
             self.out.event(NodeEvent::Lost);
@@ -431,8 +438,7 @@ impl Node {
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) has to be called next; `None` once the
     /// node has ended.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         if self.is_lost {
             return None;
         }
@@ -443,20 +449,17 @@ impl Node {
     }
 
     /// Returns what has to be done next.
-    #[must_use]
-    pub fn poll_request(&mut self) -> Option<Request> {
+    pub(crate) fn poll_request(&mut self) -> Option<Request> {
         self.out.requests.pop_front()
     }
 
     /// Returns what has happened.
-    #[must_use]
-    pub fn poll_event(&mut self) -> Option<NodeEvent> {
+    pub(crate) fn poll_event(&mut self) -> Option<NodeEvent> {
         self.out.events.pop_front()
     }
 
     /// Returns the next frame and the connection that it goes to.
-    #[must_use]
-    pub fn poll_transmit(&mut self) -> Option<(ConnId, Text)> {
+    pub(crate) fn poll_transmit(&mut self) -> Option<(ConnId, Text)> {
         self.hub.poll_transmit()
     }
 
@@ -529,17 +532,5 @@ impl Node {
             self.out.request(Request::Fill { channel, fill });
         }
         self.deadlines.set(channel, feed.poll_timeout());
-    }
-}
-
-/// Prints only counts.
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node")
-            .field("users", &self.members.len())
-            .field("connections", &self.conns.len())
-            .field("channels", &self.feeds.len())
-            .field("sends", &self.sends.len())
-            .finish_non_exhaustive()
     }
 }

@@ -12,11 +12,11 @@ use crate::id::ChannelUid;
 
 /// The number of a message that a node stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SendId(pub(super) u64);
+pub(crate) struct SendId(pub(super) u64);
 
 /// The stream's answer to an attempt to store a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendReply {
+pub(crate) enum SendReply {
     /// Stored, by this attempt or an earlier one with the same key.
     Stored {
         /// Its sequence number.
@@ -35,7 +35,7 @@ pub enum SendReply {
 /// Why a message is not known to be stored. Its text is the error text of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SendError {
+pub(crate) enum SendError {
     /// No attempt was answered in time. Sending the message again may post it twice.
     #[error("the cluster does not answer; the message may have been delivered")]
     Unknown,
@@ -205,11 +205,6 @@ impl Sends {
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.deadlines.first()
-    }
-
-    /// How many final messages have an open outcome.
-    pub(super) const fn len(&self) -> usize {
-        self.messages
     }
 
     /// Ends all: none is tried again.

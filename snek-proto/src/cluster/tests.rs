@@ -129,7 +129,15 @@ fn an_answer_that_refuses_reaches_the_sender_and_nobody_else() {
 #[test]
 fn too_many_open_messages_are_refused() {
     let mut world = three();
-    world.nodes[0] = Node::new("x", NodeConfig::default().with_max_sends(1), 1, world.now);
+    world.nodes[0] = Node::new(
+        "x",
+        NodeConfig {
+            max_sends: 1,
+            ..NodeConfig::default()
+        },
+        1,
+        world.now,
+    );
     world.nodes[0].handle_public(&Channel::new("general", "", None), 1, world.now);
     world.connect(0, 9, "ann");
     world.is_down = true;

@@ -61,53 +61,8 @@ pub enum Call {
 
 /// Arguments that a method does not accept. Its text is the error text of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ArgsError {
-    /// `args` is not an array, or `kwargs` is not an object.
-    #[error("member `{name}` is not {expected}")]
-    Shape {
-        /// The name of the member.
-        name: &'static str,
-        /// The expected type, with its article.
-        expected: &'static str,
-    },
-    /// More positional arguments than parameters.
-    #[error("{method} takes {max} arguments, {got} were given")]
-    TooMany {
-        /// The method.
-        method: &'static str,
-        /// How many the method takes.
-        max: usize,
-        /// How many were given.
-        got: usize,
-    },
-    /// An argument is missing.
-    #[error("{method} needs the argument {name}")]
-    Missing {
-        /// The method.
-        method: &'static str,
-        /// The parameter.
-        name: &'static str,
-    },
-    /// An argument was given both by position and by name.
-    #[error("{method} got the argument {name} twice")]
-    Twice {
-        /// The method.
-        method: &'static str,
-        /// The parameter.
-        name: &'static str,
-    },
-    /// An argument has the wrong type, or a value that the protocol does not allow.
-    #[error("{method}: {name} is not {expected}")]
-    Wrong {
-        /// The method.
-        method: &'static str,
-        /// The parameter.
-        name: &'static str,
-        /// The expected type, with its article.
-        expected: &'static str,
-    },
-}
+#[error("{0}")]
+pub struct ArgsError(String);
 
 /// The most parameters that a known method has.
 const MOST: usize = 3;
@@ -141,17 +96,13 @@ impl Args {
         frame: &ClientFrame,
     ) -> Result<Self, ArgsError> {
         let max = parameters.len();
-        let too_many = |got| ArgsError::TooMany { method, max, got };
+        let too_many = |got| ArgsError(format!("{method} takes {max} arguments, {got} were given"));
         let Ok(Positional(first, second, third)) = frame.args.parse() else {
             let limits = Limits::default().with_max_items(usize::MAX);
             let all: Result<Vec<IgnoredAny>, _> = json::parse(frame.args.get(), &limits);
             return Err(match all.map_or(0, |all| all.len()) {
                 count if count > max => too_many(count),
-                _ => ArgsError::Wrong {
-                    method,
-                    name: "args",
-                    expected: "made of valid texts",
-                },
+                _ => ArgsError(format!("{method}: args is not made of valid texts")),
             });
         };
         let mut given = [first, second, third];
@@ -177,7 +128,9 @@ impl Args {
         });
         match (read, twice) {
             (Err(_), _) => Err(shape("kwargs", "an object")),
-            (Ok(()), Some(name)) => Err(ArgsError::Twice { method, name }),
+            (Ok(()), Some(name)) => {
+                Err(ArgsError(format!("{method} got the argument {name} twice")))
+            }
             (Ok(()), None) => Ok(Self {
                 method,
                 parameters,
@@ -194,15 +147,12 @@ impl Args {
 
     fn require(&mut self, name: &'static str) -> Result<Option<LooseStr>, ArgsError> {
         let method = self.method;
-        self.take(name).ok_or(ArgsError::Missing { method, name })
+        let missing = || ArgsError(format!("{method} needs the argument {name}"));
+        self.take(name).ok_or_else(missing)
     }
 
-    const fn wrong(&self, name: &'static str, expected: &'static str) -> ArgsError {
-        ArgsError::Wrong {
-            method: self.method,
-            name,
-            expected,
-        }
+    fn wrong(&self, name: &str, expected: &str) -> ArgsError {
+        ArgsError(format!("{}: {name} is not {expected}", self.method))
     }
 
     fn str(&mut self, name: &'static str) -> Result<Str, ArgsError> {
@@ -237,8 +187,8 @@ impl Args {
     }
 }
 
-const fn shape(name: &'static str, expected: &'static str) -> ArgsError {
-    ArgsError::Shape { name, expected }
+fn shape(name: &str, expected: &str) -> ArgsError {
+    ArgsError(format!("member `{name}` is not {expected}"))
 }
 
 impl Call {

@@ -48,15 +48,15 @@ rpc_core::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct HubConfig {
         /// Most users. Default 100,000.
-        pub max_users: usize = 100_000 => with_max_users,
+        pub max_users: usize = 100_000,
         /// Most channels, including those for direct messages. Default 100,000.
-        pub max_channels: usize = 100_000 => with_max_channels,
+        pub max_channels: usize = 100_000,
         /// Most frames waiting to be taken. Default 1,000,000 (frames share their bytes).
-        pub max_queued: usize = 1_000_000 => with_max_queued,
+        pub max_queued: usize = 1_000_000,
         /// Whether complete messages are sent as on the platform's own pages, for bots in the shape of
         /// its sample: as `new_message` in place of `message`. Clients of this crate read both. Partial
         /// messages stay what they are, because such bots would answer each of them. Default no.
-        pub new_message: bool = false => with_new_message,
+        pub new_message: bool = false,
     }
 }
 
@@ -208,7 +208,7 @@ impl Hub {
 
     /// Removes a user with all memberships and connections, and tells nobody. Returns `false` if the
     /// user is not known.
-    pub fn remove_user(&mut self, username: &str) -> bool {
+    pub(crate) fn remove_user(&mut self, username: &str) -> bool {
         let Some(member) = self.users.remove(username) else {
             return false;
         };
@@ -227,7 +227,7 @@ impl Hub {
 
     /// Removes a channel with its memberships, and tells nobody. Returns `false` if the channel is
     /// not known.
-    pub fn remove_channel(&mut self, channel: &str) -> bool {
+    pub(crate) fn remove_channel(&mut self, channel: &str) -> bool {
         let Some(room) = self.rooms.remove(channel) else {
             return false;
         };

@@ -53,7 +53,10 @@ fn a_message_reaches_every_connection_of_every_member_and_is_encoded_once() {
 
 #[test]
 fn bots_like_the_platforms_own_sample_hear_complete_messages_only() {
-    let mut hub = Hub::new(HubConfig::default().with_new_message(true));
+    let mut hub = Hub::new(HubConfig {
+        new_message: true,
+        ..HubConfig::default()
+    });
     hub.add_user(User::new("ann", "Ann")).unwrap();
     hub.add_channel(Channel::new("ch1", "general", None))
         .unwrap();
@@ -143,7 +146,10 @@ fn two_users_share_one_direct_channel_named_after_the_other() {
 
 #[test]
 fn a_full_queue_refuses_and_changes_nothing() {
-    let mut hub = Hub::new(HubConfig::default().with_max_queued(1));
+    let mut hub = Hub::new(HubConfig {
+        max_queued: 1,
+        ..HubConfig::default()
+    });
     hub.add_user(User::new("ann", "Ann")).unwrap();
     hub.add_channel(Channel::new("ch1", "", None)).unwrap();
     hub.add_channel(Channel::new("ch2", "", None)).unwrap();

@@ -4,22 +4,23 @@
 //! number, and tool arguments may be JSON instead of a string. Encoding is exact.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use rpc_core::Json;
-use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 #[cfg(test)]
 mod tests;
 
 /// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Role {
     /// The operator of the bot; `developer` is read as this too.
+    #[serde(alias = "developer")]
     System,
     /// A person.
     User,
@@ -27,48 +28,6 @@ pub enum Role {
     Assistant,
     /// A tool that was called by the model.
     Tool,
-}
-
-impl Role {
-    /// Returns the name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
-
-    fn from_word(word: &str) -> Option<Self> {
-        Some(match word {
-            "system" | "developer" => Self::System,
-            "user" => Self::User,
-            "assistant" => Self::Assistant,
-            "tool" => Self::Tool,
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for Role {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Role {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let word = Cow::<'de, str>::deserialize(from)?;
-        Self::from_word(&word).ok_or_else(|| D::Error::custom("not a role"))
-    }
 }
 
 /// A tool call that a model asks for.
@@ -123,7 +82,7 @@ impl Serialize for ToolCall {
 
 #[derive(Deserialize)]
 struct CallFields {
-    id: Option<Value>,
+    id: Option<LooseId>,
     function: Option<FunctionFields>,
 }
 
@@ -138,7 +97,7 @@ impl<'de> Deserialize<'de> for ToolCall {
         let fields: CallFields = object(from)?;
         let function = fields.function.unwrap_or_default();
         Ok(Self {
-            id: loose_id(fields.id)?,
+            id: fields.id.map_or_else(String::new, LooseId::into_text),
             name: function.name.unwrap_or_default(),
             arguments: function.arguments.map_or_else(String::new, text_of),
         })
@@ -150,13 +109,20 @@ fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, 
     Json::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
-/// Reads an id, which some servers send as a number.
-fn loose_id<E: serde::de::Error>(id: Option<Value>) -> Result<String, E> {
-    match id {
-        None => Ok(String::new()),
-        Some(Value::String(id)) => Ok(id),
-        Some(Value::Number(id)) => Ok(id.to_string()),
-        Some(_) => Err(E::custom("an id is a string or a number")),
+/// An id, which some servers send as a number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum LooseId {
+    Text(String),
+    Number(Number),
+}
+
+impl LooseId {
+    fn into_text(self) -> String {
+        match self {
+            Self::Text(id) => id,
+            Self::Number(id) => id.to_string(),
+        }
     }
 }
 
@@ -234,7 +200,8 @@ impl<'de> Deserialize<'de> for Block {
 
 /// The content of a message. `""` and `null` stay distinct, because a model's message has to be
 /// sent back as it was received.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
 #[non_exhaustive]
 pub enum Content {
     /// `null`, or no content at all.
@@ -283,64 +250,20 @@ impl From<Vec<Block>> for Content {
     }
 }
 
-impl Serialize for Content {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::None => serializer.serialize_unit(),
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Blocks(blocks) => blocks.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Content {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct ContentVisitor;
-
-        impl<'de> Visitor<'de> for ContentVisitor {
-            type Value = Content;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string, a list of blocks or null")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
-                Ok(text.into())
-            }
-
-            fn visit_string<E>(self, text: String) -> Result<Content, E> {
-                Ok(text.into())
-            }
-
-            fn visit_unit<E>(self) -> Result<Content, E> {
-                Ok(Content::None)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
-                let mut blocks = Vec::new();
-                while let Some(block) = seq.next_element()? {
-                    blocks.push(block);
-                }
-                Ok(Content::Blocks(blocks))
-            }
-        }
-
-        from.deserialize_any(ContentVisitor)
-    }
-}
-
 /// One message of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ChatMessage {
     /// The author. Decoded as [`Role::Assistant`] if it is missing.
     pub role: Role,
+    /// The id of the call that a tool's message answers. Omitted from the JSON if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
     /// The content.
     pub content: Content,
     /// The tool calls that a model asks for. Omitted from the JSON if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// The id of the call that a tool's message answers. Omitted from the JSON if `None`.
-    pub tool_call_id: Option<String>,
 }
 
 impl ChatMessage {
@@ -391,47 +314,22 @@ impl ChatMessage {
     }
 }
 
-impl Serialize for ChatMessage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let calls = !self.tool_calls.is_empty();
-        let len = 2 + usize::from(calls) + usize::from(self.tool_call_id.is_some());
-        let mut out = serializer.serialize_struct("ChatMessage", len)?;
-        out.serialize_field("role", &self.role)?;
-        if let Some(id) = &self.tool_call_id {
-            out.serialize_field("tool_call_id", id)?;
-        }
-        out.serialize_field("content", &self.content)?;
-        if calls {
-            out.serialize_field("tool_calls", &self.tool_calls)?;
-        }
-        out.end()
-    }
-}
-
 #[derive(Deserialize)]
 struct MessageFields {
-    role: Option<String>,
+    role: Option<Role>,
+    tool_call_id: Option<LooseId>,
     content: Option<Content>,
     tool_calls: Option<Vec<ToolCall>>,
-    tool_call_id: Option<Value>,
 }
 
 impl<'de> Deserialize<'de> for ChatMessage {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let fields: MessageFields = object(from)?;
-        let role = match fields.role {
-            Some(word) => Role::from_word(&word).ok_or_else(|| D::Error::custom("not a role"))?,
-            None => Role::Assistant,
-        };
-        let tool_call_id = match fields.tool_call_id {
-            None => None,
-            id => Some(loose_id(id)?),
-        };
         Ok(Self {
-            role,
+            role: fields.role.unwrap_or(Role::Assistant),
+            tool_call_id: fields.tool_call_id.map(LooseId::into_text),
             content: fields.content.unwrap_or_default(),
             tool_calls: fields.tool_calls.unwrap_or_default(),
-            tool_call_id,
         })
     }
 }

@@ -19,9 +19,6 @@ use std::sync::Arc;
 use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
-#[cfg(feature = "nats")]
-#[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
-pub use nats::{ClusterError, NatsBackend, NatsOptions, NatsRunner};
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
@@ -32,6 +29,12 @@ pub use serve::{
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
+#[cfg(feature = "nats")]
+#[cfg_attr(docsrs, doc(cfg(feature = "nats")))]
+pub use {
+    crate::cluster::NodeConfig,
+    nats::{ClusterError, NatsBackend, NatsOptions, NatsRunner},
+};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 

@@ -88,7 +88,10 @@ mod tests {
         assert!(dialer("ws://127.0.0.1:8080", &config).is_ok());
         let refused = dialer("ws://example.org", &config);
         assert!(matches!(refused, Err(ConnectError::Insecure { .. })));
-        let allowed = config.with_insecure_password(true);
+        let allowed = ClientConfig {
+            insecure_password: true,
+            ..config
+        };
         assert!(dialer("ws://example.org", &allowed).is_ok());
     }
 }

@@ -133,8 +133,20 @@ fn one_login_at_a_time_and_only_one_in_all() {
 fn too_many_failed_logins_close_the_connection() {
     for (config, allowed) in [
         (ServerConfig::default(), 5),
-        (ServerConfig::default().with_max_failed_logins(2), 2),
-        (ServerConfig::default().with_max_failed_logins(0), 1),
+        (
+            ServerConfig {
+                max_failed_logins: 2,
+                ..ServerConfig::default()
+            },
+            2,
+        ),
+        (
+            ServerConfig {
+                max_failed_logins: 0,
+                ..ServerConfig::default()
+            },
+            1,
+        ),
     ] {
         let mut played = Played::with(config);
         for attempt in 0..allowed {
@@ -299,7 +311,10 @@ fn bad_frames_are_ignored_with_a_warning() {
 
 #[test]
 fn nothing_more_is_read_while_too_much_is_in_flight() {
-    let mut played = Played::with(ServerConfig::default().with_max_requests(1));
+    let mut played = Played::with(ServerConfig {
+        max_requests: 1,
+        ..ServerConfig::default()
+    });
     played.log_in();
     let (id, _) = played.request(r#"{"method":"ping","callId":"A"}"#);
     assert!(!played.conn.wants_input());
@@ -325,7 +340,10 @@ fn a_hundred_requests_of_a_client_are_worked_on_at_once() {
 #[test]
 fn a_client_that_asks_and_never_reads_is_closed() {
     let limits = Limits::default().with_max_outbox_frames(2);
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     for _ in 0..2 {
         played.take(r#"{"method":"ping","callId":"A"}"#);
     }
@@ -341,7 +359,10 @@ fn a_client_that_asks_and_never_reads_is_closed() {
 fn a_client_over_the_rate_is_closed() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
     let limits = Limits::default().with_max_message_rate(Some(rate));
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     for _ in 0..3 {
         played.take(r#"{"method":"ping"}"#);
     }
@@ -368,7 +389,10 @@ fn events_are_pushed_only_to_those_who_are_logged_in() {
 #[test]
 fn an_answer_that_is_too_large_leaves_the_request_open() {
     let limits = Limits::default().with_max_message_bytes(200);
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.log_in();
     let (id, _) = played.request(r#"{"method":"ping","callId":"A"}"#);
     let refused = played.conn.reply(id, &"x".repeat(300));
@@ -406,7 +430,10 @@ fn after_the_end_commands_are_refused_and_nothing_is_left() {
 #[test]
 fn requests_at_work_are_bounded_in_bytes_too() {
     let limits = Limits::default().with_max_event_bytes(200);
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.log_in();
     let long = "x".repeat(300);
     let text = format!(r#"{{"method":"dance","args":["{long}"],"callId":"1"}}"#);

@@ -39,7 +39,10 @@ fn the_newest_text_wins_while_a_message_is_in_flight() {
 #[test]
 fn partials_keep_their_interval_and_the_final_one_does_not_wait_for_it() {
     let interval = Duration::from_millis(100);
-    let (mut stream, now) = stream(StreamConfig::default().with_interval(interval));
+    let (mut stream, now) = stream(StreamConfig {
+        interval,
+        ..StreamConfig::default()
+    });
     stream.push("a");
     assert_eq!(stream.poll_timeout(), None);
     assert_eq!(texts(&mut stream, now), sent("a", false));
@@ -59,7 +62,10 @@ fn partials_keep_their_interval_and_the_final_one_does_not_wait_for_it() {
 #[test]
 fn a_partial_that_failed_is_not_repeated_and_the_next_one_waits_a_little() {
     let pause = Duration::from_secs(2);
-    let (mut stream, now) = stream(StreamConfig::default().with_pause(pause));
+    let (mut stream, now) = stream(StreamConfig {
+        pause,
+        ..StreamConfig::default()
+    });
     stream.push("a");
     assert!(stream.poll_send(now).is_some());
     stream.on_answer(false, now);
@@ -109,7 +115,10 @@ fn a_broken_off_answer_says_so_below_its_text() {
     let mut empty = TextStream::new(StreamConfig::default());
     empty.fail("sorry");
     assert_eq!(texts(&mut empty, now), sent("sorry", true));
-    let mut quiet = TextStream::new(StreamConfig::default().with_note(""));
+    let mut quiet = TextStream::new(StreamConfig {
+        note: "".into(),
+        ..StreamConfig::default()
+    });
     quiet.push("so far");
     assert_eq!(&*quiet.abandon().unwrap().text, "so far");
 }
@@ -154,7 +163,10 @@ fn a_name_split_over_two_pieces_is_broken_up() {
 
 #[test]
 fn a_text_over_the_limit_is_cut_between_characters_and_reported() {
-    let (mut stream, now) = stream(StreamConfig::default().with_max_bytes(5));
+    let (mut stream, now) = stream(StreamConfig {
+        max_bytes: 5,
+        ..StreamConfig::default()
+    });
     stream.push("aéé");
     assert_eq!(texts(&mut stream, now), sent("aéé", false));
     stream.on_answer(true, now);
@@ -172,7 +184,10 @@ fn a_text_over_the_limit_is_cut_between_characters_and_reported() {
 
 #[test]
 fn a_text_that_is_replaced_by_a_shorter_one_fits_again() {
-    let (mut stream, now) = stream(StreamConfig::default().with_max_bytes(5));
+    let (mut stream, now) = stream(StreamConfig {
+        max_bytes: 5,
+        ..StreamConfig::default()
+    });
     stream.push("much too long");
     stream.set("short");
     stream.finish();
@@ -182,7 +197,10 @@ fn a_text_that_is_replaced_by_a_shorter_one_fits_again() {
 
 #[test]
 fn escapes_count_as_they_are_sent_and_the_note_stays_whole() {
-    let (mut stream, now) = stream(StreamConfig::default().with_max_bytes(12));
+    let (mut stream, now) = stream(StreamConfig {
+        max_bytes: 12,
+        ..StreamConfig::default()
+    });
     stream.push("\"\\\n\u{1}xyz");
     stream.fail("no");
     assert_eq!(texts(&mut stream, now), sent("\"\\\n\n\nno", true));
@@ -192,7 +210,10 @@ fn escapes_count_as_they_are_sent_and_the_note_stays_whole() {
 
 #[test]
 fn a_cut_makes_no_name() {
-    let (mut stream, now) = stream(StreamConfig::default().with_max_bytes(8));
+    let (mut stream, now) = stream(StreamConfig {
+        max_bytes: 8,
+        ..StreamConfig::default()
+    });
     stream.push("ask snekbot");
     stream.finish();
     let (text, _) = texts(&mut stream, now).unwrap();
@@ -208,7 +229,7 @@ proptest! {
 
     #[test]
     fn whatever_is_cut_fits(text: String, note: String, max in 0_usize..40) {
-        let mut stream = TextStream::new(StreamConfig::default().with_max_bytes(max));
+        let mut stream = TextStream::new(StreamConfig { max_bytes: max, ..StreamConfig::default() });
         stream.push(&text);
         stream.fail(&note);
         let post = stream.poll_send(Instant::now()).unwrap();
@@ -298,9 +319,7 @@ proptest! {
         steps in proptest::collection::vec(step(), 0..40),
         interval in 0_u64..200,
     ) {
-        let config = StreamConfig::default()
-            .with_interval(Duration::from_millis(interval))
-            .with_pause(Duration::from_millis(150));
+        let config = StreamConfig { interval: Duration::from_millis(interval), pause: Duration::from_millis(150), ..StreamConfig::default() };
         let mut stream = TextStream::new(config.clone());
         let mut model = Model::default();
         let mut now = Instant::now();

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use rpc_core::net::mem;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
@@ -21,7 +20,6 @@ struct Actor {
     errors: Arc<Mutex<Vec<BotError>>>,
 }
 
-#[async_trait]
 impl Handler for Actor {
     async fn on_mention(&self, cx: &Context, _: &Message) -> Result<(), BotError> {
         (self.act)(cx.clone()).await

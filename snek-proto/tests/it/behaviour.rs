@@ -5,14 +5,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::{LagPolicy, QueueConfig};
 use rpc_core::testing::Side;
 use rpc_core::{CallError, CloseReason, Delivery, Limits, Machine, Refused};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
-use snek_proto::client::{ClientEvent, Warning, reconnect_policy};
+use snek_proto::client::{ClientConfig, ClientEvent, Warning, reconnect_policy};
 use snek_proto::error::BotError;
 use snek_proto::frame::{Call, Channel, Final, Joined, Message, OtherEvent, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
@@ -96,7 +95,7 @@ fn a_message_of_4_mib_is_read_and_a_larger_one_is_skipped() {
 #[test]
 fn a_message_over_the_limit_is_refused_before_it_is_sent() {
     let limits = Limits::default().with_max_message_bytes(300);
-    let mut hand = Hand::ready(config().with_limits(limits));
+    let mut hand = Hand::ready(ClientConfig { limits, ..config() });
     let refused = hand
         .conn
         .send_message("ch1", &"x".repeat(300), Final::Yes, hand.now);
@@ -239,7 +238,10 @@ fn client() -> (Client, MemListener) {
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_answer_waits_unread_under_block_does_not_time_out() {
     let (dialer, mut listener) = mem::listen(64);
-    let config = config().with_limits(Limits::default().with_max_events(2));
+    let config = ClientConfig {
+        limits: Limits::default().with_max_events(2),
+        ..config()
+    };
     let patience = 10 * config.call_timeout;
     let block = LagPolicy::Block { deadline: patience };
     let queue = QueueConfig::default().with_max_items(1).with_policy(block);
@@ -351,7 +353,6 @@ impl Seen {
     }
 }
 
-#[async_trait]
 impl Handler for Seen {
     async fn on_own_message(&self, _: &Context, message: &Message) -> Result<(), BotError> {
         self.note(format!("own {}", message.message));
@@ -526,7 +527,10 @@ async fn three_failed_attempts_are_reported_and_another_cycle_begins() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_cycles_ends_the_bot_with_a_connection_error() {
     let link = link_config().with_reconnect(reconnect_policy().with_cycles(Some(1)));
-    let (_, mut listener, run) = bot(bot_config().with_link(link));
+    let (_, mut listener, run) = bot(BotConfig {
+        link,
+        ..bot_config()
+    });
     for _ in 0..4 {
         Line::accept(&mut listener).await.cut();
     }
@@ -564,15 +568,19 @@ fn waits_without_an_end_are_taken_as_very_long_ones() {
     let beat = KeepAlive::default()
         .with_interval(Some(Duration::MAX))
         .with_pong_timeout(Duration::MAX);
-    let client = ClientConfig::new("mybot", "x")
-        .with_call_timeout(Duration::MAX)
-        .with_handshake_timeout(Some(Duration::MAX))
-        .with_keep_alive(beat);
+    let client = ClientConfig {
+        call_timeout: Duration::MAX,
+        handshake_timeout: Some(Duration::MAX),
+        keep_alive: beat,
+        ..ClientConfig::new("mybot", "x")
+    };
     let rate = RateLimit::new(2, Duration::MAX);
-    let server = ServerConfig::default()
-        .with_login_timeout(Some(Duration::MAX))
-        .with_limits(Limits::default().with_max_message_rate(Some(rate)))
-        .with_keep_alive(beat);
+    let server = ServerConfig {
+        login_timeout: Some(Duration::MAX),
+        limits: Limits::default().with_max_message_rate(Some(rate)),
+        keep_alive: beat,
+        ..ServerConfig::default()
+    };
     let client = ClientConn::new(client, 1, now);
     let server = ServerConn::new(server, now);
     let mut pair = rpc_core::testing::Pair::new(client, server, now);

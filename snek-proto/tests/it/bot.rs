@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::mem;
 use rpc_core::{Delivery, Limits};
 use serde_json::json;
@@ -40,7 +39,6 @@ impl Diary {
     }
 }
 
-#[async_trait]
 impl Handler for Diary {
     async fn on_own_message(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
         self.write(format!("own {} {}", cx.channel(), message.message));
@@ -138,7 +136,10 @@ async fn settle() {
 
 #[tokio::test(start_paused = true)]
 async fn each_message_goes_to_the_handler_of_its_priority() {
-    let mut bot = start(config().with_triggers(Triggers::new(["^!"]).unwrap()));
+    let mut bot = start(BotConfig {
+        triggers: Triggers::new(["^!"]).unwrap(),
+        ..config()
+    });
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "mybot", "ping from myself").await;
     line.say("ch1", "ann", "hello @MyBot").await;
@@ -206,10 +207,12 @@ async fn outgoing_names_are_broken_up_and_incoming_drive_links_completed() {
 
 #[tokio::test(start_paused = true)]
 async fn pongs_and_changes_to_texts_can_be_switched_off() {
-    let config = config()
-        .with_auto_pong(false)
-        .with_sanitize(false)
-        .with_drive_base(None);
+    let config = BotConfig {
+        auto_pong: false,
+        sanitize: false,
+        drive_base: None,
+        ..config()
+    };
     let mut bot = start(config);
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "ping").await;
@@ -339,7 +342,10 @@ async fn a_failed_reconnect_uses_an_attempt_up() {
 
 #[tokio::test(start_paused = true)]
 async fn only_if_unsent_never_posts_twice() {
-    let mut bot = start(config().with_retry_send(RetrySend::OnlyIfUnsent));
+    let mut bot = start(BotConfig {
+        retry_send: RetrySend::OnlyIfUnsent,
+        ..config()
+    });
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
     line.request().await;
@@ -353,7 +359,10 @@ async fn only_if_unsent_never_posts_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn only_if_unsent_repeats_what_never_left() {
-    let config = config().with_retry_send(RetrySend::OnlyIfUnsent);
+    let config = BotConfig {
+        retry_send: RetrySend::OnlyIfUnsent,
+        ..config()
+    };
     let mut bot = Acting::start(config, |cx| async move {
         // By then the line is down.
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -381,7 +390,13 @@ async fn a_refused_message_is_not_sent_again() {
 
 /// A bot whose connection has these limits.
 fn limited(limits: Limits) -> BotConfig {
-    config().with_client(ClientConfig::new("mybot", "mypassword").with_limits(limits))
+    BotConfig {
+        client: ClientConfig {
+            limits,
+            ..ClientConfig::new("mybot", "mypassword")
+        },
+        ..config()
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -514,7 +529,10 @@ async fn a_shutdown_lets_handlers_finish_and_cuts_off_those_that_do_not() {
 
 #[tokio::test(start_paused = true)]
 async fn handlers_run_side_by_side_up_to_the_bound() {
-    let mut bot = start(config().with_max_handlers(2));
+    let mut bot = start(BotConfig {
+        max_handlers: 2,
+        ..config()
+    });
     let mut line = Line::logged_in(&mut bot.listener).await;
     for _ in 0..3 {
         line.say("ch1", "ann", "@MyBot").await;
@@ -544,7 +562,10 @@ async fn a_hundred_handlers_run_side_by_side_unless_told_otherwise() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bot_that_falls_behind_learns_how_many_events_it_has_missed() {
-    let mut bot = start(config().with_max_handlers(1));
+    let mut bot = start(BotConfig {
+        max_handlers: 1,
+        ..config()
+    });
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
     let request = line.request().await;

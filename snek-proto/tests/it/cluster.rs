@@ -10,10 +10,10 @@ use rpc_core::net::nats::{Nats, NatsConfig};
 use rpc_core::net::{LinkConfig, LinkEvent};
 use rpc_core::reconnect::ReconnectPolicy;
 use snek_proto::client::{ClientConfig, ClientEvent};
-use snek_proto::cluster::NodeConfig;
 use snek_proto::frame::{Channel, Final, User};
 use snek_proto::net::{
-    Client, Events, NatsBackend, NatsOptions, Server, ServerOptions, connect_with, dialer,
+    Client, Events, NatsBackend, NatsOptions, NodeConfig, Server, ServerOptions, connect_with,
+    dialer,
 };
 use switchboard_testing::nats::NatsServer;
 
@@ -34,7 +34,10 @@ async fn nats(server: &NatsServer) -> Nats {
 
 /// The defaults, with passwords that are hashed in no time.
 fn options() -> NatsOptions {
-    NatsOptions::default().with_password_rounds(1_000)
+    NatsOptions {
+        password_rounds: 1_000,
+        ..NatsOptions::default()
+    }
 }
 
 async fn node_with(server: &NatsServer, options: NatsOptions) -> Member {
@@ -53,7 +56,14 @@ async fn node_on(nats: Nats, options: NatsOptions) -> Member {
 }
 
 async fn node(server: &NatsServer) -> Member {
-    node_with(server, options().with_open(true)).await
+    node_with(
+        server,
+        NatsOptions {
+            open: true,
+            ..options()
+        },
+    )
+    .await
 }
 
 /// Three nodes with the channel `general`.
@@ -413,9 +423,15 @@ async fn a_restarted_nats_loses_and_doubles_nothing() {
 async fn while_nats_hangs_a_call_waits_and_is_stored_once() {
     let server = NatsServer::start();
     let publish = NodeConfig::default().publish;
-    let config =
-        NodeConfig::default().with_publish(publish.with_answer_timeout(Duration::from_millis(100)));
-    let options = options().with_open(true).with_node(config);
+    let config = NodeConfig {
+        publish: publish.with_answer_timeout(Duration::from_millis(100)),
+        ..NodeConfig::default()
+    };
+    let options = NatsOptions {
+        open: true,
+        node: config,
+        ..options()
+    };
     let nodes = [node_with(&server, options).await, node(&server).await];
     nodes[0].backend.put_channel("general", "").await.unwrap();
     let (ann, _ann_events) = login(&nodes[0], "ann").await;
@@ -452,10 +468,16 @@ async fn while_nats_hangs_a_call_waits_and_is_stored_once() {
 async fn a_call_fails_in_time_when_nats_stays_away_and_the_node_sends_its_clients_elsewhere() {
     let mut server = NatsServer::start();
     let publish = NodeConfig::default().publish;
-    let config = NodeConfig::default()
-        .with_publish(publish.with_deadline(Duration::from_millis(300)))
-        .with_max_outage(Duration::from_millis(1500));
-    let options = options().with_open(true).with_node(config);
+    let config = NodeConfig {
+        publish: publish.with_deadline(Duration::from_millis(300)),
+        max_outage: Duration::from_millis(1500),
+        ..NodeConfig::default()
+    };
+    let options = NatsOptions {
+        open: true,
+        node: config,
+        ..options()
+    };
     let node = node_with(&server, options).await;
     node.backend.put_channel("general", "").await.unwrap();
     let (ann, mut events) = login(&node, "ann").await;
@@ -542,7 +564,10 @@ async fn the_documented_permissions_are_enough() {
     let config = NatsConfig::new(&format!("nats://ann:x@{}", server.address()));
     let node = node_on(
         Nats::connect(config).await.unwrap(),
-        options().with_open(true),
+        NatsOptions {
+            open: true,
+            ..options()
+        },
     );
     let node = node.await;
     node.backend.put_channel("general", "").await.unwrap();

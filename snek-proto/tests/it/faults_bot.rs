@@ -4,7 +4,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::{Value, json};
@@ -27,7 +26,6 @@ struct Obedient {
     notices: Arc<Mutex<Vec<Notice>>>,
 }
 
-#[async_trait]
 impl Handler for Obedient {
     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
         if message.message.contains("panic") {
@@ -55,9 +53,15 @@ struct Running {
 async fn start() -> Running {
     let listener = RawListener::bind().await.unwrap();
     let backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0).with_max_attempts(Some(10));
-    let config = BotConfig::new("mybot", "mypassword").with_shutdown_timeout(SHORT);
+    let config = BotConfig {
+        shutdown_timeout: SHORT,
+        ..BotConfig::new("mybot", "mypassword")
+    };
     let link = config.link.clone();
-    let config = config.with_link(link.with_reconnect(ReconnectPolicy::new(backoff)));
+    let config = BotConfig {
+        link: link.with_reconnect(ReconnectPolicy::new(backoff)),
+        ..config
+    };
     let handler = Obedient::default();
     let notices = Arc::clone(&handler.notices);
     let bot = Bot::new(&format!("ws://{}", listener.address()), config, handler).unwrap();

@@ -18,10 +18,12 @@ use switchboard_testing::faults::client::{
 struct Messages;
 
 fn config(terms: &Terms) -> ClientConfig {
-    ClientConfig::new("mybot", "mypassword")
-        .with_handshake_timeout(Some(terms.handshake))
-        .with_keep_alive(terms.keep_alive())
-        .with_limits(Limits::default().with_max_message_bytes(terms.max_message))
+    ClientConfig {
+        handshake_timeout: Some(terms.handshake),
+        keep_alive: terms.keep_alive(),
+        limits: Limits::default().with_max_message_bytes(terms.max_message),
+        ..ClientConfig::new("mybot", "mypassword")
+    }
 }
 
 #[async_trait]

@@ -97,16 +97,19 @@ async fn expect(peer: &mut RawPeer, method: &str, part: &str) -> io::Result<()> 
 impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let options = ServerOptions::default();
-        let connection = ServerConfig::default()
-            .with_login_timeout(Some(terms.opening))
-            .with_keep_alive(terms.keep_alive)
-            .with_limits(terms.limits(Limits::default()));
+        let connection = ServerConfig {
+            login_timeout: Some(terms.opening),
+            keep_alive: terms.keep_alive,
+            limits: terms.limits(Limits::default()),
+            ..ServerConfig::default()
+        };
         let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
-        let options = ServerOptions::default()
-            .with_connection(connection)
-            .with_http(http)
-            .with_driver(driver)
-            .with_shutdown_timeout(terms.shutdown);
+        let options = ServerOptions {
+            connection,
+            http,
+            driver,
+            shutdown_timeout: terms.shutdown,
+        };
         let server = Server::bind("127.0.0.1:0", Obedient, options)
             .await
             .unwrap();
@@ -207,7 +210,10 @@ fn the_server_survives_every_fault() {
 
 #[test]
 fn a_clock_that_jumps_gives_one_fresh_grace() {
-    let config = ServerConfig::default().with_login_timeout(None);
+    let config = ServerConfig {
+        login_timeout: None,
+        ..ServerConfig::default()
+    };
     let mut conn = ServerConn::new(config, Instant::now());
     conformance::a_late_deadline_gives_one_fresh_grace(&mut conn);
 }

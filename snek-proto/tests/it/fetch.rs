@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
+use snek_proto::llm::image::ImageFormat;
 use snek_proto::llm::image::fetch::{FetchConfig, FetchError, ImageFetcher, Resolver};
-use snek_proto::llm::image::to_openai;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -127,11 +126,26 @@ impl Stub {
 }
 
 fn config() -> FetchConfig {
-    FetchConfig::default().with_allow_private(true)
+    FetchConfig {
+        allow_private: true,
+        ..FetchConfig::default()
+    }
+}
+
+/// Public addresses, and this machine.
+fn with_loopback() -> FetchConfig {
+    FetchConfig {
+        allowed: vec![LOOPBACK],
+        ..FetchConfig::default()
+    }
 }
 
 fn fetcher(config: FetchConfig) -> ImageFetcher {
     ImageFetcher::new(config).unwrap()
+}
+
+fn resolving(config: FetchConfig, resolver: impl Resolver) -> ImageFetcher {
+    ImageFetcher::with_resolver(config, resolver).unwrap()
 }
 
 /// Answers each lookup with the next of these, and the last one for ever.
@@ -143,7 +157,6 @@ impl Answers {
     }
 }
 
-#[async_trait]
 impl Resolver for Answers {
     async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         let mut answers = self.0.lock().unwrap();
@@ -179,9 +192,11 @@ async fn a_server_without_head_requests_is_asked_all_the_same() {
             .on("HEAD /a.png", head)
             .on("GET /a.png", get.clone());
         let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-        let config = config()
-            .with_head_timeout(Duration::from_millis(50))
-            .with_max_bytes(100);
+        let config = FetchConfig {
+            head_timeout: Duration::from_millis(50),
+            max_bytes: 100,
+            ..config()
+        };
         assert_eq!(&fetcher(config).fetch(&url).await.unwrap().bytes[..], PNG);
     }
 }
@@ -202,12 +217,23 @@ async fn an_image_that_says_it_is_too_large_is_not_begun() {
     let too_large = Err(FetchError::TooLarge { max: 10 });
     let stub = Stub::default().on("HEAD /a.png", Reply::Length(11));
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-    let small = config().with_max_bytes(10);
+    let small = FetchConfig {
+        max_bytes: 10,
+        ..config()
+    };
     assert_eq!(fetcher(small.clone()).fetch(&url).await, too_large);
     assert_eq!(stub.seen(), ["HEAD /a.png"]);
     let stub = Stub::default().on("GET /a.png", Reply::Body(200, vec![0; 11]));
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-    assert_eq!(fetcher(small.with_head(false)).fetch(&url).await, too_large);
+    assert_eq!(
+        fetcher(FetchConfig {
+            head: false,
+            ..small
+        })
+        .fetch(&url)
+        .await,
+        too_large
+    );
 }
 
 #[tokio::test]
@@ -228,7 +254,12 @@ async fn ten_mebibytes_are_the_limit_unless_told_otherwise() {
 async fn a_body_without_an_end_is_cut_at_the_limit() {
     let stub = Stub::default().on("GET /a.png", Reply::Endless);
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-    let error = fetcher(config().with_max_bytes(100_000)).fetch(&url).await;
+    let error = fetcher(FetchConfig {
+        max_bytes: 100_000,
+        ..config()
+    })
+    .fetch(&url)
+    .await;
     assert_eq!(error, Err(FetchError::TooLarge { max: 100_000 }));
 }
 
@@ -236,7 +267,10 @@ async fn a_body_without_an_end_is_cut_at_the_limit() {
 async fn an_image_of_exactly_the_limit_is_taken() {
     let stub = Stub::default().image("/a.png");
     let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-    let fetcher = fetcher(config().with_max_bytes(PNG.len()));
+    let fetcher = fetcher(FetchConfig {
+        max_bytes: PNG.len(),
+        ..config()
+    });
     assert_eq!(&fetcher.fetch(&url).await.unwrap().bytes[..], PNG);
 }
 
@@ -246,7 +280,12 @@ async fn a_server_that_is_too_slow_is_given_up() {
     for reply in [Reply::Silent, Reply::Stuck] {
         let stub = Stub::default().on("GET /a.png", reply);
         let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
-        let error = fetcher(config().with_timeout(after)).fetch(&url).await;
+        let error = fetcher(FetchConfig {
+            timeout: after,
+            ..config()
+        })
+        .fetch(&url)
+        .await;
         assert_eq!(error, Err(FetchError::TimedOut { after }));
     }
 }
@@ -266,7 +305,12 @@ async fn redirects_are_followed_up_to_the_limit() {
     assert_eq!(&*image.url, url, "the address that stands in the text");
     let error = fetcher(config()).fetch(&format!("{base}/0.png")).await;
     assert_eq!(error, Err(FetchError::TooManyRedirects { max: 5 }));
-    let error = fetcher(config().with_max_redirects(4)).fetch(&url).await;
+    let error = fetcher(FetchConfig {
+        max_redirects: 4,
+        ..config()
+    })
+    .fetch(&url)
+    .await;
     assert_eq!(error, Err(FetchError::TooManyRedirects { max: 4 }));
 }
 
@@ -332,8 +376,7 @@ async fn a_redirect_to_an_address_that_is_not_public_is_refused() {
         Reply::To(format!("http://127.0.0.2:{port}/a.png")),
     );
     let url = format!("http://127.0.0.1:{}/a.png", outer.start(None).await);
-    let config = FetchConfig::default().with_allowed(LOOPBACK);
-    let error = fetcher(config).fetch(&url).await.unwrap_err();
+    let error = fetcher(with_loopback()).fetch(&url).await.unwrap_err();
     let address = "127.0.0.2".parse().unwrap();
     assert_eq!(error, FetchError::PrivateAddress { address });
     assert!(inner.seen().is_empty());
@@ -343,8 +386,12 @@ async fn a_redirect_to_an_address_that_is_not_public_is_refused() {
 async fn a_name_of_an_address_that_is_not_public_is_refused() {
     let stub = Stub::default().image("/a.png");
     let port = stub.start(None).await;
-    let config = FetchConfig::default().with_resolver(Answers::new([&[LOOPBACK]]));
-    for fetcher in [fetcher(config), fetcher(FetchConfig::default())] {
+    let answers = Answers::new([&[LOOPBACK]]);
+    let fetchers = [
+        resolving(FetchConfig::default(), answers),
+        fetcher(FetchConfig::default()),
+    ];
+    for fetcher in fetchers {
         let url = format!("http://localhost:{port}/a.png");
         let error = fetcher.fetch(&url).await.unwrap_err();
         assert!(
@@ -361,10 +408,8 @@ async fn a_name_whose_second_lookup_answers_differently_gains_nothing() {
     let stub = Stub::default().image("/a.png");
     let url = format!("http://images.test:{}/a.png", stub.start(None).await);
     // The first lookup is for the HEAD request, the second one for the GET request.
-    let config = FetchConfig::default()
-        .with_allowed(LOOPBACK)
-        .with_resolver(Answers::new([&[LOOPBACK], &[inner]]));
-    let error = fetcher(config).fetch(&url).await;
+    let answers = Answers::new([&[LOOPBACK], &[inner]]);
+    let error = resolving(with_loopback(), answers).fetch(&url).await;
     assert_eq!(error, Err(FetchError::PrivateAddress { address: inner }));
     assert_eq!(stub.seen(), ["HEAD /a.png"]);
 }
@@ -374,22 +419,21 @@ async fn of_several_addresses_of_a_name_only_the_allowed_ones_are_asked() {
     let inner: IpAddr = "127.0.0.2".parse().unwrap();
     let stub = Stub::default().image("/a.png");
     let url = format!("http://images.test:{}/a.png", stub.start(None).await);
-    let config = FetchConfig::default()
-        .with_allowed(LOOPBACK)
-        .with_resolver(Answers::new([&[inner, LOOPBACK]]));
-    assert!(fetcher(config).fetch(&url).await.is_ok());
+    let answers = Answers::new([&[inner, LOOPBACK]]);
+    let fetcher = resolving(with_loopback(), answers);
+    assert!(fetcher.fetch(&url).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_name_without_an_address_and_a_closed_port_are_told_apart() {
     let url = "http://images.test:1/a.png";
-    let config = config().with_resolver(Answers::new([&[]]));
-    let error = fetcher(config).fetch(url).await.unwrap_err();
+    let nowhere = resolving(config(), Answers::new([&[]]));
+    let error = nowhere.fetch(url).await.unwrap_err();
     assert!(matches!(error, FetchError::Lookup { .. }), "{error:?}");
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/secret.png", free.local_addr().unwrap());
     drop(free);
-    let error = fetcher(self::config()).fetch(&url).await.unwrap_err();
+    let error = fetcher(config()).fetch(&url).await.unwrap_err();
     assert!(matches!(error, FetchError::Transport { .. }), "{error:?}");
     assert!(!format!("{error:?} {error}").contains("secret"));
 }
@@ -404,10 +448,13 @@ async fn https_trusts_the_configured_authority_and_no_other() {
         "https://images.test:{}/a.png",
         stub.start(Some(acceptor)).await
     );
-    let config = || config().with_resolver(Answers::new([&[LOOPBACK]]));
-    let trusting = config().with_tls(TlsConfig::with_root_certificates([&chain]).unwrap());
-    assert!(fetcher(trusting).fetch(&url).await.is_ok());
-    let error = fetcher(config()).fetch(&url).await.unwrap_err();
+    let here = |config| resolving(config, Answers::new([&[LOOPBACK]]));
+    let trusting = FetchConfig {
+        tls: Some(TlsConfig::with_root_certificates([&chain]).unwrap()),
+        ..config()
+    };
+    assert!(here(trusting).fetch(&url).await.is_ok());
+    let error = here(config()).fetch(&url).await.unwrap_err();
     assert!(matches!(error, FetchError::Transport { .. }), "{error:?}");
 }
 
@@ -432,7 +479,7 @@ async fn the_images_of_a_text_come_in_order_and_failures_stay_in_the_text() {
         .filter(|line| line.starts_with("GET"))
         .count();
     assert_eq!(gets, 3, "each address once");
-    let message = to_openai(&text, &images);
+    let message = ImageFormat::OpenAi.message(&text, &images);
     assert!(message.content.text().contains("/b.png"));
     assert!(!message.content.text().contains("/a.png"));
 }
@@ -459,7 +506,6 @@ impl Held {
     }
 }
 
-#[async_trait]
 impl Resolver for Held {
     async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -478,12 +524,14 @@ fn elsewhere(count: usize) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn images_are_fetched_side_by_side_up_to_the_bound_that_clones_share() {
-    for (config, bound) in [
-        (FetchConfig::default(), 10),
-        (FetchConfig::default().with_max_concurrent(3), 3),
-    ] {
+    for bound in [10, 3] {
+        let config = FetchConfig {
+            max_concurrent: bound,
+            head: false,
+            ..FetchConfig::default()
+        };
         let held = Held::new();
-        let one = fetcher(config.with_head(false).with_resolver(held.clone()));
+        let one = resolving(config, held.clone());
         let other = one.clone();
         let one = tokio::spawn(async move { one.prepare(&elsewhere(9)).await });
         assert_eq!(held.waiting().await, bound.min(9));
@@ -503,9 +551,12 @@ async fn images_are_fetched_side_by_side_up_to_the_bound_that_clones_share() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_server_is_given_up_after_5_seconds_for_head_and_30_for_get() {
-    for (with_head, seconds) in [(true, 35), (false, 30)] {
-        let config = FetchConfig::default().with_head(with_head);
-        let fetcher = fetcher(config.with_resolver(Held::new()));
+    for (head, seconds) in [(true, 35), (false, 30)] {
+        let config = FetchConfig {
+            head,
+            ..FetchConfig::default()
+        };
+        let fetcher = resolving(config, Held::new());
         let before = tokio::time::Instant::now();
         let error = fetcher.fetch("http://h.test/a.png").await;
         let after = Duration::from_secs(30);
@@ -516,13 +567,18 @@ async fn a_silent_server_is_given_up_after_5_seconds_for_head_and_30_for_get() {
 
 #[tokio::test]
 async fn a_text_full_of_addresses_leads_to_a_bounded_number_of_requests() {
-    for (config, count) in [(config().with_max_images(3), 3), (config(), 10)] {
+    for max_images in [3, 10] {
         let stub = Stub::default().image("/a.png");
         let base = format!("http://127.0.0.1:{}", stub.start(None).await);
         let text: String = (0..50).map(|n| format!("{base}/{n}.png ")).collect();
-        let config = config.with_max_concurrent(1).with_head(false);
+        let config = FetchConfig {
+            max_images,
+            max_concurrent: 1,
+            head: false,
+            ..config()
+        };
         assert!(fetcher(config).prepare(&text).await.is_empty());
-        let asked: Vec<_> = (0..count).map(|n| format!("GET /{n}.png")).collect();
+        let asked: Vec<_> = (0..max_images).map(|n| format!("GET /{n}.png")).collect();
         assert_eq!(stub.seen(), asked);
     }
 }

@@ -4,7 +4,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::mem::MemTransport;
 use rpc_core::net::{Driver, LinkEvent};
 use rpc_core::{CallError, Delivery, Text};
@@ -116,7 +115,6 @@ struct Streaming {
     begun: Mutex<bool>,
 }
 
-#[async_trait]
 impl Handler for Streaming {
     async fn on_mention(&self, cx: &Context, _: &Message) -> Result<(), BotError> {
         if std::mem::replace(&mut *self.begun.lock().unwrap(), true) {

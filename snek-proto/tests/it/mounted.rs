@@ -16,7 +16,13 @@ use snek_proto::net::{
 use switchboard_testing::mounted::{check, described, host};
 
 fn mount<B: Backend>(backend: B, http: HttpConfig) -> (Service, ServerHandle) {
-    let (server, service) = Server::mount(backend, ServerOptions::default().with_http(http));
+    let (server, service) = Server::mount(
+        backend,
+        ServerOptions {
+            http,
+            ..ServerOptions::default()
+        },
+    );
     let handle = server.handle();
     tokio::spawn(server.run());
     (service, handle)

@@ -379,10 +379,18 @@ async fn idle_connections_survive_many_heartbeats_on_both_sides() {
     let beat = KeepAlive::default()
         .with_interval(Some(Duration::from_millis(30)))
         .with_pong_timeout(Duration::from_millis(200));
-    let options =
-        ServerOptions::default().with_connection(ServerConfig::default().with_keep_alive(beat));
+    let options = ServerOptions {
+        connection: ServerConfig {
+            keep_alive: beat,
+            ..ServerConfig::default()
+        },
+        ..ServerOptions::default()
+    };
     let (url, _handle) = serve(backend(), options).await;
-    let config = ClientConfig::new("ann", "a").with_keep_alive(beat);
+    let config = ClientConfig {
+        keep_alive: beat,
+        ..ClientConfig::new("ann", "a")
+    };
     let (ann, _events) = client(&url, config);
     ann.ready().await.unwrap();
     // Real time passes here because real pings have to: at least five of them.
@@ -413,8 +421,13 @@ async fn a_server_that_never_speaks_is_given_up_at_the_handshake_deadline() {
 #[tokio::test]
 async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
     let limits = Limits::default().with_max_outbox_bytes(1 << 20);
-    let mut options =
-        ServerOptions::default().with_connection(ServerConfig::default().with_limits(limits));
+    let mut options = ServerOptions {
+        connection: ServerConfig {
+            limits,
+            ..ServerConfig::default()
+        },
+        ..ServerOptions::default()
+    };
     // How long the server waits for the answer to its Close, which bob does not read either.
     options.driver.close_timeout = Duration::from_millis(300);
     let server = Server::bind("127.0.0.1:0", backend(), options)

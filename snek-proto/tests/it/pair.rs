@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rpc_core::testing::Side;
 use rpc_core::{CallError, CloseReason, Delivery, Text};
 use serde_json::json;
-use snek_proto::client::ClientEvent;
+use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec;
 use snek_proto::frame::{Call, Channel, Event, Final, Message, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
@@ -157,7 +157,7 @@ fn a_refused_login_ends_both_sides() {
 #[test]
 fn an_application_that_hangs_loses_nothing_and_pings_go_on() {
     let limits = rpc_core::Limits::default().with_max_events(4);
-    let mut pair = line(config().with_limits(limits), 6, Instant::now());
+    let mut pair = line(ClientConfig { limits, ..config() }, 6, Instant::now());
     serve(&mut pair);
     pair.take_client_events();
     pair.hold_events(Side::Client, true);

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use rpc_core::{CallError, Refused};
-use snek_proto::bot::BotConfig;
+use snek_proto::bot::{BotConfig, StreamConfig};
 use snek_proto::error::BotError;
 use snek_proto::llm::image::fetch::FetchConfig;
 use snek_proto::llm::toolloop::ToolLoopConfig;
 use snek_proto::net::ServerOptions;
-use snek_proto::stream::StreamConfig;
 use snek_proto::{client, limits, server};
 
 #[test]
@@ -62,7 +61,7 @@ fn the_numbers_of_the_specification_are_the_defaults() {
 
     let server = server::ServerConfig::default();
     assert_eq!(server.keep_alive, client.keep_alive);
-    assert_eq!(server, server.clone().with_max_requests(100));
+    assert_eq!(server.max_requests, 100);
     let options = ServerOptions::default();
     assert_eq!(options.shutdown_timeout, seconds(5));
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt, stream};
 use rpc_core::{CallError, Refused};
 use serde_json::json;
-use snek_proto::bot::{Context, PumpError};
+use snek_proto::bot::{BotConfig, Context, PumpError, StreamConfig};
 use snek_proto::error::BotError;
-use snek_proto::stream::StreamConfig;
 use tokio::time::{sleep, timeout};
 
 use crate::acting::{Acting, config};
@@ -160,8 +159,17 @@ async fn after_a_refused_partial_message_the_next_one_waits_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn names_stay_where_the_bot_or_the_stream_is_told_to_leave_them() {
-    let stream = StreamConfig::default().with_sanitize(false);
-    for config in [config().with_sanitize(false), config().with_stream(stream)] {
+    let stream = StreamConfig {
+        sanitize: false,
+        ..StreamConfig::default()
+    };
+    for config in [
+        BotConfig {
+            sanitize: false,
+            ..config()
+        },
+        BotConfig { stream, ..config() },
+    ] {
         let mut bot = Acting::start(config, |cx| async move {
             cx.stream().fail("ask snek").await?;
             Ok(())
@@ -203,8 +211,11 @@ async fn the_timeout_of_calls_bounds_partial_messages_too() {
 
 #[tokio::test(start_paused = true)]
 async fn the_interval_between_partial_messages_is_kept() {
-    let stream = StreamConfig::default().with_interval(Duration::from_secs(1));
-    let mut bot = Acting::start(config().with_stream(stream), |cx| async move {
+    let stream = StreamConfig {
+        interval: Duration::from_secs(1),
+        ..StreamConfig::default()
+    };
+    let mut bot = Acting::start(BotConfig { stream, ..config() }, |cx| async move {
         let deltas = pieces(&["a", "b", "c", "d", "e"], Duration::from_millis(400));
         pumped(cx.stream().pump(deltas).await);
         Ok(())
@@ -360,8 +371,11 @@ async fn a_handler_cut_off_at_the_shutdown_still_ends_its_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_text_too_long_for_a_message_is_cut_and_reported() {
-    let stream = StreamConfig::default().with_max_bytes(8);
-    let mut bot = Acting::start(config().with_stream(stream), |cx| async move {
+    let stream = StreamConfig {
+        max_bytes: 8,
+        ..StreamConfig::default()
+    };
+    let mut bot = Acting::start(BotConfig { stream, ..config() }, |cx| async move {
         let deltas = pieces(&["12345", "67890"], Duration::from_secs(1));
         let error = cx.stream().pump(deltas).await.unwrap_err();
         Err(error_of_sending(error))

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use snek_proto::bot::BotConfig;
 use snek_proto::color::is_html_color;
 use snek_proto::error::BotError;
 use tokio::time::{Instant, sleep, timeout};
@@ -136,7 +137,10 @@ async fn an_indicator_survives_a_lost_line() {
 
 #[tokio::test(start_paused = true)]
 async fn the_interval_of_indicators_can_be_changed_but_not_to_nothing() {
-    let config = config().with_typing_interval(Duration::ZERO);
+    let config = BotConfig {
+        typing_interval: Duration::ZERO,
+        ..config()
+    };
     let mut bot = Acting::start(config, |cx| async move {
         cx.typing().during(sleep(SECOND)).await;
         Ok(())

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::net::mem::{self, MemListener};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, State};
@@ -41,7 +40,6 @@ impl Display {
     }
 }
 
-#[async_trait]
 impl Handler for Display {
     async fn on_partial(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
         let Message {
@@ -200,7 +198,7 @@ async fn connected_means_logged_in_with_the_channels_known() {
 #[tokio::test(start_paused = true)]
 async fn a_watcher_sees_the_error_of_a_bot_that_has_failed() {
     let link = link_config().with_reconnect(reconnect_policy().with_cycles(Some(1)));
-    let (display, mut listener, run) = start(config().with_link(link));
+    let (display, mut listener, run) = start(BotConfig { link, ..config() });
     let mut states = display.states.get().unwrap().clone();
     // A handler that is still at work is given its time.
     let mut line = Line::logged_in(&mut listener).await;
@@ -227,7 +225,16 @@ async fn a_watcher_sees_the_error_of_a_bot_that_has_failed() {
 
 #[tokio::test(start_paused = true)]
 async fn the_set_of_joined_channels_is_bounded() {
-    for (config, room) in [(config().with_max_joined(2), 2), (config(), 1_000)] {
+    for (config, room) in [
+        (
+            BotConfig {
+                max_joined: 2,
+                ..config()
+            },
+            2,
+        ),
+        (config(), 1_000),
+    ] {
         let (display, mut listener, _run) = start(config);
         let mut line = Line::logged_in(&mut listener).await;
         settle().await;

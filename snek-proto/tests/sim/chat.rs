@@ -243,14 +243,19 @@ impl Chat {
             .with_max_events(MAX_EVENTS);
         let config = ClientConfig::new(USERS[user], Secret::from("secret"));
         let client = ClientConn::new(
-            config
-                .with_limits(limits.clone())
-                .with_call_timeout(PATIENCE),
+            ClientConfig {
+                limits: limits.clone(),
+                call_timeout: PATIENCE,
+                ..config
+            },
             self.rng.next_u64(),
             self.now,
         );
-        let config = ServerConfig::default().with_max_requests(MAX_CALLS);
-        let server = ServerConn::new(config.with_limits(limits), self.now);
+        let config = ServerConfig {
+            max_requests: MAX_CALLS,
+            ..ServerConfig::default()
+        };
+        let server = ServerConn::new(ServerConfig { limits, ..config }, self.now);
         self.tally.lines += 1;
         // Pings and a Close need no room, and the ends of calls none among the events; what came
         // before the opening was done is given out at once.

@@ -1,12 +1,12 @@
 //! [`Agent`]: the work of a server's chats.
 
-use async_trait::async_trait;
+use std::future::Future;
 
 use super::run::Run;
 use crate::error::ChatError;
 use crate::frame::{ChatRequest, Reply, Status};
 
-/// The application of a server: it works on chats.
+/// The application of a server: it works on chats. Implement it as `async fn`.
 ///
 /// One chat of each WebSocket connection runs at a time, on the connection's task; each chat over
 /// HTTP runs on a task of its own. Move blocking work to a task of its own.
@@ -15,11 +15,9 @@ use crate::frame::{ChatRequest, Reply, Status};
 /// use acolyte_proto::error::ChatError;
 /// use acolyte_proto::frame::{ChatRequest, Reply, Status};
 /// use acolyte_proto::net::{Agent, Run};
-/// use async_trait::async_trait;
 ///
 /// struct Echo;
 ///
-/// #[async_trait]
 /// impl Agent for Echo {
 ///     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
 ///         for word in request.message.split_inclusive(' ') {
@@ -35,7 +33,6 @@ use crate::frame::{ChatRequest, Reply, Status};
 ///     }
 /// }
 /// ```
-#[async_trait]
 pub trait Agent: Send + Sync + 'static {
     /// Works on a chat. Steps are sent through `run`; the return value ends the chat. A panic ends
     /// this chat with an error and nothing else.
@@ -51,12 +48,16 @@ pub trait Agent: Send + Sync + 'static {
     /// it has not ended within the [grace period](crate::server::ServerConfig::with_abort_grace).
     /// When the client has left, it is dropped at once. Make sure that processes and tasks it has
     /// started end when it is dropped.
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError>;
+    fn run(
+        &self,
+        run: Run,
+        request: ChatRequest,
+    ) -> impl Future<Output = Result<Reply, ChatError>> + Send;
 
     /// Returns the server's status. The numbers of tasks are filled in, and the address if it is
     /// empty.
     ///
     /// # Cancel safety
     /// The future is dropped if the client leaves first.
-    async fn status(&self) -> Status;
+    fn status(&self) -> impl Future<Output = Status> + Send;
 }

@@ -57,7 +57,6 @@ pub enum BindError {
 ///
 /// struct Echo;
 ///
-/// #[async_trait::async_trait]
 /// impl Agent for Echo {
 ///     async fn run(
 ///         &self,

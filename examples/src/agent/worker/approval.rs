@@ -10,13 +10,13 @@ use rpc_core::Json;
 use rpc_core::net::entropy;
 use serde_json::{Map, Value, json};
 use snek_proto::llm::tool::ToolDefinition;
-use snek_proto::llm::toolloop::Call;
+use snek_proto::llm::toolloop::{Call, ToolFailure};
 
 use super::super::tools::{ASK_USER, WRITE_FILE, needs_approval};
 use super::{Stop, Work, asked, told};
 use crate::diff::Diff;
 use crate::screen::printable;
-use crate::tools::{ToolContext, ToolFailure};
+use crate::tools::ToolContext;
 
 /// What a session remembers of what the user has allowed.
 const PERMISSIONS: &str = "permissions";

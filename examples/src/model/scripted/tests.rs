@@ -1,7 +1,7 @@
 //! What the rules say to which words.
 
 use serde_json::json;
-use snek_proto::llm::image::{Image, to_deepseek, to_openai};
+use snek_proto::llm::image::{Image, ImageFormat};
 
 use super::*;
 use crate::model::Assembler;
@@ -141,7 +141,8 @@ fn it_describes_images_in_either_format() {
     let url = "http://h/a.png";
     let images = [Image::new(url, b"12345".as_slice())];
     let text = format!("Alice: and this {url}");
-    for message in [to_openai(&text, &images), to_deepseek(&text, &images)] {
+    for format in [ImageFormat::OpenAi, ImageFormat::DeepSeek] {
+        let message = format.message(&text, &images);
         let answer = said(&[message], true);
         let expected = "I see an image of type image/png with 5 bytes";
         assert_eq!(answer.content.text(), expected);

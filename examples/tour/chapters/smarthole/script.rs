@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use examples::cli::Failure;
 use examples::screen::{Colour, Screen};
 use rpc_core::net::{LinkConfig, Observer, Queued};
@@ -31,7 +30,6 @@ pub(crate) enum Does {
     Sleeps,
 }
 
-#[async_trait]
 impl Handler for Does {
     async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         match self {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use async_trait::async_trait;
 use examples::assistant::{Assistant, Step};
 use examples::pictures::FromHere;
 use examples::replies;
@@ -31,7 +30,6 @@ pub(crate) struct Helper {
     pub(crate) pictures: FromHere,
 }
 
-#[async_trait]
 impl Handler for Helper {
     /// `ping` has been answered already when this is called.
     async fn on_ping(&self, _: &Context, _: &Message, _: &str) -> Result<(), BotError> {

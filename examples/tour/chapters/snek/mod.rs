@@ -19,7 +19,6 @@ use rpc_core::net::server::HttpConfig;
 use snek_proto::bot::{Bot, BotConfig};
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect_with, dialer, link_config};
-use snek_proto::stream::StreamConfig;
 use tokio::sync::{oneshot, watch};
 
 use self::helper::{Helper, Progress};
@@ -41,7 +40,10 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     // Beside the WebSocket it serves a picture, which is needed later.
     let http = HttpConfig::default()
         .with_http(|_, _| async { http::Response::new(Bytes::from_static(DOT)) });
-    let options = ServerOptions::default().with_http(http);
+    let options = ServerOptions {
+        http,
+        ..ServerOptions::default()
+    };
     let server = Server::bind("127.0.0.1:0", backend, options)
         .await
         .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;
@@ -69,11 +71,10 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     };
     let link =
         link_config().with_observer(screen.observer("helper", Colour::Magenta, Frames::default()));
+    let mut config = BotConfig::new("helper", "a bot's password");
+    config.link = link;
     // Words that come faster than this are shown together.
-    let stream = StreamConfig::default().with_interval(Duration::from_millis(150));
-    let config = BotConfig::new("helper", "a bot's password")
-        .with_link(link)
-        .with_stream(stream);
+    config.stream.interval = Duration::from_millis(150);
     let bot = Bot::new(&url, config, helper).map_err(Failure::new)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let bot = tokio::spawn(bot.run_until(async {

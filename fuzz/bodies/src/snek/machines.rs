@@ -27,7 +27,8 @@ struct Client {
 /// Runs a client through operations. Every call must end exactly once.
 pub fn client_conn(data: &[u8]) {
     drive(Client::default(), Script::new(data), |now| {
-        let config = ClientConfig::new("mybot", "mypassword").with_limits(limits());
+        let mut config = ClientConfig::new("mybot", "mypassword");
+        config.limits = limits();
         ClientConn::new(config, 0x5eed, now)
     });
 }
@@ -124,8 +125,12 @@ struct Server {
 /// Runs a server's connection through operations. Every open request can be answered once.
 pub fn server_conn(data: &[u8]) {
     drive(Server::default(), Script::new(data), |now| {
-        let config = ServerConfig::default().with_limits(limits());
-        ServerConn::new(config.with_max_requests(FEW), now)
+        let config = ServerConfig {
+            limits: limits(),
+            max_requests: FEW,
+            ..ServerConfig::default()
+        };
+        ServerConn::new(config, now)
     });
 }
 

@@ -1,7 +1,7 @@
 //! The parts of a bot that need no connection.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use regex::Regex;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use snek_proto::error::BotError;
 use snek_proto::llm::chat::{ChatMessage, Content, Role, ToolCall};
 use snek_proto::llm::image::{Image, ImageFormat, detect_mime, extract_urls};
-use snek_proto::llm::toolloop::{Action, ToolLoop, ToolLoopConfig};
+use snek_proto::llm::toolloop::{Action, ToolFailure, ToolLoop, ToolLoopConfig};
 use snek_proto::sanitize::{DEFAULT_DRIVE_BASE, rewrite_drive_urls, sanitize_names};
 
 use crate::script::Script;
@@ -93,39 +93,35 @@ pub fn toolloop(data: &[u8]) {
     let limits = BreakerConfig::default()
         .with_failure_threshold(3)
         .with_half_open_max_calls(1);
-    let mut breaker = CircuitBreaker::new(limits);
-    let mut conversation = Vec::new();
+    let config = ToolLoopConfig {
+        max_rounds: 4,
+        max_repeated: 2,
+        breaker: Arc::new(Mutex::new(CircuitBreaker::new(limits))),
+        ..ToolLoopConfig::default()
+    };
     // Loops one after the other share a breaker.
     for _ in 0..4 {
-        one_loop(&mut script, &mut breaker, &mut now, &mut conversation);
-        assert_answered(&conversation);
+        let tools = ToolLoop::new(config.clone());
+        assert_answered(&one_loop(&mut script, tools, &mut now));
         now += limits.recovery_timeout;
+        let breaker = config.breaker.lock().expect("no loop has panicked");
         assert!(breaker.admits(now), "a permit was not handed back");
     }
 }
 
-fn one_loop(
-    script: &mut Script<'_>,
-    breaker: &mut CircuitBreaker,
-    now: &mut Instant,
-    conversation: &mut Vec<ChatMessage>,
-) {
-    let config = ToolLoopConfig::default()
-        .with_max_rounds(4)
-        .with_max_repeated(2);
-    let mut tools = ToolLoop::new(config);
+/// Returns the conversation.
+fn one_loop(script: &mut Script<'_>, mut tools: ToolLoop, now: &mut Instant) -> Vec<ChatMessage> {
+    let mut conversation = Vec::new();
     let (mut with, mut without, mut errors) = (0, 0, 0);
     let mut runs: HashMap<(String, String), usize> = HashMap::new();
     for _ in 0..10_000 {
-        let action = tools.next_action(breaker, *now);
-        assert!(
-            tools.next_action(breaker, *now) == action,
-            "an action must be stable"
-        );
+        let action = tools.next_action(*now);
+        let again = tools.next_action(*now);
+        assert!(again == action, "an action must be stable");
         match action {
             Action::Ask { with_tools } => {
                 conversation.extend(tools.take_messages());
-                assert_answered(conversation);
+                assert_answered(&conversation);
                 *(if with_tools { &mut with } else { &mut without }) += 1;
                 assert!(with <= 4 && without <= 1, "too many rounds");
                 assert!(tools.on_answer(answer(script)), "an answer is awaited");
@@ -139,30 +135,26 @@ fn one_loop(
                 let (id, step) = (&call.id, script.byte_or_zero());
                 *now += Duration::from_secs(u64::from(step >> 3));
                 let ok = match step % 8 {
-                    0 | 1 => tools.on_result(id, Ok(json!({"a": [null]})), breaker, *now),
-                    2 => tools.on_result(id, Ok(json!("Error: no")), breaker, *now),
-                    3..=5 => tools.on_result(id, Err("failed".to_owned()), breaker, *now),
-                    6 => tools.on_refused(id, "no such tool", breaker),
+                    0 | 1 => tools.on_result(id, Ok(json!({"a": [null]})), *now),
+                    2 => tools.on_result(id, Ok(json!("Error: no")), *now),
+                    3..=5 => tools.on_result(id, Err(ToolFailure::Tool("failed".into())), *now),
+                    6 => tools.on_result(id, Err(ToolFailure::Call("no such tool".into())), *now),
                     _ => {
-                        tools.cancel(breaker);
+                        tools.cancel();
                         true
                     }
                 };
                 assert!(ok, "a result is awaited");
                 errors = if step % 8 < 3 { 0 } else { errors + 1 };
                 assert!(errors <= 3, "too many errors in a row");
-                assert!(
-                    !tools.on_result(id, Ok(Value::Null), breaker, *now),
-                    "a second result was taken"
-                );
+                let again = tools.on_result(id, Ok(Value::Null), *now);
+                assert!(!again, "a second result was taken");
             }
             Action::Done(_) | Action::Abort(BotError::ToolError { .. }) => {
                 conversation.extend(tools.take_messages());
-                assert!(
-                    !tools.on_answer(ChatMessage::assistant("late")),
-                    "over is over"
-                );
-                return;
+                let late = tools.on_answer(ChatMessage::assistant("late"));
+                assert!(!late, "over is over");
+                return conversation;
             }
             Action::Abort(other) => panic!("a loop ends with a tool's error, not {other}"),
         }

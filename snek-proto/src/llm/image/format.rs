@@ -1,8 +1,6 @@
 //! Messages with images to a language model.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,15 +13,24 @@ use crate::llm::chat::{Block, ChatMessage};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ImageFormat {
-    /// Separate blocks after the text: [`to_openai`].
+    /// A text block first, then one block per image, in order.
+    ///
+    /// The addresses of the images, and white space at both ends, are removed from the text. The
+    /// address of an image that is not there, because it could not be fetched, stays. A text of
+    /// nothing but addresses becomes an empty text block.
     #[default]
     OpenAi,
-    /// References inside the text: [`to_deepseek`].
+    /// One text block, in which `[image: data:…;base64,…]` replaces every occurrence of an image's
+    /// address.
+    ///
+    /// The address of an image that is not there stays; an image whose address is not in the text
+    /// is appended.
     DeepSeek,
 }
 
 impl ImageFormat {
-    /// Creates a person's message in this format.
+    /// Combines a text and its images into a person's message. Without images the content is the
+    /// text itself.
     #[must_use]
     pub fn message(self, text: &str, images: &[Image]) -> ChatMessage {
         match self {
@@ -33,46 +40,7 @@ impl ImageFormat {
     }
 }
 
-impl fmt::Display for ImageFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OpenAi => "openai",
-            Self::DeepSeek => "deepseek",
-        })
-    }
-}
-
-/// The error for a text that is not the name of an [`ImageFormat`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown image format: expected openai or deepseek")]
-#[non_exhaustive]
-pub struct UnknownFormat;
-
-impl FromStr for ImageFormat {
-    type Err = UnknownFormat;
-
-    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        match name {
-            "openai" => Ok(Self::OpenAi),
-            "deepseek" => Ok(Self::DeepSeek),
-            _ => Err(UnknownFormat),
-        }
-    }
-}
-
-/// Encodes bytes as a `data:` URL in base 64.
-///
-/// ```
-/// assert_eq!(snek_proto::llm::image::data_url("image/gif", b"GIF"), "data:image/gif;base64,R0lG");
-/// ```
-#[must_use]
-pub fn data_url(mime: &str, bytes: &[u8]) -> String {
-    let mut url = String::new();
-    push_data_url(&mut url, mime, bytes);
-    url
-}
-
-fn push_data_url(out: &mut String, mime: &str, bytes: &[u8]) {
+pub(super) fn push_data_url(out: &mut String, mime: &str, bytes: &[u8]) {
     out.reserve("data:;base64,".len() + mime.len() + bytes.len().div_ceil(3) * 4);
     out.push_str("data:");
     out.push_str(mime);
@@ -80,15 +48,7 @@ fn push_data_url(out: &mut String, mime: &str, bytes: &[u8]) {
     STANDARD.encode_string(bytes, out);
 }
 
-/// Combines a text and its images into one message: a text block first, then one block per image,
-/// in order.
-///
-/// The addresses of the images, and white space at both ends, are removed from the text. The
-/// address of an image that is not in `images`, because it could not be fetched, stays. A text of
-/// nothing but addresses becomes an empty text block. Without images the content is the text
-/// itself.
-#[must_use]
-pub fn to_openai(text: &str, images: &[Image]) -> ChatMessage {
+fn to_openai(text: &str, images: &[Image]) -> ChatMessage {
     if images.is_empty() {
         return ChatMessage::user(text);
     }
@@ -100,13 +60,7 @@ pub fn to_openai(text: &str, images: &[Image]) -> ChatMessage {
     ChatMessage::user_blocks(blocks)
 }
 
-/// Combines a text and its images into one text block, in which `[image: data:…;base64,…]` replaces
-/// every occurrence of an image's address.
-///
-/// The address of an image that is not in `images` stays; an image whose address is not in the text
-/// is appended. Without images the content is the text itself.
-#[must_use]
-pub fn to_deepseek(text: &str, images: &[Image]) -> ChatMessage {
+fn to_deepseek(text: &str, images: &[Image]) -> ChatMessage {
     fn push(out: &mut String, image: &Image) {
         out.push_str("[image: ");
         push_data_url(out, image.mime, &image.bytes);
@@ -198,9 +152,7 @@ mod tests {
         for format in [ImageFormat::OpenAi, ImageFormat::DeepSeek] {
             let message = format.message(" http://x/1.gif ", &[]);
             assert_eq!(message, ChatMessage::user(" http://x/1.gif "));
-            assert_eq!(format.to_string().parse(), Ok(format));
         }
-        assert_eq!("OpenAI".parse::<ImageFormat>(), Err(UnknownFormat));
     }
 
     #[test]

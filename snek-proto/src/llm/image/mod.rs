@@ -2,7 +2,7 @@
 //! types, and passing them to a language model.
 //!
 //! ```
-//! use snek_proto::llm::image::{self, Image};
+//! use snek_proto::llm::image::{self, Image, ImageFormat};
 //!
 //! let text = "what is this? https://example.com/cat.png";
 //! let urls = image::extract_urls(text);
@@ -10,7 +10,7 @@
 //!     .into_iter()
 //!     .map(|url| Image::new(url, b"fetched by you".as_slice()))
 //!     .collect();
-//! let message = image::to_openai(text, &images);
+//! let message = ImageFormat::OpenAi.message(text, &images);
 //! assert_eq!(message.content.text(), "what is this?");
 //! ```
 
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use format::{ImageFormat, UnknownFormat, data_url, to_deepseek, to_openai};
+pub use format::ImageFormat;
 pub use mime::detect_mime;
 pub use urls::extract_urls;
 
@@ -53,7 +53,9 @@ impl Image {
     /// Returns the image as a `data:` URL.
     #[must_use]
     pub fn data_url(&self) -> String {
-        data_url(self.mime, &self.bytes)
+        let mut url = String::new();
+        format::push_data_url(&mut url, self.mime, &self.bytes);
+        url
     }
 }
 

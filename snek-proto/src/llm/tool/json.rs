@@ -1,11 +1,11 @@
 //! The JSON of tool definitions, written member by member, so that the order does not depend on the
 //! map type of `serde_json`.
 
-use serde::ser::{SerializeMap, SerializeSeq};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::{Param, ParamType, ToolDefinition};
+use super::{Param, Property, ToolDefinition};
 use crate::error::BotError;
 
 impl ToolDefinition {
@@ -48,10 +48,13 @@ impl ToolDefinition {
         tool.params = properties
             .into_iter()
             .map(|(name, schema)| {
-                let needed = required.iter().any(|other| other.as_str() == Some(&name));
-                let mut param = Param::new(name, ParamType::default());
-                param.schema = Some((schema, needed));
-                param
+                let required = required.iter().any(|other| other.as_str() == Some(&name));
+                let property = Property::Foreign(schema);
+                Param {
+                    name,
+                    required,
+                    property,
+                }
             })
             .collect();
         tool.extra = members;
@@ -59,102 +62,47 @@ impl ToolDefinition {
     }
 }
 
-impl Serialize for ParamType {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 impl Serialize for ToolDefinition {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let required = self.params.iter().filter(|param| param.required);
+        let function = Function {
+            name: &self.name,
+            description: &self.description,
+            parameters: Parameters {
+                kind: "object",
+                properties: Properties(&self.params),
+                required: required.map(Param::name).collect(),
+                extra: &self.extra,
+            },
+        };
         let mut out = serializer.serialize_map(Some(2))?;
         out.serialize_entry("type", "function")?;
-        out.serialize_entry("function", &Function(self))?;
+        out.serialize_entry("function", &function)?;
         out.end()
     }
 }
 
-struct Function<'a>(&'a ToolDefinition);
-
-impl Serialize for Function<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_map(Some(3))?;
-        out.serialize_entry("name", &self.0.name)?;
-        out.serialize_entry("description", &self.0.description)?;
-        out.serialize_entry("parameters", &Parameters(self.0))?;
-        out.end()
-    }
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Parameters<'a>,
 }
 
-struct Parameters<'a>(&'a ToolDefinition);
-
-impl Serialize for Parameters<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_map(Some(3 + self.0.extra.len()))?;
-        out.serialize_entry("type", "object")?;
-        out.serialize_entry("properties", &Properties(&self.0.params))?;
-        out.serialize_entry("required", &Required(&self.0.params))?;
-        for (name, value) in &self.0.extra {
-            out.serialize_entry(name, value)?;
-        }
-        out.end()
-    }
+#[derive(Serialize)]
+struct Parameters<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    properties: Properties<'a>,
+    required: Vec<&'a str>,
+    #[serde(flatten)]
+    extra: &'a Map<String, Value>,
 }
 
 struct Properties<'a>(&'a [Param]);
 
 impl Serialize for Properties<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|param| (&param.name, Property(param))))
-    }
-}
-
-struct Property<'a>(&'a Param);
-
-impl Serialize for Property<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Param {
-            kind,
-            description,
-            default,
-            items,
-            schema,
-            ..
-        } = self.0;
-        if let Some((schema, _)) = schema {
-            return schema.serialize(serializer);
-        }
-        let mut out = serializer.serialize_map(None)?;
-        out.serialize_entry("type", kind)?;
-        if let Some(description) = description {
-            out.serialize_entry("description", description)?;
-        }
-        if let Some(items) = items.filter(|_| *kind == ParamType::Array) {
-            out.serialize_entry("items", &Items(items))?;
-        }
-        if let Some(default) = default {
-            out.serialize_entry("default", default)?;
-        }
-        out.end()
-    }
-}
-
-struct Items(ParamType);
-
-impl Serialize for Items {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([("type", self.0)])
-    }
-}
-
-struct Required<'a>(&'a [Param]);
-
-impl Serialize for Required<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_seq(None)?;
-        for param in self.0.iter().filter(|param| param.is_required()) {
-            out.serialize_element(&param.name)?;
-        }
-        out.end()
+        serializer.collect_map(self.0.iter().map(|param| (&param.name, &param.property)))
     }
 }

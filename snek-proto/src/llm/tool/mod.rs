@@ -23,11 +23,13 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The type of a parameter: one of the six in the specification's table. Any other type, such as a
 /// float, is [`String`](Self::String).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ParamType {
     /// A text, or any other type.
@@ -59,19 +61,6 @@ impl ParamType {
             _ => Self::String,
         }
     }
-
-    /// Returns the type's name in JSON Schema.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::String => "string",
-            Self::Integer => "integer",
-            Self::Boolean => "boolean",
-            Self::Array => "array",
-            Self::Object => "object",
-            Self::Null => "null",
-        }
-    }
 }
 
 /// One parameter of a tool.
@@ -79,12 +68,35 @@ impl ParamType {
 #[non_exhaustive]
 pub struct Param {
     name: String,
+    required: bool,
+    property: Property,
+}
+
+/// The schema of a parameter.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+enum Property {
+    Own(Own),
+    /// From elsewhere, passed on unchanged.
+    Foreign(Value),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Own {
+    #[serde(rename = "type")]
     kind: ParamType,
+    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Items>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<Value>,
-    items: Option<ParamType>,
-    /// Replaces everything above; and whether the parameter is required.
-    schema: Option<(Value, bool)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Items {
+    #[serde(rename = "type")]
+    kind: ParamType,
 }
 
 impl Param {
@@ -92,35 +104,40 @@ impl Param {
     pub fn new(name: impl Into<String>, kind: ParamType) -> Self {
         Self {
             name: name.into(),
-            kind,
-            description: None,
-            default: None,
-            items: None,
-            schema: None,
+            required: true,
+            property: Property::Own(Own {
+                kind,
+                ..Own::default()
+            }),
         }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Own)) -> Self {
+        if let Property::Own(own) = &mut self.property {
+            change(own);
+        }
+        self
     }
 
     /// Makes the parameter optional. The default is written as this JSON value; `null`, `false`,
     /// `0` and empty values are defaults too.
     #[must_use]
     pub fn with_default(mut self, value: impl Into<Value>) -> Self {
-        self.default = Some(value.into());
-        self
+        self.required = false;
+        self.with(|own| own.default = Some(value.into()))
     }
 
     /// Adds a description for the model. The specification has none, so it is omitted by default.
     #[must_use]
-    pub fn with_description(mut self, text: impl Into<String>) -> Self {
-        self.description = Some(text.into());
-        self
+    pub fn with_description(self, text: impl Into<String>) -> Self {
+        self.with(|own| own.description = Some(text.into()))
     }
 
     /// Sets the type of a list's items. The specification omits it, but some services refuse lists
     /// without it. Has no effect on other types.
     #[must_use]
-    pub fn with_items(mut self, kind: ParamType) -> Self {
-        self.items = Some(kind);
-        self
+    pub fn with_items(self, kind: ParamType) -> Self {
+        self.with(|own| own.items = (own.kind == ParamType::Array).then_some(Items { kind }))
     }
 
     /// Returns the name.
@@ -132,10 +149,7 @@ impl Param {
     /// Returns whether the parameter is required: it has no default.
     #[must_use]
     pub const fn is_required(&self) -> bool {
-        match &self.schema {
-            Some((_, required)) => *required,
-            None => self.default.is_none(),
-        }
+        self.required
     }
 }
 

@@ -1,56 +1,80 @@
 //! [`ToolLoop`]: the steps of a conversation in which a language model calls tools, without IO
 //! (Snek specification, section 12).
 //!
-//! ```
-//! use std::time::Instant;
-//! use rpc_core::breaker::CircuitBreaker;
-//! use serde_json::json;
-//! use snek_proto::llm::chat::{ChatMessage, Content, ToolCall};
-//! use snek_proto::llm::toolloop::{Action, ToolLoop, ToolLoopConfig};
+//! With feature `tokio`, [`ToolLoop::run`] asks a [`ChatModel`] and calls [`Tools`] of yours:
 //!
-//! let mut breaker = CircuitBreaker::default();
-//! let mut conversation = vec![ChatMessage::user("what time is it?")];
-//! let mut tools = ToolLoop::new(ToolLoopConfig::default());
-//! let answer = loop {
-//!     match tools.next_action(&mut breaker, Instant::now()) {
-//!         Action::Ask { .. } => {
-//!             conversation.extend(tools.take_messages());
-//!             // Here a model would be asked. This one wants the time, then tells it.
-//!             tools.on_answer(if conversation.len() == 1 {
-//!                 let call = ToolCall::new("call_1", "time", "");
-//!                 ChatMessage::assistant(Content::None).with_tool_calls(vec![call])
-//!             } else {
-//!                 ChatMessage::assistant("It is noon.")
-//!             });
-//!         }
-//!         Action::Run(call) => {
-//!             let result = match call.name.as_str() {
-//!                 "time" => Ok(json!("12:00")),
-//!                 other => Err(format!("there is no tool {other}")),
-//!             };
-//!             tools.on_result(&call.id, result, &mut breaker, Instant::now());
-//!         }
-//!         Action::Done(text) => break text,
-//!         Action::Abort(error) => panic!("{error}"),
+//! ```
+//! use serde_json::{Value, json};
+//! use snek_proto::error::BotError;
+//! use snek_proto::llm::chat::{ChatMessage, Content, ToolCall};
+//! use snek_proto::llm::tool::ToolDefinition;
+//! use snek_proto::llm::toolloop::{Call, ChatModel, ToolFailure, ToolLoop, ToolLoopConfig, Tools};
+//!
+//! /// A model that wants the time, then tells it. Yours sends a request.
+//! struct Model;
+//!
+//! impl ChatModel for Model {
+//!     type Error = BotError;
+//!
+//!     async fn answer(
+//!         &mut self,
+//!         messages: &[ChatMessage],
+//!         _tools: &[ToolDefinition],
+//!     ) -> Result<ChatMessage, BotError> {
+//!         Ok(if messages.len() == 1 {
+//!             let call = ToolCall::new("call_1", "time", "");
+//!             ChatMessage::assistant(Content::None).with_tool_calls(vec![call])
+//!         } else {
+//!             ChatMessage::assistant("It is noon.")
+//!         })
 //!     }
-//! };
-//! conversation.extend(tools.take_messages());
+//! }
+//!
+//! struct Clock([ToolDefinition; 1]);
+//!
+//! impl Tools for Clock {
+//!     fn definitions(&self) -> &[ToolDefinition] {
+//!         &self.0
+//!     }
+//!
+//!     async fn call(&mut self, call: &Call) -> Result<Value, ToolFailure> {
+//!         match call.name.as_str() {
+//!             "time" => Ok(json!("12:00")),
+//!             other => Err(ToolFailure::Call(format!("there is no tool {other}"))),
+//!         }
+//!     }
+//! }
+//!
+//! # #[cfg(feature = "tokio")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BotError> {
+//! let mut tools = Clock([ToolDefinition::new("time", "Tells the time.")]);
+//! let mut conversation = vec![ChatMessage::user("what time is it?")];
+//! let tool_loop = ToolLoop::new(ToolLoopConfig::default());
+//! let answer = tool_loop.run(&mut Model, &mut tools, &mut conversation).await?;
 //! assert_eq!((answer.as_str(), conversation.len()), ("It is noon.", 4));
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "tokio"))]
+//! # fn main() {}
 //! ```
 
 mod arguments;
 mod config;
 mod round;
+mod run;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rpc_core::Instant;
 use rpc_core::breaker::{BreakerOpen, CircuitBreaker, Permit};
 use serde_json::{Map, Value};
 
 pub use config::ToolLoopConfig;
+pub use run::{ChatModel, ToolFailure, Tools};
 
 use crate::error::BotError;
 use crate::llm::chat::{ChatMessage, Role, text_of};
@@ -97,15 +121,13 @@ pub struct Call {
 ///   the circuit breaker refused. Each success resets the count.
 /// - Every call of the model gets exactly one message as its answer, in the order of the calls.
 ///   Refused calls, and those still open when the loop stops, get a text that says so.
-/// - The circuit breaker, which many loops may share, is asked before each run and gets the result.
-///   It does not count refusals by the loop.
+/// - The [circuit breaker](ToolLoopConfig::breaker) is asked before each run and gets the result. It
+///   does not count refusals by the loop.
 ///
 /// Calls run one at a time. A call whose id is empty, or occurred before in the same message, gets
 /// a new id, also in the model's message; the rest of the message is unchanged.
 ///
-/// During [`Action::Run`] the loop holds a permit of the circuit breaker. Call
-/// [`cancel`](Self::cancel) if you give up before the result, or the permit of a half-open circuit
-/// is lost.
+/// During [`Action::Run`] the loop holds a permit of the circuit breaker. A dropped loop returns it.
 #[derive(Debug)]
 pub struct ToolLoop {
     config: ToolLoopConfig,
@@ -145,7 +167,7 @@ impl ToolLoop {
     }
 
     /// Returns the next step, and the same one until it is done. Answers calls that must not run.
-    pub fn next_action(&mut self, breaker: &mut CircuitBreaker, now: Instant) -> Action {
+    pub fn next_action(&mut self, now: Instant) -> Action {
         loop {
             match &self.state {
                 State::Asking => {
@@ -158,7 +180,7 @@ impl ToolLoop {
                 State::Working(_) => {}
             }
             if let State::Working(round) = std::mem::replace(&mut self.state, State::Asking) {
-                self.work(round, breaker, now);
+                self.work(round, now);
             }
         }
     }
@@ -191,53 +213,43 @@ impl ToolLoop {
     }
 
     /// Takes the result of the call that [`Action::Run`] named. The model gets a string as it is,
-    /// any other value as compact JSON, and an error as `Error: ` and its text. Returns whether
+    /// any other value as compact JSON, and a failure as `Error: ` and its text. Returns whether
     /// this result was expected; if not, nothing changes.
     pub fn on_result(
         &mut self,
         id: &str,
-        result: Result<Value, String>,
-        breaker: &mut CircuitBreaker,
+        result: Result<Value, ToolFailure>,
         now: Instant,
     ) -> bool {
         let Some((round, call, permit)) = self.take_running(id) else {
             return false;
         };
+        let mut breaker = lock(&self.config.breaker);
+        match &result {
+            Ok(_) => breaker.success(permit, now),
+            Err(ToolFailure::Tool(_)) => breaker.failure(permit, now),
+            Err(ToolFailure::Call(_)) => breaker.cancel(permit),
+        }
+        drop(breaker);
         match result {
             Ok(value) => {
-                breaker.success(permit, now);
                 self.errors = 0;
                 self.resume(round.answered(text_of(value)));
             }
-            Err(error) => {
-                breaker.failure(permit, now);
-                self.fail(round, &call.name, &error);
-            }
+            Err(failure) => self.fail(round, &call.name, &failure.to_string()),
         }
-        true
-    }
-
-    /// Reports that the call of [`Action::Run`] cannot run: there is no such tool, or an argument
-    /// is missing. This is an error, but not a failure for the circuit breaker. Returns whether a
-    /// result of this call was expected; if not, nothing changes.
-    pub fn on_refused(&mut self, id: &str, why: &str, breaker: &mut CircuitBreaker) -> bool {
-        let Some((round, call, permit)) = self.take_running(id) else {
-            return false;
-        };
-        breaker.cancel(permit);
-        self.fail(round, &call.name, why);
         true
     }
 
     /// Stops the loop: answers open calls, returns the permit to the circuit breaker, and makes
     /// [`Action::Abort`] the next action. Has no effect on a loop that is over.
-    pub fn cancel(&mut self, breaker: &mut CircuitBreaker) {
+    pub fn cancel(&mut self) {
         let message = || "cancelled".to_owned();
         match std::mem::replace(&mut self.state, State::Asking) {
             State::Asking => self.state = State::Over(Err(tool_error(String::new(), message()))),
             State::Working(round) => self.stop(round, String::new(), message()),
             State::Running(round, call, permit) => {
-                breaker.cancel(permit);
+                lock(&self.config.breaker).cancel(permit);
                 self.stop(round, call.name, message());
             }
             over @ State::Over(_) => self.state = over,
@@ -252,14 +264,8 @@ impl ToolLoop {
         std::mem::take(&mut self.ready)
     }
 
-    /// Returns how many questions with tools the model has answered.
-    #[must_use]
-    pub const fn rounds(&self) -> usize {
-        self.rounds
-    }
-
     /// Answers the next call of the round, or hands it to the driver.
-    fn work(&mut self, round: Round, breaker: &mut CircuitBreaker, now: Instant) {
+    fn work(&mut self, round: Round, now: Instant) {
         let Some(call) = round.next_call() else {
             return self.resume(round);
         };
@@ -274,7 +280,8 @@ impl ToolLoop {
             let why = format!("refused: the same call was already made {runs} times");
             return self.fail(round, &key.0, &why);
         }
-        match breaker.try_acquire(now) {
+        let permit = lock(&self.config.breaker).try_acquire(now);
+        match permit {
             Ok(permit) => {
                 let name = key.0.clone();
                 self.runs.insert(key, runs + 1);
@@ -325,6 +332,16 @@ impl ToolLoop {
             .extend(round.finish("Error: not run, the tool calls were stopped"));
         self.state = State::Over(Err(tool_error(tool, message)));
     }
+}
+
+impl Drop for ToolLoop {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+fn lock(breaker: &Mutex<CircuitBreaker>) -> MutexGuard<'_, CircuitBreaker> {
+    breaker.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn tool_error(tool: String, message: String) -> BotError {

@@ -34,20 +34,20 @@ rpc_core::config! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct NatsOptions {
         /// The limits of this node.
-        pub node: NodeConfig = NodeConfig::default() => with_node,
+        pub node: NodeConfig = NodeConfig::default(),
         /// Accepts everyone: a login with an unknown name creates a user with that password. Default
         /// no.
-        pub open: bool = false => with_open,
+        pub open: bool = false,
         /// How long a login or a look-up waits for NATS. Default 10 s.
-        pub timeout: Duration = Duration::from_secs(10) => with_timeout,
+        pub timeout: Duration = Duration::from_secs(10),
         /// How long messages are kept to fill the gaps of nodes, from the first start of the
         /// cluster on. No client reads them. Default one day.
-        pub max_age: Duration = Duration::from_secs(86_400) => with_max_age,
+        pub max_age: Duration = Duration::from_secs(86_400),
         /// How many rounds of PBKDF2-HMAC-SHA256 a stored password has. Default 600,000, as OWASP
         /// recommends: some tenths of a second of a processor at the first login. Who was let in is
         /// known to all nodes from then on, until they restart. What was stored with fewer rounds is
         /// stored anew at the next login.
-        pub password_rounds: u32 = password::ROUNDS => with_password_rounds,
+        pub password_rounds: u32 = password::ROUNDS,
     }
 }
 
@@ -55,15 +55,18 @@ rpc_core::config! {
 /// one alone.
 ///
 /// Users, channels and memberships are kept in NATS, passwords as salted hashes. Every user is a
-/// member of every channel that was [added](Self::add_channel). What the nodes promise each other
-/// is in [`cluster`](crate::cluster); in addition:
+/// member of every channel that was [added](Self::add_channel).
 ///
+/// - Each channel has one order, for all members on all nodes, the sender included. A sender is
+///   answered when its message is stored.
+/// - Partial messages and typing indicators are not stored. They keep their place among the final
+///   messages of their sender, and are dropped while the channel has a gap.
 /// - While NATS is gone, messages wait up to
-///   [20 s](crate::cluster::NodeConfig::with_publish), then fail with an answer that says whether
+///   [20 s](NodeConfig::publish), then fail with an answer that says whether
 ///   they may have been delivered. Clients that stay connected miss nothing. A login is refused by
 ///   closing the connection with 1013, so that a client tries again, perhaps at another node.
 /// - A node that has not reached NATS for
-///   [30 s](crate::cluster::NodeConfig::with_max_outage) closes its connections with 1012. It comes
+///   [30 s](NodeConfig::max_outage) closes its connections with 1012. It comes
 ///   back, under a new id, when NATS does.
 /// - Messages are as safe as NATS keeps them: see
 ///   [`with_replicas`](rpc_core::net::nats::NatsConfig::with_replicas).
@@ -75,7 +78,8 @@ rpc_core::config! {
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let nats = Nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?;
-/// let (backend, runner) = NatsBackend::open(nats, NatsOptions::default().with_open(true)).await?;
+/// let options = NatsOptions { open: true, ..NatsOptions::default() };
+/// let (backend, runner) = NatsBackend::open(nats, options).await?;
 /// tokio::spawn(runner.run());
 /// backend.put_channel("general", "General").await?;
 /// let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
@@ -369,8 +373,6 @@ impl Backend for NatsBackend {
 
 impl fmt::Debug for NatsBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NatsBackend")
-            .field("node", &self.shared.lock().node)
-            .finish_non_exhaustive()
+        f.debug_struct("NatsBackend").finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ use crate::frame::{Call, User};
 /// The application behind a server: it checks logins and carries out calls.
 ///
 /// Calls of one connection start in the order of their arrival, and run concurrently on the
-/// connection's task, at most [`max_requests`](crate::server::ServerConfig::with_max_requests) at
+/// connection's task, at most [`max_requests`](crate::server::ServerConfig::max_requests) at
 /// once; they may be answered in any order. A call runs to its first wait before the next one
 /// starts, so a backend that posts before it waits keeps the order of a client's messages. Spawn a
 /// task for work that blocks. A panic in a call ends only that call, with the answer `internal

@@ -51,7 +51,7 @@ impl MemoryBackend {
     }
 
     /// Creates a backend without users and channels, and with these limits. For bots in the shape of the
-    /// platform's own sample: [`HubConfig::with_new_message`].
+    /// platform's own sample: [`HubConfig::new_message`].
     #[must_use]
     pub fn with_limits(limits: HubConfig) -> Self {
         let state = State {

@@ -24,21 +24,26 @@ rpc_core::config! {
     /// use snek_proto::net::{ServerOptions, http_config};
     /// use snek_proto::server::ServerConfig;
     ///
-    /// let options = ServerOptions::default()
-    ///     .with_connection(ServerConfig::default().with_max_requests(10))
-    ///     .with_http(http_config().with_path("/rpc.ws")) // no other path upgrades
-    ///     .with_shutdown_timeout(Duration::from_secs(30));
+    /// let options = ServerOptions {
+    ///     connection: ServerConfig {
+    ///         max_requests: 10,
+    ///         ..ServerConfig::default()
+    ///     },
+    ///     http: http_config().with_path("/rpc.ws"), // no other path upgrades
+    ///     shutdown_timeout: Duration::from_secs(30),
+    ///     ..ServerOptions::default()
+    /// };
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
         /// Limits and timeouts of each connection.
-        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        pub connection: ServerConfig = ServerConfig::default(),
         /// Limits, guards and TLS before the upgrade. Every path upgrades unless you list some.
         /// Start from the default, [`http_config`].
-        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        pub http: HttpConfig = http_config(),
         /// Transport settings and observer of each connection.
-        pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
+        pub driver: DriverConfig = DriverConfig::default(),
         /// How long a connection's calls may run on when the server drains. Default 5 s.
-        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
     }
 }

@@ -1,6 +1,7 @@
 //! Vectors of what happens to a message and its parts: routing, permission, sanitising, drive
 //! links, colours, uids, addresses.
 
+use snek_proto::client::ClientConfig;
 use snek_proto::color::{hsl_to_hex, is_html_color};
 use snek_proto::frame::{Message, User};
 use snek_proto::id::is_channel_uid;
@@ -24,54 +25,20 @@ fn messages_are_routed_as_the_vectors_say() {
         let mut message = Message::new("ch1", sender, "Nick", text);
         message.is_final = is_final;
         let found = route(&me, &message);
-        assert_eq!(
-            found.handler(),
-            vector.try_str("handler"),
-            "{}",
-            vector.name()
-        );
-        let parts = match found {
-            Route::Partial
-            | Route::Join { channel_uid: "ch1" }
-            | Route::Leave { channel_uid: "ch1" } => None,
-            Route::OwnMessage {
-                channel_uid,
-                message,
-            } => Some((sender, "Nick", channel_uid, message)),
-            Route::Ping {
-                username,
-                user_nick,
-                channel_uid,
-                message_after_ping,
-            } => {
-                assert_eq!(message_after_ping, vector.str("rest"), "{}", vector.name());
-                assert_eq!(
-                    pong(message_after_ping),
-                    vector.str("pong"),
-                    "{}",
-                    vector.name()
-                );
-                Some((username, user_nick, channel_uid, text))
-            }
-            Route::Mention {
-                username,
-                user_nick,
-                channel_uid,
-                message,
-            }
-            | Route::Message {
-                username,
-                user_nick,
-                channel_uid,
-                message,
-            } => Some((username, user_nick, channel_uid, message)),
-            other => panic!("{other:?}"),
+        let handler = match found {
+            Route::Partial => None,
+            Route::OwnMessage => Some("on_own_message"),
+            Route::Ping(_) => Some("on_ping"),
+            Route::Join => Some("on_join"),
+            Route::Leave => Some("on_leave"),
+            Route::Mention => Some("on_mention"),
+            Route::Message => Some("on_message"),
         };
-        assert!(
-            parts.is_none_or(|parts| parts == (sender, "Nick", "ch1", text)),
-            "{}",
-            vector.name()
-        );
+        assert_eq!(handler, vector.try_str("handler"), "{}", vector.name());
+        if let Route::Ping(rest) = found {
+            assert_eq!(rest, vector.str("rest"), "{}", vector.name());
+            assert_eq!(pong(rest), vector.str("pong"), "{}", vector.name());
+        }
     });
 }
 
@@ -154,7 +121,10 @@ fn channel_uids_are_what_the_vectors_say() {
 #[test]
 fn addresses_are_dialled_as_the_vectors_say() {
     run("urls", |vector| {
-        let config = config().with_insecure_password(true);
+        let config = ClientConfig {
+            insecure_password: true,
+            ..config()
+        };
         match (
             dialer(vector.str("url"), &config),
             vector.try_str("dialled"),

@@ -2,7 +2,7 @@
 
 use rpc_core::{CallError, CloseReason, Json, Machine};
 use serde_json::{Value, json};
-use snek_proto::client::{ClientEvent, ClientState};
+use snek_proto::client::{ClientConfig, ClientEvent, ClientState};
 
 use super::{Hand, Vector, config, run};
 
@@ -94,7 +94,10 @@ fn login(vector: &Vector) {
 fn event(vector: &Vector) {
     let name = vector.name();
     let config = if vector.is("strict") {
-        config().with_accept_new_message(false)
+        ClientConfig {
+            accept_new_message: false,
+            ..config()
+        }
     } else {
         config()
     };

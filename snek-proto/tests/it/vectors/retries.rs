@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rpc_core::CloseFrame;
 use rpc_core::net::mem;
 use serde_json::{Value, json};
@@ -22,7 +21,6 @@ struct Sender {
     resent: Arc<Mutex<Vec<Value>>>,
 }
 
-#[async_trait]
 impl Handler for Sender {
     async fn on_mention(&self, cx: &Context, _: &Message) -> Result<(), BotError> {
         let outcome = cx.reply("hi").await;
@@ -55,7 +53,10 @@ async fn play(vector: Arc<Vector>) {
     let name = vector.name();
     let (dialer, mut listener) = mem::listen(64);
     let client = ClientConfig::new("mybot", "mypassword");
-    let client = client.with_call_timeout(Duration::from_secs(10));
+    let client = ClientConfig {
+        call_timeout: Duration::from_secs(10),
+        ..client
+    };
     let retry = match vector.try_str("retry") {
         None => RetrySend::default(),
         Some("OnlyIfUnsent") => RetrySend::OnlyIfUnsent,
@@ -64,7 +65,11 @@ async fn play(vector: Arc<Vector>) {
         Some(other) => panic!("{other}"),
     };
     let config = BotConfig::new("mybot", "mypassword");
-    let config = config.with_client(client).with_retry_send(retry);
+    let config = BotConfig {
+        client,
+        retry_send: retry,
+        ..config
+    };
     let sender = Sender::default();
     let bot = Bot::with_dialer(dialer, config, sender.clone());
     let running = tokio::spawn(bot.run_until(std::future::pending()));

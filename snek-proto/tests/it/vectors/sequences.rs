@@ -8,7 +8,7 @@ use rpc_core::Retry;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::breaker::{self, BreakerConfig, CircuitBreaker};
 use rpc_core::reconnect::{Dial, ReconnectPolicy, Reconnector};
-use snek_proto::bot::{Lifecycle, State};
+use snek_proto::bot::State;
 use snek_proto::client::reconnect_policy;
 use snek_proto::limits::{
     CIRCUIT_BREAKER_FAILURE_THRESHOLD, CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS,
@@ -22,41 +22,11 @@ fn state(name: &str) -> State {
     found.unwrap_or_else(|| panic!("no state {name}"))
 }
 
-/// The shortest legal way from the beginning to a state.
-fn at(to: State) -> Lifecycle {
-    use State::{
-        Connected, Connecting, Error, Initialized, Initializing, Running, Shutdown, ShuttingDown,
-    };
-    let steps: &[State] = match to {
-        Initializing => &[],
-        Initialized => &[Initialized],
-        Connecting => &[Initialized, Connecting],
-        Connected => &[Initialized, Connecting, Connected],
-        Running => &[Initialized, Connecting, Connected, Running],
-        ShuttingDown => &[ShuttingDown],
-        Shutdown => &[ShuttingDown, Shutdown],
-        Error => &[Error],
-    };
-    let mut bot = Lifecycle::new();
-    for step in steps {
-        bot.transition(*step).unwrap();
-    }
-    bot
-}
-
 #[test]
 fn states_follow_each_other_as_the_vectors_say() {
     run("lifecycle", |vector| {
         let (from, to) = (state(vector.str("from")), state(vector.str("to")));
         let legal = vector.is("legal");
-        let mut bot = at(from);
-        assert_eq!(bot.transition(to).is_ok(), legal, "{}", vector.name());
-        assert_eq!(
-            bot.state(),
-            if legal { to } else { from },
-            "{}",
-            vector.name()
-        );
         assert_eq!(from.may_become(to), legal, "{}", vector.name());
     });
 }

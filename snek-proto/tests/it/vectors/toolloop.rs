@@ -1,12 +1,13 @@
 //! Vectors of conversations with tools.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rpc_core::breaker::{BreakerConfig, CircuitBreaker, State};
 use serde_json::{Value, json};
 use snek_proto::error::BotError;
 use snek_proto::llm::chat::{ChatMessage, Role, ToolCall};
-use snek_proto::llm::toolloop::{Action, ToolLoop, ToolLoopConfig};
+use snek_proto::llm::toolloop::{Action, ToolFailure, ToolLoop, ToolLoopConfig};
 
 use super::{Vector, run};
 
@@ -22,7 +23,6 @@ struct Player<'v> {
     vector: &'v Vector,
     config: ToolLoopConfig,
     tools: ToolLoop,
-    breaker: CircuitBreaker,
     begin: Instant,
     now: Instant,
 }
@@ -45,20 +45,20 @@ impl<'v> Player<'v> {
         if let Some(trials) = number("breaker_config", "trials") {
             breaker = breaker.with_half_open_max_calls(trials);
         }
+        config.breaker = Arc::new(Mutex::new(CircuitBreaker::new(breaker)));
         let now = Instant::now();
         Self {
             vector,
+            tools: ToolLoop::new(config.clone()),
             config,
-            tools: ToolLoop::new(config),
-            breaker: CircuitBreaker::new(breaker),
             begin: now,
             now,
         }
     }
 
     fn next(&mut self) -> Action {
-        let action = self.tools.next_action(&mut self.breaker, self.now);
-        let again = self.tools.next_action(&mut self.breaker, self.now);
+        let action = self.tools.next_action(self.now);
+        let again = self.tools.next_action(self.now);
         assert_eq!(action, again, "an action is stable");
         action
     }
@@ -119,16 +119,12 @@ impl<'v> Player<'v> {
                 if let Some(arguments) = step.get("arguments") {
                     assert_eq!(&Value::Object(call.arguments), arguments, "{at}");
                 }
-                let taken = if let Some(why) = text("refuse") {
-                    self.tools.on_refused(&call.id, why, &mut self.breaker)
-                } else {
-                    let result = match text("err") {
-                        Some(error) => Err(error.to_owned()),
-                        None => Ok(step["ok"].clone()),
-                    };
-                    let breaker = &mut self.breaker;
-                    self.tools.on_result(&call.id, result, breaker, self.now)
+                let result = match (text("refuse"), text("err")) {
+                    (Some(why), _) => Err(ToolFailure::Call(why.to_owned())),
+                    (None, Some(error)) => Err(ToolFailure::Tool(error.to_owned())),
+                    (None, None) => Ok(step["ok"].clone()),
                 };
+                let taken = self.tools.on_result(&call.id, result, self.now);
                 assert!(taken, "{at}");
             }
             "done" => assert_eq!(
@@ -169,13 +165,7 @@ impl<'v> Player<'v> {
             "stray" => {
                 let id = value.as_str().unwrap();
                 let before = self.next();
-                let result = Ok(Value::Null);
-                assert!(
-                    !self
-                        .tools
-                        .on_result(id, result, &mut self.breaker, self.now)
-                );
-                assert!(!self.tools.on_refused(id, "no", &mut self.breaker));
+                assert!(!self.tools.on_result(id, Ok(Value::Null), self.now));
                 assert_eq!(self.next(), before, "{at}");
             }
             "stray_answer" => {
@@ -185,21 +175,24 @@ impl<'v> Player<'v> {
             }
             "at" => self.now = self.begin + Duration::from_secs_f64(value.as_f64().unwrap()),
             "breaker" => {
-                let state = match self.breaker.state() {
+                let state = match self.config.breaker.lock().unwrap().state() {
                     State::Closed => "closed",
                     State::Open => "open",
                     State::HalfOpen => "half-open",
                 };
                 assert_eq!(&json!(state), value, "{at}");
             }
-            "admits" => assert_eq!(&json!(self.breaker.admits(self.now)), value, "{at}"),
-            "cancel" => self.tools.cancel(&mut self.breaker),
+            "admits" => {
+                let admits = self.config.breaker.lock().unwrap().admits(self.now);
+                assert_eq!(&json!(admits), value, "{at}");
+            }
+            "cancel" => self.tools.cancel(),
             "running" => match self.next() {
                 Action::Run(call) => assert_eq!(&json!(call.name), value, "{at}"),
                 other => panic!("{at}: {other:?}"),
             },
             "state" => assert!(matches!(self.next(), Action::Ask { .. }), "{at}"),
-            _ => self.tools = ToolLoop::new(self.config),
+            _ => self.tools = ToolLoop::new(self.config.clone()),
         }
     }
 }

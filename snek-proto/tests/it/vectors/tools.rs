@@ -8,7 +8,7 @@ use super::run;
 fn tools_are_described_as_the_vectors_say() {
     run("tools", |vector| {
         if let Some(python) = vector.try_str("python") {
-            let kind = ParamType::from_python(python).as_str();
+            let kind = serde_json::to_value(ParamType::from_python(python)).unwrap();
             assert_eq!(kind, vector.str("type"), "{}", vector.name());
             return;
         }

@@ -5,14 +5,12 @@ use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::limits::defaults;
 use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
 use acolyte_proto::server::ServerConfig;
-use async_trait::async_trait;
 
 use super::{CHUNK, Tell};
 use crate::text;
 
 struct Chunks(String);
 
-#[async_trait]
 impl Agent for Chunks {
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         for _ in 0..request.message.parse().unwrap_or(0) {

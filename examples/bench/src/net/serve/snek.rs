@@ -68,13 +68,9 @@ pub(super) async fn serve(tell: Tell, tells: bool) {
     let memory = MemoryBackend::new()
         .with_channel("ch1", "General")
         .with_user("ann", "a", "Ann");
-    let connection = ServerConfig::default()
-        .with_max_requests(4_096)
-        .with_limits(Limits::default().with_max_message_rate(None));
+    let connection = ServerConfig { max_requests: 4_096, limits: Limits::default().with_max_message_rate(None), ..ServerConfig::default() };
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    let options = ServerOptions::default()
-        .with_connection(connection)
-        .with_http(http_config().with_limits(limits));
+    let options = ServerOptions { connection, http: http_config().with_limits(limits), ..ServerOptions::default() };
     let backend = Echoing { memory, tells };
     let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
     tell(server.local_addr());

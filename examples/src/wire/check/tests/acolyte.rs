@@ -11,7 +11,6 @@ use super::{Protocol, Role, Setup, Suite, conforms, serve};
 
 struct Worker;
 
-#[async_trait::async_trait]
 impl Agent for Worker {
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         match &*request.message {

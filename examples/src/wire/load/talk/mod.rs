@@ -207,7 +207,10 @@ impl Scenario {
         let dialer = match self.protocol {
             Protocol::Snek => {
                 use snek_proto::client::ClientConfig;
-                let config = ClientConfig::new("", "").with_insecure_password(insecure);
+                let config = ClientConfig {
+                    insecure_password: insecure,
+                    ..ClientConfig::new("", "")
+                };
                 snek_proto::net::dialer(url, &config).map_err(|error| error.to_string())
             }
             Protocol::Exoclaw => {

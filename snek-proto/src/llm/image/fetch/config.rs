@@ -1,82 +1,47 @@
 //! [`FetchConfig`].
 
-use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::net::tls::TlsConfig;
 
 use super::address::is_public;
-use super::resolve::{Resolver, SystemResolver};
 use crate::limits::{MAX_CONCURRENT_REQUESTS, MEDIA_HUNT_FETCH_TIMEOUT, MEDIA_HUNT_HEAD_TIMEOUT};
 
 rpc_core::config! {
     /// The limits and permissions of an [`ImageFetcher`](super::ImageFetcher).
-    #[derive(Clone)]
+    #[derive(Clone, Debug)]
     pub struct FetchConfig {
         /// Whether to send a HEAD request first, to reject an image that is too large. The rest of
         /// its response is ignored. Default yes.
-        pub head: bool = true => with_head,
+        pub head: bool = true,
         /// How long the HEAD request may take, redirects included. Default 5 s.
-        pub head_timeout: Duration = MEDIA_HUNT_HEAD_TIMEOUT => with_head_timeout,
+        pub head_timeout: Duration = MEDIA_HUNT_HEAD_TIMEOUT,
         /// How long fetching may take as a whole, redirects included. Default 30 s.
-        pub timeout: Duration = MEDIA_HUNT_FETCH_TIMEOUT => with_timeout,
+        pub timeout: Duration = MEDIA_HUNT_FETCH_TIMEOUT,
         /// Most bytes of an image, counted as they arrive. Default 10 MiB.
-        pub max_bytes: usize = 10 * 1024 * 1024 => with_max_bytes,
+        pub max_bytes: usize = 10 * 1024 * 1024,
         /// Most redirects to follow. Default 5.
-        pub max_redirects: usize = 5 => with_max_redirects,
+        pub max_redirects: usize = 5,
         /// Most concurrent requests of one fetcher and its clones. Default 10; 0 counts as 1.
-        pub max_concurrent: usize = MAX_CONCURRENT_REQUESTS => with_max_concurrent,
+        pub max_concurrent: usize = MAX_CONCURRENT_REQUESTS,
         /// Most images to fetch for one text. Default 10.
-        pub max_images: usize = 10 => with_max_images,
+        pub max_images: usize = 10,
         /// Whether to contact hosts that are not [public](super::is_public). Default no: strangers
         /// choose the addresses, and could reach into your network.
-        pub allow_private: bool = false => with_allow_private,
+        pub allow_private: bool = false,
         /// Addresses to contact although they are not public, such as your own image server.
         /// Default none.
         pub allowed: Vec<IpAddr> = Vec::new(),
-        /// The resolver of names. Default: the operating system.
-        pub resolver: Arc<dyn Resolver> = Arc::new(SystemResolver),
         /// The trusted servers. Default: those that the operating system trusts.
-        pub tls: Option<TlsConfig> = None => with_tls(TlsConfig),
+        pub tls: Option<TlsConfig> = None,
     }
 }
 
 impl FetchConfig {
-    /// Adds to [`allowed`](Self::allowed).
-    #[must_use]
-    pub fn with_allowed(mut self, address: IpAddr) -> Self {
-        self.allowed.push(address);
-        self
-    }
-
-    /// Sets [`resolver`](Self::resolver).
-    #[must_use]
-    pub fn with_resolver(mut self, resolver: impl Resolver) -> Self {
-        self.resolver = Arc::new(resolver);
-        self
-    }
-
     /// Returns whether the fetcher may connect to this address.
     #[must_use]
     pub fn allows(&self, address: IpAddr) -> bool {
         self.allow_private || is_public(address) || self.allowed.contains(&address)
-    }
-}
-
-impl fmt::Debug for FetchConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchConfig")
-            .field("head", &self.head)
-            .field("head_timeout", &self.head_timeout)
-            .field("timeout", &self.timeout)
-            .field("max_bytes", &self.max_bytes)
-            .field("max_redirects", &self.max_redirects)
-            .field("max_concurrent", &self.max_concurrent)
-            .field("max_images", &self.max_images)
-            .field("allow_private", &self.allow_private)
-            .field("allowed", &self.allowed)
-            .finish_non_exhaustive()
     }
 }

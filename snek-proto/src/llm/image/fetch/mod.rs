@@ -23,12 +23,12 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::{Image, extract_urls};
-use resolve::Filter;
+use resolve::{Filter, SystemResolver};
 
 pub use address::is_public;
 pub use config::FetchConfig;
 pub use error::FetchError;
-pub use resolve::{Resolver, SystemResolver};
+pub use resolve::Resolver;
 
 /// The most bytes allocated for an image before its first byte arrives, whatever the server
 /// announces.
@@ -38,14 +38,14 @@ const FIRST_ROOM: usize = 64 * 1024;
 /// requests.
 ///
 /// ```
-/// use snek_proto::llm::image::{self, fetch::{FetchConfig, FetchError, ImageFetcher}};
+/// use snek_proto::llm::image::{ImageFormat, fetch::{FetchConfig, FetchError, ImageFetcher}};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), FetchError> {
 /// # let text = "nothing to fetch";
 /// let fetcher = ImageFetcher::new(FetchConfig::default())?; // once
 /// let images = fetcher.prepare(text).await;
-/// let message = image::to_openai(text, &images); // what was not fetched stays in the text
+/// let message = ImageFormat::OpenAi.message(text, &images); // what was not fetched stays in the text
 /// # Ok(())
 /// # }
 /// ```
@@ -57,11 +57,19 @@ pub struct ImageFetcher {
 }
 
 impl ImageFetcher {
-    /// Creates a fetcher, without connecting to anything yet.
+    /// Creates a fetcher, without connecting to anything yet. The operating system resolves names.
     ///
     /// # Errors
     /// [`FetchError::Setup`].
     pub fn new(config: FetchConfig) -> Result<Self, FetchError> {
+        Self::with_resolver(config, SystemResolver)
+    }
+
+    /// Creates a fetcher with another resolver of names.
+    ///
+    /// # Errors
+    /// [`FetchError::Setup`].
+    pub fn with_resolver(config: FetchConfig, resolver: impl Resolver) -> Result<Self, FetchError> {
         let setup = |message| FetchError::Setup { message };
         let tls = match &config.tls {
             Some(tls) => tls.clone(),
@@ -75,7 +83,10 @@ impl ImageFetcher {
             .redirect(redirect::Policy::none())
             .no_proxy()
             .referer(false)
-            .dns_resolver(Filter(Arc::clone(&config)))
+            .dns_resolver(Filter {
+                config: Arc::clone(&config),
+                resolver: Arc::new(resolver),
+            })
             .tls_backend_preconfigured((**tls.as_rustls()).clone())
             .build()
             .map_err(|error| setup(error.to_string()))?;
@@ -114,7 +125,7 @@ impl ImageFetcher {
 
     /// Concurrently fetches the images that a text names, and returns them in the order of the
     /// text. An address that occurs twice is fetched once and returned twice. Images that cannot be
-    /// fetched and those beyond the [limit](FetchConfig::with_max_images) are left out; a message
+    /// fetched and those beyond the [limit](FetchConfig::max_images) are left out; a message
     /// made of the text and the images keeps their addresses.
     ///
     /// # Cancel safety

@@ -1,16 +1,15 @@
 //! [`Resolver`], and the filter that every lookup goes through.
 
+use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::config::FetchConfig;
 
-/// A resolver of host names.
-#[async_trait]
+/// A resolver of host names: implement it as `async fn`.
 pub trait Resolver: Send + Sync + 'static {
     /// Returns the addresses of a host. It may return any address: those that are not allowed are
     /// removed afterwards.
@@ -20,14 +19,12 @@ pub trait Resolver: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped when the deadline passes.
-    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
+    fn resolve(&self, host: &str) -> impl Future<Output = io::Result<Vec<IpAddr>>> + Send;
 }
 
 /// The resolver of the operating system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemResolver;
+pub(super) struct SystemResolver;
 
-#[async_trait]
 impl Resolver for SystemResolver {
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         let found = tokio::net::lookup_host((host, 0)).await?;
@@ -46,13 +43,16 @@ pub(super) enum LookupError {
 
 /// A resolver that returns only allowed addresses. The connector has no other source of addresses,
 /// so a later lookup with another result does no harm.
-pub(super) struct Filter(pub(super) Arc<FetchConfig>);
+pub(super) struct Filter<R> {
+    pub(super) config: Arc<FetchConfig>,
+    pub(super) resolver: Arc<R>,
+}
 
-impl Resolve for Filter {
+impl<R: Resolver> Resolve for Filter<R> {
     fn resolve(&self, name: Name) -> Resolving {
-        let config = Arc::clone(&self.0);
+        let (config, resolver) = (Arc::clone(&self.config), Arc::clone(&self.resolver));
         Box::pin(async move {
-            let found = config.resolver.resolve(name.as_str()).await;
+            let found = resolver.resolve(name.as_str()).await;
             let found = found.map_err(|error| LookupError::Failed(error.to_string()))?;
             let allowed: Vec<_> = found
                 .iter()
