@@ -6,8 +6,8 @@ use rpc_core::net::ws::{WsConfig, WsDialer};
 use super::{Client, Connection, Events, connect_with, link_config};
 use crate::client::ClientConfig;
 
-/// Connects to a server and logs in. Several URLs, separated by
-/// commas, are the nodes of one service, which a [`WsDialer`] goes round.
+/// Connects to a server and logs in. Several URLs, separated by commas, are the nodes of one service,
+/// which a [`WsDialer`] goes round.
 ///
 /// Makes one attempt. The connection that is returned reconnects whenever it is lost, once you
 /// [run](Connection::run) it.
