@@ -137,9 +137,11 @@ pub(super) fn api_key(given: Option<&Secret>) -> Result<Option<ApiKey>, Failure>
 impl Server {
     fn config(&self, idle: Option<Duration>) -> Result<ClientConfig, Failure> {
         let idle = self.idle_timeout.or(idle).filter(|time| !time.is_zero());
-        let mut config = ClientConfig::new()
-            .with_insecure_key(self.insecure)
-            .with_chat_idle_timeout(idle);
+        let mut config = ClientConfig {
+insecure_key: self.insecure,
+chat_idle_timeout: idle,
+..ClientConfig::new()
+};
         config.keep_alive = self.pings.over(config.keep_alive);
         Ok(match api_key(self.api_key.as_ref())? {
             Some(key) => config.with_api_key(key),

@@ -40,7 +40,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (url, handle) = (server.url(), server.handle());
     tokio::spawn(server.run());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new())?;
+    let (client, _events, connection) = net::connect(&url, ClientConfig::default())?;
     tokio::spawn(connection.run());
     client.ready().await?;
     println!("{}", client.chat("hello there").await.text().await?);

@@ -96,7 +96,6 @@ macro_rules! config {
         )*
     } $($new:tt)*) => {
         $(#[$meta])*
-        #[non_exhaustive]
         $vis struct $Name {
             $($(#[$doc])* $field_vis $field: $T,)*
         }

@@ -79,7 +79,10 @@ impl Played {
 
 /// No pings, so that silence ends nothing by itself.
 fn quiet() -> ClientConfig {
-    ClientConfig::new().with_keep_alive(KeepAlive::off())
+    ClientConfig {
+keep_alive: KeepAlive::off(),
+..ClientConfig::new()
+}
 }
 
 fn ended(update: Option<&ChatUpdate>) -> &Outcome {
@@ -455,12 +458,18 @@ fn closing_ends_what_is_in_flight_and_takes_nothing_more() {
 #[test]
 fn a_full_table_or_outbox_refuses_and_changes_nothing() {
     let limits = Limits::default().with_max_pending(1);
-    let mut played = Played::with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::with(ClientConfig {
+limits,
+..ClientConfig::new()
+});
     played.chat();
     let refused = played.conn.status(played.now);
     assert_eq!(refused, Err(Refused::TooManyCalls { max: 1 }));
     let limits = Limits::default().with_max_outbox_frames(1);
-    let mut played = Played::with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::with(ClientConfig {
+limits,
+..ClientConfig::new()
+});
     played.conn.status(played.now).unwrap();
     assert_eq!(played.conn.status(played.now), Err(Refused::QueueFull));
     assert_eq!(played.conn.in_flight(), 1);

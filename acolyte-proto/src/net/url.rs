@@ -124,7 +124,10 @@ mod tests {
     use crate::auth::ApiKey;
 
     fn keyed(key: &str) -> ClientConfig {
-        ClientConfig::new().with_api_key(ApiKey::new(key).unwrap())
+        ClientConfig {
+api_key: Some(ApiKey::new(key).unwrap()),
+..ClientConfig::new()
+}
     }
 
     #[test]

@@ -30,7 +30,10 @@ struct Stage {
 }
 
 fn config() -> ClientConfig {
-    ClientConfig::new().with_limits(Limits::default().with_max_message_bytes(MAX))
+    ClientConfig {
+limits: Limits::default().with_max_message_bytes(MAX),
+..ClientConfig::new()
+}
 }
 
 async fn soon<F: Future>(future: F) -> F::Output {

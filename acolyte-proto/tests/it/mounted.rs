@@ -102,11 +102,17 @@ async fn every_key_that_can_be_sent_lets_both_clients_in() {
     for key in ["s3cret", "a/b=="] {
         let key = ApiKey::new(key).unwrap();
         let (agent, ..) = puppet();
-        let options = ServerOptions::default().with_auth(Auth::key(key.clone()));
+        let options = ServerOptions {
+auth: Auth::key(key.clone()),
+..ServerOptions::default()
+};
         let server = Server::bind("127.0.0.1:0", agent, options).await.unwrap();
         let url = server.url();
         tokio::spawn(server.run());
-        let config = ClientConfig::new().with_api_key(key);
+        let config = ClientConfig {
+api_key: Some(key),
+..ClientConfig::new()
+};
         let (client, _, connection) = connect(&url, config.clone()).unwrap();
         tokio::spawn(connection.run());
         timeout(LONG, client.ready()).await.unwrap().unwrap();
@@ -152,8 +158,14 @@ async fn an_idle_connection_is_kept_alive_for_a_day() {
 #[tokio::test(start_paused = true)]
 async fn the_next_chat_starts_when_the_grace_of_an_aborted_one_is_over() {
     let grace = Duration::from_secs(5);
-    let connection = ServerConfig::default().with_abort_grace(grace);
-    let (client, _runtime) = in_memory(ServerOptions::default().with_connection(connection));
+    let connection = ServerConfig {
+abort_grace: grace,
+..ServerConfig::default()
+};
+    let (client, _runtime) = in_memory(ServerOptions {
+connection,
+..ServerOptions::default()
+});
     client.ready().await.unwrap();
     let mut stubborn = client.start_chat(ask("hang")).await;
     while !matches!(stubborn.next().await, Some(ChatUpdate::Event(_))) {}
@@ -172,7 +184,10 @@ async fn the_next_chat_starts_when_the_grace_of_an_aborted_one_is_over() {
 async fn a_thousand_tasks_are_remembered_unless_it_is_told_otherwise() {
     for (options, kept) in [
         (ServerOptions::default(), 1_000),
-        (ServerOptions::default().with_max_tasks(2), 2),
+        (ServerOptions {
+max_tasks: 2,
+..ServerOptions::default()
+}, 2),
     ] {
         let (client, _runtime) = in_memory(options);
         client.ready().await.unwrap();
@@ -222,7 +237,10 @@ async fn a_mounted_server_refuses_answers_and_drains_as_one_on_a_socket() {
     let url = own.url();
     tokio::spawn(own.run());
     check(&url, "/v1/rpc", 1001, |change| {
-        let options = ServerOptions::default().with_http(change(http_config()));
+        let options = ServerOptions {
+http: change(http_config()),
+..ServerOptions::default()
+};
         let (service, handle) = mount(puppet().0, options);
         (service, async move |deadline| handle.drain(deadline).await)
     })

@@ -131,7 +131,10 @@ fn positions_follow_the_queue() {
 #[test]
 fn an_aborted_chat_ends_and_the_next_starts_at_once() {
     for silent in [false, true] {
-        let mut line = Line::new(ServerConfig::default().with_silent_aborts(silent));
+        let mut line = Line::new(ServerConfig {
+silent_aborts: silent,
+..ServerConfig::default()
+});
         let runs = line.chat();
         let waits = line.chat();
         let id = line.started().unwrap();

@@ -137,12 +137,18 @@ async fn served() -> Served {
 async fn served_with(key: &str) -> Served {
     let key = ApiKey::new(key).unwrap();
     let (sender, cancelled) = mpsc::unbounded_channel();
-    let options = ServerOptions::default().with_auth(Auth::key(key.clone()));
+    let options = ServerOptions {
+auth: Auth::key(key.clone()),
+..ServerOptions::default()
+};
     let agent = Scripted { cancelled: sender };
     let server = Server::bind("127.0.0.1:0", agent, options).await.unwrap();
     let url = server.url();
     tokio::spawn(server.run());
-    let config = ClientConfig::new().with_api_key(key);
+    let config = ClientConfig {
+api_key: Some(key),
+..ClientConfig::new()
+};
     let sse = SseClient::new(&url, config.clone()).unwrap();
     let (client, _, connection) = net::connect(&url, config).unwrap();
     tokio::spawn(connection.run());
@@ -339,7 +345,10 @@ async fn a_server_that_selects_no_subprotocol_for_a_key_is_used() {
         // It knows no subprotocols.
         WsStream::accept(socket, &WsConfig::default()).await
     });
-    let config = ClientConfig::new().with_api_key(ApiKey::new("s3cret").unwrap());
+    let config = ClientConfig {
+api_key: Some(ApiKey::new("s3cret").unwrap()),
+..ClientConfig::new()
+};
     let (client, _, connection) = net::connect(&url, config).unwrap();
     tokio::spawn(connection.run());
     timeout(SOON, client.ready()).await.unwrap().unwrap();
@@ -349,7 +358,10 @@ async fn a_server_that_selects_no_subprotocol_for_a_key_is_used() {
 #[tokio::test]
 async fn a_wrong_key_lets_nobody_in() {
     let served = served().await;
-    let config = ClientConfig::new().with_api_key(ApiKey::new("wrong").unwrap());
+    let config = ClientConfig {
+api_key: Some(ApiKey::new("wrong").unwrap()),
+..ClientConfig::new()
+};
     let (client, _, connection) = net::connect(&served.url, config.clone()).unwrap();
     tokio::spawn(connection.run());
     let reason = timeout(SOON, client.ready()).await.unwrap().unwrap_err();

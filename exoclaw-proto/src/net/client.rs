@@ -41,7 +41,7 @@ type Outcome<T> = Result<T, CallError<RpcError>>;
 /// # let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
 /// # let url = server.url();
 /// # tokio::spawn(server.run());
-/// # let config = exoclaw_proto::client::ClientConfig::new();
+/// # let config = exoclaw_proto::client::ClientConfig::default();
 /// # let (client, _events, connection) = net::connect(&url, config)?;
 /// # tokio::spawn(connection.run());
 /// client.ready().await?;
@@ -72,7 +72,7 @@ impl Client {
     /// # let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), ServerOptions::default()).await?;
     /// # let url = server.url();
     /// # tokio::spawn(server.run());
-    /// # let config = exoclaw_proto::client::ClientConfig::new();
+    /// # let config = exoclaw_proto::client::ClientConfig::default();
     /// # let (client, _, connection) = exoclaw_proto::net::connect(&url, config)?;
     /// # tokio::spawn(connection.run());
     /// # client.ready().await?;

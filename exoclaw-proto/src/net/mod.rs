@@ -26,9 +26,9 @@ pub use protocol::{CallValue, ClientProtocol};
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
     Backend, BindError, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerHandle,
-    ServerOptions, answer, http_config,
+    ServerOptions, http_config,
 };
-pub use turns::{SessionTurns, TurnGuard};
+pub use turns::{SessionTurns, TooManyTurns, TurnGuard};
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, dialer};

@@ -37,11 +37,11 @@ pub enum ConnectError {
 /// # use exoclaw_proto::net::{MemoryBackend, Server, ServerOptions};
 /// # let auth = exoclaw_proto::auth::Auth::token("secret")?;
 /// # let connection = exoclaw_proto::server::ServerConfig::new(auth);
-/// # let options = ServerOptions::default().with_connection(connection);
+/// # let options = ServerOptions { connection, ..ServerOptions::default() };
 /// # let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), options).await?;
 /// # let url = server.url();
 /// # tokio::spawn(server.run());
-/// let config = ClientConfig::new().with_token("secret");
+/// let config = ClientConfig { token: Some("secret".into()), ..ClientConfig::default() };
 /// let (client, _, connection) = net::connect(&url, config)?; // ws://127.0.0.1:7200
 /// tokio::spawn(connection.run());
 /// client.ready().await?;
@@ -91,7 +91,7 @@ mod tests {
             ("ws://127.0.0.1:7200/", "/ws\""),
             ("http://localhost:7200/other", "/other\""),
         ] {
-            let dialer = dialer(url, &ClientConfig::new()).unwrap();
+            let dialer = dialer(url, &ClientConfig::default()).unwrap();
             let shown = format!("{dialer:?}");
             assert!(shown.contains(end), "{url}: {shown}");
         }
@@ -99,7 +99,10 @@ mod tests {
 
     #[test]
     fn a_token_goes_in_the_clear_to_this_machine_only() {
-        let config = ClientConfig::new().with_token("t");
+        let config = ClientConfig {
+            token: Some("t".into()),
+            ..ClientConfig::default()
+        };
         for url in [
             "ws://127.0.0.1:7200",
             "http://127.9.9.9",
@@ -126,8 +129,11 @@ mod tests {
                 matches!(&refused, Err(ConnectError::InsecureToken { host }) if host == named),
                 "{url}: {refused:?}"
             );
-            assert!(dialer(url, &ClientConfig::new()).is_ok(), "{url}");
-            let allowed = config.clone().with_insecure_token(true);
+            assert!(dialer(url, &ClientConfig::default()).is_ok(), "{url}");
+            let allowed = ClientConfig {
+                insecure_token: true,
+                ..config.clone()
+            };
             assert!(dialer(url, &allowed).is_ok(), "{url}");
         }
         let bad = dialer("ftp://h", &config).map(drop);

@@ -53,18 +53,17 @@ rpc_core::config! {
         registration: Registration = registration,
         /// How long the server waits for the first response to a message. This sets the deadline of
         /// each message. Default 30 s.
-        pub response_timeout: Duration = RESPONSE_TIMEOUT => with_response_timeout,
+        pub response_timeout: Duration = RESPONSE_TIMEOUT,
         /// How long the server may take to answer the registration; `None` means forever. Default
         /// 10 s.
-        pub registration_timeout: Option<Duration> = Some(REGISTRATION_TIMEOUT)
-            => with_registration_timeout,
+        pub registration_timeout: Option<Duration> = Some(REGISTRATION_TIMEOUT),
         /// Pings of this side, and when silence means that the server is dead. Default: a ping
         /// every 30 s, and 10 s to answer. Anything that arrives is a sign of life. The transport
         /// answers the server's pings.
-        pub keep_alive: KeepAlive = keep_alive() => with_keep_alive,
+        pub keep_alive: KeepAlive = keep_alive(),
         /// Limits on size and number. Default [`limits`](crate::limits::defaults): 1 MiB for a
         /// message.
-        pub limits: Limits = defaults() => with_limits,
+        pub limits: Limits = defaults(),
     }
     fn unchecked(registration: Registration);
 }

@@ -195,7 +195,10 @@ fn a_frame_of_exactly_a_mebibyte_passes_and_one_more_byte_does_not() {
 #[test]
 fn a_direct_text_that_could_not_be_routed_on_is_refused_only_where_it_would_be() {
     for reroutes in [false, true] {
-        let config = HubConfig::default().with_reroute_direct(reroutes);
+        let config = HubConfig {
+reroute_direct: reroutes,
+..HubConfig::default()
+};
         let mut test = Test::with(config, &["notes", "lights"]);
         test.say("notes: x").unwrap();
         let room = MAX_PAYLOAD - test.frames()[0].1.len();
@@ -307,7 +310,11 @@ fn confidence_is_told_for_voice_and_within_bounds_only() {
 
 #[test]
 fn open_messages_are_bounded_in_number_and_in_bytes() {
-    let config = HubConfig::default().with_max_open(2).with_max_open_bytes(9);
+    let config = HubConfig {
+max_open: 2,
+max_open_bytes: 9,
+..HubConfig::default()
+};
     let mut test = Test::with(config, &["notes"]);
     let one = test.say("notes: x").unwrap();
     assert_eq!(test.say("yz"), Err(HubError::Busy));
@@ -320,7 +327,10 @@ fn open_messages_are_bounded_in_number_and_in_bytes() {
 
 #[test]
 fn waiting_frames_and_events_are_bounded() {
-    let config = HubConfig::default().with_max_queued(3);
+    let config = HubConfig {
+max_queued: 3,
+..HubConfig::default()
+};
     let mut test = Test::with(config, &["a", "b"]);
     let id = test.send(&["a"]);
     test.say("x").unwrap();
@@ -456,7 +466,10 @@ fn a_rejection_without_words_gets_some_and_long_ones_are_cut() {
 
 #[test]
 fn the_history_keeps_what_ended_last_and_never_what_is_open() {
-    let config = HubConfig::default().with_max_history(2);
+    let config = HubConfig {
+max_history: 2,
+..HubConfig::default()
+};
     let mut test = Test::with(config, &["a", "b"]);
     let open = test.send(&["a", "b"]);
     let ids: Vec<_> = (0..3).map(|_| test.send(&["a"])).collect();
@@ -488,7 +501,10 @@ fn the_history_keeps_what_ended_last_and_never_what_is_open() {
 
 #[test]
 fn without_a_history_nothing_is_kept() {
-    let config = HubConfig::default().with_max_history(0);
+    let config = HubConfig {
+max_history: 0,
+..HubConfig::default()
+};
     let mut test = Test::with(config, &["a"]);
     let id = test.send(&["a"]);
     assert_eq!(test.answer(1, &id, Answer::Ack).len(), 2);
@@ -556,7 +572,10 @@ fn of_names_that_differ_in_case_the_exact_one_gets_the_text_and_else_the_first()
 
 #[test]
 fn a_routing_limit_of_zero_counts_as_one() {
-    let config = HubConfig::default().with_routing_limit(0);
+    let config = HubConfig {
+routing_limit: 0,
+..HubConfig::default()
+};
     let mut test = Test::with(config, &["a", "b"]);
     let id = test.send(&["a"]);
     let events = test.answer(1, &id, reject("no"));

@@ -119,7 +119,10 @@ impl Book {
 
 /// Submits what `text` gives for each number, and checks that everything ends exactly once.
 async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
-    let config = HubConfig::default().with_response_timeout(Duration::from_millis(300));
+    let config = HubConfig {
+response_timeout: Duration::from_millis(300),
+..HubConfig::default()
+};
     let server = start(ServerOptions::default().with_hub(config)).await;
     let all = QueueConfig::default()
         .with_max_items(1_000_000)

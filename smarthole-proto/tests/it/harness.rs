@@ -93,7 +93,10 @@ pub(crate) async fn start(options: ServerOptions) -> Running {
 
 /// A server whose clients have so many milliseconds to respond.
 pub(crate) async fn start_with_timeout(millis: u64) -> Running {
-    let config = HubConfig::default().with_response_timeout(Duration::from_millis(millis));
+    let config = HubConfig {
+response_timeout: Duration::from_millis(millis),
+..HubConfig::default()
+};
     start(ServerOptions::default().with_hub(config)).await
 }
 

@@ -60,10 +60,12 @@ struct Both {
 impl Both {
     fn new(limit: u32, reroute_direct: bool, max_history: usize) -> Self {
         let start = Instant::now();
-        let config = HubConfig::default()
-            .with_routing_limit(limit)
-            .with_reroute_direct(reroute_direct)
-            .with_max_history(max_history);
+        let config = HubConfig {
+routing_limit: limit,
+reroute_direct,
+max_history,
+..HubConfig::default()
+};
         Self {
             hub: Hub::new(config, 7, start),
             start,

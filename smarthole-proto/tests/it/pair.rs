@@ -266,7 +266,10 @@ fn answers_that_mean_nothing_harm_nobody() {
 
 #[test]
 fn a_latency_on_the_line_is_the_clients_risk() {
-    let timeout = HubConfig::default().with_response_timeout(SECOND);
+    let timeout = HubConfig {
+response_timeout: SECOND,
+..HubConfig::default()
+};
     let mut house = House::with(timeout);
     let notes = house.client("notes");
     house.lines[notes].set_latency(Duration::from_millis(400));

@@ -174,7 +174,10 @@ impl SseClient {
     /// # Cancel safety
     /// As for [`start_chat`](Self::start_chat).
     pub async fn start_chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
-        let config = ClientConfig::clone(&self.config).with_chat_idle_timeout(idle);
+        let config = ClientConfig {
+chat_idle_timeout: idle,
+..ClientConfig::clone(&self.config)
+};
         self.start(request, Arc::new(config)).await
     }
 

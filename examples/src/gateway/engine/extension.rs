@@ -110,9 +110,11 @@ impl Engine {
     }
 
     fn named(&self, session: &SessionRef, method: Method) -> Result<SessionKey, RpcError> {
-        let route = Route::new(&session.channel, &session.account, session.peer())
-            .with_guild(session.guild.as_deref())
-            .with_team(session.team.as_deref());
+        let route = Route {
+guild: session.guild.as_deref(),
+team: session.team.as_deref(),
+..Route::new(&session.channel, &session.account, session.peer())
+};
         self.session(&route, method)
     }
 

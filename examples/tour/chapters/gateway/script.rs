@@ -126,7 +126,10 @@ impl Ann {
     /// Something to say in another session of this client.
     pub(crate) fn other(&self, peer: &str, text: &str) -> ChatSend {
         let here = self.client.session();
-        ChatSend::new(here.channel, here.account, text).with_peer(peer)
+        ChatSend {
+peer: Some(peer.into()),
+..ChatSend::new(here.channel, here.account, text)
+}
     }
 
     /// Expects the gateway to refuse, and returns its words.

@@ -25,7 +25,10 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     screen.title("18. A router, and clients that say what they can do");
     // The router compares words. One that asks a language model is `examples::router::ModelRouter`.
-    let hub = HubConfig::default().with_response_timeout(RESPONSE_TIMEOUT);
+    let hub = HubConfig {
+response_timeout: RESPONSE_TIMEOUT,
+..HubConfig::default()
+};
     let options = ServerOptions::default().with_hub(hub);
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options)
         .await

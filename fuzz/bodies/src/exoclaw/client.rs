@@ -66,9 +66,11 @@ pub fn client_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ClientConfig {
-    let mut config = ClientConfig::new()
-        .with_limits(small())
-        .with_call_timeout(Duration::from_secs(30));
+    let mut config = ClientConfig {
+limits: small(),
+call_timeout: Duration::from_secs(30),
+..ClientConfig::new()
+};
     if settings & 1 == 1 {
         config = config.with_token(TOKEN);
     }

@@ -50,10 +50,12 @@ pub fn pair(data: &[u8]) {
         client = client.with_token(TOKEN);
         auth = Auth::token(TOKEN).unwrap_or_else(|_| Auth::open());
     }
-    let server = ServerConfig::new(auth)
-        .with_in_order(settings & 2 == 2)
-        .with_max_requests(6)
-        .with_extensions(true);
+    let server = ServerConfig {
+in_order: settings & 2 == 2,
+max_requests: 6,
+extensions: true,
+..ServerConfig::new(auth)
+};
     let mut line = Line {
         pair: Pair::new(
             ClientConn::new(client, 0x5eed, now),

@@ -85,12 +85,14 @@ fn configured(settings: u8) -> ServerConfig {
         Ok(auth) if settings & 1 == 1 => auth,
         _ => Auth::open(),
     };
-    let mut config = ServerConfig::new(auth)
-        .with_in_order(settings & 2 == 2)
-        .with_extensions(settings & 4 == 4)
-        .with_echo_numbers(settings & 8 == 8)
-        .with_limits(small())
-        .with_max_requests(REQUESTS);
+    let mut config = ServerConfig {
+in_order: settings & 2 == 2,
+extensions: settings & 4 == 4,
+echo_numbers: settings & 8 == 8,
+limits: small(),
+max_requests: REQUESTS,
+..ServerConfig::new(auth)
+};
     if settings & 16 == 16 {
         config = config.with_keep_alive(frequent_pings());
     }

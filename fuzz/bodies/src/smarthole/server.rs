@@ -108,7 +108,10 @@ pub fn server_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ServerConfig {
-    let mut config = ServerConfig::default().with_limits(small());
+    let mut config = ServerConfig {
+limits: small(),
+..ServerConfig::default()
+};
     if settings & 1 == 1 {
         config = config.with_registration_timeout(Some(Duration::from_secs(20)));
     }

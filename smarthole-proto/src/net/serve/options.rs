@@ -63,21 +63,21 @@ rpc_core::config! {
     pub struct ServerOptions {
         /// The runtime to serve, on this server only. Clone it for code that needs it before there
         /// is a server, such as an HTTP service that accepts texts.
-        pub runtime: RouterRuntime = RouterRuntime::default() => with_runtime(RouterRuntime),
+        pub runtime: RouterRuntime = RouterRuntime::default(),
         /// The options for asking the router.
-        pub router: RouterOptions = RouterOptions::default() => with_router(RouterOptions),
+        pub router: RouterOptions = RouterOptions::default(),
         /// Limits and timeouts of each connection.
-        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        pub connection: ServerConfig = ServerConfig::default(),
         /// Limits, guards and TLS before the upgrade, and the HTTP service beside it. Default
         /// [`http_config`]; start from it.
-        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        pub http: HttpConfig = http_config(),
         /// Transport options and observer of each connection.
-        pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
+        pub driver: DriverConfig = DriverConfig::default(),
         /// How long the shutdown may take. In the first half clients may still answer open
         /// messages, in the second the server waits for their Close (also when a single client is
         /// disconnected), for the [driver](Self::driver)'s `close_timeout` at most. Default 1 s;
         /// give the [handle](super::ServerHandle)'s drain no less.
-        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
     }
 }
 

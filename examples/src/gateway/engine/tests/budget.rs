@@ -35,7 +35,10 @@ async fn a_chat_over_budget_is_refused_before_the_model_is_asked_and_its_session
 
 #[tokio::test]
 async fn what_was_used_counts_and_instructions_are_in_no_estimate() {
-    let budgets = Budgets::default().with_daily(Some(17));
+    let budgets = Budgets {
+daily: Some(17),
+..Budgets::default()
+};
     let harness = Harness::with([answer("ok")], |parts| {
         parts.budgets = budgets;
         parts.agent.system_prompt = Some("x".repeat(1000));
@@ -52,7 +55,10 @@ async fn two_runs_at_once_do_not_both_take_the_last_room() {
     let gated = Script::Answer(vec![Step::Gate, say("x"), bill(1, 1), stop()]);
     let mut harness = Harness::with(
         [gated, answer("y")],
-        limits(Budgets::default().with_daily(Some(10))),
+        limits(Budgets {
+daily: Some(10),
+..Budgets::default()
+}),
     )
     .await;
     // 24 bytes are estimated at 7 tokens.
@@ -123,7 +129,10 @@ async fn what_a_provider_does_not_tell_is_estimated_for_the_client_too() {
 
 #[tokio::test]
 async fn strangers_with_many_names_do_not_lock_new_sessions_out() {
-    let budgets = Budgets::default().with_session(Some(1000));
+    let budgets = Budgets {
+session: Some(1000),
+..Budgets::default()
+};
     let scripts = (0..30).map(|_| answer("ok"));
     let mut harness = Harness::with(scripts, limits(budgets)).await;
     let ledger = std::mem::replace(
@@ -160,7 +169,10 @@ fn a_ledger_goes_on_with_the_sums_of_this_day_and_this_month() {
 
 #[tokio::test]
 async fn usage_that_a_full_disk_refuses_is_told_counted_and_written_with_the_next() {
-    let budgets = Budgets::default().with_daily(Some(40));
+    let budgets = Budgets {
+daily: Some(40),
+..Budgets::default()
+};
     let scripts = [answer("one"), answer("two"), answer("three")];
     let harness = Harness::with(scripts, limits(budgets)).await;
     harness.store.full.store(true, Ordering::SeqCst);

@@ -125,9 +125,11 @@ async fn sessions_are_listed() {
 
 #[tokio::test]
 async fn budgets_tell_what_is_used() {
-    let budgets = Budgets::default()
-        .with_session(Some(50))
-        .with_daily(Some(60));
+    let budgets = Budgets {
+session: Some(50),
+daily: Some(60),
+..Budgets::default()
+};
     let harness = Harness::with([answer("a")], |parts| parts.budgets = budgets).await;
     harness.chat(&from("ann", "1")).await.1.unwrap();
     let status = ask(&harness, "budget.status", ann()).await.unwrap();
@@ -205,7 +207,10 @@ async fn a_list_has_fifty_items_unless_told_otherwise_and_a_thousand_at_most() {
 
 #[tokio::test]
 async fn what_cannot_be_meant_is_refused() {
-    let router = Router::new(vec![Binding::new("a").with_channel("x")], None).unwrap();
+    let router = Router::new(vec![Binding {
+channel: Some("x".into()),
+..Binding::new("a")
+}], None).unwrap();
     let harness = Harness::with([], |parts| parts.router = router).await;
     for method in ["chat.history", "session.clear", "budget.status"] {
         let why = ask(&harness, method, ann()).await.unwrap_err();

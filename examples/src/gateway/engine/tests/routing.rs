@@ -30,7 +30,10 @@ async fn a_chat_belongs_to_the_session_of_its_agent_channel_account_and_peer() {
 
 #[tokio::test]
 async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
-    let bindings = vec![Binding::new("vip").with_guild_id("g")];
+    let bindings = vec![Binding {
+guild_id: Some("g".into()),
+..Binding::new("vip")
+}];
     let router = Router::new(bindings, Some("else".to_owned())).unwrap();
     let scripts = (0..2).map(|_| answer("hi"));
     let harness = Harness::with(scripts, |parts| parts.router = router).await;
@@ -42,7 +45,10 @@ async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
 
 #[tokio::test]
 async fn a_chat_that_no_agent_wants_is_refused_and_no_session_begins() {
-    let router = Router::new(vec![Binding::new("a").with_channel("x")], None).unwrap();
+    let router = Router::new(vec![Binding {
+channel: Some("x".into()),
+..Binding::new("a")
+}], None).unwrap();
     let harness = Harness::with([], |parts| parts.router = router).await;
     let why = harness.refused(&from("ann", "hi")).await;
     assert_eq!(why, "no agent configured for ws:ann:main");

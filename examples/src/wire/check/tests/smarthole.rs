@@ -21,7 +21,10 @@ async fn a_router_that_is_broken_in_one_way_fails_one_row() {
         std::future::ready(Response::new(Bytes::new()))
     });
     let (server, service) =
-        Server::mount(Keywords::new(), ServerOptions::default().with_http(http));
+        Server::mount(Keywords::new(), ServerOptions {
+http,
+..ServerOptions::default()
+});
     assert!(runtime.set(server.runtime()).is_ok());
     tokio::spawn(server.run());
     let variables = vec![("input", "/input")];

@@ -282,7 +282,11 @@ proptest! {
         start in 0_u64..4_000_000_000,
     ) {
         let [daily, monthly] = limits;
-        let budgets = Budgets::default().with_daily(daily).with_monthly(monthly);
+        let budgets = Budgets {
+daily,
+monthly,
+..Budgets::default()
+};
         let mut world = World::new(budgets, start);
         for step in steps {
             match step {

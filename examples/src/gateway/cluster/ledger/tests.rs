@@ -76,7 +76,10 @@ impl Store {
 }
 
 fn daily(limit: u64) -> Budgets {
-    Budgets::default().with_daily(Some(limit))
+    Budgets {
+daily: Some(limit),
+..Budgets::default()
+}
 }
 
 fn pair(limit: u64) -> [SharedLedger; 2] {
@@ -302,7 +305,10 @@ fn a_withdrawn_call_holds_nothing() {
 
 #[test]
 fn the_budget_of_a_session_is_checked_at_once() {
-    let mut ledger = SharedLedger::new(Budgets::default().with_session(Some(10)), "a");
+    let mut ledger = SharedLedger::new(Budgets {
+session: Some(10),
+..Budgets::default()
+}, "a");
     let refused = ledger.reserve(&key(), 8, 3).unwrap_err();
     assert_eq!(refused.to_string(), "token budget exceeded (session: 8/10)");
     assert!(ledger.reserve(&key(), 8, 2).is_ok());
