@@ -48,7 +48,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let host = axum::serve(listener, app).with_graceful_shutdown(server.run().map(drop));
     let host = tokio::spawn(host.into_future());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new())?;
+    let (client, _events, connection) = net::connect(&url, ClientConfig::default())?;
     tokio::spawn(connection.run());
     client.ready().await?;
     let mut chat = client.start_chat(ChatRequest::new("hello", "echo")).await;

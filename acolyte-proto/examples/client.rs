@@ -23,7 +23,10 @@ impl Agent for Greeter {
     async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
         // Fails once the client has aborted the chat or left; then the reply goes nowhere.
         let _ = run.text("hello there").await;
-        Ok(Reply::new("hello there", "greeter").with_output_streamed(true))
+        Ok(Reply {
+            output_streamed: Some(true),
+            ..Reply::new("hello there", "greeter")
+        })
     }
 
     async fn status(&self) -> Status {
@@ -34,17 +37,17 @@ impl Agent for Greeter {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let options = ServerOptions {
-auth: Auth::key(ApiKey::new("secret")?),
-..ServerOptions::default()
-};
+        auth: Auth::key(ApiKey::new("secret")?),
+        ..ServerOptions::default()
+    };
     let server = Server::bind("127.0.0.1:0", Greeter, options).await?;
     let url = server.url();
     tokio::spawn(server.run());
 
     let config = ClientConfig {
-api_key: Some(ApiKey::new("secret")?),
-..ClientConfig::new()
-};
+        api_key: Some(ApiKey::new("secret")?),
+        ..ClientConfig::default()
+    };
     let (client, _events, connection) = net::connect(&url, config)?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
     client.ready().await?;

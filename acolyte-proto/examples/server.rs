@@ -25,7 +25,10 @@ impl Agent for Echo {
                 break; // aborted, or the client has left
             }
         }
-        Ok(Reply::new(request.message, "echo").with_output_streamed(true))
+        Ok(Reply {
+            output_streamed: Some(true),
+            ..Reply::new(request.message, "echo")
+        })
     }
 
     async fn status(&self) -> Status {
@@ -39,7 +42,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (url, handle) = (server.url(), server.handle());
     tokio::spawn(server.run());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new())?;
+    let (client, _events, connection) = net::connect(&url, ClientConfig::default())?;
     tokio::spawn(connection.run());
     client.ready().await?;
     let request = ChatRequest::new("hello there", "echo");

@@ -152,17 +152,17 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
 
 fn options(args: &Args) -> Result<ServerOptions, Failure> {
     let hub = HubConfig {
-response_timeout: args.response_timeout,
-routing_limit: args.routing_limit,
-reroute_direct: args.reroute_direct,
-..HubConfig::default()
-};
+        response_timeout: args.response_timeout,
+        routing_limit: args.routing_limit,
+        reroute_direct: args.reroute_direct,
+        ..HubConfig::default()
+    };
     let runtime = RouterRuntime::new(hub);
     let connection = ServerConfig {
-keep_alive: args.pings.over(limits::keep_alive()),
-only_pongs: !args.any_frame,
-..ServerConfig::default()
-};
+        keep_alive: args.pings.over(limits::keep_alive()),
+        only_pongs: !args.any_frame,
+        ..ServerConfig::default()
+    };
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
     let limits = http
@@ -190,16 +190,16 @@ only_pongs: !args.any_frame,
             }
         });
     let router = RouterOptions {
-timeout: args.model.timeout(),
-..RouterOptions::default()
-};
+        timeout: args.model.timeout(),
+        ..RouterOptions::default()
+    };
     Ok(ServerOptions {
-runtime,
-router,
-connection,
-http,
-..ServerOptions::default()
-})
+        runtime,
+        router,
+        connection,
+        http,
+        ..ServerOptions::default()
+    })
 }
 
 #[cfg(test)]

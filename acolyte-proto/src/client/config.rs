@@ -34,9 +34,11 @@ rpc_core::config! {
     /// use acolyte_proto::auth::ApiKey;
     /// use acolyte_proto::client::ClientConfig;
     ///
-    /// let config = ClientConfig::new()
-    ///     .with_api_key(ApiKey::new("secret")?)
-    ///     .with_chat_idle_timeout(Some(Duration::from_secs(600)));
+    /// let config = ClientConfig {
+    ///     api_key: Some(ApiKey::new("secret")?),
+    ///     chat_idle_timeout: Some(Duration::from_secs(600)),
+    ///     ..ClientConfig::default()
+    /// };
     /// assert!(!format!("{config:?}").contains("secret"));
     /// # Ok::<(), acolyte_proto::auth::AuthError>(())
     /// ```
@@ -66,14 +68,6 @@ rpc_core::config! {
     }
 }
 
-impl ClientConfig {
-    /// Returns the default configuration, without a key.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,9 +75,9 @@ mod tests {
     #[test]
     fn a_printed_configuration_holds_no_key() {
         let config = ClientConfig {
-api_key: Some(ApiKey::new("hunter2").unwrap()),
-..ClientConfig::new()
-};
+            api_key: Some(ApiKey::new("hunter2").unwrap()),
+            ..ClientConfig::default()
+        };
         assert!(!format!("{config:?}").contains("hunter2"));
     }
 }

@@ -19,7 +19,7 @@ pub enum ConnectError {
     #[error("the API key cannot be sent in a header")]
     Key,
     /// The key would go to another machine without encryption. Use `https://`, or allow it with
-    /// [`with_insecure_key`](ClientConfig::with_insecure_key).
+    /// [`insecure_key`](ClientConfig::insecure_key).
     #[error("the API key would be sent to {host} without encryption")]
     InsecureKey {
         /// The URL's host.
@@ -49,7 +49,7 @@ impl From<BadHeader> for ConnectError {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let url = server(acolyte_proto::auth::Auth::key(ApiKey::new("secret")?)).await?;
-/// let config = ClientConfig::new().with_api_key(ApiKey::new("secret")?);
+/// let config = ClientConfig { api_key: Some(ApiKey::new("secret")?), ..ClientConfig::default() };
 /// let (client, _, connection) = net::connect(&url, config)?; // http://127.0.0.1:6767
 /// tokio::spawn(connection.run());
 /// client.ready().await?;
@@ -125,9 +125,9 @@ mod tests {
 
     fn keyed(key: &str) -> ClientConfig {
         ClientConfig {
-api_key: Some(ApiKey::new(key).unwrap()),
-..ClientConfig::new()
-}
+            api_key: Some(ApiKey::new(key).unwrap()),
+            ..ClientConfig::default()
+        }
     }
 
     #[test]
@@ -153,8 +153,11 @@ api_key: Some(ApiKey::new(key).unwrap()),
                 matches!(&refused, Err(ConnectError::InsecureKey { host }) if host == named),
                 "{url}: {refused:?}"
             );
-            assert!(dialer(url, &ClientConfig::new()).is_ok(), "{url}");
-            let allowed = config.clone().with_insecure_key(true);
+            assert!(dialer(url, &ClientConfig::default()).is_ok(), "{url}");
+            let allowed = ClientConfig {
+                insecure_key: true,
+                ..config.clone()
+            };
             assert!(dialer(url, &allowed).is_ok(), "{url}");
         }
         let bad = dialer("ftp://h", &config).map(drop);
@@ -180,14 +183,28 @@ api_key: Some(ApiKey::new(key).unwrap()),
 
     #[test]
     fn a_key_hides_behind_a_neutral_subprotocol_or_in_a_header() {
-        let token = dialer("http://h", &keyed("k-1").with_insecure_key(true)).unwrap();
+        let token = dialer(
+            "http://h",
+            &ClientConfig {
+                insecure_key: true,
+                ..keyed("k-1")
+            },
+        )
+        .unwrap();
         assert_eq!(token.config().subprotocols(), ["acolyte.v1", "bearer.k-1"]);
         assert!(token.config().headers().is_empty());
-        let padded = dialer("http://h", &keyed("a/b=").with_insecure_key(true)).unwrap();
+        let padded = dialer(
+            "http://h",
+            &ClientConfig {
+                insecure_key: true,
+                ..keyed("a/b=")
+            },
+        )
+        .unwrap();
         assert!(padded.config().subprotocols().is_empty());
         assert_eq!(padded.config().headers()["authorization"], "Bearer a/b=");
         assert!(!format!("{padded:?}").contains("a/b="));
-        let open = dialer("http://h", &ClientConfig::new()).unwrap();
+        let open = dialer("http://h", &ClientConfig::default()).unwrap();
         assert!(open.config().subprotocols().is_empty());
         let impossible = dialer("https://h", &keyed("schl\u{fc}ssel")).map(drop);
         assert!(

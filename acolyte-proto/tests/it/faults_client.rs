@@ -20,10 +20,10 @@ struct Chats;
 
 fn config(terms: &Terms) -> ClientConfig {
     ClientConfig {
-keep_alive: terms.keep_alive(),
-limits: Limits::default().with_max_message_bytes(terms.max_message),
-..ClientConfig::new()
-}
+        keep_alive: terms.keep_alive(),
+        limits: Limits::default().with_max_message_bytes(terms.max_message),
+        ..ClientConfig::default()
+    }
 }
 
 fn ended(outcome: Outcome) -> Ended {

@@ -51,18 +51,18 @@ impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let options = ServerOptions::default();
         let connection = ServerConfig {
-keep_alive: terms.keep_alive,
-limits: terms.limits(limits::defaults()),
-..ServerConfig::default()
-};
+            keep_alive: terms.keep_alive,
+            limits: terms.limits(limits::defaults()),
+            ..ServerConfig::default()
+        };
         let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
         let options = ServerOptions {
-connection,
-http,
-driver,
-shutdown_timeout: terms.shutdown,
-..ServerOptions::default()
-};
+            connection,
+            http,
+            driver,
+            shutdown_timeout: terms.shutdown,
+            ..ServerOptions::default()
+        };
         let (puppet, _, _) = puppet();
         let server = Server::bind("127.0.0.1:0", puppet, options).await.unwrap();
         let subject = Self {

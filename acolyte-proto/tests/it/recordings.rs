@@ -47,11 +47,11 @@ impl Replay {
         let now = Instant::now();
         // As the known server does it.
         let config = ServerConfig {
-silent_aborts: true,
-checklist: ChecklistTag::Tasklist,
-abort_grace: Duration::from_secs(3600),
-..ServerConfig::default()
-};
+            silent_aborts: true,
+            checklist: ChecklistTag::Tasklist,
+            abort_grace: Duration::from_secs(3600),
+            ..ServerConfig::default()
+        };
         Self {
             conn: ServerConn::new(config, 1, now),
             tasks: TaskRegistry::new(),

@@ -16,7 +16,7 @@ async fn played(recording: &'static str) -> (Client, JoinHandle<()>) {
     // An empty history may be left out.
     let settings = Settings::default().with_tolerated(vec!["history".to_owned()]);
     let server = tokio::spawn(replay(recording).with_settings(settings).server(listener));
-    let (client, _, connection) = connect_with(dialer, ClientConfig::new(), link_config());
+    let (client, _, connection) = connect_with(dialer, ClientConfig::default(), link_config());
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     (client, server)

@@ -122,10 +122,10 @@ impl Script {
     fn new(grace: u64, max_queued: usize) -> Self {
         let now = Instant::now();
         let config = ServerConfig {
-abort_grace: Duration::from_millis(grace),
-max_queued,
-..ServerConfig::default()
-};
+            abort_grace: Duration::from_millis(grace),
+            max_queued,
+            ..ServerConfig::default()
+        };
         Self {
             conn: ServerConn::new(config, 1, now),
             now,

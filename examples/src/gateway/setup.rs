@@ -155,11 +155,11 @@ impl Gateway {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
         }
         let budgets = Budgets {
-session: config.budgets.session,
-daily: config.budgets.daily,
-monthly: config.budgets.monthly,
-..Budgets::default()
-};
+            session: config.budgets.session,
+            daily: config.budgets.daily,
+            monthly: config.budgets.monthly,
+            ..Budgets::default()
+        };
         let store = match shared(&overrides, budgets).await? {
             Some(store) => store,
             None => own(&config.gateway.data, &mut warnings)?,
@@ -190,7 +190,7 @@ monthly: config.budgets.monthly,
         })
         .await?;
         let engine = Arc::new(engine);
-        let backend = GatewayBackend::new(Arc::clone(&engine));
+        let backend = GatewayBackend::new(Arc::clone(&engine), config.gateway.extensions);
         let cut = backend.cut();
         let site = Site::new(Arc::clone(&engine), auth.clone()).with_webhooks(adapters, secret);
         let site = Arc::new(site);
@@ -203,17 +203,14 @@ monthly: config.budgets.monthly,
                 }
             }
         });
-        let mut connection = ServerConfig {
-extensions: config.gateway.extensions,
-..ServerConfig::new(auth)
-};
+        let mut connection = ServerConfig::new(auth);
         connection.keep_alive = overrides.pings.over(connection.keep_alive);
         let options = ServerOptions {
-connection,
-http,
-shutdown_timeout: DRAIN,
-..ServerOptions::default()
-};
+            connection,
+            http,
+            shutdown_timeout: DRAIN,
+            ..ServerOptions::default()
+        };
         let server = Server::bind((&*host, port), backend, options).await?;
         Ok(Self {
             server,

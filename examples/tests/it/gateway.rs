@@ -53,11 +53,11 @@ async fn start(change: impl FnOnce(&mut Config), token: Option<&str>) -> Running
 
 fn client(address: SocketAddr, token: Option<&str>) -> Client {
     let mut config = ClientConfig {
-channel: "ws".into(),
-account: "ann".into(),
-peer: Some("main".into()),
-..ClientConfig::new()
-};
+        channel: "ws".into(),
+        account: "ann".into(),
+        peer: Some("main".into()),
+        ..ClientConfig::default()
+    };
     config.token = token.map(|token| Secret::from(token.to_owned()));
     let (client, _, connection) = connect(&format!("ws://{address}"), config).unwrap();
     tokio::spawn(connection.run());
@@ -128,7 +128,7 @@ impl Waiting {
         let agent = AgentConfig::default();
         let parts = EngineParts::new(agent, Arc::new(model), Tools::new(), keeper);
         let engine = Arc::new(Engine::start(parts).await.unwrap());
-        let backend = GatewayBackend::new(Arc::clone(&engine));
+        let backend = GatewayBackend::new(Arc::clone(&engine), false);
         let cut = backend.cut();
         let server = Server::bind("127.0.0.1:0", backend, options);
         let server = server.await.unwrap();
@@ -374,9 +374,9 @@ async fn a_drain_lets_a_reply_finish() {
 #[tokio::test]
 async fn a_drain_counts_the_replies_that_it_cuts() {
     let options = ServerOptions {
-shutdown_timeout: Duration::from_millis(50),
-..ServerOptions::default()
-};
+        shutdown_timeout: Duration::from_millis(50),
+        ..ServerOptions::default()
+    };
     let gateway = Waiting::start_with(options).await;
     let client = client(gateway.address, None);
     client.ready().await.unwrap();

@@ -54,9 +54,9 @@ pub(super) async fn open(hop: &Hop, poem: &str, pause: Arc<Barrier>) -> Result<D
     let worker = Worker::new(Arc::new(script), "script", workspace, toolbox);
     let key = ApiKey::new(KEY).map_err(Failure::new)?;
     let options = ServerOptions {
-auth: Auth::key(key.clone()),
-..ServerOptions::default()
-};
+        auth: Auth::key(key.clone()),
+        ..ServerOptions::default()
+    };
     let server = Server::bind("127.0.0.1:0", worker, options)
         .await
         .map_err(Failure::new)?;
@@ -67,9 +67,9 @@ auth: Auth::key(key.clone()),
     });
 
     let config = ClientConfig {
-api_key: Some(key),
-..ClientConfig::new()
-};
+        api_key: Some(key),
+        ..ClientConfig::default()
+    };
     let dialer = dialer(&url, &config).map_err(Failure::new)?;
     let link = link_config().with_observer(hop.line(hop.name, Frames::default()));
     let (client, _, connection) = connect_with(dialer, config, link);

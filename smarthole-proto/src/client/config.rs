@@ -39,9 +39,12 @@ rpc_core::config! {
     /// use smarthole_proto::client::ClientConfig;
     /// use smarthole_proto::frame::Registration;
     ///
-    /// let config = ClientConfig::new(Registration::new("notes", "I keep notes."))?
-    ///     .with_response_timeout(Duration::from_secs(10));
-    /// assert_eq!(config.registration().name, "notes");
+    /// let registration = Registration::new("notes", "I keep notes.");
+    /// let config = ClientConfig {
+    ///     response_timeout: Duration::from_secs(10),
+    ///     ..ClientConfig::new(registration)?
+    /// };
+    /// assert_eq!(config.registration.name, "notes");
     ///
     /// let refused = ClientConfig::new(Registration::new("my notes", "I keep notes.")).unwrap_err();
     /// assert_eq!(refused.code.name(), "INVALID_NAME");
@@ -49,8 +52,8 @@ rpc_core::config! {
     /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
-        /// Validated by the constructor, so it cannot be changed.
-        registration: Registration = registration,
+        /// What the client registers as; the constructor validates it.
+        pub registration: Registration = registration,
         /// How long the server waits for the first response to a message. This sets the deadline of
         /// each message. Default 30 s.
         pub response_timeout: Duration = RESPONSE_TIMEOUT,
@@ -77,12 +80,6 @@ impl ClientConfig {
     pub fn new(registration: Registration) -> Result<Self, RegistrationError> {
         validate::registration(&registration, Side::Client)?;
         Ok(Self::unchecked(registration))
-    }
-
-    /// Returns the client's registration.
-    #[must_use]
-    pub const fn registration(&self) -> &Registration {
-        &self.registration
     }
 }
 

@@ -13,8 +13,8 @@ rpc_core::config! {
     /// use std::time::Duration;
     /// use smarthole_proto::hub::HubConfig;
     ///
-    /// let config = HubConfig::default().with_response_timeout(Duration::from_secs(5));
-    /// assert_eq!(config, config.clone().with_routing_limit(3));
+    /// let config = HubConfig { response_timeout: Duration::from_secs(5), ..HubConfig::default() };
+    /// assert_eq!(config.routing_limit, 3);
     /// ```
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct HubConfig {

@@ -177,7 +177,10 @@ fn a_frame_of_exactly_a_mebibyte_passes_and_one_more_byte_does_not() {
         test.say(&text).unwrap();
         if prefix.is_empty() {
             let long = "why ".repeat(100);
-            let choice = Choice::new("notes").with_reason(long);
+            let choice = Choice {
+                reason: Some(long.into()),
+                ..Choice::new("notes")
+            };
             assert_eq!(test.choose(vec![choice]), Ok(1));
         }
         let frame = test.frames().remove(0).1;
@@ -196,9 +199,9 @@ fn a_frame_of_exactly_a_mebibyte_passes_and_one_more_byte_does_not() {
 fn a_direct_text_that_could_not_be_routed_on_is_refused_only_where_it_would_be() {
     for reroutes in [false, true] {
         let config = HubConfig {
-reroute_direct: reroutes,
-..HubConfig::default()
-};
+            reroute_direct: reroutes,
+            ..HubConfig::default()
+        };
         let mut test = Test::with(config, &["notes", "lights"]);
         test.say("notes: x").unwrap();
         let room = MAX_PAYLOAD - test.frames()[0].1.len();
@@ -237,9 +240,21 @@ fn a_text_of_the_router_that_is_blank_or_too_large_is_replaced_by_the_users() {
     test.say("mine").unwrap();
     let large = "x".repeat(MAX_PAYLOAD);
     let choices = vec![
-        Choice::new("a").with_text(" ").with_reason("\n"),
-        Choice::new("b").with_text(large).with_reason("r"),
-        Choice::new("c").with_text("yours").with_reason("r"),
+        Choice {
+            text: Some(" ".into()),
+            reason: Some("\n".into()),
+            ..Choice::new("a")
+        },
+        Choice {
+            text: Some(large.into()),
+            reason: Some("r".into()),
+            ..Choice::new("b")
+        },
+        Choice {
+            text: Some("yours".into()),
+            reason: Some("r".into()),
+            ..Choice::new("c")
+        },
     ];
     assert_eq!(test.choose(choices), Ok(3));
     let texts: Vec<_> = test
@@ -262,9 +277,15 @@ fn equal_frames_are_encoded_once() {
     let mut test = Test::new(&["a", "b", "c"]);
     test.say("x").unwrap();
     let choices = vec![
-        Choice::new("a").with_reason("r"),
+        Choice {
+            reason: Some("r".into()),
+            ..Choice::new("a")
+        },
         Choice::new("b"),
-        Choice::new("c").with_reason("r"),
+        Choice {
+            reason: Some("r".into()),
+            ..Choice::new("c")
+        },
     ];
     test.choose(choices).unwrap();
     let bytes = test.frames().into_iter();
@@ -311,10 +332,10 @@ fn confidence_is_told_for_voice_and_within_bounds_only() {
 #[test]
 fn open_messages_are_bounded_in_number_and_in_bytes() {
     let config = HubConfig {
-max_open: 2,
-max_open_bytes: 9,
-..HubConfig::default()
-};
+        max_open: 2,
+        max_open_bytes: 9,
+        ..HubConfig::default()
+    };
     let mut test = Test::with(config, &["notes"]);
     let one = test.say("notes: x").unwrap();
     assert_eq!(test.say("yz"), Err(HubError::Busy));
@@ -328,9 +349,9 @@ max_open_bytes: 9,
 #[test]
 fn waiting_frames_and_events_are_bounded() {
     let config = HubConfig {
-max_queued: 3,
-..HubConfig::default()
-};
+        max_queued: 3,
+        ..HubConfig::default()
+    };
     let mut test = Test::with(config, &["a", "b"]);
     let id = test.send(&["a"]);
     test.say("x").unwrap();
@@ -467,9 +488,9 @@ fn a_rejection_without_words_gets_some_and_long_ones_are_cut() {
 #[test]
 fn the_history_keeps_what_ended_last_and_never_what_is_open() {
     let config = HubConfig {
-max_history: 2,
-..HubConfig::default()
-};
+        max_history: 2,
+        ..HubConfig::default()
+    };
     let mut test = Test::with(config, &["a", "b"]);
     let open = test.send(&["a", "b"]);
     let ids: Vec<_> = (0..3).map(|_| test.send(&["a"])).collect();
@@ -502,9 +523,9 @@ max_history: 2,
 #[test]
 fn without_a_history_nothing_is_kept() {
     let config = HubConfig {
-max_history: 0,
-..HubConfig::default()
-};
+        max_history: 0,
+        ..HubConfig::default()
+    };
     let mut test = Test::with(config, &["a"]);
     let id = test.send(&["a"]);
     assert_eq!(test.answer(1, &id, Answer::Ack).len(), 2);
@@ -549,8 +570,20 @@ fn a_title_that_is_absent_or_empty_is_the_name_of_the_client() {
     let untitled = Notification::new("x");
     for (shown, expected) in [
         (untitled.clone(), "notes"),
-        (untitled.clone().with_title(""), "notes"),
-        (untitled.with_title("Saved"), "Saved"),
+        (
+            Notification {
+                title: Some("".into()),
+                ..untitled.clone()
+            },
+            "notes",
+        ),
+        (
+            Notification {
+                title: Some("Saved".into()),
+                ..untitled
+            },
+            "Saved",
+        ),
     ] {
         let events = test.answer(1, &id, Answer::Notification(shown));
         let HubEvent::Notification { title, .. } = &events[0] else {
@@ -573,9 +606,9 @@ fn of_names_that_differ_in_case_the_exact_one_gets_the_text_and_else_the_first()
 #[test]
 fn a_routing_limit_of_zero_counts_as_one() {
     let config = HubConfig {
-routing_limit: 0,
-..HubConfig::default()
-};
+        routing_limit: 0,
+        ..HubConfig::default()
+    };
     let mut test = Test::with(config, &["a", "b"]);
     let id = test.send(&["a"]);
     let events = test.answer(1, &id, reject("no"));

@@ -17,7 +17,7 @@ rpc_core::config! {
     /// use smarthole_proto::plugin::PluginConfig;
     ///
     /// let registration = Registration::new("notes", "I keep notes.");
-    /// let config = PluginConfig::new(registration)?.with_max_handlers(4).with_ack_on_receipt(true);
+    /// let config = PluginConfig { max_handlers: 4, ..PluginConfig::new(registration)? };
     /// # Ok::<(), smarthole_proto::error::RegistrationError>(())
     /// ```
     #[derive(Clone, Debug)]

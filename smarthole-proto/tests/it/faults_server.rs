@@ -44,23 +44,25 @@ impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let options = ServerOptions::default();
         let connection = ServerConfig {
-registration_timeout: Some(terms.opening),
-keep_alive: terms.keep_alive,
-limits: terms.limits(limits::defaults()),
-..ServerConfig::default()
-};
+            registration_timeout: Some(terms.opening),
+            keep_alive: terms.keep_alive,
+            limits: terms.limits(limits::defaults()),
+            ..ServerConfig::default()
+        };
         let mut hub = HubConfig {
-max_open_bytes: usize::MAX,
-..HubConfig::default()
-};
+            max_open_bytes: usize::MAX,
+            ..HubConfig::default()
+        };
         hub.limits = connection.limits.clone();
         let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
-        let options = ServerOptions::default()
-            .with_hub(hub)
-            .with_connection(connection)
-            .with_http(http)
-            .with_driver(driver)
-            .with_shutdown_timeout(terms.shutdown);
+        let options = ServerOptions {
+            runtime: RouterRuntime::new(hub),
+            connection,
+            http,
+            driver,
+            shutdown_timeout: terms.shutdown,
+            ..ServerOptions::default()
+        };
         let server = Server::bind("127.0.0.1:0", Obedient::default(), options)
             .await
             .unwrap();

@@ -61,11 +61,11 @@ impl Both {
     fn new(limit: u32, reroute_direct: bool, max_history: usize) -> Self {
         let start = Instant::now();
         let config = HubConfig {
-routing_limit: limit,
-reroute_direct,
-max_history,
-..HubConfig::default()
-};
+            routing_limit: limit,
+            reroute_direct,
+            max_history,
+            ..HubConfig::default()
+        };
         Self {
             hub: Hub::new(config, 7, start),
             start,

@@ -14,9 +14,9 @@ use tokio::sync::mpsc::unbounded_channel;
 
 fn mount(http: HttpConfig) -> (Service, ServerHandle) {
     let options = ServerOptions {
-http,
-..ServerOptions::default()
-};
+        http,
+        ..ServerOptions::default()
+    };
     let (server, service) = Server::mount(Keywords::new(), options);
     let handle = server.handle();
     tokio::spawn(server.run());

@@ -48,9 +48,9 @@ impl Client {
     /// A registered client that is never pinged, so that it need not listen.
     async fn new(runtime: &RouterRuntime, name: &str) -> Self {
         let config = ServerConfig {
-keep_alive: KeepAlive::off(),
-..ServerConfig::default()
-};
+            keep_alive: KeepAlive::off(),
+            ..ServerConfig::default()
+        };
         Self::with(runtime, name, config).await
     }
 

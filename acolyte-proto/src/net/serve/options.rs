@@ -31,9 +31,11 @@ rpc_core::config! {
     /// use acolyte_proto::net::ServerOptions;
     /// use acolyte_proto::server::ServerConfig;
     ///
-    /// let options = ServerOptions::default()
-    ///     .with_auth(Auth::key(ApiKey::new("secret")?))
-    ///     .with_connection(ServerConfig::default().with_max_queued(5));
+    /// let options = ServerOptions {
+    ///     auth: Auth::key(ApiKey::new("secret")?),
+    ///     connection: ServerConfig { max_queued: 5, ..ServerConfig::default() },
+    ///     ..ServerOptions::default()
+    /// };
     /// # Ok::<(), acolyte_proto::auth::AuthError>(())
     /// ```
     #[derive(Debug)]

@@ -63,12 +63,12 @@ pub fn server_conn(data: &[u8]) {
 
 fn configured(settings: u8) -> ServerConfig {
     let mut config = ServerConfig {
-max_queued: QUEUED,
-silent_aborts: settings & 1 == 1,
-max_unanswered: FEW,
-limits: small().with_max_outbox_frames(FRAMES),
-..ServerConfig::default()
-};
+        max_queued: QUEUED,
+        silent_aborts: settings & 1 == 1,
+        max_unanswered: FEW,
+        limits: small().with_max_outbox_frames(FRAMES),
+        ..ServerConfig::default()
+    };
     if settings & 2 == 2 {
         config = config.with_abort_grace(Duration::ZERO);
     }

@@ -67,10 +67,10 @@ pub fn client_conn(data: &[u8]) {
 
 fn configured(settings: u8) -> ClientConfig {
     let mut config = ClientConfig {
-limits: small(),
-call_timeout: Duration::from_secs(30),
-..ClientConfig::new()
-};
+        limits: small(),
+        call_timeout: Duration::from_secs(30),
+        ..ClientConfig::default()
+    };
     if settings & 1 == 1 {
         config = config.with_token(TOKEN);
     }

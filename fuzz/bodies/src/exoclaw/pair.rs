@@ -45,17 +45,17 @@ struct Line {
 pub fn pair(data: &[u8]) {
     let (settings, mut script) = Script::with_settings(data);
     let now = Instant::now();
-    let (mut client, mut auth) = (ClientConfig::new(), Auth::open());
+    let (mut client, mut auth) = (ClientConfig::default(), Auth::open());
     if settings & 1 == 1 {
         client = client.with_token(TOKEN);
         auth = Auth::token(TOKEN).unwrap_or_else(|_| Auth::open());
     }
     let server = ServerConfig {
-in_order: settings & 2 == 2,
-max_requests: 6,
-extensions: true,
-..ServerConfig::new(auth)
-};
+        in_order: settings & 2 == 2,
+        max_requests: 6,
+        extensions: true,
+        ..ServerConfig::new(auth)
+    };
     let mut line = Line {
         pair: Pair::new(
             ClientConn::new(client, 0x5eed, now),

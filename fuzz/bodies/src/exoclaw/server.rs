@@ -86,13 +86,13 @@ fn configured(settings: u8) -> ServerConfig {
         _ => Auth::open(),
     };
     let mut config = ServerConfig {
-in_order: settings & 2 == 2,
-extensions: settings & 4 == 4,
-echo_numbers: settings & 8 == 8,
-limits: small(),
-max_requests: REQUESTS,
-..ServerConfig::new(auth)
-};
+        in_order: settings & 2 == 2,
+        extensions: settings & 4 == 4,
+        echo_numbers: settings & 8 == 8,
+        limits: small(),
+        max_requests: REQUESTS,
+        ..ServerConfig::new(auth)
+    };
     if settings & 16 == 16 {
         config = config.with_keep_alive(frequent_pings());
     }

@@ -50,7 +50,10 @@ struct Client {
 /// answer to it, every response that was taken leaves, and nothing is overdue that was answered.
 pub fn client_conn(data: &[u8]) {
     let (settings, script) = Script::with_settings(data);
-    let registration = Registration::new("notes", "Keeps notes.").with_capability("lists");
+    let registration = Registration {
+        capabilities: vec!["lists".into()],
+        ..Registration::new("notes", "Keeps notes.")
+    };
     let first = written(&registration.frame()).as_str().to_owned();
     let config = ClientConfig::new(registration).expect("a good registration");
     let model = Client {

@@ -73,14 +73,14 @@ pub fn hub(data: &[u8]) {
     let now = Instant::now();
     let reroute_direct = settings & 1 == 1;
     let config = HubConfig {
-response_timeout: PATIENCE,
-routing_limit: LIMIT,
-reroute_direct,
-max_history: HISTORY,
-max_open: if settings & 2 == 2 { 2 } else { 100 },
-limits: small(),
-..HubConfig::default()
-};
+        response_timeout: PATIENCE,
+        routing_limit: LIMIT,
+        reroute_direct,
+        max_history: HISTORY,
+        max_open: if settings & 2 == 2 { 2 } else { 100 },
+        limits: small(),
+        ..HubConfig::default()
+    };
     let mut world = World {
         hub: Hub::new(config, 0x5eed, now),
         now,

@@ -109,9 +109,9 @@ pub fn server_conn(data: &[u8]) {
 
 fn configured(settings: u8) -> ServerConfig {
     let mut config = ServerConfig {
-limits: small(),
-..ServerConfig::default()
-};
+        limits: small(),
+        ..ServerConfig::default()
+    };
     if settings & 1 == 1 {
         config = config.with_registration_timeout(Some(Duration::from_secs(20)));
     }

@@ -136,7 +136,7 @@ impl<R: Router> Server<R> {
     }
 
     /// Returns a handle that ends the server. Give its drain no less than the
-    /// [`shutdown_timeout`](ServerOptions::with_shutdown_timeout): messages may still be answered,
+    /// [`shutdown_timeout`](ServerOptions::shutdown_timeout): messages may still be answered,
     /// and then connections are closed with 1001.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {

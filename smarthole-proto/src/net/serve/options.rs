@@ -10,7 +10,6 @@ use rpc_core::net::server::{
     Guards, HostPolicy, HttpConfig, PeerPolicy, ServerLimits, UpgradeDecision,
 };
 
-use crate::hub::HubConfig;
 use crate::limits::{MAX_CONNECTIONS, OBSIDIAN_ORIGIN, SHUTDOWN_TIMEOUT};
 use crate::net::{RouterOptions, RouterRuntime};
 use crate::server::ServerConfig;
@@ -53,11 +52,14 @@ rpc_core::config! {
     /// ```
     /// use std::time::Duration;
     /// use smarthole_proto::hub::HubConfig;
-    /// use smarthole_proto::net::ServerOptions;
+    /// use smarthole_proto::net::{RouterRuntime, ServerOptions};
     ///
-    /// let options = ServerOptions::default()
-    ///     .with_hub(HubConfig::default().with_response_timeout(Duration::from_secs(10)))
-    ///     .with_shutdown_timeout(Duration::from_secs(2));
+    /// let hub = HubConfig { response_timeout: Duration::from_secs(10), ..HubConfig::default() };
+    /// let options = ServerOptions {
+    ///     runtime: RouterRuntime::new(hub),
+    ///     shutdown_timeout: Duration::from_secs(2),
+    ///     ..ServerOptions::default()
+    /// };
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
@@ -78,13 +80,5 @@ rpc_core::config! {
         /// disconnected), for the [driver](Self::driver)'s `close_timeout` at most. Default 1 s;
         /// give the [handle](super::ServerHandle)'s drain no less.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
-    }
-}
-
-impl ServerOptions {
-    /// Sets [`runtime`](Self::runtime) to a fresh one with this configuration.
-    #[must_use]
-    pub fn with_hub(self, config: HubConfig) -> Self {
-        self.with_runtime(RouterRuntime::new(config))
     }
 }

@@ -39,10 +39,10 @@ impl Played {
         let now = Instant::now();
         let timeout = vector.get("registration_timeout").as_u64();
         let config = ServerConfig {
-registration_timeout: timeout.map(Duration::from_secs),
-limits: defaults().with_max_message_rate(None),
-..ServerConfig::default()
-};
+            registration_timeout: timeout.map(Duration::from_secs),
+            limits: defaults().with_max_message_rate(None),
+            ..ServerConfig::default()
+        };
         Self {
             conn: ServerConn::new(config, now),
             now,

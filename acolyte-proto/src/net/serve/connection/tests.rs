@@ -16,9 +16,9 @@ use crate::server::ServerConfig;
 fn running(limits: Limits) -> (Handle<ServerConn>, Run) {
     let now = Instant::now();
     let config = ServerConfig {
-limits,
-..ServerConfig::default()
-};
+        limits,
+        ..ServerConfig::default()
+    };
     let mut conn = ServerConn::new(config, 1, now);
     start(&mut conn);
     let handle = Handle::new(conn);

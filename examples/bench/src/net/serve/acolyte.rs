@@ -20,7 +20,10 @@ impl Agent for Chunks {
                 break;
             }
         }
-        Ok(Reply::new("", "bench").with_output_streamed(true))
+        Ok(Reply {
+output_streamed: Some(true),
+..Reply::new("", "bench")
+})
     }
 
     async fn status(&self) -> Status {

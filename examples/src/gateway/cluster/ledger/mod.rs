@@ -1,5 +1,6 @@
 //! [`SharedLedger`]: the budgets of many nodes, kept in one stored value.
 
+mod pools;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -7,16 +8,23 @@ mod value;
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::date::day_of;
-use super::ledger::Reservation;
-use super::pools::{Pool, Pools};
-use super::{Budgets, Exceeded, Scope};
-use crate::session::SessionKey;
+use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
+
+use pools::{Pool, Pools, day_of};
 use value::Value;
 
 /// The name of a call of a [`SharedLedger`] that waits for an answer. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
+
+/// Tokens of the budgets reserved for one run, until [`SharedLedger::settle`] releases them. A run
+/// counts for the day and the month in which it was admitted, even if it ends later.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "what is not settled stays reserved"]
+pub struct Reservation {
+    day: u64,
+    held: u64,
+}
 
 /// What a [`SharedLedger`] asks of the store. Exhaustive: a user has to do all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,8 +66,8 @@ pub struct DamagedLedger(#[source] serde_json::Error);
 #[derive(Debug)]
 struct Waiting {
     ticket: Ticket,
-    /// `None` for [`SharedLedger::refresh`].
-    run: Option<(SessionKey, u64)>,
+    /// The estimate of the run; `None` for [`SharedLedger::refresh`].
+    run: Option<u64>,
 }
 
 /// A run that is admitted if the write succeeds.
@@ -103,30 +111,6 @@ enum Pending {
 ///
 /// The budget of a session is not in the value. The caller passes the tokens that the session has
 /// used, and holds the session's turn while it does.
-///
-/// ```
-/// use exoclaw_proto::budget::{Budgets, LedgerEvent, LedgerRequest, SharedLedger};
-/// use exoclaw_proto::session::SessionKey;
-///
-/// let session = SessionKey::new("default", "websocket", "ann", "main");
-/// let now = 1_800_000_000; // seconds since 1970
-/// let mut ledger = SharedLedger::new(Budgets::default().with_daily(Some(1_000)), "node-1");
-/// let ticket = ledger.reserve(&session, 0, 600)?;
-/// assert_eq!(ledger.poll_request(now), Some(LedgerRequest::Read));
-/// ledger.handle_read(None)?; // there is no value yet
-/// let Some(LedgerRequest::Write { value, revision: None }) = ledger.poll_request(now) else {
-///     panic!("a new value is written");
-/// };
-/// ledger.handle_written(1); // it has this revision now
-/// let Some(LedgerEvent::Admitted(admitted, mut reservation)) = ledger.poll_event() else {
-///     panic!("the budget has room");
-/// };
-/// assert_eq!(admitted, ticket);
-/// ledger.record(&mut reservation, 250);
-/// ledger.settle(reservation);
-/// assert_eq!(ledger.daily_used(), 250);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct SharedLedger {
     budgets: Budgets,
     node: String,
@@ -183,14 +167,9 @@ impl SharedLedger {
     ///
     /// # Errors
     /// [`Exceeded`] if the session's budget has no room. Nothing changed.
-    pub fn reserve(
-        &mut self,
-        session: &SessionKey,
-        session_used: u64,
-        estimate: u64,
-    ) -> Result<Ticket, Exceeded> {
+    pub fn reserve(&mut self, session_used: u64, estimate: u64) -> Result<Ticket, Exceeded> {
         Pool::of(session_used).check(Scope::Session, self.budgets.session, estimate)?;
-        Ok(self.wait(Some((session.clone(), estimate))))
+        Ok(self.wait(Some(estimate)))
     }
 
     /// Asks for a fresh read, for [`daily_used`](Self::daily_used) and
@@ -199,7 +178,7 @@ impl SharedLedger {
         self.wait(None)
     }
 
-    fn wait(&mut self, run: Option<(SessionKey, u64)>) -> Ticket {
+    fn wait(&mut self, run: Option<u64>) -> Ticket {
         self.last_ticket.0 += 1;
         let ticket = self.last_ticket;
         self.waiting.push_back(Waiting { ticket, run });
@@ -227,9 +206,10 @@ impl SharedLedger {
         }
     }
 
-    /// Records tokens that a run has used, as [`Ledger::record`](super::Ledger::record).
+    /// Records tokens that a run has used. They reduce its reservation.
     pub fn record(&mut self, reservation: &mut Reservation, tokens: u64) {
-        let released = reservation.use_up(tokens);
+        let released = tokens.min(reservation.held);
+        reservation.held -= released;
         self.own.take(reservation.day, tokens, released);
         self.change += 1;
     }
@@ -237,7 +217,7 @@ impl SharedLedger {
     /// Ends a run and releases the rest of its reservation.
     #[allow(clippy::needless_pass_by_value, reason = "it is used up")]
     pub fn settle(&mut self, reservation: Reservation) {
-        self.own.take(reservation.day, 0, reservation.held());
+        self.own.take(reservation.day, 0, reservation.held);
         self.change += 1;
     }
 
@@ -337,7 +317,7 @@ impl SharedLedger {
         let mut still = VecDeque::new();
         for waiting in std::mem::take(&mut self.waiting) {
             let is_fresh = waiting.ticket <= self.read_after;
-            let Some((session, estimate)) = &waiting.run else {
+            let Some(estimate) = waiting.run else {
                 if is_fresh {
                     let event = LedgerEvent::Refreshed(waiting.ticket);
                     self.events.push_back(event);
@@ -347,13 +327,15 @@ impl SharedLedger {
                 }
                 continue;
             };
-            match others.plus(self.own).check(self.budgets, *estimate) {
+            match others.plus(self.own).check(self.budgets, estimate) {
                 Ok(()) => {
-                    self.own.reserve(*estimate);
-                    let session = session.clone();
+                    self.own.reserve(estimate);
                     candidates.push(Candidate {
                         ticket: waiting.ticket,
-                        reservation: Reservation::uncounted(session, self.own.day, *estimate),
+                        reservation: Reservation {
+                            day: self.own.day,
+                            held: estimate,
+                        },
                         is_cancelled: false,
                     });
                 }
@@ -399,8 +381,9 @@ impl SharedLedger {
         }
         for waiting in std::mem::take(&mut self.waiting) {
             match waiting.run {
-                Some((session, _)) => {
-                    let reservation = Reservation::uncounted(session, self.own.day, 0);
+                Some(_) => {
+                    let day = self.own.day;
+                    let reservation = Reservation { day, held: 0 };
                     let event = LedgerEvent::Admitted(waiting.ticket, reservation);
                     self.events.push_back(event);
                 }
@@ -498,12 +481,12 @@ impl SharedLedger {
                 reservation,
                 is_cancelled,
             } = candidate;
-            let (day, held) = (reservation.day, reservation.held());
-            self.own.take(day, 0, held);
+            let held = reservation.held;
+            self.own.take(reservation.day, 0, held);
             // It may have been written.
             self.change += 1;
             if !is_cancelled {
-                let run = Some((reservation.session().clone(), held));
+                let run = Some(held);
                 self.waiting.push_front(Waiting { ticket, run });
             }
         }

@@ -1,10 +1,15 @@
 //! [`Pool`] and [`Pools`]: tokens used and reserved on one day and in its month, and whether the
-//! budgets have room for more. Every ledger counts with them.
+//! budgets have room for more.
 
+use std::time::{Duration, SystemTime};
+
+use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
+use rpc_core::timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::date::Date;
-use super::{Budgets, Exceeded, Scope};
+pub(super) const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+/// 9999-12-31.
+const LAST_DAY: u64 = 2_932_896;
 
 /// Tokens used, and tokens reserved for open runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +77,7 @@ impl Pools {
         if day <= self.day {
             return;
         }
-        if !same_month(day, self.day) {
+        if month_of(day) != month_of(self.day) {
             self.monthly = Pool::default();
         }
         self.daily = Pool::default();
@@ -95,7 +100,7 @@ impl Pools {
         if day == self.day {
             self.daily.take(used, released);
         }
-        if same_month(day, self.day) {
+        if day == self.day || month_of(day) == month_of(self.day) {
             self.monthly.take(used, released);
         }
     }
@@ -135,6 +140,15 @@ impl Pools {
     }
 }
 
-fn same_month(one: u64, other: u64) -> bool {
-    Date::from_day(one).same_month(Date::from_day(other))
+/// Returns the days since 1970-01-01, at most that of 9999-12-31.
+pub(super) fn day_of(unix_seconds: u64) -> u64 {
+    (unix_seconds / SECONDS_PER_DAY).min(LAST_DAY)
+}
+
+/// Returns the year and the month of a day, such as `2026-11`.
+pub(super) fn month_of(day: u64) -> String {
+    let since = Duration::from_secs(day.min(LAST_DAY) * SECONDS_PER_DAY);
+    let mut date = timestamp::format(SystemTime::UNIX_EPOCH + since);
+    date.truncate("2026-11".len());
+    date
 }

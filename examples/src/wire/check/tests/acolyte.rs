@@ -37,10 +37,13 @@ impl Agent for Worker {
 }
 
 fn server(auth: Auth, token: Option<&'static str>) -> Setup {
-    let (server, service) = Server::mount(Worker, ServerOptions {
-auth,
-..ServerOptions::default()
-});
+    let (server, service) = Server::mount(
+        Worker,
+        ServerOptions {
+            auth,
+            ..ServerOptions::default()
+        },
+    );
     tokio::spawn(server.run());
     let mut variables = vec![
         ("tool_prompt", "use a tool"),
