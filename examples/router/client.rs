@@ -155,7 +155,7 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
         ..Registration::new(args.name.as_str(), args.description.as_str())
     };
     for capability in &args.capabilities {
-        registration.capabilities = vec![capability.as_str().into()];
+        registration.capabilities.push(capability.as_str().into());
     }
     let mut reconnect = reconnect_policy();
     reconnect.backoff = reconnect.backoff.with_max_attempts(Some(args.attempts));

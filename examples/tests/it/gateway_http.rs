@@ -343,9 +343,9 @@ async fn the_page_gets_the_past_of_its_own_session_and_with_a_token_only() {
         ..exoclaw_proto::client::ClientConfig::default()
     };
     let client = ClientConfig {
-token: Some("t0ken".into()),
-..client
-};
+        token: Some("t0ken".into()),
+        ..client
+    };
     let url = format!("ws://{}", gateway.address);
     let (client, _, connection) = exoclaw_proto::net::connect(&url, client).unwrap();
     tokio::spawn(connection.run());

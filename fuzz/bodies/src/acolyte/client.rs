@@ -76,10 +76,10 @@ fn configured(settings: u8) -> ClientConfig {
         ..ClientConfig::default()
     };
     if settings & 1 == 1 {
-        config = config.with_chat_idle_timeout(None);
+        config.chat_idle_timeout = None;
     }
     if settings & 2 == 2 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     config
 }

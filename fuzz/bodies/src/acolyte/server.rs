@@ -70,13 +70,13 @@ fn configured(settings: u8) -> ServerConfig {
         ..ServerConfig::default()
     };
     if settings & 2 == 2 {
-        config = config.with_abort_grace(Duration::ZERO);
+        config.abort_grace = Duration::ZERO;
     }
     if settings & 4 == 4 {
-        config = config.with_checklist(ChecklistTag::Tasklist);
+        config.checklist = ChecklistTag::Tasklist;
     }
     if settings & 8 == 8 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     config
 }

@@ -47,13 +47,13 @@ pub fn pair(data: &[u8]) {
     let now = Instant::now();
     let (mut client, mut auth) = (ClientConfig::default(), Auth::open());
     if settings & 1 == 1 {
-        client = client.with_token(TOKEN);
+        client.token = Some(TOKEN.into());
         auth = Auth::token(TOKEN).unwrap_or_else(|_| Auth::open());
     }
     let server = ServerConfig {
         in_order: settings & 2 == 2,
         max_requests: 6,
-        extensions: true,
+        extensions: Method::EXTENSIONS.to_vec(),
         ..ServerConfig::new(auth)
     };
     let mut line = Line {

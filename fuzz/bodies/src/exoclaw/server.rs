@@ -87,17 +87,17 @@ fn configured(settings: u8) -> ServerConfig {
     };
     let mut config = ServerConfig {
         in_order: settings & 2 == 2,
-        extensions: settings & 4 == 4,
+        extensions: Method::EXTENSIONS[..if settings & 4 == 4 { 5 } else { 0 }].to_vec(),
         echo_numbers: settings & 8 == 8,
         limits: small(),
         max_requests: REQUESTS,
         ..ServerConfig::new(auth)
     };
     if settings & 16 == 16 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     if settings & 32 == 32 {
-        config = config.with_auth_timeout(None);
+        config.auth_timeout = None;
     }
     config
 }
@@ -371,7 +371,7 @@ impl Server {
         };
         assert!(method != Method::Ping, "a ping is answered already");
         assert!(
-            !method.is_future() || (self.extensions && method.is_extension()),
+            !method.is_future() || (self.extensions && Method::EXTENSIONS.contains(&method)),
             "a method that is not offered"
         );
         assert!(

@@ -68,12 +68,16 @@ pub fn client_conn(data: &[u8]) {
 }
 
 fn configured(config: ClientConfig, settings: u8) -> ClientConfig {
-    let mut config = config.with_limits(small()).with_response_timeout(PATIENCE);
+    let mut config = ClientConfig {
+        limits: small(),
+        response_timeout: PATIENCE,
+        ..config
+    };
     if settings & 1 == 1 {
-        config = config.with_registration_timeout(None);
+        config.registration_timeout = None;
     }
     if settings & 2 == 2 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     config
 }

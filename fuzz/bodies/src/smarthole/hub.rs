@@ -214,10 +214,10 @@ impl World {
             let name = NAMES.get(usize::from(pick & 7)).copied();
             let mut choice = Choice::new(name.unwrap_or("nobody"));
             if pick & 8 == 8 {
-                choice = choice.with_text("in other words");
+                choice.text = Some("in other words".into());
             }
             if pick & 16 == 16 {
-                choice = choice.with_reason("because");
+                choice.reason = Some("because".into());
             }
             choices.push(choice);
         }
