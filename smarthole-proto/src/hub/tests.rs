@@ -498,7 +498,7 @@ fn the_history_keeps_what_ended_last_and_never_what_is_open() {
         test.answer(1, id, Answer::Ack);
     }
     let kept: Vec<_> = test.hub.history().map(|entry| entry.message).collect();
-    assert_eq!(kept, [&ids[1], &ids[0]]);
+    assert_eq!(kept, [ids[1].clone(), ids[0].clone()]);
     let events = test.answer(1, &ids[2], Answer::Notification(Notification::new("x")));
     assert_eq!(whys(&events), [&Ignored::UnknownMessage]);
     // Forgotten for one of its clients, and open for the other.
@@ -560,7 +560,7 @@ fn a_hundred_deliveries_are_remembered_unless_it_is_told_otherwise() {
     test.wait(Duration::from_secs(30));
     assert_eq!(test.hub.history().count(), 100);
     let last = test.hub.history().last().unwrap();
-    assert_eq!(*last.outcome, Outcome::TimedOut);
+    assert_eq!(last.outcome, Outcome::TimedOut);
 }
 
 #[test]

@@ -206,9 +206,9 @@ impl Both {
         assert_eq!(history.len(), self.model.history.len());
         for (entry, (message, place)) in history.iter().zip(&self.model.history) {
             let got = &self.model.messages[*message].got[*place];
-            assert_eq!(*entry.message, self.ids[*message]);
-            assert_eq!((entry.client, entry.late), (got.client, got.late));
-            assert_eq!(outcome(entry.outcome), state_name(got.state));
+            assert_eq!(entry.message, self.ids[*message]);
+            assert_eq!((&*entry.client, entry.late), (got.client, got.late));
+            assert_eq!(outcome(&entry.outcome), state_name(got.state));
         }
         let next = self.model.next_deadline();
         let deadline = next.map(|(at, ..)| self.start + Duration::from_millis(at));

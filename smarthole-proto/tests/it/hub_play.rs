@@ -256,8 +256,8 @@ impl Player {
             "history" => {
                 let entries: Vec<_> = self.hub.history().collect();
                 let lines = entries.into_iter().map(|entry| {
-                    let message = self.names.message(entry.message);
-                    format!("{message} {}: {}", entry.client, outcome(entry.outcome))
+                    let message = self.names.message(&entry.message);
+                    format!("{message} {}: {}", entry.client, outcome(&entry.outcome))
                 });
                 let lines: Vec<_> = lines.collect();
                 lines

@@ -10,6 +10,7 @@ mod shared;
 mod stream;
 
 use std::fmt;
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -241,6 +242,27 @@ impl<A: Agent> Server<A> {
         tokio::select! {
             report = &mut run => report,
             _ = asked => run.await,
+        }
+    }
+
+    /// [Runs](Self::run) until `shutdown` resolves, and then drains within the deadline.
+    ///
+    /// # Cancel safety
+    /// As for [`run`](Self::run).
+    pub async fn run_until(
+        self,
+        shutdown: impl Future<Output = ()>,
+        deadline: Duration,
+    ) -> DrainReport {
+        let handle = self.handle();
+        let drain = async {
+            shutdown.await;
+            handle.drain(deadline).await;
+            pending().await
+        };
+        tokio::select! {
+            report = self.run() => report,
+            report = drain => report,
         }
     }
 }

@@ -23,7 +23,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use exoclaw_proto::budget::Budgets;
-use exoclaw_proto::session::SessionKey;
 use futures_util::StreamExt as _;
 use rpc_core::cluster::LeaseConfig;
 use rpc_core::net::nats::{Nats, NatsError};

@@ -8,6 +8,7 @@ mod peer;
 mod reply;
 
 use std::fmt;
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -165,9 +166,13 @@ impl<B: Backend> Server<B> {
         let handle = self.handle();
         let drain = async {
             shutdown.await;
-            handle.drain(deadline).await
+            handle.drain(deadline).await;
+            pending().await
         };
-        tokio::join!(self.run(), drain).1
+        tokio::select! {
+            report = self.run() => report,
+            report = drain => report,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use exoclaw_proto::error::{ErrorKind, RpcError};
-use exoclaw_proto::frame::{Call, ChatSend, Cleared, SessionRef, StreamEvent, Usage};
+use exoclaw_proto::frame::{Call, ChatSend, Cleared, Method, SessionRef, StreamEvent, Usage};
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use rpc_core::testing::{Pair, Side};
 use rpc_core::{CallError, CallId, CloseFrame, Machine};

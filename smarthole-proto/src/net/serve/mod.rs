@@ -3,7 +3,7 @@
 mod options;
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -163,6 +163,27 @@ impl<R: Router> Server<R> {
         tokio::select! {
             report = serving => report,
             never = routing => match never {},
+        }
+    }
+
+    /// [Runs](Self::run) until `shutdown` resolves, and then drains within the deadline.
+    ///
+    /// # Cancel safety
+    /// As for [`run`](Self::run).
+    pub async fn run_until(
+        self,
+        shutdown: impl Future<Output = ()>,
+        deadline: Duration,
+    ) -> DrainReport {
+        let handle = self.handle();
+        let drain = async {
+            shutdown.await;
+            handle.drain(deadline).await;
+            pending().await
+        };
+        tokio::select! {
+            report = self.run() => report,
+            report = drain => report,
         }
     }
 }
