@@ -38,7 +38,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let url = server.url();
     tokio::spawn(server.run());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new()).await?;
+    let (client, _events, connection) = net::connect(&url, ClientConfig::default()).await?;
     tokio::spawn(connection.run());
 
     let mut chat = client

@@ -47,7 +47,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let host = axum::serve(listener, app).with_graceful_shutdown(server.run().map(drop));
     let host = tokio::spawn(host.into_future());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new()).await?;
+    let (client, _events, connection) = net::connect(&url, ClientConfig::default()).await?;
     tokio::spawn(connection.run());
     let mut chat = client.start_chat(ChatRequest::new("hello", "echo")).await;
     println!("{}", chat.finish().await);

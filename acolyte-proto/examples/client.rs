@@ -21,7 +21,10 @@ impl Agent for Greeter {
     async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
         // Fails once the client has aborted the chat or left; then the reply goes nowhere.
         let _ = run.text("hello there").await;
-        Ok(Reply::new("hello there", "greeter").with_output_streamed(true))
+        Ok(Reply {
+            output_streamed: Some(true),
+            ..Reply::new("hello there", "greeter")
+        })
     }
 
     async fn status(&self) -> Status {
@@ -31,12 +34,18 @@ impl Agent for Greeter {
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
-    let options = ServerOptions::default().with_auth(Auth::key(ApiKey::new("secret")?));
+    let options = ServerOptions {
+        auth: Auth::key(ApiKey::new("secret")?),
+        ..ServerOptions::default()
+    };
     let server = Server::bind("127.0.0.1:0", Greeter, options).await?;
     let url = server.url();
     tokio::spawn(server.run());
 
-    let config = ClientConfig::new().with_api_key(ApiKey::new("secret")?);
+    let config = ClientConfig {
+        api_key: Some(ApiKey::new("secret")?),
+        ..ClientConfig::default()
+    };
     let (client, _events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
     println!("{:?}", client.status().await?);

@@ -18,7 +18,7 @@ use rpc_core::{Incoming, Machine, Outgoing};
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let now = Instant::now();
     let (seed, entropy) = (7, 8); // ids of requests and of tasks begin here
-    let mut client = ClientConn::new(ClientConfig::new(), seed, now);
+    let mut client = ClientConn::new(ClientConfig::default(), seed, now);
     let mut server = ServerConn::new(ServerConfig::default(), entropy, now);
     client.start_chat(&ChatRequest::new("hi", "echo"), now)?;
     loop {

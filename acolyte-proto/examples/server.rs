@@ -23,7 +23,10 @@ impl Agent for Echo {
                 break; // aborted, or the client has left
             }
         }
-        Ok(Reply::new(request.message, "echo").with_output_streamed(true))
+        Ok(Reply {
+            output_streamed: Some(true),
+            ..Reply::new(request.message, "echo")
+        })
     }
 
     async fn status(&self) -> Status {
@@ -37,7 +40,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (url, handle) = (server.url(), server.handle());
     tokio::spawn(server.run());
 
-    let (client, _events, connection) = net::connect(&url, ClientConfig::new()).await?;
+    let (client, _events, connection) = net::connect(&url, ClientConfig::default()).await?;
     tokio::spawn(connection.run());
     let request = ChatRequest::new("hello there", "echo");
     let outcome = client.start_chat(request).await.finish().await;

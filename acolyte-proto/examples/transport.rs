@@ -45,7 +45,7 @@ async fn serve(transport: impl Transport) -> Result<(), Refused> {
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
-    let config = ClientConfig::new();
+    let config = ClientConfig::default();
     let (client, _events, connection) = net::connect_with(InProcess, config, net::link_config());
     tokio::spawn(connection.run());
     client.ready().await?;

@@ -1,5 +1,4 @@
-//! Who may use a server: [`ApiKey`], [`Auth`] and [`Credentials`]; what a client shows: [`Offer`].
-//! Acolyte specification, *Authentication*.
+//! Who may use a server: [`ApiKey`] and [`Auth`]. Acolyte specification, *Authentication*.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,13 +9,13 @@ use subtle::ConstantTimeEq;
 
 /// The subprotocol that the client offers first. It is not a secret, and a server selects the first
 /// one offered, so the key does not come back in the response.
-pub const SUBPROTOCOL: &str = "acolyte.v1";
+pub(crate) const SUBPROTOCOL: &str = "acolyte.v1";
 /// The prefix of the subprotocol that carries the key.
 pub const BEARER_SUBPROTOCOL: &str = "bearer.";
 /// The prefix of the `Authorization` header. Upper and lower case matter.
 pub const BEARER_SCHEME: &str = "Bearer ";
 /// The length of the longest key, in bytes.
-pub const MAX_KEY_BYTES: usize = 1_024;
+const MAX_KEY_BYTES: usize = 1_024;
 
 /// The error for a key that cannot be used, or that is missing where one is required.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +24,7 @@ pub enum AuthError {
     /// The key is empty and would admit everyone.
     #[error("the API key is empty")]
     Empty,
-    /// The key is longer than [`MAX_KEY_BYTES`].
+    /// The key is longer than 1,024 bytes.
     #[error("the API key is longer than {max} bytes")]
     TooLong {
         /// The limit in bytes.
@@ -107,8 +106,7 @@ impl ApiKey {
 
     /// Returns whether a subprotocol can carry the key: it holds only letters, digits and
     /// ``!#$%&'*+-.^_`|~`` (RFC 7230, `token`). Most padded base64 does not qualify.
-    #[must_use]
-    pub fn is_token(&self) -> bool {
+    fn is_token(&self) -> bool {
         self.text().bytes().all(is_token_byte)
     }
 
@@ -143,7 +141,7 @@ fn is_token_byte(byte: u8) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offer {
-    /// The subprotocols to offer, in order; [`SUBPROTOCOL`] comes first. Empty without a key,
+    /// The subprotocols to offer, in order; `acolyte.v1` comes first. Empty without a key,
     /// because a server then need not select one.
     pub subprotocols: Vec<Secret>,
     /// The value of an `Authorization` header to send.

@@ -10,11 +10,36 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::MAX_ID_BYTES;
+pub(crate) use kind::Kind;
 
-/// The kind of thing that an [`Id`] names.
-pub trait Kind {
-    /// The possible prefixes; [`Id::random`] uses the first.
-    const PREFIXES: &'static [&'static str];
+mod kind {
+    //! The kinds of ids.
+
+    /// A kind of id.
+    pub trait Kind {
+        /// The prefixes of its ids. New ones have the first.
+        const PREFIXES: &'static [&'static str];
+    }
+
+    macro_rules! kinds {
+        ($($Name:ident: $($prefix:literal)+;)+) => {$(
+            #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            pub enum $Name {}
+
+            impl Kind for $Name {
+                const PREFIXES: &'static [&'static str] = &[$($prefix),+];
+            }
+        )+};
+    }
+
+    kinds! {
+        RpcKind: "rpc_";
+        TaskKind: "task_";
+        SessionKind: "sess_";
+        FailureKind: "err_";
+        MessageKind: "msg_";
+        ResourceKind: "proj_" "user_";
+    }
 }
 
 /// An id of the kind `K`: `^prefix_[a-z0-9]+$`, at most [`MAX_ID_BYTES`] long.
@@ -33,61 +58,18 @@ pub trait Kind {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id<K>(Str, PhantomData<fn() -> K>);
 
-/// A request on one connection; its id is made by the client.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RpcKind {}
-/// An accepted chat; its id is made by the server.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TaskKind {}
-/// A conversation; its id is made by the client.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SessionKind {}
-/// A reported failure; its id is made by the server.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FailureKind {}
-/// A message of a history; its id is made by the client.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MessageKind {}
-/// The owner of a memory, a user or a project; its id is made by the client.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ResourceKind {}
-/// A tool call.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ToolCallKind {}
-
-impl Kind for RpcKind {
-    const PREFIXES: &'static [&'static str] = &["rpc_"];
-}
-impl Kind for TaskKind {
-    const PREFIXES: &'static [&'static str] = &["task_"];
-}
-impl Kind for SessionKind {
-    const PREFIXES: &'static [&'static str] = &["sess_"];
-}
-impl Kind for FailureKind {
-    const PREFIXES: &'static [&'static str] = &["err_"];
-}
-impl Kind for MessageKind {
-    const PREFIXES: &'static [&'static str] = &["msg_"];
-}
-impl Kind for ResourceKind {
-    const PREFIXES: &'static [&'static str] = &["proj_", "user_"];
-}
-
 /// The id of a request, `rpc_…`: all its answers carry it.
-pub type RpcId = Id<RpcKind>;
+pub type RpcId = Id<kind::RpcKind>;
 /// The id of an accepted chat, `task_…`.
-pub type TaskId = Id<TaskKind>;
+pub type TaskId = Id<kind::TaskKind>;
 /// The id of a conversation, `sess_…`.
-pub type SessionId = Id<SessionKind>;
+pub type SessionId = Id<kind::SessionKind>;
 /// The id of a failure, `err_…`, for the server's log.
-pub type ErrorId = Id<FailureKind>;
+pub type ErrorId = Id<kind::FailureKind>;
 /// The id of a message in a history, `msg_…`.
-pub type MessageId = Id<MessageKind>;
+pub type MessageId = Id<kind::MessageKind>;
 /// The id of a memory's owner, `proj_…` or `user_…`.
-pub type ResourceId = Id<ResourceKind>;
-/// The id of a tool call: any text, chosen by the model's provider.
-pub type ToolCallId = rpc_core::Id<ToolCallKind>;
+pub type ResourceId = Id<kind::ResourceKind>;
 
 /// The id in the answer to a request whose own id could not be read.
 pub const UNREADABLE_ID: &str = "rpc_unknown";

@@ -102,7 +102,7 @@ impl Wishes {
         };
         let mut request = ChatRequest::new(message.to_owned(), model.to_owned());
         if let Some(workspace) = &self.workspace {
-            request = request.with_workspace(workspace.clone());
+            request.workspace = Some(workspace.clone().into());
         }
         request.resource_id.clone_from(&self.resource);
         request.session_id.clone_from(&self.session);
@@ -137,12 +137,17 @@ pub(super) fn api_key(given: Option<&Secret>) -> Result<Option<ApiKey>, Failure>
 impl Server {
     fn config(&self, idle: Option<Duration>) -> Result<ClientConfig, Failure> {
         let idle = self.idle_timeout.or(idle).filter(|time| !time.is_zero());
-        let mut config = ClientConfig::new()
-            .with_insecure_key(self.insecure)
-            .with_chat_idle_timeout(idle);
+        let mut config = ClientConfig {
+            insecure_key: self.insecure,
+            chat_idle_timeout: idle,
+            ..ClientConfig::default()
+        };
         config.keep_alive = self.pings.over(config.keep_alive);
         Ok(match api_key(self.api_key.as_ref())? {
-            Some(key) => config.with_api_key(key),
+            Some(key) => ClientConfig {
+                api_key: Some(key),
+                ..config
+            },
             None => config,
         })
     }

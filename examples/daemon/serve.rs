@@ -105,7 +105,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let address = args.listen;
     let mut options = options(args)?;
     if reach_servers && options.auth.is_open() {
-        options = options.with_admin_shutdown(false);
+        options.admin_shutdown = false;
         cli::remark(
             "without a key, and with commands that reach it, this server is not ended by requests",
         );
@@ -140,13 +140,17 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
     let http = args.tls.http(http.with_guards(guards))?;
-    let mut connection = ServerConfig::default()
-        .with_checklist(args.list_name.into())
-        .with_silent_aborts(args.silent_aborts);
+    let mut connection = ServerConfig {
+        checklist: args.list_name.into(),
+        silent_aborts: args.silent_aborts,
+        ..ServerConfig::default()
+    };
     connection.keep_alive = args.pings.over(connection.keep_alive);
-    Ok(ServerOptions::default()
-        .with_auth(auth)
-        .with_connection(connection)
-        .with_http(http)
-        .with_shutdown_timeout(DRAIN))
+    Ok(ServerOptions {
+        auth,
+        connection,
+        http,
+        shutdown_timeout: DRAIN,
+        ..ServerOptions::default()
+    })
 }

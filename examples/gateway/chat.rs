@@ -118,11 +118,13 @@ impl Args {
     }
 
     fn config(&self) -> ClientConfig {
-        let mut config = ClientConfig::new()
-            .with_channel(self.channel.as_str())
-            .with_account(self.account.as_str())
-            .with_peer(self.peer.as_str())
-            .with_chat_idle_timeout(self.idle_timeout.filter(|time| !time.is_zero()));
+        let mut config = ClientConfig {
+            channel: self.channel.as_str().into(),
+            account: self.account.as_str().into(),
+            peer: Some(self.peer.as_str().into()),
+            chat_idle_timeout: self.idle_timeout.filter(|time| !time.is_zero()),
+            ..ClientConfig::default()
+        };
         config.keep_alive = self.pings.over(config.keep_alive);
         config
     }

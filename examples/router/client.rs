@@ -149,10 +149,12 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
 }
 
 fn config(args: &Args) -> Result<PluginConfig, Failure> {
-    let mut registration = Registration::new(args.name.as_str(), args.description.as_str())
-        .with_version(env!("CARGO_PKG_VERSION"));
+    let mut registration = Registration {
+        version: Some(env!("CARGO_PKG_VERSION").into()),
+        ..Registration::new(args.name.as_str(), args.description.as_str())
+    };
     for capability in &args.capabilities {
-        registration = registration.with_capability(capability.as_str());
+        registration.capabilities.push(capability.as_str().into());
     }
     let mut reconnect = reconnect_policy();
     reconnect.backoff = reconnect.backoff.with_max_attempts(Some(args.attempts));
@@ -172,7 +174,7 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
         };
         Failure::usage(format_args!("{option}{}", error.message))
     })?;
-    Ok(config.with_link(link))
+    Ok(PluginConfig { link, ..config })
 }
 
 fn refused(error: &RegistrationError) -> Failure {
@@ -290,7 +292,10 @@ impl Keeper {
                 .await?;
             // Only now: what was acknowledged is safe.
             message.ack().await?;
-            let shown = Notification::new(text).with_title("Note saved");
+            let shown = Notification {
+                title: Some("Note saved".into()),
+                ..Notification::new(text)
+            };
             message.notify(shown).await?;
         }
         Ok(())
@@ -349,7 +354,10 @@ fn told(notes: &[Note]) -> Notification {
     let last = notes.iter().skip(skipped).zip(skipped + 1..);
     let lines = last.map(|(note, number)| format!("{number}. {}", note.text));
     let lines: Vec<_> = lines.collect();
-    Notification::new(lines.join("\n")).with_title(title)
+    Notification {
+        title: Some(title.into()),
+        ..Notification::new(lines.join("\n"))
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Events, clients and outcomes as JSON, for programs.
 
 use serde_json::{Value, json};
-use smarthole_proto::hub::{HubEvent, Outcome, RegisteredClient, Settlement, Unroutable};
-use smarthole_proto::net::{HistoryItem, Settled};
+use smarthole_proto::hub::{
+    HistoryEntry, HubEvent, Outcome, RegisteredClient, Settlement, Unroutable,
+};
+use smarthole_proto::net::Settled;
 use smarthole_proto::router::Rejection;
 
 /// An event, if programs care for it.
@@ -156,8 +158,8 @@ pub(crate) fn ended(settled: &Settled) -> Value {
 }
 
 /// What became of the last messages, the newest last.
-pub(crate) fn history(history: &[HistoryItem]) -> Value {
-    let one = |it: &HistoryItem| {
+pub(crate) fn history(history: &[HistoryEntry]) -> Value {
+    let one = |it: &HistoryEntry| {
         let mut value = at_client(&it.client, &it.outcome);
         value["id"] = json!(it.message.as_str());
         value["text"] = json!(*it.text);

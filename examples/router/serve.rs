@@ -151,14 +151,18 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
 }
 
 fn options(args: &Args) -> Result<ServerOptions, Failure> {
-    let hub = HubConfig::default()
-        .with_response_timeout(args.response_timeout)
-        .with_routing_limit(args.routing_limit)
-        .with_reroute_direct(args.reroute_direct);
+    let hub = HubConfig {
+        response_timeout: args.response_timeout,
+        routing_limit: args.routing_limit,
+        reroute_direct: args.reroute_direct,
+        ..HubConfig::default()
+    };
     let runtime = RouterRuntime::new(hub);
-    let connection = ServerConfig::default()
-        .with_keep_alive(args.pings.over(limits::keep_alive()))
-        .with_only_pongs(!args.any_frame);
+    let connection = ServerConfig {
+        keep_alive: args.pings.over(limits::keep_alive()),
+        only_pongs: !args.any_frame,
+        ..ServerConfig::default()
+    };
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
     let limits = http
@@ -185,12 +189,17 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
                 }
             }
         });
-    let router = RouterOptions::default().with_timeout(args.model.timeout());
-    Ok(ServerOptions::default()
-        .with_runtime(runtime)
-        .with_router(router)
-        .with_connection(connection)
-        .with_http(http))
+    let router = RouterOptions {
+        timeout: args.model.timeout(),
+        ..RouterOptions::default()
+    };
+    Ok(ServerOptions {
+        runtime,
+        router,
+        connection,
+        http,
+        ..ServerOptions::default()
+    })
 }
 
 #[cfg(test)]

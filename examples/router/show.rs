@@ -4,8 +4,7 @@ use examples::router::Numbers;
 use examples::screen::{Colour, printable};
 use serde_json::{Value, json};
 use smarthole_proto::frame::Priority;
-use smarthole_proto::hub::{HubEvent, Outcome, RegisteredClient, Unroutable};
-use smarthole_proto::net::HistoryItem;
+use smarthole_proto::hub::{HistoryEntry, HubEvent, Outcome, RegisteredClient, Unroutable};
 use smarthole_proto::router::RouteRequest;
 
 use crate::router::json;
@@ -204,7 +203,7 @@ impl Show {
     }
 
     /// What became of the last messages.
-    pub(crate) fn history(&mut self, history: &[HistoryItem]) -> Vec<String> {
+    pub(crate) fn history(&mut self, history: &[HistoryEntry]) -> Vec<String> {
         if self.is_json() {
             return vec![self.note("history", json!({ "history": json::history(history) }), "")];
         }

@@ -21,7 +21,10 @@ use tower_http::{cors::CorsLayer, timeout::TimeoutLayer, trace::TraceLayer};
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let with_token = ServerConfig::new(Auth::token("secret")?);
-    let options = ServerOptions::default().with_connection(with_token);
+    let options = ServerOptions {
+        connection: with_token,
+        ..ServerOptions::default()
+    };
     let (server, service) = Server::mount(MemoryBackend::new(), options);
     let handle = server.handle();
     let patience = Duration::from_secs(10); // for requests: a WebSocket lives on
@@ -37,7 +40,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let host = axum::serve(listener, app).with_graceful_shutdown(server.run().map(drop));
     let host = tokio::spawn(host.into_future());
 
-    let config = ClientConfig::new().with_token("secret");
+    let config = ClientConfig {
+        token: Some("secret".into()),
+        ..ClientConfig::default()
+    };
     let (client, _events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run());
     println!("{}", client.chat("hello there").await.text().await?);

@@ -17,12 +17,18 @@ use exoclaw_proto::server::ServerConfig;
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let backend = MemoryBackend::new().with_plugin("echo");
     let with_token = ServerConfig::new(Auth::token("secret")?);
-    let options = ServerOptions::default().with_connection(with_token);
+    let options = ServerOptions {
+        connection: with_token,
+        ..ServerOptions::default()
+    };
     let server = Server::bind("127.0.0.1:0", backend, options).await?;
     let url = server.url();
     tokio::spawn(server.run());
 
-    let config = ClientConfig::new().with_token("secret");
+    let config = ClientConfig {
+        token: Some("secret".into()),
+        ..ClientConfig::default()
+    };
     let (client, _events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
 

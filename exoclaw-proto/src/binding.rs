@@ -5,18 +5,24 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::frame::{ChatSend, SessionRef};
+use crate::session::SessionKey;
+
 /// A rule that sends chats with these properties to an agent. Sets at least one of the five.
 /// Exoclaw specification, `chat.send`, step 1.
 ///
 /// ```
 /// use exoclaw_proto::binding::Binding;
 ///
-/// let binding = Binding::new("helper").with_channel("discord").with_guild_id("g1");
+/// let binding = Binding {
+///     channel: Some("discord".to_owned()),
+///     guild_id: Some("g1".to_owned()),
+///     ..Binding::new("helper")
+/// };
 /// assert_eq!(binding.agent_id, "helper");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Binding {
     /// The agent.
     pub agent_id: String,
@@ -45,41 +51,6 @@ impl Binding {
             ..Self::default()
         }
     }
-
-    /// Sets [`channel`](Self::channel).
-    #[must_use]
-    pub fn with_channel(mut self, channel: impl Into<String>) -> Self {
-        self.channel = Some(channel.into());
-        self
-    }
-
-    /// Sets [`account_id`](Self::account_id).
-    #[must_use]
-    pub fn with_account_id(mut self, account: impl Into<String>) -> Self {
-        self.account_id = Some(account.into());
-        self
-    }
-
-    /// Sets [`peer_id`](Self::peer_id).
-    #[must_use]
-    pub fn with_peer_id(mut self, peer: impl Into<String>) -> Self {
-        self.peer_id = Some(peer.into());
-        self
-    }
-
-    /// Sets [`guild_id`](Self::guild_id).
-    #[must_use]
-    pub fn with_guild_id(mut self, guild: impl Into<String>) -> Self {
-        self.guild_id = Some(guild.into());
-        self
-    }
-
-    /// Sets [`team_id`](Self::team_id).
-    #[must_use]
-    pub fn with_team_id(mut self, team: impl Into<String>) -> Self {
-        self.team_id = Some(team.into());
-        self
-    }
 }
 
 /// The error for an invalid binding. `index` counts from 0, in the order given.
@@ -107,7 +78,6 @@ pub enum BindingError {
 
 /// The origin of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Route<'a> {
     /// The channel.
     pub channel: &'a str,
@@ -133,19 +103,25 @@ impl<'a> Route<'a> {
             team: None,
         }
     }
+}
 
-    /// Sets [`guild`](Self::guild).
-    #[must_use]
-    pub const fn with_guild(mut self, guild: Option<&'a str>) -> Self {
-        self.guild = guild;
-        self
+impl<'a> From<&'a ChatSend> for Route<'a> {
+    fn from(chat: &'a ChatSend) -> Self {
+        Self {
+            guild: chat.guild.as_deref(),
+            team: chat.team.as_deref(),
+            ..Self::new(&chat.channel, &chat.account, chat.peer())
+        }
     }
+}
 
-    /// Sets [`team`](Self::team).
-    #[must_use]
-    pub const fn with_team(mut self, team: Option<&'a str>) -> Self {
-        self.team = team;
-        self
+impl<'a> From<&'a SessionRef> for Route<'a> {
+    fn from(session: &'a SessionRef) -> Self {
+        Self {
+            guild: session.guild.as_deref(),
+            team: session.team.as_deref(),
+            ..Self::new(&session.channel, &session.account, session.peer())
+        }
     }
 }
 
@@ -238,8 +214,8 @@ impl Mask {
 /// use exoclaw_proto::binding::{Binding, Route, Router};
 ///
 /// let bindings = vec![
-///     Binding::new("chatty").with_channel("discord"),
-///     Binding::new("private").with_channel("discord").with_peer_id("ann"),
+///     Binding { channel: Some("discord".to_owned()), ..Binding::new("chatty") },
+///     Binding { peer_id: Some("ann".to_owned()), ..Binding::new("private") },
 /// ];
 /// let router = Router::new(bindings, None)?;
 /// assert_eq!(router.resolve(&Route::new("discord", "a1", "ann")), Ok("private"));
@@ -319,6 +295,22 @@ impl Router {
             })
     }
 
+    /// Returns the key of a chat's session: its agent, channel, account and peer. Exoclaw
+    /// specification, `chat.send`, steps 1 and 2.
+    ///
+    /// # Errors
+    /// [`NoAgent`]
+    pub fn session<'a>(&self, chat: impl Into<Route<'a>>) -> Result<SessionKey, NoAgent> {
+        let route = chat.into();
+        let agent = self.resolve(&route)?;
+        Ok(SessionKey::new(
+            agent,
+            route.channel,
+            route.account,
+            route.peer,
+        ))
+    }
+
     fn bound(&self, route: &Route<'_>) -> Option<&str> {
         for same_rank in self.masks.chunk_by(|a, b| a.rank() == b.rank()) {
             let found = same_rank.iter().filter_map(|mask| {
@@ -344,26 +336,39 @@ mod tests {
         Router::new(bindings, None).unwrap()
     }
 
-    fn name() -> Binding {
-        Binding::new("a")
+    fn on_channel() -> Binding {
+        Binding {
+            channel: Some("c".to_owned()),
+            ..Binding::new("a")
+        }
     }
 
     #[test]
     fn a_binding_names_something_and_somebody() {
-        let bindings = vec![name().with_channel("c"), Binding::new("b")];
+        let bindings = vec![on_channel(), Binding::new("b")];
         let error = Router::new(bindings, None).unwrap_err();
         let (index, agent_id) = (1, "b".to_owned());
         assert_eq!(error, BindingError::NoSelector { index, agent_id });
         assert!(error.to_string().starts_with("binding 1 (agent 'b') names"));
         assert_eq!(
-            Router::new(vec![Binding::new("").with_channel("c")], None).unwrap_err(),
+            Router::new(
+                vec![Binding {
+                    channel: Some("c".into()),
+                    ..Binding::new("")
+                }],
+                None
+            )
+            .unwrap_err(),
             BindingError::NoAgentId { index: 0 }
         );
     }
 
     #[test]
     fn all_that_is_named_has_to_be_equal() {
-        let router = router(vec![name().with_channel("c").with_peer_id("p")]);
+        let router = router(vec![Binding {
+            peer_id: Some("p".to_owned()),
+            ..on_channel()
+        }]);
         assert_eq!(router.resolve(&Route::new("c", "x", "p")), Ok("a"));
         assert!(router.resolve(&Route::new("other", "x", "p")).is_err());
         assert!(router.resolve(&Route::new("c", "x", "other")).is_err());
@@ -372,17 +377,33 @@ mod tests {
     #[test]
     fn the_more_specific_kind_wins_whatever_the_order() {
         let router = router(vec![
-            Binding::new("channel").with_channel("c"),
-            Binding::new("account")
-                .with_channel("c")
-                .with_account_id("a"),
-            Binding::new("team").with_team_id("t"),
-            Binding::new("guild").with_guild_id("g"),
-            Binding::new("peer").with_peer_id("p"),
+            Binding {
+                channel: Some("c".into()),
+                ..Binding::new("channel")
+            },
+            Binding {
+                channel: Some("c".into()),
+                account_id: Some("a".into()),
+                ..Binding::new("account")
+            },
+            Binding {
+                team_id: Some("t".into()),
+                ..Binding::new("team")
+            },
+            Binding {
+                guild_id: Some("g".into()),
+                ..Binding::new("guild")
+            },
+            Binding {
+                peer_id: Some("p".into()),
+                ..Binding::new("peer")
+            },
         ]);
-        let all = Route::new("c", "a", "p")
-            .with_guild(Some("g"))
-            .with_team(Some("t"));
+        let all = Route {
+            guild: Some("g"),
+            team: Some("t"),
+            ..Route::new("c", "a", "p")
+        };
         let route = |peer, guild, team, account| Route {
             peer,
             guild,
@@ -404,14 +425,24 @@ mod tests {
     #[test]
     fn of_the_same_kind_who_names_more_wins_and_then_the_first() {
         let router = router(vec![
-            Binding::new("peer").with_peer_id("p"),
-            Binding::new("peer of a")
-                .with_peer_id("p")
-                .with_account_id("a"),
-            Binding::new("peer in c")
-                .with_peer_id("p")
-                .with_channel("c"),
-            Binding::new("again").with_peer_id("p"),
+            Binding {
+                peer_id: Some("p".into()),
+                ..Binding::new("peer")
+            },
+            Binding {
+                peer_id: Some("p".into()),
+                account_id: Some("a".into()),
+                ..Binding::new("peer of a")
+            },
+            Binding {
+                peer_id: Some("p".into()),
+                channel: Some("c".into()),
+                ..Binding::new("peer in c")
+            },
+            Binding {
+                peer_id: Some("p".into()),
+                ..Binding::new("again")
+            },
         ]);
         let found = [("c", "a"), ("c", "x"), ("x", "a"), ("x", "x")]
             .map(|(channel, account)| router.resolve(&Route::new(channel, account, "p")).unwrap());
@@ -421,7 +452,10 @@ mod tests {
     #[test]
     fn without_a_default_agent_the_error_names_the_route() {
         let error = router(Vec::new())
-            .resolve(&Route::new("websocket", "acc", "main").with_guild(Some("g")))
+            .resolve(&Route {
+                guild: Some("g"),
+                ..Route::new("websocket", "acc", "main")
+            })
             .unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -431,7 +465,7 @@ mod tests {
 
     #[test]
     fn what_fits_no_binding_goes_to_the_default_agent() {
-        let router = Router::new(vec![name().with_channel("c")], Some("d".to_owned())).unwrap();
+        let router = Router::new(vec![on_channel()], Some("d".to_owned())).unwrap();
         assert_eq!(router.resolve(&Route::new("x", "", "")), Ok("d"));
         assert_eq!(router.resolve(&Route::new("c", "", "")), Ok("a"));
     }
@@ -440,7 +474,12 @@ mod tests {
     fn it_reads_as_in_a_configuration_file() {
         let json = r#"{"agent_id":"a","channel":"c","guild_id":"g"}"#;
         let binding: Binding = serde_json::from_str(json).unwrap();
-        assert_eq!(binding, name().with_channel("c").with_guild_id("g"));
+        let guild_id = Some("g".to_owned());
+        let expected = Binding {
+            guild_id,
+            ..on_channel()
+        };
+        assert_eq!(binding, expected);
         assert_eq!(serde_json::to_string(&binding).unwrap(), json);
     }
 
@@ -468,29 +507,31 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn it_agrees_with_a_look_at_every_binding(
-            named in prop::collection::vec(fields(), 0..20),
-            routes in prop::collection::vec(fields(), 1..20),
-        ) {
-            let named = named.into_iter().filter(|it| it.iter().any(Option::is_some));
-            let agents: Vec<_> = named.enumerate().map(|(i, it)| (i.to_string(), it)).collect();
-            let bindings = agents.iter().map(|(agent_id, fields)| {
-                let [peer_id, guild_id, team_id, account_id, channel] = fields.clone();
-                let agent_id = agent_id.clone();
-                Binding { agent_id, channel, account_id, peer_id, guild_id, team_id }
-            });
-            let router = router(bindings.collect());
-            for mut route in routes {
-                for always in [0, 3, 4] {
-                    route[always].get_or_insert_default();
+            #[test]
+            fn it_agrees_with_a_look_at_every_binding(
+                named in prop::collection::vec(fields(), 0..20),
+                routes in prop::collection::vec(fields(), 1..20),
+            ) {
+                let named = named.into_iter().filter(|it| it.iter().any(Option::is_some));
+                let agents: Vec<_> = named.enumerate().map(|(i, it)| (i.to_string(), it)).collect();
+                let bindings = agents.iter().map(|(agent_id, fields)| {
+                    let [peer_id, guild_id, team_id, account_id, channel] = fields.clone();
+                    let agent_id = agent_id.clone();
+                    Binding { agent_id, channel, account_id, peer_id, guild_id, team_id }
+                });
+                let router = router(bindings.collect());
+                for mut route in routes {
+                    for always in [0, 3, 4] {
+                        route[always].get_or_insert_default();
+                    }
+                    let [peer, guild, team, account, channel] = route.each_ref().map(Option::as_deref);
+                    let asked = Route {
+    guild,
+    team,
+    ..Route::new(channel.unwrap(), account.unwrap(), peer.unwrap())
+    };
+                    prop_assert_eq!(router.resolve(&asked).ok(), naive(&agents, &route));
                 }
-                let [peer, guild, team, account, channel] = route.each_ref().map(Option::as_deref);
-                let asked = Route::new(channel.unwrap(), account.unwrap(), peer.unwrap())
-                    .with_guild(guild)
-                    .with_team(team);
-                prop_assert_eq!(router.resolve(&asked).ok(), naive(&agents, &route));
             }
         }
-    }
 }

@@ -1,7 +1,9 @@
 //! [`RpcError`], the gateway's answer to a failed request, and its [`ErrorKind`].
 
-use rpc_core::{Json, Str};
+use rpc_core::{CallError, Json, Str};
 
+use crate::binding::NoAgent;
+use crate::budget::Exceeded;
 use crate::frame::Method;
 use crate::limits::AUTH_FAILED;
 
@@ -117,6 +119,35 @@ impl RpcError {
             ErrorKind::InvalidParams
         } else {
             ErrorKind::Other
+        }
+    }
+}
+
+impl From<NoAgent> for RpcError {
+    fn from(error: NoAgent) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<Exceeded> for RpcError {
+    fn from(error: Exceeded) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl From<crate::net::TooManyTurns> for RpcError {
+    fn from(error: crate::net::TooManyTurns) -> Self {
+        Self::new(format!("session busy: {error}"))
+    }
+}
+
+/// Passes on the answer of another gateway; any other error is the provider's.
+impl From<CallError<Self>> for RpcError {
+    fn from(error: CallError<Self>) -> Self {
+        match error {
+            CallError::Remote(error) => error,
+            error => Self::provider(&error.to_string()),
         }
     }
 }

@@ -21,7 +21,10 @@ struct Newest;
 impl Router for Newest {
     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
         let newest = request.candidates.last();
-        let choice = newest.map(|it| Choice::new(it.name.clone()).with_reason("the newest one"));
+        let choice = newest.map(|it| Choice {
+            reason: Some("the newest one".into()),
+            ..Choice::new(it.name.clone())
+        });
         Ok(choice.into_iter().collect())
     }
 }

@@ -2,19 +2,21 @@
 
 use rpc_core::{Id, uuid};
 
-/// The kind of a [`ClientId`].
-#[derive(Debug)]
-pub enum ClientKind {}
+mod kind {
+    //! The kinds of ids.
 
-/// The kind of a [`MessageId`].
-#[derive(Debug)]
-pub enum MessageKind {}
+    #[derive(Debug)]
+    pub enum ClientKind {}
+
+    #[derive(Debug)]
+    pub enum MessageKind {}
+}
 
 /// The id of a registered client: a UUID. Opaque to clients.
-pub type ClientId = Id<ClientKind>;
+pub type ClientId = Id<kind::ClientKind>;
 
 /// The id of a message: `msg-` and a UUID. Opaque to clients.
-pub type MessageId = Id<MessageKind>;
+pub type MessageId = Id<kind::MessageKind>;
 
 /// Returns the id of a client, from 128 random bits: a UUID of version 4.
 #[must_use]

@@ -34,9 +34,11 @@ rpc_core::config! {
     /// use acolyte_proto::auth::ApiKey;
     /// use acolyte_proto::client::ClientConfig;
     ///
-    /// let config = ClientConfig::new()
-    ///     .with_api_key(ApiKey::new("secret")?)
-    ///     .with_chat_idle_timeout(Some(Duration::from_secs(600)));
+    /// let config = ClientConfig {
+    ///     api_key: Some(ApiKey::new("secret")?),
+    ///     chat_idle_timeout: Some(Duration::from_secs(600)),
+    ///     ..ClientConfig::default()
+    /// };
     /// assert!(!format!("{config:?}").contains("secret"));
     /// # Ok::<(), acolyte_proto::auth::AuthError>(())
     /// ```
@@ -44,33 +46,25 @@ rpc_core::config! {
     pub struct ClientConfig {
         /// The server's key; `None` for a server that requires none. It is sent while connecting,
         /// never in a message. Default `None`.
-        pub api_key: Option<ApiKey> = None => with_api_key(ApiKey),
+        pub api_key: Option<ApiKey> = None,
         /// How long a request other than a chat waits for its answer. Default 10 s.
-        pub call_timeout: Duration = CALL_TIMEOUT => with_call_timeout,
+        pub call_timeout: Duration = CALL_TIMEOUT,
         /// How long a chat waits for its next message; `None` is for ever, for a person who can
         /// abort. While a chat waits in the server's queue, messages of the chats sent before it on
         /// the connection count too. Default 180 s.
-        pub chat_idle_timeout: Option<Duration> = Some(CHAT_IDLE_TIMEOUT) => with_chat_idle_timeout,
+        pub chat_idle_timeout: Option<Duration> = Some(CHAT_IDLE_TIMEOUT),
         /// Pings, and the silence after which the connection counts as dead. Default every 25 s,
         /// and 30 s after a ping, because known servers may be busy for 15 s. Over HTTP, which has
         /// no pings and where servers send a comment every 15 s, a connection is dead after silence
         /// for the sum of both times.
         pub keep_alive: KeepAlive = KeepAlive::default()
             .with_interval(Some(PING_INTERVAL))
-            .with_pong_timeout(PONG_TIMEOUT) => with_keep_alive,
+            .with_pong_timeout(PONG_TIMEOUT),
         /// Bounds on size and number. Default: messages of at most 16 MiB.
-        pub limits: Limits = limits::defaults() => with_limits,
+        pub limits: Limits = limits::defaults(),
         /// Whether [`connect`](crate::net::connect) may send the key to another machine
         /// unencrypted, where anyone who sees the traffic can read it. Default `false`.
-        pub insecure_key: bool = false => with_insecure_key,
-    }
-}
-
-impl ClientConfig {
-    /// Returns the default configuration, without a key.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+        pub insecure_key: bool = false,
     }
 }
 
@@ -80,7 +74,10 @@ mod tests {
 
     #[test]
     fn a_printed_configuration_holds_no_key() {
-        let config = ClientConfig::new().with_api_key(ApiKey::new("hunter2").unwrap());
+        let config = ClientConfig {
+            api_key: Some(ApiKey::new("hunter2").unwrap()),
+            ..ClientConfig::default()
+        };
         assert!(!format!("{config:?}").contains("hunter2"));
     }
 }

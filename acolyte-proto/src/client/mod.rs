@@ -58,7 +58,7 @@ pub enum ClientState {
 ///
 /// Every chat ends with exactly one [`ChatUpdate::Ended`], whatever the server does: a last message
 /// that cannot be read ends it, and so does silence, if
-/// [`chat_idle_timeout`](ClientConfig::with_chat_idle_timeout) is set. An `error` that names no
+/// [`chat_idle_timeout`](ClientConfig::chat_idle_timeout) is set. An `error` that names no
 /// request (`rpc_unknown`) counts for the oldest unanswered request.
 ///
 /// ```
@@ -68,7 +68,7 @@ pub enum ClientState {
 /// use rpc_core::{Incoming, Machine};
 ///
 /// let now = Instant::now();
-/// let mut conn = ClientConn::new(ClientConfig::new(), 0x5eed, now);
+/// let mut conn = ClientConn::new(ClientConfig::default(), 0x5eed, now);
 /// assert_eq!(conn.poll_event(), Some(ClientEvent::Ready));
 /// let chat = conn.start_chat(&ChatRequest::new("hi", "gpt-5-mini"), now)?;
 /// assert!(conn.poll_transmit().is_some()); // hand it to your socket

@@ -29,7 +29,7 @@ const MAX_REFUSAL: usize = 4 * 1024;
 /// use acolyte_proto::client::{ChatUpdate, ClientConfig, StreamChat};
 ///
 /// let now = Instant::now();
-/// let mut chat = StreamChat::new(&ClientConfig::new(), now);
+/// let mut chat = StreamChat::new(&ClientConfig::default(), now);
 /// chat.handle_head(200, true, now);
 /// chat.handle_bytes(b"data: {\"type\":\"error\",\"errorMessage\":\"no\"}\n\n", now);
 /// assert_eq!(chat.poll_update(), Some(ChatUpdate::Started));
@@ -264,7 +264,7 @@ mod tests {
 
     fn started() -> (StreamChat, Instant) {
         let now = Instant::now();
-        let mut chat = StreamChat::new(&ClientConfig::new(), now);
+        let mut chat = StreamChat::new(&ClientConfig::default(), now);
         chat.handle_head(200, true, now);
         assert_eq!(chat.poll_update(), Some(ChatUpdate::Started));
         (chat, now)
@@ -319,7 +319,7 @@ mod tests {
             ),
         ] {
             let now = Instant::now();
-            let mut chat = StreamChat::new(&ClientConfig::new(), now);
+            let mut chat = StreamChat::new(&ClientConfig::default(), now);
             chat.handle_head(status, false, now);
             chat.handle_bytes(b"Invalid request", now);
             chat.handle_bytes(b" shape\n", now);
@@ -327,7 +327,7 @@ mod tests {
             assert_eq!(only(&mut chat), Outcome::Refused { error });
         }
         let now = Instant::now();
-        let mut chat = StreamChat::new(&ClientConfig::new(), now);
+        let mut chat = StreamChat::new(&ClientConfig::default(), now);
         chat.handle_head(200, false, now);
         chat.handle_bytes(&[b'x'; 10_000], now);
         assert!(matches!(only(&mut chat), Outcome::Refused { .. }));
@@ -346,7 +346,7 @@ mod tests {
             (504, true),
         ] {
             let now = Instant::now();
-            let mut chat = StreamChat::new(&ClientConfig::new(), now);
+            let mut chat = StreamChat::new(&ClientConfig::default(), now);
             // A status that is not 200 is a refusal, even of the type of a stream.
             chat.handle_head(status, status != 200, now);
             chat.handle_end(None);

@@ -79,7 +79,10 @@ impl Played {
 
 /// No pings, so that silence ends nothing by itself.
 fn quiet() -> ClientConfig {
-    ClientConfig::new().with_keep_alive(KeepAlive::off())
+    ClientConfig {
+        keep_alive: KeepAlive::off(),
+        ..ClientConfig::default()
+    }
 }
 
 fn ended(update: Option<&ChatUpdate>) -> &Outcome {
@@ -121,7 +124,10 @@ fn a_chat_is_told_step_by_step_and_ends_once() {
 #[test]
 fn requests_are_written_as_the_protocol_has_them() {
     let mut played = Played::new();
-    let request = ChatRequest::new("hi", "m").with_workspace("/w");
+    let request = ChatRequest {
+        workspace: Some("/w".into()),
+        ..ChatRequest::new("hi", "m")
+    };
     let chat = played.conn.start_chat(&request, played.now).unwrap();
     let abort = played.conn.abort(chat, played.now).unwrap();
     let status = played.conn.status(played.now).unwrap();
@@ -455,12 +461,18 @@ fn closing_ends_what_is_in_flight_and_takes_nothing_more() {
 #[test]
 fn a_full_table_or_outbox_refuses_and_changes_nothing() {
     let limits = Limits::default().with_max_pending(1);
-    let mut played = Played::with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::with(ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    });
     played.chat();
     let refused = played.conn.status(played.now);
     assert_eq!(refused, Err(Refused::TooManyCalls { max: 1 }));
     let limits = Limits::default().with_max_outbox_frames(1);
-    let mut played = Played::with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::with(ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    });
     played.conn.status(played.now).unwrap();
     assert_eq!(played.conn.status(played.now), Err(Refused::QueueFull));
     assert_eq!(played.conn.in_flight(), 1);

@@ -293,8 +293,14 @@ mod tests {
     }
 
     fn list(status: ItemStatus) -> Event {
-        let item = ChecklistItem::new("1", "do it", 0).with_status(status);
-        Event::Checklist(Checklist::new("g", "Plan").with_item(item))
+        let item = ChecklistItem {
+            status,
+            ..ChecklistItem::new("1", "do it", 0)
+        };
+        Event::Checklist(Checklist {
+            items: vec![item],
+            ..Checklist::new("g", "Plan")
+        })
     }
 
     #[test]

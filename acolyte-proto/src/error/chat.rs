@@ -19,7 +19,6 @@ const WORDLESS: Str = Str::from_static("unknown error");
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(from = "ErrorMembers")]
 #[error("{message}")]
-#[non_exhaustive]
 pub struct ChatError {
     /// The message for people.
     #[serde(rename = "errorMessage")]
@@ -45,34 +44,12 @@ impl ChatError {
             detail: None,
         }
     }
-
-    /// Sets [`id`](Self::id).
-    #[must_use]
-    pub fn with_id(mut self, id: ErrorId) -> Self {
-        self.id = Some(id);
-        self
-    }
-
-    /// Sets [`code`](Self::code).
-    #[must_use]
-    pub fn with_code(mut self, code: impl Into<Str>) -> Self {
-        self.code = Some(code.into());
-        self
-    }
-
-    /// Sets [`detail`](Self::detail).
-    #[must_use]
-    pub fn with_detail(mut self, detail: ErrorDetail) -> Self {
-        self.detail = Some(Box::new(detail));
-        self
-    }
 }
 
 /// The details of an error. All values are open sets, and `kind` and `category` of known servers
 /// are often wrong: show them, but do not rely on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
-#[non_exhaustive]
 pub struct ErrorDetail {
     /// The same as [`ChatError::code`].
     #[serde(default, deserialize_with = "loose::text")]
@@ -106,41 +83,6 @@ impl ErrorDetail {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Sets [`code`](Self::code).
-    #[must_use]
-    pub fn with_code(mut self, code: impl Into<Str>) -> Self {
-        self.code = Some(code.into());
-        self
-    }
-
-    /// Sets [`category`](Self::category).
-    #[must_use]
-    pub fn with_category(mut self, category: impl Into<Str>) -> Self {
-        self.category = Some(category.into());
-        self
-    }
-
-    /// Sets [`kind`](Self::kind).
-    #[must_use]
-    pub fn with_kind(mut self, kind: impl Into<Str>) -> Self {
-        self.kind = Some(kind.into());
-        self
-    }
-
-    /// Sets [`source`](Self::source).
-    #[must_use]
-    pub fn with_source(mut self, source: impl Into<Str>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// Sets [`tool`](Self::tool).
-    #[must_use]
-    pub fn with_tool(mut self, tool: impl Into<Str>) -> Self {
-        self.tool = Some(tool.into());
-        self
     }
 }
 

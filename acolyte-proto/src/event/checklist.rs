@@ -10,7 +10,6 @@ use crate::loose;
 /// A list of things to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct Checklist {
     /// The id of the list.
     #[serde(deserialize_with = "lenient::id")]
@@ -25,7 +24,6 @@ pub struct Checklist {
 
 /// An item of a [`Checklist`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct ChecklistItem {
     /// The id of the item.
     #[serde(deserialize_with = "lenient::id")]
@@ -84,13 +82,6 @@ impl Checklist {
             items: Vec::new(),
         }
     }
-
-    /// Adds an item at the end.
-    #[must_use]
-    pub fn with_item(mut self, item: ChecklistItem) -> Self {
-        self.items.push(item);
-        self
-    }
 }
 
 impl ChecklistTag {
@@ -113,12 +104,5 @@ impl ChecklistItem {
             status: ItemStatus::Pending,
             order,
         }
-    }
-
-    /// Sets [`status`](Self::status).
-    #[must_use]
-    pub fn with_status(mut self, status: ItemStatus) -> Self {
-        self.status = status;
-        self
     }
 }

@@ -133,20 +133,6 @@ impl ToolResult {
         }
     }
 
-    /// Sets [`code`](Self::code).
-    #[must_use]
-    pub fn with_code(mut self, code: impl Into<Str>) -> Self {
-        self.code = Some(code.into());
-        self
-    }
-
-    /// Sets [`detail`](Self::detail).
-    #[must_use]
-    pub fn with_detail(mut self, detail: ErrorDetail) -> Self {
-        self.detail = Some(Box::new(detail));
-        self
-    }
-
     /// Returns whether the tool failed.
     #[must_use]
     pub const fn is_error(&self) -> bool {

@@ -17,7 +17,6 @@ use crate::loose;
 /// complete: a server refuses any other, and null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[non_exhaustive]
 pub struct ChatRequest {
     /// The user's message; may be empty.
     pub message: Str,
@@ -134,13 +133,6 @@ impl ChatRequest {
     pub fn with_history_item(mut self, item: &HistoryItem) -> Result<Self, Refused> {
         self.history.push(Json::of(item)?);
         Ok(self)
-    }
-
-    /// Sets [`workspace`](Self::workspace).
-    #[must_use]
-    pub fn with_workspace(mut self, workspace: impl Into<Str>) -> Self {
-        self.workspace = Some(workspace.into());
-        self
     }
 
     /// Checks the limits that servers keep on WebSockets.

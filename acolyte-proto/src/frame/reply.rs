@@ -13,7 +13,6 @@ use crate::loose;
 /// wait for ever.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct Reply {
     /// `done` or `awaiting-input`. Servers before 0.22 only.
     #[serde(default, deserialize_with = "loose::text")]
@@ -163,13 +162,6 @@ impl Reply {
             model: model.into(),
             ..Self::default()
         }
-    }
-
-    /// Sets [`output_streamed`](Self::output_streamed).
-    #[must_use]
-    pub const fn with_output_streamed(mut self, streamed: bool) -> Self {
-        self.output_streamed = Some(streamed);
-        self
     }
 
     /// Decodes a reply on its own. Optional members may be absent or null.

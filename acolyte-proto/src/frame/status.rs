@@ -4,7 +4,7 @@ use rpc_core::{DecodeError, Limits, Str, json};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::open::{Extra, keep_extra};
-use crate::limits::{CAPABILITIES, PROTOCOL_VERSION};
+use crate::limits::PROTOCOL_VERSION;
 use crate::loose;
 
 /// The identity and load of a server: `status.result`, and the body of `GET /v1/status`. Both
@@ -12,7 +12,6 @@ use crate::loose;
 /// them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
-#[non_exhaustive]
 pub struct Status {
     /// Whether the server is healthy; known servers always say so.
     #[serde(default = "well", deserialize_with = "well_unless_told")]
@@ -65,12 +64,15 @@ fn well_unless_told<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error
 }
 
 impl Status {
-    /// Creates the status of an idle server with this model and address.
+    /// Creates the status of an idle server with this model and address. It does not claim that
+    /// chats work in the [workspace](super::ChatRequest::workspace) that they name: an agent that
+    /// heeds it sets [`capabilities`](Self::capabilities) to
+    /// [`CAPABILITIES`](crate::limits::CAPABILITIES).
     pub fn new(model: impl Into<Str>, service: impl Into<Str>) -> Self {
         Self {
             ok: true,
             protocol_version: PROTOCOL_VERSION.into(),
-            capabilities: CAPABILITIES.into(),
+            capabilities: "error.structured, stream.sse".into(),
             model: model.into(),
             service: service.into(),
             providers: Vec::new(),
@@ -81,13 +83,6 @@ impl Status {
             rpc_queue_length: 0,
             extra: Extra::default(),
         }
-    }
-
-    /// Adds a provider.
-    #[must_use]
-    pub fn with_provider(mut self, provider: impl Into<Str>) -> Self {
-        self.providers.push(provider.into());
-        self
     }
 
     /// Returns the words of [`capabilities`](Self::capabilities), without the space around them.

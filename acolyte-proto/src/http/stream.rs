@@ -228,8 +228,14 @@ mod tests {
     fn stream() -> (String, Vec<StreamFrame>) {
         let mut text = String::new();
         let usage = Event::Usage(Usage::new(1, 2));
-        let reply = Reply::new("höh\n", "m").with_output_streamed(true);
-        let error = ChatError::new("no").with_code("E_X");
+        let reply = Reply {
+            output_streamed: Some(true),
+            ..Reply::new("höh\n", "m")
+        };
+        let error = ChatError {
+            code: Some("E_X".into()),
+            ..ChatError::new("no")
+        };
         write_event(&Event::text("a\nü\u{2028}"), &mut text).unwrap();
         text.push_str(KEEP_ALIVE);
         write_event(&usage, &mut text).unwrap();

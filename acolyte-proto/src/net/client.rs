@@ -46,7 +46,7 @@ impl Client {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let url = server(acolyte_proto::auth::Auth::open()).await?;
-    /// # let config = acolyte_proto::client::ClientConfig::new();
+    /// # let config = acolyte_proto::client::ClientConfig::default();
     /// # let (client, _, connection) = acolyte_proto::net::connect(&url, config).await?;
     /// # tokio::spawn(connection.run());
     /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;

@@ -28,7 +28,7 @@ const KEY: &str = "the API key";
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let url = server(acolyte_proto::auth::Auth::key(ApiKey::new("secret")?)).await?;
-/// let config = ClientConfig::new().with_api_key(ApiKey::new("secret")?);
+/// let config = ClientConfig { api_key: Some(ApiKey::new("secret")?), ..ClientConfig::default() };
 /// let (client, _, connection) = net::connect(&url, config).await?; // http://127.0.0.1:6767
 /// tokio::spawn(connection.run());
 /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
@@ -121,7 +121,10 @@ mod tests {
     use crate::auth::ApiKey;
 
     fn keyed(key: &str) -> ClientConfig {
-        ClientConfig::new().with_api_key(ApiKey::new(key).unwrap())
+        ClientConfig {
+            api_key: Some(ApiKey::new(key).unwrap()),
+            ..ClientConfig::default()
+        }
     }
 
     #[test]
@@ -130,9 +133,12 @@ mod tests {
         assert!(dialer("http://127.0.0.1:6767", &config).is_ok());
         let refused = dialer("http://example.org", &config);
         assert!(matches!(refused, Err(ConnectError::Insecure { .. })));
-        let allowed = config.with_insecure_key(true);
+        let allowed = ClientConfig {
+            insecure_key: true,
+            ..config
+        };
         assert!(dialer("http://example.org", &allowed).is_ok());
-        assert!(dialer("http://example.org", &ClientConfig::new()).is_ok());
+        assert!(dialer("http://example.org", &ClientConfig::default()).is_ok());
     }
 
     #[test]
@@ -151,14 +157,28 @@ mod tests {
 
     #[test]
     fn a_key_hides_behind_a_neutral_subprotocol_or_in_a_header() {
-        let token = dialer("http://h", &keyed("k-1").with_insecure_key(true)).unwrap();
+        let token = dialer(
+            "http://h",
+            &ClientConfig {
+                insecure_key: true,
+                ..keyed("k-1")
+            },
+        )
+        .unwrap();
         assert_eq!(token.config().subprotocols(), ["acolyte.v1", "bearer.k-1"]);
         assert!(token.config().headers().is_empty());
-        let padded = dialer("http://h", &keyed("a/b=").with_insecure_key(true)).unwrap();
+        let padded = dialer(
+            "http://h",
+            &ClientConfig {
+                insecure_key: true,
+                ..keyed("a/b=")
+            },
+        )
+        .unwrap();
         assert!(padded.config().subprotocols().is_empty());
         assert_eq!(padded.config().headers()["authorization"], "Bearer a/b=");
         assert!(!format!("{padded:?}").contains("a/b="));
-        let open = dialer("http://h", &ClientConfig::new()).unwrap();
+        let open = dialer("http://h", &ClientConfig::default()).unwrap();
         assert!(open.config().subprotocols().is_empty());
         let impossible = dialer("https://h", &keyed("schl\u{fc}ssel")).map(drop);
         assert!(

@@ -122,7 +122,10 @@ impl ServerConn {
         let aborted = !matches!(met, Aborted::Unknown);
         let is_new = aborted && !matches!(met, Aborted::Running { again: true });
         if is_new && !self.config.silent_aborts {
-            let error = ChatError::new(ABORTED).with_code(code::ABORTED);
+            let error = ChatError {
+                code: Some(code::ABORTED.into()),
+                ..ChatError::new(ABORTED)
+            };
             self.send_error(&request_id, &error);
         }
         if let Aborted::Waiting(chat) = &met {

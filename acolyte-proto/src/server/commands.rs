@@ -14,7 +14,7 @@ use crate::task::{Task, TaskState};
 
 impl ServerConn {
     /// Sends one step of the running chat. A checklist is sent under the
-    /// [configured](super::ServerConfig::with_checklist) name.
+    /// [configured](super::ServerConfig::checklist) name.
     ///
     /// # Errors
     /// [`Refused::UnknownId`] if the chat does not run or was aborted; [`Refused::Invalid`] for the

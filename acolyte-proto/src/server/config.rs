@@ -16,32 +16,32 @@ rpc_core::config! {
     pub struct ServerConfig {
         /// Chats that may wait behind the running one; further ones are refused. Default
         /// [`MAX_QUEUED`].
-        pub max_queued: usize = MAX_QUEUED => with_max_queued,
+        pub max_queued: usize = MAX_QUEUED,
         /// Whether an aborted chat ends without a final message, as at the known server. Default
         /// `false`: it ends with `chat.error` and the code `E_ABORTED` before the abort is
         /// answered, because the specification requires an end for every request.
-        pub silent_aborts: bool = false => with_silent_aborts,
+        pub silent_aborts: bool = false,
         /// How long the work on an aborted chat may take to stop, while the next chat waits.
         /// Afterwards it is [given up](super::ServerEvent::GivenUp). Default [`ABORT_GRACE`]; zero
         /// is at once.
-        pub abort_grace: Duration = ABORT_GRACE => with_abort_grace,
+        pub abort_grace: Duration = ABORT_GRACE,
         /// The name under which checklists are sent, whatever the event says. Default `checklist`.
-        pub checklist: ChecklistTag = ChecklistTag::default() => with_checklist,
+        pub checklist: ChecklistTag = ChecklistTag::default(),
         /// Whether a chat's request may have unknown members, null, malformed ids and texts over
         /// the limits, as over HTTP. Default `false`: such a request is refused, as at the known
         /// server.
-        pub lax_requests: bool = false => with_lax_requests,
+        pub lax_requests: bool = false,
         /// The number of unanswered `status.get` and `task.status` requests at which reading stops.
         /// Default [`MAX_UNANSWERED`]; 0 counts as 1.
-        pub max_unanswered: usize = MAX_UNANSWERED => with_max_unanswered,
+        pub max_unanswered: usize = MAX_UNANSWERED,
         /// Pings, and the silence after which the connection counts as dead. Default every 25 s,
         /// and 30 s after a ping.
         pub keep_alive: KeepAlive = KeepAlive::default()
             .with_interval(Some(PING_INTERVAL))
-            .with_pong_timeout(PONG_TIMEOUT) => with_keep_alive,
+            .with_pong_timeout(PONG_TIMEOUT),
         /// Bounds on size and number. Running and waiting chats hold at most
         /// [`max_event_bytes`](Limits::max_event_bytes), unless there is only one; a client above
         /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008.
-        pub limits: Limits = defaults() => with_limits,
+        pub limits: Limits = defaults(),
     }
 }

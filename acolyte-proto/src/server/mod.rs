@@ -54,7 +54,7 @@ enum Question {
 /// One chat runs at a time, others wait in a [queue](Queue). The machine answers starts and aborts
 /// itself; it asks the application to work on a chat, to stop, and for answers about status and
 /// tasks. Every accepted chat ends with `chat.done` or `chat.error`, aborted ones too, unless [the
-/// configuration](ServerConfig::with_silent_aborts) or the end of the connection prevents it.
+/// configuration](ServerConfig::silent_aborts) or the end of the connection prevents it.
 ///
 /// ```
 /// use std::time::Instant;
@@ -246,16 +246,15 @@ pub(crate) fn complete(error: &ChatError, entropy: u64) -> ChatError {
     let mut error = error.clone();
     error.id.get_or_insert_with(|| ErrorId::random(entropy));
     let code = error.code.get_or_insert(code::UNKNOWN.into()).clone();
-    if error.detail.is_some() {
-        return error;
-    }
-    error.with_detail(
-        ErrorDetail::new()
-            .with_code(code)
-            .with_category("other")
-            .with_kind("unknown")
-            .with_source("server"),
-    )
+    let unknown = || ErrorDetail {
+        code: Some(code),
+        category: Some("other".into()),
+        kind: Some("unknown".into()),
+        source: Some("server".into()),
+        ..ErrorDetail::new()
+    };
+    error.detail.get_or_insert_with(|| Box::new(unknown()));
+    error
 }
 
 impl Machine for ServerConn {

@@ -42,7 +42,10 @@ fn abort(id: &str, request_id: &str) -> String {
 }
 
 fn reply() -> Reply {
-    Reply::new("hi", "m").with_output_streamed(true)
+    Reply {
+        output_streamed: Some(true),
+        ..Reply::new("hi", "m")
+    }
 }
 
 /// A frame in short: its id, its type and what matters of it.
@@ -229,7 +232,10 @@ fn chats_wait_in_line_and_are_told_where_whenever_it_moves() {
 
 #[test]
 fn starts_beyond_the_line_and_ids_in_use_are_refused_and_nothing_else_happens() {
-    let mut played = Played::with(ServerConfig::default().with_max_queued(1));
+    let mut played = Played::with(ServerConfig {
+        max_queued: 1,
+        ..ServerConfig::default()
+    });
     played.start(&["a", "b"]);
     played.take(&start("c"));
     played.take(&start("a"));
@@ -289,7 +295,10 @@ fn work_that_does_not_stop_in_time_is_given_up_and_the_next_chat_starts() {
 
 #[test]
 fn without_a_grace_the_next_chat_starts_with_the_abort() {
-    let config = ServerConfig::default().with_abort_grace(Duration::ZERO);
+    let config = ServerConfig {
+        abort_grace: Duration::ZERO,
+        ..ServerConfig::default()
+    };
     let mut played = Played::with(config);
     played.start(&["a", "b"]);
     assert_eq!(
@@ -304,7 +313,10 @@ fn without_a_grace_the_next_chat_starts_with_the_abort() {
 
 #[test]
 fn a_silent_abort_ends_without_a_terminal_message() {
-    let mut played = Played::with(ServerConfig::default().with_silent_aborts(true));
+    let mut played = Played::with(ServerConfig {
+        silent_aborts: true,
+        ..ServerConfig::default()
+    });
     played.start(&["a", "b", "c"]);
     assert_eq!(
         played.answer(&abort("x", "b")),
@@ -365,7 +377,10 @@ fn requests_are_strict_unless_told_otherwise() {
         "sessionId": "no", "workspace": null});
     let text = json!({"id": "rpc_a", "type": "chat.start", "payload": {"request": request}});
     assert_eq!(Played::new().answer(&text.to_string()), ["a refused"]);
-    let mut played = Played::with(ServerConfig::default().with_lax_requests(true));
+    let mut played = Played::with(ServerConfig {
+        lax_requests: true,
+        ..ServerConfig::default()
+    });
     for bad in [
         format!("{text} more"),
         r#"{"id":"rpc_b","type":"chat.start","payload":{"request":{"history":[]}}}"#.to_owned(),
@@ -448,7 +463,10 @@ fn checklists_are_sent_by_the_configured_name() {
         (ChecklistTag::Checklist, "checklist"),
         (ChecklistTag::Tasklist, "tasklist"),
     ] {
-        let mut played = Played::with(ServerConfig::default().with_checklist(tag));
+        let mut played = Played::with(ServerConfig {
+            checklist: tag,
+            ..ServerConfig::default()
+        });
         played.start(&["a"]);
         for event in [Event::Checklist, Event::Tasklist] {
             let list = Checklist::new("g", "title");
@@ -464,7 +482,13 @@ fn an_error_is_told_with_all_that_known_servers_tell() {
     played.start(&["a"]);
     played
         .conn
-        .fail(&rpc("a"), &ChatError::new("no").with_code("E_X"))
+        .fail(
+            &rpc("a"),
+            &ChatError {
+                code: Some("E_X".into()),
+                ..ChatError::new("no")
+            },
+        )
         .unwrap();
     let frame: Value = serde_json::from_str(&played.sent()[0]).unwrap();
     assert_eq!(frame["errorMessage"], "no");
@@ -475,9 +499,14 @@ fn an_error_is_told_with_all_that_known_servers_tell() {
     assert!(ErrorId::parse(id).is_ok(), "{id}");
     // What the application says stays as it is.
     played.start(&["b"]);
-    let error = ChatError::new("no")
-        .with_id(ErrorId::random(1))
-        .with_detail(ErrorDetail::new().with_kind("timeout"));
+    let error = ChatError {
+        id: Some(ErrorId::random(1)),
+        detail: Some(Box::new(ErrorDetail {
+            kind: Some("timeout".into()),
+            ..ErrorDetail::new()
+        })),
+        ..ChatError::new("no")
+    };
     played.conn.fail(&rpc("b"), &error).unwrap();
     let frame: Value = serde_json::from_str(&played.sent()[0]).unwrap();
     assert_eq!(frame["errorId"], "err_10000000");

@@ -81,7 +81,7 @@ fn a_text_of_more_than_23_bytes_costs_one_allocation() {
 #[test]
 fn a_text_of_a_chat_costs_the_client_one_allocation() {
     let now = Instant::now();
-    let mut conn = ClientConn::new(ClientConfig::new(), 7, now);
+    let mut conn = ClientConn::new(ClientConfig::default(), 7, now);
     let request = ChatRequest::new("hi", "m");
     let chat = conn.start_chat(&request, now).unwrap();
     let text = TEXT.replace("rpc_0a1b2c3d", &chat.to_string());

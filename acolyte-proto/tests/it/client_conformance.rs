@@ -33,7 +33,7 @@ fn the_client_keeps_the_rules() {
     let now = Instant::now();
     let nasty = nasty();
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
-    let fresh = || ClientConn::new(ClientConfig::new(), 7, now);
+    let fresh = || ClientConn::new(ClientConfig::default(), 7, now);
     let mut busy = fresh();
     busy.status(now).unwrap();
     let chat = busy.start_chat(&ChatRequest::new("hi", "m"), now).unwrap();
@@ -67,7 +67,7 @@ impl Calls for Played {
 
     fn connect(&mut self, now: Instant, entropy: u64) -> Pair<ClientConn, ServerConn> {
         self.open.clear();
-        let client = ClientConn::new(ClientConfig::new(), entropy, now);
+        let client = ClientConn::new(ClientConfig::default(), entropy, now);
         Pair::new(
             client,
             ServerConn::new(ServerConfig::default(), entropy, now),

@@ -37,7 +37,7 @@ impl Replay {
     fn of(name: &str) -> Self {
         let now = Instant::now();
         let mut replay = Self {
-            conn: ClientConn::new(ClientConfig::new(), 7, now),
+            conn: ClientConn::new(ClientConfig::default(), 7, now),
             now,
             ours: HashMap::new(),
             chats: HashMap::new(),
@@ -199,7 +199,7 @@ fn queues_and_aborts_end_every_chat_once() {
 #[test]
 fn a_recorded_stream_is_the_same_chat() {
     let now = Instant::now();
-    let mut chat = StreamChat::new(&ClientConfig::new(), now);
+    let mut chat = StreamChat::new(&ClientConfig::default(), now);
     chat.handle_head(200, true, now);
     for line in lines("noauth-sse-happy") {
         if line["kind"] == "sse" {

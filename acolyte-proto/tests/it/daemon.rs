@@ -97,7 +97,12 @@ impl Agent for Puppet {
                 }
             }
             "panic" => panic!("asked to"),
-            "fail" => return Err(ChatError::new("no").with_code("E_NO")),
+            "fail" => {
+                return Err(ChatError {
+                    code: Some("E_NO".into()),
+                    ..ChatError::new("no")
+                });
+            }
             "ill" => {
                 let mut reply = Reply::new("", "m");
                 reply.error = Some("the model failed".into());
@@ -136,11 +141,17 @@ impl Agent for Puppet {
             }
             other => run.text(other).await.map_err(stopped)?,
         }
-        Ok(Reply::new(message, request.model).with_output_streamed(true))
+        Ok(Reply {
+            output_streamed: Some(true),
+            ..Reply::new(message, request.model)
+        })
     }
 
     async fn status(&self) -> Status {
-        Status::new("puppet", "").with_provider("openai")
+        Status {
+            providers: vec!["openai".into()],
+            ..Status::new("puppet", "")
+        }
     }
 }
 

@@ -19,9 +19,11 @@ use switchboard_testing::faults::client::{
 struct Chats;
 
 fn config(terms: &Terms) -> ClientConfig {
-    ClientConfig::new()
-        .with_keep_alive(terms.keep_alive())
-        .with_limits(Limits::default().with_max_message_bytes(terms.max_message))
+    ClientConfig {
+        keep_alive: terms.keep_alive(),
+        limits: Limits::default().with_max_message_bytes(terms.max_message),
+        ..ClientConfig::default()
+    }
 }
 
 fn ended(outcome: Outcome) -> Ended {

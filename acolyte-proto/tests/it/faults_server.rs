@@ -50,15 +50,19 @@ impl Subject {
 impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let options = ServerOptions::default();
-        let connection = ServerConfig::default()
-            .with_keep_alive(terms.keep_alive)
-            .with_limits(terms.limits(limits::defaults()));
+        let connection = ServerConfig {
+            keep_alive: terms.keep_alive,
+            limits: terms.limits(limits::defaults()),
+            ..ServerConfig::default()
+        };
         let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
-        let options = ServerOptions::default()
-            .with_connection(connection)
-            .with_http(http)
-            .with_driver(driver)
-            .with_shutdown_timeout(terms.shutdown);
+        let options = ServerOptions {
+            connection,
+            http,
+            driver,
+            shutdown_timeout: terms.shutdown,
+            ..ServerOptions::default()
+        };
         let (puppet, _, _) = puppet();
         let server = Server::bind("127.0.0.1:0", puppet, options).await.unwrap();
         let subject = Self {

@@ -30,7 +30,10 @@ struct Stage {
 }
 
 fn config() -> ClientConfig {
-    ClientConfig::new().with_limits(Limits::default().with_max_message_bytes(MAX))
+    ClientConfig {
+        limits: Limits::default().with_max_message_bytes(MAX),
+        ..ClientConfig::default()
+    }
 }
 
 async fn soon<F: Future>(future: F) -> F::Output {
@@ -88,11 +91,17 @@ impl Stage {
 
 #[tokio::test]
 async fn a_silent_server_is_given_up_before_its_answer_and_in_it() {
-    let idle = config().with_chat_idle_timeout(Some(SHORT));
+    let idle = ClientConfig {
+        chat_idle_timeout: Some(SHORT),
+        ..config()
+    };
     let keep_alive = KeepAlive::default()
         .with_interval(Some(SHORT / 2))
         .with_pong_timeout(SHORT / 2);
-    let silent = config().with_keep_alive(keep_alive);
+    let silent = ClientConfig {
+        keep_alive,
+        ..config()
+    };
     for (config, is_idle) in [(idle, true), (silent, false)] {
         for starts in [false, true] {
             let stage = Stage::start(config.clone()).await;
@@ -121,7 +130,11 @@ async fn a_silent_server_is_given_up_before_its_answer_and_in_it() {
             drop(line);
         }
     }
-    let stage = Stage::start(config().with_call_timeout(SHORT)).await;
+    let stage = Stage::start(ClientConfig {
+        call_timeout: SHORT,
+        ..config()
+    })
+    .await;
     let (status, line) =
         soon(async { tokio::join!(stage.client.status(), stage.listener.accept()) }).await;
     assert!(
@@ -175,7 +188,11 @@ async fn a_server_that_writes_byte_by_byte_is_waited_for() {
 
 #[tokio::test]
 async fn comments_that_trickle_give_a_chat_no_more_time() {
-    let stage = Stage::start(config().with_chat_idle_timeout(Some(SHORT))).await;
+    let stage = Stage::start(ClientConfig {
+        chat_idle_timeout: Some(SHORT),
+        ..config()
+    })
+    .await;
     let (_, outcome, ()) = stage
         .chat(async |mut line| {
             line.bytes(HEAD).await.unwrap();

@@ -151,11 +151,14 @@ fn checklist() -> impl Strategy<Value = Checklist> {
         ItemStatus::Other("later".into()),
     ]);
     let item = (text(), text(), any::<u64>(), status).prop_map(|(id, label, order, status)| {
-        ChecklistItem::new(id, label, order).with_status(status)
+        ChecklistItem {
+            status,
+            ..ChecklistItem::new(id, label, order)
+        }
     });
-    (text(), text(), prop::collection::vec(item, 0..3)).prop_map(|(id, title, items)| {
-        let list = Checklist::new(id, title);
-        items.into_iter().fold(list, Checklist::with_item)
+    (text(), text(), prop::collection::vec(item, 0..3)).prop_map(|(id, title, items)| Checklist {
+        items,
+        ..Checklist::new(id, title)
     })
 }
 
@@ -221,7 +224,10 @@ fn reply() -> impl Strategy<Value = Reply> {
     )
         .prop_map(
             |((output, model, streamed, error, state), (tools, calls), skills, usage)| {
-                let mut reply = Reply::new(output, model).with_output_streamed(streamed);
+                let mut reply = Reply {
+                    output_streamed: Some(streamed),
+                    ..Reply::new(output, model)
+                };
                 (reply.error, reply.state, reply.tool_calls) = (error, state, tools);
                 (reply.model_calls, reply.active_skills, reply.usage) = (calls, skills, usage);
                 reply
@@ -237,21 +243,20 @@ fn answer() -> impl Strategy<Value = Answer> {
         task
     });
     prop_oneof![
-        1 => (text(), text(), texts()).prop_map(|(model, service, providers)| {
-            let status = Status::new(model, service);
-            let status = providers.into_iter().fold(status, Status::with_provider);
-            Answer::Status(Box::new(status))
-        }),
-        1 => task_id().prop_map(Answer::Accepted),
-        1 => any::<u32>().prop_map(Answer::Queued),
-        1 => Just(Answer::Started),
-        8 => event().prop_map(Answer::Event),
-        2 => reply().prop_map(|reply| Answer::Done(Box::new(reply))),
-        2 => chat_error().prop_map(|error| Answer::Failed(Box::new(error))),
-        1 => (rpc_id(), any::<bool>()).prop_map(|(id, aborted)| Answer::AbortResult(AbortResult::new(id, aborted))),
-        1 => option::of(task).prop_map(Answer::TaskStatus),
-        1 => text().prop_map(Answer::error),
-    ]
+    1 => (text(), text(), texts()).prop_map(|(model, service, providers)| {
+        let status = Status::new(model, service);
+        Answer::Status(Box::new(Status { providers, ..status }))
+    }),
+    1 => task_id().prop_map(Answer::Accepted),
+    1 => any::<u32>().prop_map(Answer::Queued),
+    1 => Just(Answer::Started),
+    8 => event().prop_map(Answer::Event),
+    2 => reply().prop_map(|reply| Answer::Done(Box::new(reply))),
+    2 => chat_error().prop_map(|error| Answer::Failed(Box::new(error))),
+    1 => (rpc_id(), any::<bool>()).prop_map(|(id, aborted)| Answer::AbortResult(AbortResult::new(id, aborted))),
+    1 => option::of(task).prop_map(Answer::TaskStatus),
+    1 => text().prop_map(Answer::error),
+            ]
 }
 
 fn request() -> impl Strategy<Value = Request> {

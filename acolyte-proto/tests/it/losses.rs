@@ -42,7 +42,7 @@ async fn scenario(lossy: Lossy) {
             tokio::spawn(runtime.serve(line, None));
         }
     });
-    let config = ClientConfig::new();
+    let config = ClientConfig::default();
     let (client, mut events, connection) = connect_with(lossy.dialer, config, link_config());
     tokio::spawn(connection.run());
     tokio::spawn(async move { while events.next().await.is_some() {} });

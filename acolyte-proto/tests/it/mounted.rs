@@ -39,7 +39,7 @@ fn in_memory(options: ServerOptions) -> (Client, AgentRuntime<Puppet>) {
             tokio::spawn(door.serve(line, None));
         }
     });
-    let (client, _, connection) = connect_with(dialer, ClientConfig::new(), link_config());
+    let (client, _, connection) = connect_with(dialer, ClientConfig::default(), link_config());
     tokio::spawn(connection.run());
     (client, runtime)
 }
@@ -72,10 +72,10 @@ async fn chats_tell_the_same_over_every_transport() {
         .unwrap();
     let url = server.url();
     tokio::spawn(server.run());
-    let (over_ws, _, connection) = connect_lazy(&url, ClientConfig::new()).unwrap();
+    let (over_ws, _, connection) = connect_lazy(&url, ClientConfig::default()).unwrap();
     tokio::spawn(connection.run());
     over_ws.ready().await.unwrap();
-    let over_sse = SseClient::new(&url, ClientConfig::new()).unwrap();
+    let over_sse = SseClient::new(&url, ClientConfig::default()).unwrap();
     let (over_mem, _runtime) = in_memory(ServerOptions::default());
     over_mem.ready().await.unwrap();
     for (message, expected) in [
@@ -101,11 +101,17 @@ async fn every_key_that_can_be_sent_lets_both_clients_in() {
     for key in ["s3cret", "a/b=="] {
         let key = ApiKey::new(key).unwrap();
         let (agent, ..) = puppet();
-        let options = ServerOptions::default().with_auth(Auth::key(key.clone()));
+        let options = ServerOptions {
+            auth: Auth::key(key.clone()),
+            ..ServerOptions::default()
+        };
         let server = Server::bind("127.0.0.1:0", agent, options).await.unwrap();
         let url = server.url();
         tokio::spawn(server.run());
-        let config = ClientConfig::new().with_api_key(key);
+        let config = ClientConfig {
+            api_key: Some(key),
+            ..ClientConfig::default()
+        };
         let (client, _, connection) = connect_lazy(&url, config.clone()).unwrap();
         tokio::spawn(connection.run());
         timeout(LONG, client.ready()).await.unwrap().unwrap();
@@ -123,10 +129,10 @@ async fn dropping_a_chat_ends_the_work_over_both_transports() {
         .unwrap();
     let url = server.url();
     tokio::spawn(server.run());
-    let (over_ws, _, connection) = connect_lazy(&url, ClientConfig::new()).unwrap();
+    let (over_ws, _, connection) = connect_lazy(&url, ClientConfig::default()).unwrap();
     tokio::spawn(connection.run());
     over_ws.ready().await.unwrap();
-    let over_sse = SseClient::new(&url, ClientConfig::new()).unwrap();
+    let over_sse = SseClient::new(&url, ClientConfig::default()).unwrap();
     for n in 0..2 {
         let mut chat = match n {
             0 => over_ws.start_chat(ask("hang")).await,
@@ -151,8 +157,14 @@ async fn an_idle_connection_is_kept_alive_for_a_day() {
 #[tokio::test(start_paused = true)]
 async fn the_next_chat_starts_when_the_grace_of_an_aborted_one_is_over() {
     let grace = Duration::from_secs(5);
-    let connection = ServerConfig::default().with_abort_grace(grace);
-    let (client, _runtime) = in_memory(ServerOptions::default().with_connection(connection));
+    let connection = ServerConfig {
+        abort_grace: grace,
+        ..ServerConfig::default()
+    };
+    let (client, _runtime) = in_memory(ServerOptions {
+        connection,
+        ..ServerOptions::default()
+    });
     client.ready().await.unwrap();
     let mut stubborn = client.start_chat(ask("hang")).await;
     while !matches!(stubborn.next().await, Some(ChatUpdate::Event(_))) {}
@@ -171,7 +183,13 @@ async fn the_next_chat_starts_when_the_grace_of_an_aborted_one_is_over() {
 async fn a_thousand_tasks_are_remembered_unless_it_is_told_otherwise() {
     for (options, kept) in [
         (ServerOptions::default(), 1_000),
-        (ServerOptions::default().with_max_tasks(2), 2),
+        (
+            ServerOptions {
+                max_tasks: 2,
+                ..ServerOptions::default()
+            },
+            2,
+        ),
     ] {
         let (client, _runtime) = in_memory(options);
         client.ready().await.unwrap();
@@ -221,7 +239,10 @@ async fn a_mounted_server_refuses_answers_and_drains_as_one_on_a_socket() {
     let url = own.url();
     tokio::spawn(own.run());
     check(&url, "/v1/rpc", 1001, |change| {
-        let options = ServerOptions::default().with_http(change(http_config()));
+        let options = ServerOptions {
+            http: change(http_config()),
+            ..ServerOptions::default()
+        };
         let (service, handle) = mount(puppet().0, options);
         (service, async move |deadline| handle.drain(deadline).await)
     })
@@ -246,7 +267,7 @@ impl Agent for Reader {
 async fn headers_and_extensions_of_the_host_reach_the_agent_over_both_transports() {
     let (service, handle) = mount(Reader, ServerOptions::default());
     let url = format!("http://{}", host(service).await);
-    let config = ClientConfig::new();
+    let config = ClientConfig::default();
     let dialer = dialer(&url, &config).unwrap();
     let dialer = dialer.with_header("x-name", "a header").unwrap();
     let (client, _events, connection) = connect_with(dialer, config, link_config());
@@ -254,7 +275,7 @@ async fn headers_and_extensions_of_the_host_reach_the_agent_over_both_transports
     client.ready().await.unwrap();
     let told = told(&mut client.start_chat(ask("hello")).await).await;
     assert_eq!(told, ["status", "done a header and a layer"]);
-    let over_sse = SseClient::new(&url, ClientConfig::new()).unwrap();
+    let over_sse = SseClient::new(&url, ClientConfig::default()).unwrap();
     let told = self::told(&mut over_sse.start_chat(ask("hello")).await).await;
     assert_eq!(told, ["status", "done  and a layer"]);
     let report = handle.drain(Duration::from_secs(5)).await;
@@ -266,7 +287,7 @@ async fn a_server_that_is_shut_down_over_http_ends_its_websockets() {
     let (server, service) = Server::mount(puppet().0, ServerOptions::default());
     let serving = tokio::spawn(server.run());
     let url = format!("http://{}", host(service.clone()).await);
-    let (client, _events, connection) = connect_lazy(&url, ClientConfig::new()).unwrap();
+    let (client, _events, connection) = connect_lazy(&url, ClientConfig::default()).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     let mut service = service;

@@ -90,7 +90,7 @@ fn open(config: ClientConfig, link: LinkConfig) -> (Client, Events, MemListener)
 
 /// A client and the server's end.
 async fn played() -> (Client, Played<MemTransport>) {
-    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
     let server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
     (client, server)
@@ -187,7 +187,7 @@ async fn an_abort_is_answered_through_a_flood_that_nobody_reads() {
             deadline: Duration::from_secs(30),
         });
     let link = LinkConfig::default().with_streams(chats);
-    let (client, _, mut listener) = open(ClientConfig::new(), link);
+    let (client, _, mut listener) = open(ClientConfig::default(), link);
     let mut server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
     let (mut chat, id) = started(&client, &mut server).await;
@@ -224,7 +224,7 @@ async fn a_dropped_chat_is_aborted_at_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_line_ends_chats_and_tasks_are_asked_for_on_the_next() {
-    let (client, mut events, mut listener) = open(ClientConfig::new(), link_config());
+    let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
     let mut server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
     let (mut chat, id) = started(&client, &mut server).await;
@@ -262,7 +262,7 @@ async fn a_lost_line_ends_chats_and_tasks_are_asked_for_on_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_line_a_chat_says_that_it_was_not_sent() {
-    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
     let mut early = start(&client, "too early").await;
     let outcome = early.finish().await;
     assert_eq!(outcome, Outcome::NotSent(Refused::NotConnected));
@@ -321,7 +321,8 @@ async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
         .with_policy(LagPolicy::Block {
             deadline: Duration::from_secs(5),
         });
-    let (client, _, mut listener) = open(ClientConfig::new(), link_config().with_streams(chats));
+    let (client, _, mut listener) =
+        open(ClientConfig::default(), link_config().with_streams(chats));
     tokio::spawn(Played(listener.accept().await.unwrap()).serve());
     client.ready().await.unwrap();
     let mut lazy = start(&client, "one two three four five").await;
@@ -356,7 +357,7 @@ async fn a_drain_lets_the_chat_finish() {
 
 #[tokio::test(start_paused = true)]
 async fn complaints_about_nothing_known_are_events() {
-    let (client, mut events, mut listener) = open(ClientConfig::new(), link_config());
+    let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
     let mut server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
     let error = json!({"type": "error", "error": "Invalid RPC message"});
@@ -389,7 +390,7 @@ async fn a_chat_may_wait_for_ever_while_others_may_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_waited_for_over_lost_connections() {
-    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
     let asked = tokio::spawn({
         let client = client.clone();
         let task = TaskId::parse("task_a").unwrap();

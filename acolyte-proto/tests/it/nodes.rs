@@ -14,13 +14,20 @@ use crate::daemon::{Running, serve};
 
 async fn node() -> (Running, String) {
     let auth = Auth::key(ApiKey::new("s3cret").unwrap());
-    let node = serve(ServerOptions::default().with_auth(auth)).await;
+    let node = serve(ServerOptions {
+        auth,
+        ..ServerOptions::default()
+    })
+    .await;
     let url = format!("http://{}", node.address);
     (node, url)
 }
 
 fn config() -> ClientConfig {
-    ClientConfig::new().with_api_key(ApiKey::new("s3cret").unwrap())
+    ClientConfig {
+        api_key: Some(ApiKey::new("s3cret").unwrap()),
+        ..ClientConfig::default()
+    }
 }
 
 #[tokio::test]

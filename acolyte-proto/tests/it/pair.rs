@@ -20,7 +20,7 @@ struct Line {
 impl Line {
     fn new(config: ServerConfig) -> Self {
         let now = Instant::now();
-        let client = ClientConn::new(ClientConfig::new(), 7, now);
+        let client = ClientConn::new(ClientConfig::default(), 7, now);
         let mut pair = Pair::new(client, ServerConn::new(config, 1, now), now);
         pair.settle();
         assert_eq!(pair.take_client_events(), [ClientEvent::Ready]);
@@ -60,7 +60,10 @@ impl Line {
     }
 
     fn done(&mut self, id: &RpcId) {
-        let reply = Reply::new("fine", "m").with_output_streamed(true);
+        let reply = Reply {
+            output_streamed: Some(true),
+            ..Reply::new("fine", "m")
+        };
         self.pair.server.done(id, &reply).unwrap();
         self.pair.settle();
     }
@@ -131,7 +134,10 @@ fn positions_follow_the_queue() {
 #[test]
 fn an_aborted_chat_ends_and_the_next_starts_at_once() {
     for silent in [false, true] {
-        let mut line = Line::new(ServerConfig::default().with_silent_aborts(silent));
+        let mut line = Line::new(ServerConfig {
+            silent_aborts: silent,
+            ..ServerConfig::default()
+        });
         let runs = line.chat();
         let waits = line.chat();
         let id = line.started().unwrap();

@@ -46,10 +46,12 @@ impl Replay {
     fn new() -> Self {
         let now = Instant::now();
         // As the known server does it.
-        let config = ServerConfig::default()
-            .with_silent_aborts(true)
-            .with_checklist(ChecklistTag::Tasklist)
-            .with_abort_grace(Duration::from_secs(3600));
+        let config = ServerConfig {
+            silent_aborts: true,
+            checklist: ChecklistTag::Tasklist,
+            abort_grace: Duration::from_secs(3600),
+            ..ServerConfig::default()
+        };
         Self {
             conn: ServerConn::new(config, 1, now),
             tasks: TaskRegistry::new(),

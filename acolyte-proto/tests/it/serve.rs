@@ -16,12 +16,21 @@ use crate::daemon::{DEADLINE, LONG, Peer, puppet, serve};
 const RUNNING: &str = "chat.event status";
 
 fn patient() -> ServerOptions {
-    let connection = ServerConfig::default().with_abort_grace(LONG);
-    ServerOptions::default().with_connection(connection)
+    let connection = ServerConfig {
+        abort_grace: LONG,
+        ..ServerConfig::default()
+    };
+    ServerOptions {
+        connection,
+        ..ServerOptions::default()
+    }
 }
 
 fn with_key() -> ServerOptions {
-    ServerOptions::default().with_auth(Auth::key(ApiKey::new("s3cret").unwrap()))
+    ServerOptions {
+        auth: Auth::key(ApiKey::new("s3cret").unwrap()),
+        ..ServerOptions::default()
+    }
 }
 
 #[tokio::test]
@@ -154,8 +163,15 @@ async fn an_abort_while_a_tool_runs_lets_no_further_tool_begin_and_the_next_chat
 #[tokio::test]
 async fn work_that_does_not_look_at_the_abort_is_dropped_and_the_next_chat_starts() {
     for grace in [Duration::ZERO, Duration::from_millis(20)] {
-        let connection = ServerConfig::default().with_abort_grace(grace);
-        let mut server = serve(ServerOptions::default().with_connection(connection)).await;
+        let connection = ServerConfig {
+            abort_grace: grace,
+            ..ServerConfig::default()
+        };
+        let mut server = serve(ServerOptions {
+            connection,
+            ..ServerOptions::default()
+        })
+        .await;
         let mut peer = server.client().await;
         peer.start("rpc_a", "hang").await;
         peer.start("rpc_b", "hello").await;
@@ -264,12 +280,17 @@ async fn what_is_said_after_the_end_of_a_chat_goes_nowhere() {
 
 #[tokio::test]
 async fn checklists_have_the_configured_name() {
-    let connection =
-        ServerConfig::default().with_checklist(acolyte_proto::event::ChecklistTag::Tasklist);
+    let connection = ServerConfig {
+        checklist: acolyte_proto::event::ChecklistTag::Tasklist,
+        ..ServerConfig::default()
+    };
     for (options, name) in [
         (ServerOptions::default(), "checklist"),
         (
-            ServerOptions::default().with_connection(connection),
+            ServerOptions {
+                connection,
+                ..ServerOptions::default()
+            },
             "tasklist",
         ),
     ] {
@@ -400,7 +421,10 @@ async fn a_drain_lets_running_chats_end_refuses_others_and_closes_with_1001() {
 
 #[tokio::test]
 async fn a_drain_ends_chats_at_its_deadline_with_a_word() {
-    let options = ServerOptions::default().with_shutdown_timeout(Duration::from_millis(20));
+    let options = ServerOptions {
+        shutdown_timeout: Duration::from_millis(20),
+        ..ServerOptions::default()
+    };
     let mut server = serve(options).await;
     let mut peer = server.client().await;
     peer.start("rpc_a", "hang").await;
@@ -443,7 +467,11 @@ async fn no_web_page_connects_but_the_servers_own_and_those_of_the_list() {
         .guards
         .with_allowed_origin("http://good.example");
     let http = http_config().with_guards(guards.unwrap());
-    let listing = serve(ServerOptions::default().with_http(http)).await;
+    let listing = serve(ServerOptions {
+        http,
+        ..ServerOptions::default()
+    })
+    .await;
     for (server, origin) in [
         (&server, "http://localhost"),
         (&listing, "http://localhost"),

@@ -40,7 +40,7 @@ async fn five_hundred_connections_with_full_queues_are_all_served() {
     let limits = ServerLimits::default().with_max_connections(PEERS + 1);
     options.http = options.http.with_limits(limits);
     // Who waits for the others answers no ping meanwhile.
-    options.connection = options.connection.with_keep_alive(KeepAlive::off());
+    options.connection.keep_alive = KeepAlive::off();
     let server = serve(options).await;
     let mut peers = Vec::new();
     for _ in 0..PEERS {

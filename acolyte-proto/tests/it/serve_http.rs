@@ -13,7 +13,10 @@ use tokio::time::timeout;
 use crate::daemon::{LONG, Running, serve};
 
 fn with_key() -> ServerOptions {
-    ServerOptions::default().with_auth(Auth::key(ApiKey::new("s3cret").unwrap()))
+    ServerOptions {
+        auth: Auth::key(ApiKey::new("s3cret").unwrap()),
+        ..ServerOptions::default()
+    }
 }
 
 fn request(line: &str, headers: &str, body: &str) -> String {
@@ -149,7 +152,10 @@ async fn checks_of_the_body_are_laxer_and_its_faults_have_their_own_words() {
 
 #[tokio::test]
 async fn a_silent_stream_is_kept_alive_by_comments() {
-    let options = ServerOptions::default().with_stream_keep_alive(Duration::from_millis(10));
+    let options = ServerOptions {
+        stream_keep_alive: Duration::from_millis(10),
+        ..ServerOptions::default()
+    };
     let server = serve(options).await;
     let mut stream = Stream::open(&server, "wait").await;
     stream.until("\n:\n\n").await;
@@ -254,7 +260,10 @@ async fn a_get_of_the_websocket_says_what_is_wrong() {
 
 #[tokio::test]
 async fn a_shutdown_is_answered_and_ends_everything_in_good_order() {
-    let options = ServerOptions::default().with_shutdown_timeout(Duration::from_millis(50));
+    let options = ServerOptions {
+        shutdown_timeout: Duration::from_millis(50),
+        ..ServerOptions::default()
+    };
     let mut server = serve(options).await;
     let mut peer = server.client().await;
     let mut stream = Stream::open(&server, "hang").await;
@@ -280,7 +289,11 @@ async fn a_shutdown_is_answered_and_ends_everything_in_good_order() {
 
 #[tokio::test]
 async fn the_shutdown_may_be_switched_off() {
-    let server = serve(ServerOptions::default().with_admin_shutdown(false)).await;
+    let server = serve(ServerOptions {
+        admin_shutdown: false,
+        ..ServerOptions::default()
+    })
+    .await;
     let answer = server
         .ask(&request("POST /v1/admin/shutdown", "", ""))
         .await;
@@ -309,7 +322,11 @@ async fn web_pages_are_refused_over_http_too() {
 #[tokio::test]
 async fn a_body_over_16_mib_is_refused() {
     let connection = ServerConfig::default();
-    let server = serve(ServerOptions::default().with_connection(connection)).await;
+    let server = serve(ServerOptions {
+        connection,
+        ..ServerOptions::default()
+    })
+    .await;
     let line = "POST /v1/chat/stream";
     let head = format!("{line} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 16777217\r\n\r\n");
     let answer = server.ask(&head).await;

@@ -121,9 +121,11 @@ struct Script {
 impl Script {
     fn new(grace: u64, max_queued: usize) -> Self {
         let now = Instant::now();
-        let config = ServerConfig::default()
-            .with_abort_grace(Duration::from_millis(grace))
-            .with_max_queued(max_queued);
+        let config = ServerConfig {
+            abort_grace: Duration::from_millis(grace),
+            max_queued,
+            ..ServerConfig::default()
+        };
         Self {
             conn: ServerConn::new(config, 1, now),
             now,

@@ -48,7 +48,10 @@ fn steps() -> Vec<Event> {
             Part::text("data: no frame\n\n"),
         )),
         Event::ToolResult(ToolResult::ok("c1", "file-read")),
-        Event::Checklist(Checklist::new("g", "Plan").with_item(item)),
+        Event::Checklist(Checklist {
+            items: vec![item],
+            ..Checklist::new("g", "Plan")
+        }),
         Event::Notice(Notice::warn("careful")),
         Event::text("x".repeat(1_000)),
         Event::Usage(Usage::new(11, 7)),
@@ -57,7 +60,10 @@ fn steps() -> Vec<Event> {
 
 impl Agent for Scripted {
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
-        let mut reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);
+        let mut reply = Reply {
+            output_streamed: Some(true),
+            ..Reply::new("fine", request.model.clone())
+        };
         match &*request.message {
             "steps" => {
                 for event in steps() {
@@ -96,7 +102,10 @@ impl Agent for Scripted {
                 Ok(reply)
             }
             "large" => Ok(Reply::new("x".repeat(LARGE), "m")),
-            "fail" => Err(ChatError::new("no").with_code("E_X")),
+            "fail" => Err(ChatError {
+                code: Some("E_X".into()),
+                ..ChatError::new("no")
+            }),
             "wait" => {
                 let _ = run.text("waiting").await;
                 let dropped = OnDrop(self.cancelled.clone());
@@ -109,7 +118,10 @@ impl Agent for Scripted {
     }
 
     async fn status(&self) -> Status {
-        Status::new("m", "").with_provider("openai")
+        Status {
+            providers: vec!["openai".into()],
+            ..Status::new("m", "")
+        }
     }
 }
 
@@ -135,12 +147,18 @@ async fn served() -> Served {
 async fn served_with(key: &str) -> Served {
     let key = ApiKey::new(key).unwrap();
     let (sender, cancelled) = mpsc::unbounded_channel();
-    let options = ServerOptions::default().with_auth(Auth::key(key.clone()));
+    let options = ServerOptions {
+        auth: Auth::key(key.clone()),
+        ..ServerOptions::default()
+    };
     let agent = Scripted { cancelled: sender };
     let server = Server::bind("127.0.0.1:0", agent, options).await.unwrap();
     let url = server.url();
     tokio::spawn(server.run());
-    let config = ClientConfig::new().with_api_key(key);
+    let config = ClientConfig {
+        api_key: Some(key),
+        ..ClientConfig::default()
+    };
     let sse = SseClient::new(&url, config.clone()).unwrap();
     let (client, _, connection) = net::connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
@@ -337,7 +355,10 @@ async fn a_server_that_selects_no_subprotocol_for_a_key_is_used() {
         // It knows no subprotocols.
         WsStream::accept(socket, &WsConfig::default()).await
     });
-    let config = ClientConfig::new().with_api_key(ApiKey::new("s3cret").unwrap());
+    let config = ClientConfig {
+        api_key: Some(ApiKey::new("s3cret").unwrap()),
+        ..ClientConfig::default()
+    };
     let (client, _, connection) = net::connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
     timeout(SOON, client.ready()).await.unwrap().unwrap();
@@ -347,7 +368,10 @@ async fn a_server_that_selects_no_subprotocol_for_a_key_is_used() {
 #[tokio::test]
 async fn a_wrong_key_lets_nobody_in() {
     let served = served().await;
-    let config = ClientConfig::new().with_api_key(ApiKey::new("wrong").unwrap());
+    let config = ClientConfig {
+        api_key: Some(ApiKey::new("wrong").unwrap()),
+        ..ClientConfig::default()
+    };
     let (client, _, connection) = net::connect_lazy(&served.url, config.clone()).unwrap();
     tokio::spawn(connection.run());
     let reason = timeout(SOON, client.ready()).await.unwrap().unwrap_err();
@@ -380,7 +404,7 @@ async fn a_server_that_is_not_there_was_sent_nothing() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
-    let sse = SseClient::new(&url, ClientConfig::new()).unwrap();
+    let sse = SseClient::new(&url, ClientConfig::default()).unwrap();
     let outcome = sse
         .start_chat(ChatRequest::new("hi", "m"))
         .await
@@ -427,7 +451,7 @@ async fn a_stream_that_is_cut_is_no_success() {
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n\
           data: {\"type\":\"text-delta\",\"text\":\"x\"}\n\n",
     ] {
-        let sse = SseClient::new(&answers(answer).await, ClientConfig::new()).unwrap();
+        let sse = SseClient::new(&answers(answer).await, ClientConfig::default()).unwrap();
         let updates = updates(sse.start_chat(ChatRequest::new("hi", "m")).await).await;
         assert_eq!(updates[..2], [ChatUpdate::Started, ChatUpdate::Event(Event::text("x"))]);
         let Some(ChatUpdate::Ended(Outcome::Closed { delivery, .. })) = updates.last() else {
@@ -440,7 +464,7 @@ async fn a_stream_that_is_cut_is_no_success() {
 #[tokio::test]
 async fn what_is_no_stream_is_a_refusal() {
     let page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello";
-    let sse = SseClient::new(&answers(page).await, ClientConfig::new()).unwrap();
+    let sse = SseClient::new(&answers(page).await, ClientConfig::default()).unwrap();
     let outcome = sse
         .start_chat(ChatRequest::new("hi", "m"))
         .await

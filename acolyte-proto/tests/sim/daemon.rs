@@ -264,12 +264,17 @@ impl Daemon {
             .with_max_pending(MAX_CALLS)
             .with_max_outbox_frames(MAX_FRAMES)
             .with_max_events(MAX_EVENTS);
-        let config = ClientConfig::new().with_limits(limits.clone());
+        let config = ClientConfig {
+            limits: limits.clone(),
+            ..ClientConfig::default()
+        };
         let conn = ClientConn::new(config, self.rng.next_u64(), self.now);
-        let config = ServerConfig::default()
-            .with_max_queued(MAX_WAITING)
-            .with_silent_aborts(self.rng.chance(20))
-            .with_limits(limits);
+        let config = ServerConfig {
+            max_queued: MAX_WAITING,
+            silent_aborts: self.rng.chance(20),
+            limits,
+            ..ServerConfig::default()
+        };
         let server = ServerConn::new(config, self.rng.next_u64(), self.now);
         self.tally.lines += 1;
         // Pings and a Close need no room, and the ends of requests none among the events; one frame

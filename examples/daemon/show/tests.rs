@@ -12,6 +12,12 @@ fn people() -> Show {
     Show::new(Style::People { colour: false })
 }
 
+fn failed(call: &str, tool: &str, code: &str) -> ToolResult {
+    let mut result = ToolResult::failed(call, tool);
+    result.code = Some(code.into());
+    result
+}
+
 fn event(event: Event) -> ChatUpdate {
     ChatUpdate::Event(event)
 }
@@ -34,10 +40,16 @@ fn people_read_what_happens_line_by_line() {
         line_number: 7,
         text: "new".into(),
     });
-    let list = Checklist::new("p", "Plan")
-        .with_item(ChecklistItem::new("2", "later", 1))
-        .with_item(ChecklistItem::new("1", "now", 0).with_status(ItemStatus::InProgress));
-    let failed = ToolResult::failed("c", "t").with_code("E_X");
+    let list = Checklist {
+        items: vec![
+            ChecklistItem::new("2", "later", 1),
+            ChecklistItem {
+                status: ItemStatus::InProgress,
+                ..ChecklistItem::new("1", "now", 0)
+            },
+        ],
+        ..Checklist::new("p", "Plan")
+    };
     for (update, expected) in [
         (event(Event::text("a\nb")), &["text a\nb"][..]),
         (event(Event::ToolCall(call)), &[r"  file-edit a\u{1b}.txt"]),
@@ -46,11 +58,12 @@ fn people_read_what_happens_line_by_line() {
             &["       7 + new"],
         ),
         (event(Event::ToolResult(ToolResult::ok("c", "t"))), &[]),
-        (event(Event::ToolResult(failed)), &["  t failed: E_X"]),
         (
-            event(Event::ToolResult(
-                ToolResult::failed("c", "t").with_code("E_DECLINED"),
-            )),
+            event(Event::ToolResult(failed("c", "t", "E_X"))),
+            &["  t failed: E_X"],
+        ),
+        (
+            event(Event::ToolResult(failed("c", "t", "E_DECLINED"))),
             &["  t failed: you declined it"],
         ),
         (
@@ -77,9 +90,16 @@ fn the_view_gets_changes_as_a_diff_and_no_call_of_a_plan() {
         line_number: 7,
         text: "old".into(),
     });
-    let list = Checklist::new("p", "Plan")
-        .with_item(ChecklistItem::new("2", "later", 1))
-        .with_item(ChecklistItem::new("1", "now", 0).with_status(ItemStatus::InProgress));
+    let list = Checklist {
+        items: vec![
+            ChecklistItem::new("2", "later", 1),
+            ChecklistItem {
+                status: ItemStatus::InProgress,
+                ..ChecklistItem::new("1", "now", 0)
+            },
+        ],
+        ..Checklist::new("p", "Plan")
+    };
     let item = |status, text: &str| PlanItem {
         status,
         text: text.to_owned(),
@@ -95,7 +115,7 @@ fn the_view_gets_changes_as_a_diff_and_no_call_of_a_plan() {
             }),
         ),
         (
-            Event::ToolResult(ToolResult::failed("c", "t").with_code("E_X")),
+            Event::ToolResult(failed("c", "t", "E_X")),
             Some(ChatEvent::ToolResult {
                 id,
                 outcome: Err("E_X".to_owned()),
@@ -134,10 +154,7 @@ fn what_calls_show_side_by_side_stands_below_the_call() {
         let output = ToolOutput::new(id, "file-read", Part::text(text));
         event(Event::ToolOutput(output))
     };
-    let failed = |id: &'static str| {
-        let failed = ToolResult::failed(id, "file-read").with_code("E_X");
-        event(Event::ToolResult(failed))
-    };
+    let failed = |id: &'static str| event(Event::ToolResult(failed(id, "file-read", "E_X")));
     let done = |id: &'static str| event(Event::ToolResult(ToolResult::ok(id, "file-read")));
     let mut lines = Vec::new();
     for (chat, update) in [
@@ -200,8 +217,14 @@ fn programs_read_an_object_for_each_update() {
 
 #[test]
 fn an_end_says_what_became_of_the_chat() {
-    let error = ChatError::new("no").with_code("E_X");
-    let unknown = ChatError::new("broken").with_code("E_UNKNOWN");
+    let error = ChatError {
+        code: Some("E_X".into()),
+        ..ChatError::new("no")
+    };
+    let unknown = ChatError {
+        code: Some("E_UNKNOWN".into()),
+        ..ChatError::new("broken")
+    };
     let unknown = Outcome::Failed(Failure::Server(Box::new(unknown)));
     assert_eq!(words(&unknown), "broken");
     let mut cut = Reply::new("so far", "m");

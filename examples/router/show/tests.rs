@@ -49,7 +49,10 @@ fn delivered(direct: bool, reason: Option<&str>) -> HubEvent {
     metadata.routing_reason = reason.map(Into::into);
     HubEvent::Delivered {
         client: "notes".into(),
-        message: Message::new(id(), "buy \"milk\"\n", "t").with_metadata(metadata),
+        message: Message {
+            metadata,
+            ..Message::new(id(), "buy \"milk\"\n", "t")
+        },
     }
 }
 

@@ -25,7 +25,7 @@ impl Agent for Worker {
         let known = PROVIDERS.into_iter().find(|it| *it == self.provider());
         match known {
             Some(provider) => {
-                let mut status = status.with_provider(provider);
+                status.providers.push(provider.into());
                 status.provider_auth.push(provider.into());
                 status
             }

@@ -21,12 +21,13 @@ pub fn parse(group: &str, title: &str, text: &str) -> Checklist {
         let (status, label) = read(line);
         let label = shortened(label.trim(), MAX_LABEL).into_owned();
         let item = ChecklistItem::new(format!("item_{}", number + 1), label, number);
-        list = list.with_item(item.with_status(status));
+        list.items.push(ChecklistItem { status, ..item });
     }
     let more = lines.count();
     if more > 0 {
         let label = format!("({more} more items)");
-        list = list.with_item(ChecklistItem::new("items", label, MAX_ITEMS as u64));
+        let more = ChecklistItem::new("items", label, MAX_ITEMS as u64);
+        list.items.push(more);
     }
     list
 }

@@ -130,15 +130,18 @@ impl Problem {
     /// Returns the failure for clients. It leaves out the text, which is for the model.
     #[must_use]
     pub fn result(&self, call: &str, tool: &str) -> ToolResult {
-        let detail = ErrorDetail::new()
-            .with_code(self.code.as_str())
-            .with_category(self.code.category())
-            .with_kind(self.code.kind())
-            .with_source("tool-result")
-            .with_tool(tool);
-        ToolResult::failed(call, tool)
-            .with_code(self.code.as_str())
-            .with_detail(detail)
+        let detail = ErrorDetail {
+            code: Some(self.code.as_str().into()),
+            category: Some(self.code.category().into()),
+            kind: Some(self.code.kind().into()),
+            source: Some("tool-result".into()),
+            tool: Some(tool.into()),
+            ..ErrorDetail::new()
+        };
+        let mut result = ToolResult::failed(call, tool);
+        result.code = Some(self.code.as_str().into());
+        result.detail = Some(Box::new(detail));
+        result
     }
 
     pub(super) fn call(message: impl Into<Cow<'static, str>>) -> Self {

@@ -216,7 +216,10 @@ impl Worker {
     fn model_of<'a>(&self, named: &'a str) -> Result<&'a str, ChatError> {
         if named.is_empty() {
             let error = ChatError::new("no model is named");
-            return Err(error.with_code(code::MODEL_NOT_CONFIGURED));
+            return Err(ChatError {
+                code: Some(code::MODEL_NOT_CONFIGURED.into()),
+                ..error
+            });
         }
         if named == self.name {
             return Ok(named);
@@ -269,14 +272,18 @@ impl fmt::Debug for Worker {
 
 /// Creates the error for an invalid workspace.
 fn refused(why: &Problem) -> ChatError {
-    let detail = ErrorDetail::new()
-        .with_code(why.code.as_str())
-        .with_category(why.code.category())
-        .with_kind(why.code.kind())
-        .with_source("server");
-    ChatError::new(why.message.clone().into_owned())
-        .with_code(why.code.as_str())
-        .with_detail(detail)
+    let detail = ErrorDetail {
+        code: Some(why.code.as_str().into()),
+        category: Some(why.code.category().into()),
+        kind: Some(why.code.kind().into()),
+        source: Some("server".into()),
+        ..ErrorDetail::new()
+    };
+    ChatError {
+        code: Some(why.code.as_str().into()),
+        detail: Some(Box::new(detail)),
+        ..ChatError::new(why.message.clone().into_owned())
+    }
 }
 
 /// Creates an error with details that is not a tool's.
@@ -287,12 +294,18 @@ fn coded(
     source: &'static str,
 ) -> ChatError {
     let category = if kind == "timeout" { kind } else { "other" };
-    let detail = ErrorDetail::new()
-        .with_code(code)
-        .with_category(category)
-        .with_kind(kind)
-        .with_source(source);
-    ChatError::new(message).with_code(code).with_detail(detail)
+    let detail = ErrorDetail {
+        code: Some(code.into()),
+        category: Some(category.into()),
+        kind: Some(kind.into()),
+        source: Some(source.into()),
+        ..ErrorDetail::new()
+    };
+    ChatError {
+        code: Some(code.into()),
+        detail: Some(Box::new(detail)),
+        ..ChatError::new(message)
+    }
 }
 
 /// Creates the error for a failed model.
@@ -309,7 +322,10 @@ fn failed(error: &ModelError) -> ChatError {
 }
 
 fn aborted() -> ChatError {
-    ChatError::new("aborted").with_code(code::ABORTED)
+    ChatError {
+        code: Some(code::ABORTED.into()),
+        ..ChatError::new("aborted")
+    }
 }
 
 /// A running chat.

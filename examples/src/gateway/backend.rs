@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use exoclaw_proto::error::RpcError;
-use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status, StreamEvent};
+use exoclaw_proto::frame::{
+    BudgetStatus, ChatHistory, ChatSend, Cleared, Fact, MemorySearch, Method, Plugin, Session,
+    SessionRef, Status, StreamEvent, Turn,
+};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Gone, Peer};
-use rpc_core::Json;
 
 use super::engine::{Engine, Reply};
 
@@ -15,6 +17,7 @@ use super::engine::{Engine, Reply};
 #[derive(Clone, Debug)]
 pub struct GatewayBackend {
     engine: Arc<Engine>,
+    has_extensions: bool,
     cut: Arc<AtomicUsize>,
 }
 
@@ -34,11 +37,14 @@ impl Drop for Running {
 }
 
 impl GatewayBackend {
-    /// Creates a backend for this engine.
+    /// Creates a backend for this engine, with or without the future methods.
     #[must_use]
-    pub fn new(engine: Arc<Engine>) -> Self {
-        let cut = Arc::default();
-        Self { engine, cut }
+    pub fn new(engine: Arc<Engine>, has_extensions: bool) -> Self {
+        Self {
+            engine,
+            has_extensions,
+            cut: Arc::default(),
+        }
     }
 
     /// Returns the number of replies that the end of the server cut off, which is updated.
@@ -88,7 +94,35 @@ impl Backend for GatewayBackend {
         outcome
     }
 
-    async fn extension(&self, _: &Arc<Peer>, call: Call) -> Result<Json, RpcError> {
-        self.engine.extension(&call).await
+    fn extensions(&self) -> &[Method] {
+        if self.has_extensions {
+            &Method::EXTENSIONS
+        } else {
+            &[]
+        }
+    }
+
+    async fn chat_history(&self, _: &Arc<Peer>, it: ChatHistory) -> Result<Vec<Turn>, RpcError> {
+        self.engine.history(&it.session, it.limit).await
+    }
+
+    async fn session_list(&self, _: &Arc<Peer>) -> Result<Vec<Session>, RpcError> {
+        self.engine.sessions().await
+    }
+
+    async fn session_clear(&self, _: &Arc<Peer>, it: SessionRef) -> Result<Cleared, RpcError> {
+        self.engine.clear(&it).await
+    }
+
+    async fn budget_status(
+        &self,
+        _: &Arc<Peer>,
+        session: Option<SessionRef>,
+    ) -> Result<BudgetStatus, RpcError> {
+        self.engine.budgets(session.as_ref()).await
+    }
+
+    async fn memory_search(&self, _: &Arc<Peer>, it: MemorySearch) -> Result<Vec<Fact>, RpcError> {
+        self.engine.facts(&it).await
     }
 }

@@ -154,10 +154,12 @@ impl Gateway {
         if secret.is_some() && adapters.adapters().next().is_some() {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
         }
-        let budgets = Budgets::default()
-            .with_session(config.budgets.session)
-            .with_daily(config.budgets.daily)
-            .with_monthly(config.budgets.monthly);
+        let budgets = Budgets {
+            session: config.budgets.session,
+            daily: config.budgets.daily,
+            monthly: config.budgets.monthly,
+            ..Budgets::default()
+        };
         let store = match shared(&overrides, budgets).await? {
             Some(store) => store,
             None => own(&config.gateway.data, &mut warnings)?,
@@ -188,7 +190,7 @@ impl Gateway {
         })
         .await?;
         let engine = Arc::new(engine);
-        let backend = GatewayBackend::new(Arc::clone(&engine));
+        let backend = GatewayBackend::new(Arc::clone(&engine), config.gateway.extensions);
         let cut = backend.cut();
         let site = Site::new(Arc::clone(&engine), auth.clone()).with_webhooks(adapters, secret);
         let site = Arc::new(site);
@@ -201,12 +203,14 @@ impl Gateway {
                 }
             }
         });
-        let mut connection = ServerConfig::new(auth).with_extensions(config.gateway.extensions);
+        let mut connection = ServerConfig::new(auth);
         connection.keep_alive = overrides.pings.over(connection.keep_alive);
-        let options = ServerOptions::default()
-            .with_connection(connection)
-            .with_http(http)
-            .with_shutdown_timeout(DRAIN);
+        let options = ServerOptions {
+            connection,
+            http,
+            shutdown_timeout: DRAIN,
+            ..ServerOptions::default()
+        };
         let server = Server::bind((&*host, port), backend, options).await?;
         Ok(Self {
             server,

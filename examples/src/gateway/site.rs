@@ -30,7 +30,7 @@ const MAX_ANSWER: usize = 4 * 1024 * 1024;
 const PAGE_CHANNEL: &str = "web";
 const PAGE_ACCOUNT: &str = "browser";
 /// Most past turns that the page shows.
-const PAGE_TURNS: usize = 100;
+const PAGE_TURNS: u64 = 100;
 
 /// The gateway's HTTP service.
 pub struct Site {
@@ -203,8 +203,8 @@ impl Site {
     async fn history(&self, peer: &str) -> Response<Bytes> {
         let mut session = SessionRef::new(PAGE_CHANNEL, PAGE_ACCOUNT);
         session.peer = Some(peer.into());
-        match self.engine.history(&session, PAGE_TURNS).await {
-            Ok(turns) => json(turns.get().to_owned()),
+        match self.engine.history(&session, Some(PAGE_TURNS)).await {
+            Ok(turns) => json(json!(turns).to_string()),
             Err(error) => text(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 error.message().to_owned(),

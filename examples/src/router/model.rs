@@ -234,10 +234,10 @@ fn choices(request: &RouteRequest, tools: &[ToolDefinition], calls: &[ToolCall])
         }
         let mut choice = Choice::new(candidate.name.clone());
         if !message.is_empty() && message != request.text.trim() {
-            choice = choice.with_text(message);
+            choice.text = Some(message.into());
         }
         if let Some(reason) = text("reason").filter(|reason| !reason.is_empty()) {
-            choice = choice.with_reason(reason);
+            choice.reason = Some(reason.into());
         }
         choices.push(choice);
     }

@@ -52,10 +52,12 @@ async fn start(change: impl FnOnce(&mut Config), token: Option<&str>) -> Running
 }
 
 fn client(address: SocketAddr, token: Option<&str>) -> Client {
-    let mut config = ClientConfig::new()
-        .with_channel("ws")
-        .with_account("ann")
-        .with_peer("main");
+    let mut config = ClientConfig {
+        channel: "ws".into(),
+        account: "ann".into(),
+        peer: Some("main".into()),
+        ..ClientConfig::default()
+    };
     config.token = token.map(|token| Secret::from(token.to_owned()));
     let (client, _, connection) = connect_lazy(&format!("ws://{address}"), config).unwrap();
     tokio::spawn(connection.run());
@@ -126,7 +128,7 @@ impl Waiting {
         let agent = AgentConfig::default();
         let parts = EngineParts::new(agent, Arc::new(model), Tools::new(), keeper);
         let engine = Arc::new(Engine::start(parts).await.unwrap());
-        let backend = GatewayBackend::new(Arc::clone(&engine));
+        let backend = GatewayBackend::new(Arc::clone(&engine), false);
         let cut = backend.cut();
         let server = Server::bind("127.0.0.1:0", backend, options);
         let server = server.await.unwrap();
@@ -371,7 +373,10 @@ async fn a_drain_lets_a_reply_finish() {
 
 #[tokio::test]
 async fn a_drain_counts_the_replies_that_it_cuts() {
-    let options = ServerOptions::default().with_shutdown_timeout(Duration::from_millis(50));
+    let options = ServerOptions {
+        shutdown_timeout: Duration::from_millis(50),
+        ..ServerOptions::default()
+    };
     let gateway = Waiting::start_with(options).await;
     let client = client(gateway.address, None);
     client.ready().await.unwrap();

@@ -555,8 +555,8 @@ fn what_replies_have_used_is_printed_beside_a_gateway_and_after_its_end() {
 fn in_the_middle(url: &str, text: &str, meanwhile: impl FnOnce()) -> Option<String> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let config = exoclaw_proto::client::ClientConfig::new();
-        let (client, _, connection) = exoclaw_proto::net::connect_lazy(url, config).unwrap();
+        let config = exoclaw_proto::client::ClientConfig::default();
+        let (client, _, connection) = exoclaw_proto::net::connect(url, config).unwrap();
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
         let mut chat = client.chat(text).await;

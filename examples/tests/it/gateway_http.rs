@@ -15,6 +15,7 @@ use examples::model::scripted::Scripted;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
+use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use serde_json::{Value, json};
@@ -111,10 +112,19 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
     let keeper = Keeper::start(Arc::new(store)).unwrap();
     let model = Arc::new(Scripted::default().with_commands(true));
     let mut parts = EngineParts::new(AgentConfig::default(), model, tools.clone(), keeper);
-    parts.budgets = Budgets::default().with_daily(daily);
+    parts.budgets = Budgets {
+        daily,
+        ..Budgets::default()
+    };
     let bindings = vec![
-        Binding::new("guilds").with_guild_id("g"),
-        Binding::new("teams").with_team_id("t"),
+        Binding {
+            guild_id: Some("g".into()),
+            ..Binding::new("guilds")
+        },
+        Binding {
+            team_id: Some("t".into()),
+            ..Binding::new("teams")
+        },
     ];
     parts.router = Router::new(bindings, Some("default".to_owned())).unwrap();
     let engine = Arc::new(Engine::start(parts).await.unwrap());
@@ -125,8 +135,11 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
         let site = Arc::clone(&site);
         async move { site.respond(request).await }
     });
-    let backend = GatewayBackend::new(Arc::clone(&engine));
-    let options = ServerOptions::default().with_http(http);
+    let backend = GatewayBackend::new(Arc::clone(&engine), false);
+    let options = ServerOptions {
+        http,
+        ..ServerOptions::default()
+    };
     let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
     let (address, handle) = (server.local_addr(), server.handle());
     tokio::spawn(server.run());
@@ -323,11 +336,16 @@ async fn an_answer_is_posted_for_the_adapter_to_the_hosts_it_may_reach() {
 #[tokio::test]
 async fn the_page_gets_the_past_of_its_own_session_and_with_a_token_only() {
     let gateway = start(Some("s3cret"), Some("t0ken"), None).await;
-    let client = exoclaw_proto::client::ClientConfig::new()
-        .with_channel("web")
-        .with_account("browser")
-        .with_peer(OWN);
-    let client = client.with_token("t0ken");
+    let client = ClientConfig {
+        channel: "web".into(),
+        account: "browser".into(),
+        peer: Some(OWN.into()),
+        ..exoclaw_proto::client::ClientConfig::default()
+    };
+    let client = ClientConfig {
+        token: Some("t0ken".into()),
+        ..client
+    };
     let url = format!("ws://{}", gateway.address);
     let (client, _, connection) = exoclaw_proto::net::connect_lazy(&url, client).unwrap();
     tokio::spawn(connection.run());
@@ -358,10 +376,12 @@ async fn the_page_gets_the_past_of_its_own_session_and_with_a_token_only() {
 #[tokio::test]
 async fn the_page_gets_what_a_client_left_and_what_became_of_it() {
     let gateway = start(Some("s3cret"), None, None).await;
-    let client = exoclaw_proto::client::ClientConfig::new()
-        .with_channel("web")
-        .with_account("browser")
-        .with_peer(OWN);
+    let client = ClientConfig {
+        channel: "web".into(),
+        account: "browser".into(),
+        peer: Some(OWN.into()),
+        ..exoclaw_proto::client::ClientConfig::default()
+    };
     let url = format!("ws://{}", gateway.address);
     let (client, _, connection) = exoclaw_proto::net::connect_lazy(&url, client).unwrap();
     let connection = tokio::spawn(connection.run());

@@ -67,7 +67,10 @@ impl acolyte_proto::net::Agent for Echo {
         request: ChatRequest,
     ) -> Result<Reply, ChatError> {
         let _ = run.text(&format!("echo: {}", request.message)).await;
-        Ok(Reply::new(request.message, request.model).with_output_streamed(true))
+        Ok(Reply {
+            output_streamed: Some(true),
+            ..Reply::new(request.message, request.model)
+        })
     }
 
     async fn status(&self) -> Status {

@@ -53,7 +53,10 @@ pub(super) async fn open(hop: &Hop, poem: &str, pause: Arc<Barrier>) -> Result<D
     let toolbox = Toolbox::new(Commands::new(no_commands));
     let worker = Worker::new(Arc::new(script), "script", workspace, toolbox);
     let key = ApiKey::new(KEY).map_err(Failure::new)?;
-    let options = ServerOptions::default().with_auth(Auth::key(key.clone()));
+    let options = ServerOptions {
+        auth: Auth::key(key.clone()),
+        ..ServerOptions::default()
+    };
     let server = Server::bind("127.0.0.1:0", worker, options)
         .await
         .map_err(Failure::new)?;
@@ -63,7 +66,10 @@ pub(super) async fn open(hop: &Hop, poem: &str, pause: Arc<Barrier>) -> Result<D
         server.run().await;
     });
 
-    let config = ClientConfig::new().with_api_key(key);
+    let config = ClientConfig {
+        api_key: Some(key),
+        ..ClientConfig::default()
+    };
     let dialer = dialer(&url, &config).map_err(Failure::new)?;
     let link = link_config().with_observer(hop.line(hop.name, Frames::default()));
     let (client, _, connection) = connect_with(dialer, config, link);

@@ -143,8 +143,11 @@ pub(super) async fn open(
     let parts = EngineParts::new(AgentConfig::default(), Arc::new(script), tools, store);
     let engine = Arc::new(Engine::start(parts).await.map_err(Failure::new)?);
     let auth = Auth::token(Secret::from(TOKEN)).map_err(Failure::new)?;
-    let options = ServerOptions::default().with_connection(ServerConfig::new(auth));
-    let backend = GatewayBackend::new(Arc::clone(&engine));
+    let options = ServerOptions {
+        connection: ServerConfig::new(auth),
+        ..ServerOptions::default()
+    };
+    let backend = GatewayBackend::new(Arc::clone(&engine), false);
     let server = Server::bind("127.0.0.1:0", backend, options)
         .await
         .map_err(Failure::new)?;
@@ -154,7 +157,11 @@ pub(super) async fn open(
         server.run().await;
     });
 
-    let config = ClientConfig::new().with_token(TOKEN).with_account("agent");
+    let config = ClientConfig {
+        token: Some(TOKEN.into()),
+        account: "agent".into(),
+        ..ClientConfig::default()
+    };
     let dialer = dialer(&url, &config).map_err(Failure::new)?;
     let link = link_config().with_observer(hop.line(hop.name, Frames::default()));
     let (client, _, connection) = connect_with(dialer, config, link);

@@ -28,7 +28,10 @@ impl Handler for Assistant {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         let answer = self.agent.asks(&message.text).await;
         let text = answer.unwrap_or_else(|why| format!("It failed: {why}"));
-        let shown = Notification::new(text).with_title("Done");
+        let shown = Notification {
+            title: Some("Done".into()),
+            ..Notification::new(text)
+        };
         message.notify(shown).await?;
         Ok(())
     }
@@ -85,11 +88,12 @@ async fn register(
     registration: Registration,
     handler: impl Handler,
 ) -> Result<(oneshot::Sender<()>, JoinHandle<Ended>), Failure> {
-    let config = PluginConfig::new(registration)
-        .map_err(Failure::new)?
-        .with_link(link_config().with_observer(hop.line(hop.name, Frames::default())))
+    let config = PluginConfig {
+        link: link_config().with_observer(hop.line(hop.name, Frames::default())),
         // The work may take longer than a router waits.
-        .with_ack_on_receipt(true);
+        ack_on_receipt: true,
+        ..PluginConfig::new(registration).map_err(Failure::new)?
+    };
     let plugin = Plugin::with_config(url, config, handler).map_err(Failure::new)?;
     let client = plugin.client();
     let (stop, stopped) = oneshot::channel::<()>();

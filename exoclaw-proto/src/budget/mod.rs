@@ -1,44 +1,29 @@
-//! Token budgets: [`Budgets`] and [`Exceeded`], the [`Ledger`] that keeps them, the [`SharedLedger`]
-//! that keeps them for many nodes, and the [`Meter`] that counts one run.
+//! Token budgets: [`Budgets`] and [`Exceeded`], and the [`Ledger`] that keeps them.
 //!
 //! ```
-//! use exoclaw_proto::budget::{Budgets, Ledger, Meter, estimate};
+//! use exoclaw_proto::budget::{Budgets, Ledger, estimate};
 //! use exoclaw_proto::session::SessionKey;
 //!
-//! let mut ledger = Ledger::new(Budgets::default().with_session(Some(100)));
+//! let ledger = Ledger::new(Budgets { session: Some(100), ..Budgets::default() });
 //! let session = SessionKey::new("default", "websocket", "acc", "main");
 //! let now = 1_800_000_000; // seconds since 1970, UTC
 //! let mut reservation = ledger.reserve(&session, estimate("How are you?".len()), now)?;
+//! reservation.record(85); // as the model reports
+//! drop(reservation); // however the run ends
 //!
-//! let mut meter = Meter::new(); // while the run goes on
-//! meter.call_started(12);
-//! meter.streamed(40);
-//! meter.reported(20, 65);
-//!
-//! ledger.record(&mut reservation, meter.settle());
-//! ledger.settle(reservation);
-//! assert_eq!(ledger.session_used(&session), 85);
 //! let refused = ledger.reserve(&session, 16, now).unwrap_err();
 //! assert_eq!(refused.to_string(), "token budget exceeded (session: 85/100)");
-//! # Ok::<(), exoclaw_proto::budget::BudgetError>(())
+//! # Ok::<(), exoclaw_proto::budget::Exceeded>(())
 //! ```
 
-mod date;
 mod ledger;
-mod meter;
 mod pools;
-mod shared;
-mod snapshot;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-pub use date::Date;
-pub use ledger::{Ledger, Reservation, SessionUse};
-pub use meter::Meter;
-pub use shared::{DamagedLedger, LedgerEvent, LedgerRequest, SharedLedger, Ticket};
-pub use snapshot::{SessionTokens, Snapshot};
+pub use ledger::{Ledger, Reservation};
 
 use crate::error::BUDGET_EXCEEDED;
 
@@ -47,11 +32,11 @@ rpc_core::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Budgets {
         /// The limit of one session, from its first message on.
-        pub session: Option<u64> = None => with_session,
+        pub session: Option<u64> = None,
         /// The limit of all sessions together on one day (UTC).
-        pub daily: Option<u64> = None => with_daily,
+        pub daily: Option<u64> = None,
         /// The limit of all sessions together in one calendar month (UTC).
-        pub monthly: Option<u64> = None => with_monthly,
+        pub monthly: Option<u64> = None,
     }
 }
 
@@ -66,21 +51,13 @@ pub enum Scope {
     Monthly,
 }
 
-impl Scope {
-    /// Returns the scope's name in the error text.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Session => "session",
             Self::Daily => "daily",
             Self::Monthly => "monthly",
-        }
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        })
     }
 }
 
@@ -133,22 +110,6 @@ impl Exceeded {
 fn number(text: &str) -> Option<u64> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok())?
-}
-
-/// The error for a run that was not admitted; nothing changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BudgetError {
-    /// A budget has no room.
-    #[error(transparent)]
-    Exceeded(#[from] Exceeded),
-    /// The session is new, sessions have a budget, and the limit of sessions is reached. Retry
-    /// after [`Ledger::forget`].
-    #[error("the tokens of {max} sessions are counted, and there is no room for another")]
-    TooManySessions {
-        /// The limit.
-        max: usize,
-    },
 }
 
 /// Estimates the tokens of a prompt from the bytes of its contents: a quarter of them, plus one.

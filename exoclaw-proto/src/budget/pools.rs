@@ -1,24 +1,24 @@
 //! [`Pool`] and [`Pools`]: tokens used and reserved on one day and in its month, and whether the
-//! budgets have room for more. Every ledger counts with them.
+//! budgets have room for more.
 
-use serde::{Deserialize, Serialize};
+use std::time::{Duration, SystemTime};
 
-use super::date::Date;
+use rpc_core::timestamp;
+
 use super::{Budgets, Exceeded, Scope};
 
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+/// 9999-12-31.
+const LAST_DAY: u64 = 2_932_896;
+
 /// Tokens used, and tokens reserved for open runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pool {
     pub(super) used: u64,
-    pub(super) reserved: u64,
+    reserved: u64,
 }
 
 impl Pool {
-    pub(super) const fn of(used: u64) -> Self {
-        Self { used, reserved: 0 }
-    }
-
     pub(super) fn check(
         self,
         scope: Scope,
@@ -47,18 +47,10 @@ impl Pool {
         self.used = self.used.saturating_add(used);
         self.reserved = self.reserved.saturating_sub(released);
     }
-
-    const fn plus(self, other: Self) -> Self {
-        Self {
-            used: self.used.saturating_add(other.used),
-            reserved: self.reserved.saturating_add(other.reserved),
-        }
-    }
 }
 
 /// The tokens of a day and of its month.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pools {
     /// The latest day seen, in days since 1970.
     pub(super) day: u64,
@@ -72,7 +64,7 @@ impl Pools {
         if day <= self.day {
             return;
         }
-        if !same_month(day, self.day) {
+        if month_of(day) != month_of(self.day) {
             self.monthly = Pool::default();
         }
         self.daily = Pool::default();
@@ -95,46 +87,21 @@ impl Pools {
         if day == self.day {
             self.daily.take(used, released);
         }
-        if same_month(day, self.day) {
+        if day == self.day || month_of(day) == month_of(self.day) {
             self.monthly.take(used, released);
         }
     }
-
-    /// Adds up both on the later of their days.
-    pub(super) fn plus(mut self, mut other: Self) -> Self {
-        self.advance(other.day);
-        other.advance(self.day);
-        Self {
-            day: self.day,
-            daily: self.daily.plus(other.daily),
-            monthly: self.monthly.plus(other.monthly),
-        }
-    }
-
-    /// Takes off what another has used.
-    pub(super) fn minus_used(&mut self, mut other: Self) {
-        self.advance(other.day);
-        other.advance(self.day);
-        self.daily.used = self.daily.used.saturating_sub(other.daily.used);
-        self.monthly.used = self.monthly.used.saturating_sub(other.monthly.used);
-    }
-
-    /// Returns it without reservations.
-    pub(super) const fn released(self) -> Self {
-        Self {
-            day: self.day,
-            daily: Pool::of(self.daily.used),
-            monthly: Pool::of(self.monthly.used),
-        }
-    }
-
-    /// Returns whether nothing is used or reserved in this day's month.
-    pub(super) fn is_empty_on(mut self, day: u64) -> bool {
-        self.advance(day);
-        self.daily == Pool::default() && self.monthly == Pool::default()
-    }
 }
 
-fn same_month(one: u64, other: u64) -> bool {
-    Date::from_day(one).same_month(Date::from_day(other))
+/// Returns the days since 1970-01-01, at most that of 9999-12-31.
+pub(super) fn day_of(unix_seconds: u64) -> u64 {
+    (unix_seconds / SECONDS_PER_DAY).min(LAST_DAY)
+}
+
+/// Returns the year and the month of a day, such as `2026-11`.
+fn month_of(day: u64) -> String {
+    let since = Duration::from_secs(day.min(LAST_DAY) * SECONDS_PER_DAY);
+    let mut date = timestamp::format(SystemTime::UNIX_EPOCH + since);
+    date.truncate("2026-11".len());
+    date
 }

@@ -35,10 +35,12 @@ rpc_core::config! {
     /// use std::time::Duration;
     /// use exoclaw_proto::client::ClientConfig;
     ///
-    /// let config = ClientConfig::new()
-    ///     .with_token("secret")
-    ///     .with_account("ann")
-    ///     .with_chat_idle_timeout(Some(Duration::from_secs(300)));
+    /// let config = ClientConfig {
+    ///     token: Some("secret".into()),
+    ///     account: "ann".into(),
+    ///     chat_idle_timeout: Some(Duration::from_secs(300)),
+    ///     ..ClientConfig::default()
+    /// };
     /// assert!(!format!("{config:?}").contains("secret"));
     /// ```
     #[derive(Clone, Debug, PartialEq)]
@@ -46,63 +48,42 @@ rpc_core::config! {
         /// The token; `None` for a gateway that requires none. Default `None`.
         pub token: Option<Secret> = None,
         /// How long a client with a token waits for the hello. Default 10 s.
-        pub hello_timeout: Duration = HELLO_TIMEOUT => with_hello_timeout,
+        pub hello_timeout: Duration = HELLO_TIMEOUT,
         /// How long a client without a token waits for the hello. A gateway that requires a token
         /// is silent until it gets one, so this timeout detects it. Default 3 s.
-        pub tokenless_hello_timeout: Duration = TOKENLESS_HELLO_TIMEOUT
-            => with_tokenless_hello_timeout,
+        pub tokenless_hello_timeout: Duration = TOKENLESS_HELLO_TIMEOUT,
         /// How long each request that is not streamed waits for its answer, from the gateway's last
         /// [progress](super::ClientConn#timeouts). Default 30 s.
-        pub call_timeout: Duration = CALL_TIMEOUT => with_call_timeout,
+        pub call_timeout: Duration = CALL_TIMEOUT,
         /// How long a chat waits for its next frame, from the gateway's last
         /// [progress](super::ClientConn#timeouts); `None` waits for ever. Default 60 s.
-        pub chat_idle_timeout: Option<Duration> = Some(CHAT_IDLE_TIMEOUT) => with_chat_idle_timeout,
+        pub chat_idle_timeout: Option<Duration> = Some(CHAT_IDLE_TIMEOUT),
         /// How long a chat may take as a whole after it was sent, whatever its progress; `None`
         /// means no limit. Like other timeouts it does not expire while nothing is read. It
         /// includes the time in which a gateway answers other requests first. Default `None`.
-        pub chat_total_timeout: Option<Duration> = None => with_chat_total_timeout,
+        pub chat_total_timeout: Option<Duration> = None,
         /// How often to ping after the hello, and how long to wait for any sign of life after a
         /// ping; without a limit while a request or a chat is open, because known gateways answer
         /// pings only between requests. Default 30 s and 30 s.
         pub keep_alive: KeepAlive = KeepAlive::default()
             .with_interval(Some(PING_INTERVAL))
-            .with_pong_timeout(PONG_TIMEOUT) => with_keep_alive,
+            .with_pong_timeout(PONG_TIMEOUT),
         /// Limits on sizes and counts.
-        pub limits: Limits = Limits::default() => with_limits,
+        pub limits: Limits = Limits::default(),
         /// The channel of chats that do not set one. Default `websocket`.
-        pub channel: Str = Str::from_static("websocket") => with_channel(impl Into<Str>),
+        pub channel: Str = Str::from_static("websocket"),
         /// The account of chats that do not set one. Default `user`.
-        pub account: Str = Str::from_static("user") => with_account(impl Into<Str>),
+        pub account: Str = Str::from_static("user"),
         /// The peer of chats that name none; `None` leaves it to the gateway, which uses `main`.
         /// Default `None`.
         pub peer: Option<Str> = None,
         /// Whether [`connect`](crate::net::connect) may send the token to another machine without
         /// encryption, where anyone who sees the traffic can read it. Default no.
-        pub insecure_token: bool = false => with_insecure_token,
+        pub insecure_token: bool = false,
     }
 }
 
 impl ClientConfig {
-    /// Creates the default configuration, without a token.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`token`](Self::token).
-    #[must_use]
-    pub fn with_token(mut self, token: impl Into<Secret>) -> Self {
-        self.token = Some(token.into());
-        self
-    }
-
-    /// Sets [`peer`](Self::peer).
-    #[must_use]
-    pub fn with_peer(mut self, peer: impl Into<Str>) -> Self {
-        self.peer = Some(peer.into());
-        self
-    }
-
     /// Creates a chat with this content for [`channel`](Self::channel), [`account`](Self::account)
     /// and [`peer`](Self::peer).
     #[must_use]
@@ -144,20 +125,27 @@ mod tests {
 
     #[test]
     fn a_printed_configuration_holds_no_token() {
-        let config = ClientConfig::new().with_token("hunter2");
+        let config = ClientConfig {
+            token: Some("hunter2".into()),
+            ..ClientConfig::default()
+        };
         assert!(!format!("{config:?}").contains("hunter2"));
     }
 
     #[test]
     fn a_chat_carries_the_configured_place() {
-        let config = ClientConfig::new().with_account("ann").with_peer("p");
+        let config = ClientConfig {
+            account: "ann".into(),
+            peer: Some("p".into()),
+            ..ClientConfig::default()
+        };
         let json = serde_json::to_string(&config.chat("hi")).unwrap();
         assert_eq!(
             json,
             r#"{"channel":"websocket","account":"ann","content":"hi","peer":"p"}"#
         );
         assert_eq!(config.session().peer(), "p");
-        let json = serde_json::to_string(&ClientConfig::new().chat("hi")).unwrap();
+        let json = serde_json::to_string(&ClientConfig::default().chat("hi")).unwrap();
         assert_eq!(
             json,
             r#"{"channel":"websocket","account":"user","content":"hi"}"#

@@ -46,7 +46,10 @@ impl Played {
     }
 
     fn with_token() -> Self {
-        Self::with(ClientConfig::new().with_token("t"))
+        Self::with(ClientConfig {
+            token: Some("t".into()),
+            ..ClientConfig::default()
+        })
     }
 
     fn ready_with(config: ClientConfig) -> Self {
@@ -58,7 +61,7 @@ impl Played {
     }
 
     fn ready() -> Self {
-        Self::ready_with(ClientConfig::new())
+        Self::ready_with(ClientConfig::default())
     }
 
     fn chat(&mut self) -> CallId {
@@ -197,7 +200,13 @@ fn a_refused_token_closes_for_good_in_the_gateways_words() {
 #[test]
 fn an_orderly_close_before_the_hello_is_a_refusal_and_a_cut_line_is_not() {
     let closed = |code: u16| Disconnect::PeerClosed(Some(CloseFrame::new(code, "")));
-    for config in [ClientConfig::new(), ClientConfig::new().with_token("t")] {
+    for config in [
+        ClientConfig::default(),
+        ClientConfig {
+            token: Some("t".into()),
+            ..ClientConfig::default()
+        },
+    ] {
         let fresh = || Played::with(config.clone());
         for why in [
             Disconnect::PeerClosed(None),
@@ -241,8 +250,11 @@ fn a_gateway_that_has_let_the_client_in_before_refuses_it_only_in_words_or_with_
         Played { conn, now }
     };
     let closed = |code: u16| Disconnect::PeerClosed(Some(CloseFrame::new(code, "")));
-    let open = ClientConfig::new();
-    let with_token = ClientConfig::new().with_token("t");
+    let open = ClientConfig::default();
+    let with_token = ClientConfig {
+        token: Some("t".into()),
+        ..ClientConfig::default()
+    };
     for config in [&open, &with_token] {
         let lost = again(config).disconnect(Disconnect::PeerClosed(None));
         assert_eq!(lost, CloseReason::Lost);
@@ -268,7 +280,7 @@ fn a_gateway_that_has_let_the_client_in_before_refuses_it_only_in_words_or_with_
 
 #[test]
 fn silence_without_a_token_is_the_wish_for_one() {
-    let mut played = Played::with(ClientConfig::new());
+    let mut played = Played::with(ClientConfig::default());
     assert_eq!(
         played.conn.next_timeout(),
         Some((played.now + TOKENLESS_HELLO_TIMEOUT, "hello"))
@@ -292,9 +304,11 @@ fn silence_behind_a_token_is_a_timeout_that_may_be_retried() {
 
 #[test]
 fn nothing_is_pinged_before_the_hello() {
-    let config = ClientConfig::new()
-        .with_token("t")
-        .with_hello_timeout(SECOND * 3600);
+    let config = ClientConfig {
+        token: Some("t".into()),
+        hello_timeout: SECOND * 3600,
+        ..ClientConfig::default()
+    };
     let mut played = Played::with(config);
     played.sent();
     played.wait(SECOND * 3599);
@@ -321,7 +335,10 @@ fn an_idle_gateway_that_answers_no_ping_is_gone() {
 
 #[test]
 fn a_gateway_that_works_on_a_chat_may_leave_pings_unanswered() {
-    let config = ClientConfig::new().with_chat_idle_timeout(None);
+    let config = ClientConfig {
+        chat_idle_timeout: None,
+        ..ClientConfig::default()
+    };
     let mut played = Played::ready_with(config);
     let id = played.chat();
     played.wait(SECOND * 3600);
@@ -338,7 +355,10 @@ fn commands_are_taken_whole_or_not_at_all() {
     let limits = Limits::default()
         .with_max_pending(1)
         .with_max_message_bytes(200);
-    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::ready_with(ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    });
     let long = ChatSend::new("c", "a", "x".repeat(200));
     assert!(matches!(
         played.conn.chat_send(&long, played.now),
@@ -456,7 +476,10 @@ fn a_close_says_1000_behind_what_is_queued_and_ends_what_is_in_flight() {
 #[test]
 fn events_that_nobody_takes_stop_the_reading() {
     let limits = Limits::default().with_max_events(3);
-    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::ready_with(ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    });
     let id = played.chat();
     for _ in 0..3 {
         assert!(played.conn.wants_input());
@@ -466,7 +489,10 @@ fn events_that_nobody_takes_stop_the_reading() {
     assert_eq!(played.events().len(), 3);
     assert!(played.conn.wants_input());
     let limits = Limits::default().with_max_event_bytes(1000);
-    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::ready_with(ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    });
     let id = played.chat();
     played.step(id, "text", &json!("x".repeat(2000)));
     assert!(!played.conn.wants_input());
@@ -493,7 +519,10 @@ fn answers_to_nobody_and_a_second_hello_are_dropped() {
 #[test]
 fn what_has_come_while_nothing_was_read_is_read_before_anything_times_out() {
     let limits = Limits::default().with_max_events(2);
-    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::ready_with(ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    });
     let chat = played.chat();
     let [lost, ping] = [(); 2].map(|()| played.conn.ping(played.now).unwrap());
     played.step(chat, "text", &json!("x"));
@@ -517,7 +546,10 @@ fn what_has_come_while_nothing_was_read_is_read_before_anything_times_out() {
 #[test]
 fn no_chat_times_out_while_nothing_is_read() {
     let limits = Limits::default().with_max_events(1);
-    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::ready_with(ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    });
     let (other, id) = (played.chat(), played.chat());
     played.step(id, "text", &json!("x"));
     played.wait(CHAT_IDLE_TIMEOUT * 2);

@@ -65,7 +65,6 @@ impl Call {
 
 /// The parameters of `chat.send`. Exoclaw specification, *Methods*.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct ChatSend {
     /// The channel, for example `websocket`.
     pub channel: Str,
@@ -86,7 +85,6 @@ pub struct ChatSend {
 
 /// The parameters that name a session: those of a chat, without the content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct SessionRef {
     /// The channel.
     pub channel: Str,
@@ -225,27 +223,6 @@ impl ChatSend {
             content: content.into(),
             ..Self::default()
         }
-    }
-
-    /// Sets [`peer`](Self::peer).
-    #[must_use]
-    pub fn with_peer(mut self, peer: impl Into<Str>) -> Self {
-        self.peer = Some(peer.into());
-        self
-    }
-
-    /// Sets [`guild`](Self::guild).
-    #[must_use]
-    pub fn with_guild(mut self, guild: impl Into<Str>) -> Self {
-        self.guild = Some(guild.into());
-        self
-    }
-
-    /// Sets [`team`](Self::team).
-    #[must_use]
-    pub fn with_team(mut self, team: impl Into<Str>) -> Self {
-        self.team = Some(team.into());
-        self
     }
 
     /// Returns the peer, `main` by default.

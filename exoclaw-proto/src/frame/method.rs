@@ -42,12 +42,15 @@ impl Method {
         )
     }
 
-    /// Returns whether a server with extensions hands the method to its application: the future
-    /// methods that only read, and `session.clear`.
-    #[must_use]
-    pub const fn is_extension(self) -> bool {
-        self.is_future() && !matches!(self, Self::PluginLoad | Self::PluginUnload)
-    }
+    /// The methods that a server may hand to its application besides those of the specification:
+    /// the future ones that only read, and `session.clear`.
+    pub const EXTENSIONS: [Self; 5] = [
+        Self::ChatHistory,
+        Self::SessionList,
+        Self::SessionClear,
+        Self::BudgetStatus,
+        Self::MemorySearch,
+    ];
 }
 
 #[cfg(test)]
@@ -63,6 +66,6 @@ mod tests {
             assert_eq!(Method::parse(name), None, "{name:?}");
         }
         assert_eq!(Method::ALL.iter().filter(|m| m.is_future()).count(), 7);
-        assert_eq!(Method::ALL.iter().filter(|m| m.is_extension()).count(), 5);
+        assert!(Method::EXTENSIONS.iter().all(|method| method.is_future()));
     }
 }

@@ -43,7 +43,7 @@ type Outcome<T> = Result<T, CallError<RpcError>>;
 /// # let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
 /// # let url = server.url();
 /// # tokio::spawn(server.run());
-/// # let config = exoclaw_proto::client::ClientConfig::new();
+/// # let config = exoclaw_proto::client::ClientConfig::default();
 /// # let (client, _events, connection) = net::connect(&url, config).await?;
 /// # tokio::spawn(connection.run());
 /// assert_eq!(client.plugin_list().await?[0].name, "echo");
@@ -73,7 +73,7 @@ impl Client {
     /// # let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), ServerOptions::default()).await?;
     /// # let url = server.url();
     /// # tokio::spawn(server.run());
-    /// # let config = exoclaw_proto::client::ClientConfig::new();
+    /// # let config = exoclaw_proto::client::ClientConfig::default();
     /// # let (client, _, connection) = exoclaw_proto::net::connect(&url, config).await?;
     /// # tokio::spawn(connection.run());
     /// let mut chat = client.chat("hi").await;

@@ -27,9 +27,9 @@ pub use rpc_core::net::Connection;
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
     Backend, BindError, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerHandle,
-    ServerOptions, answer, http_config,
+    ServerOptions, http_config,
 };
-pub use turns::{SessionTurns, TurnGuard};
+pub use turns::{SessionTurns, TooManyTurns, TurnGuard};
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, connect_lazy, dialer};

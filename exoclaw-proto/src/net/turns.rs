@@ -4,21 +4,31 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::sync::OwnedMutexGuard;
 
-use crate::session::{SessionKey, Turn, TurnError, TurnLimits, Turns};
+use crate::session::SessionKey;
+
+/// Most turns that wait for one session.
+const MAX_WAITING_PER_SESSION: usize = 64;
+/// Most turns that wait for all sessions together.
+const MAX_WAITING: usize = 65_536;
+/// The table keeps room for so many sessions.
+const KEPT: usize = 64;
 
 /// A lock that lets one turn run at a time for each session, in the order of arrival: the
 /// specification's "messages serialized per session". Cheap to clone; clones share the table.
+///
+/// 64 turns may wait for one session, and 65,536 for all together. A session without a turn takes
+/// no memory.
 ///
 /// Hold the [`TurnGuard`] over the *whole* turn, from reading the context to storing the reply, or
 /// the second of two messages will not know the first.
 ///
 /// ```
-/// use exoclaw_proto::net::SessionTurns;
+/// use exoclaw_proto::net::{SessionTurns, TooManyTurns};
 /// use exoclaw_proto::session::SessionKey;
 ///
-/// # async fn f() -> Result<(), exoclaw_proto::session::TurnError> {
+/// # async fn f() -> Result<(), TooManyTurns> {
 /// let turns = SessionTurns::default();
 /// let key = SessionKey::new("default", "websocket", "user-123", "main");
 /// let turn = turns.enter(&key).await?;
@@ -28,71 +38,87 @@ use crate::session::{SessionKey, Turn, TurnError, TurnLimits, Turns};
 /// # }
 /// ```
 #[derive(Clone, Default)]
-pub struct SessionTurns {
-    shared: Arc<Mutex<State>>,
-}
+pub struct SessionTurns(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    turns: Turns<SessionKey, u64>,
-    waiting: HashMap<u64, oneshot::Sender<()>>,
-    next: u64,
+    lines: HashMap<SessionKey, Line>,
+    /// The number of all turns.
+    turns: usize,
+}
+
+/// The turns of one session.
+#[derive(Default)]
+struct Line {
+    lock: Arc<tokio::sync::Mutex<()>>,
+    turns: usize,
+}
+
+/// The error for a turn of a session for which too many wait. Retrying later is safe: the turn did
+/// not start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{waiting} turns are waiting already")]
+#[non_exhaustive]
+pub struct TooManyTurns {
+    /// How many are waiting: for this session, or in all.
+    pub waiting: usize,
 }
 
 impl SessionTurns {
-    /// Creates a table without turns, with these limits on waiting ones.
-    #[must_use]
-    pub fn new(limits: TurnLimits) -> Self {
-        let state = State {
-            turns: Turns::new(limits),
-            ..State::default()
-        };
-        Self {
-            shared: Arc::new(Mutex::new(state)),
-        }
-    }
-
     /// Waits until the earlier turns of this session have ended.
     ///
     /// # Errors
-    /// [`TurnError::Full`] at once, if too many turns wait. Retrying later is safe.
+    /// [`TooManyTurns`], at once.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the queue.
-    pub async fn enter(&self, key: &SessionKey) -> Result<TurnGuard, TurnError> {
-        let (guard, begun) = {
-            let mut state = lock(&self.shared);
-            let ticket = state.next;
-            let turn = state.turns.begin(key.clone(), ticket)?;
-            state.next += 1;
-            let begun = match turn {
-                Turn::Now => None,
-                Turn::Waiting { .. } => {
-                    let (begin, begun) = oneshot::channel();
-                    state.waiting.insert(ticket, begin);
-                    Some(begun)
-                }
-            };
-            let shared = Arc::clone(&self.shared);
-            (TurnGuard { shared, ticket }, begun)
-        };
-        if let Some(begun) = begun {
-            // The other end is dropped only with the guard's own ticket.
-            let _ = begun.await;
+    pub async fn enter(&self, key: &SessionKey) -> Result<TurnGuard, TooManyTurns> {
+        let (lock, place) = self.line_up(key)?;
+        Ok(TurnGuard {
+            _lock: lock.lock_owned().await,
+            _place: place,
+        })
+    }
+
+    fn line_up(
+        &self,
+        key: &SessionKey,
+    ) -> Result<(Arc<tokio::sync::Mutex<()>>, Place), TooManyTurns> {
+        let mut state = self.state();
+        let in_all = state.turns - state.lines.len();
+        let line = state.lines.entry(key.clone()).or_default();
+        if line.turns > MAX_WAITING_PER_SESSION {
+            let waiting = line.turns - 1;
+            return Err(TooManyTurns { waiting });
         }
-        Ok(guard)
+        if line.turns > 0 && in_all >= MAX_WAITING {
+            return Err(TooManyTurns { waiting: in_all });
+        }
+        line.turns += 1;
+        let lock = Arc::clone(&line.lock);
+        state.turns += 1;
+        let place = Place {
+            turns: self.clone(),
+            key: key.clone(),
+        };
+        Ok((lock, place))
     }
 
     /// Returns how many turns are running: one for each session with a turn.
     #[must_use]
     pub fn running(&self) -> usize {
-        lock(&self.shared).turns.running()
+        self.state().lines.len()
     }
 
     /// Returns how many turns are waiting.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        lock(&self.shared).turns.waiting()
+        let state = self.state();
+        state.turns - state.lines.len()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,34 +132,36 @@ impl fmt::Debug for SessionTurns {
 }
 
 /// A guard of a session's turn. Dropping it starts the next one.
+#[derive(Debug)]
 #[must_use = "the turn ends when the guard is dropped"]
 pub struct TurnGuard {
-    shared: Arc<Mutex<State>>,
-    ticket: u64,
+    _lock: OwnedMutexGuard<()>,
+    _place: Place,
 }
 
-impl Drop for TurnGuard {
+/// A turn that runs or waits.
+#[derive(Debug)]
+struct Place {
+    turns: SessionTurns,
+    key: SessionKey,
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
-        let mut state = lock(&self.shared);
-        state.waiting.remove(&self.ticket);
-        let next = state.turns.end(&self.ticket);
-        let begin = next.and_then(|ticket| state.waiting.remove(&ticket));
-        drop(state);
-        if let Some(begin) = begin {
-            // Whoever has gone meanwhile ends its turn with its own guard.
-            let _ = begin.send(());
+        let mut state = self.turns.state();
+        state.turns -= 1;
+        if let Some(line) = state.lines.get_mut(&self.key) {
+            line.turns -= 1;
+            if line.turns == 0 {
+                state.lines.remove(&self.key);
+            }
+        }
+        let lines = &mut state.lines;
+        if lines.capacity() > KEPT && lines.len() < lines.capacity() / 8 {
+            let room = (lines.len() * 2).max(KEPT / 2);
+            lines.shrink_to(room);
         }
     }
-}
-
-impl fmt::Debug for TurnGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TurnGuard").finish_non_exhaustive()
-    }
-}
-
-fn lock(shared: &Mutex<State>) -> MutexGuard<'_, State> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -196,7 +224,7 @@ mod tests {
         drop(first);
         assert!(poll(last.as_mut()).is_ready());
         drop(last);
-        assert!(lock(&turns.shared).waiting.is_empty());
+        assert_eq!((turns.running(), turns.waiting()), (0, 0));
     }
 
     #[test]
@@ -214,14 +242,27 @@ mod tests {
     }
 
     #[test]
-    fn too_many_are_refused_at_once() {
-        let turns = SessionTurns::new(TurnLimits::default().with_max_waiting_per_key(0));
-        let key = key("a");
-        let _first = now(turns.enter(&key)).unwrap();
-        assert!(matches!(
-            now(turns.enter(&key)),
-            Err(TurnError::Full { .. })
-        ));
-        assert_eq!(turns.waiting(), 0);
+    fn sixty_four_turns_of_a_session_and_65536_in_all_wait() {
+        let turns = SessionTurns::default();
+        let mut places = Vec::new();
+        let mut line_up = |name: usize| {
+            let (_, place) = turns.line_up(&key(&name.to_string()))?;
+            places.push(place);
+            Ok::<_, TooManyTurns>(())
+        };
+        for name in 0..1_024 {
+            for _ in 0..=64 {
+                line_up(name).unwrap();
+            }
+            if name == 0 {
+                assert_eq!(line_up(name), Err(TooManyTurns { waiting: 64 }));
+            }
+        }
+        assert_eq!(line_up(1_024), Ok(()));
+        assert_eq!(line_up(1_024), Err(TooManyTurns { waiting: 65_536 }));
+        assert_eq!((turns.running(), turns.waiting()), (1_025, 65_536));
+        drop(places);
+        assert_eq!((turns.running(), turns.waiting()), (0, 0));
+        assert!(turns.state().lines.capacity() < 128, "memory is given back");
     }
 }

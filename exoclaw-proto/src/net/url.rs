@@ -21,11 +21,11 @@ use crate::limits::WS_PATH;
 /// # use exoclaw_proto::net::{MemoryBackend, Server, ServerOptions};
 /// # let auth = exoclaw_proto::auth::Auth::token("secret")?;
 /// # let connection = exoclaw_proto::server::ServerConfig::new(auth);
-/// # let options = ServerOptions::default().with_connection(connection);
+/// # let options = ServerOptions { connection, ..ServerOptions::default() };
 /// # let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), options).await?;
 /// # let url = server.url();
 /// # tokio::spawn(server.run());
-/// let config = ClientConfig::new().with_token("secret");
+/// let config = ClientConfig { token: Some("secret".into()), ..ClientConfig::default() };
 /// let (client, _, connection) = net::connect(&url, config).await?; // ws://127.0.0.1:7200
 /// tokio::spawn(connection.run());
 /// println!("{}", client.chat("hello").await.text().await?);
@@ -87,7 +87,7 @@ mod tests {
             ("ws://127.0.0.1:7200/", "/ws\""),
             ("http://localhost:7200/other", "/other\""),
         ] {
-            let dialer = dialer(url, &ClientConfig::new()).unwrap();
+            let dialer = dialer(url, &ClientConfig::default()).unwrap();
             let shown = format!("{dialer:?}");
             assert!(shown.contains(end), "{url}: {shown}");
         }
@@ -95,12 +95,18 @@ mod tests {
 
     #[test]
     fn a_token_goes_in_the_clear_only_where_that_is_allowed() {
-        let config = ClientConfig::new().with_token("t");
+        let config = ClientConfig {
+            token: Some("t".into()),
+            ..ClientConfig::default()
+        };
         assert!(dialer("ws://127.0.0.1:7200", &config).is_ok());
         let refused = dialer("ws://example.org", &config);
         assert!(matches!(refused, Err(ConnectError::Insecure { .. })));
-        let allowed = config.with_insecure_token(true);
+        let allowed = ClientConfig {
+            insecure_token: true,
+            ..config
+        };
         assert!(dialer("ws://example.org", &allowed).is_ok());
-        assert!(dialer("ws://example.org", &ClientConfig::new()).is_ok());
+        assert!(dialer("ws://example.org", &ClientConfig::default()).is_ok());
     }
 }

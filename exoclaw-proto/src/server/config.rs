@@ -6,6 +6,7 @@ use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 
 use crate::auth::Auth;
+use crate::frame::Method;
 use crate::limits::{AUTH_TIMEOUT, HELLO_VERSION, MAX_REQUESTS, PING_INTERVAL, PONG_TIMEOUT};
 
 rpc_core::config! {
@@ -13,31 +14,32 @@ rpc_core::config! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct ServerConfig {
         /// Whether clients must send a token, and which. Default none.
-        pub auth: Auth = Auth::open() => with_auth(Auth),
+        pub auth: Auth = Auth::open(),
         /// How long a client may take to send its token; `None` means no limit. Default 10 s.
-        pub auth_timeout: Option<Duration> = Some(AUTH_TIMEOUT) => with_auth_timeout,
+        pub auth_timeout: Option<Duration> = Some(AUTH_TIMEOUT),
         /// The `version` of the hello frame. Default [`HELLO_VERSION`].
-        pub version: String = HELLO_VERSION.to_owned() => with_version(impl Into<String>),
-        /// Whether [extensions](crate::frame::Method::is_extension) reach the application. If so,
-        /// the hello frame lists them. Default `false`: the answer is `unknown method`.
-        pub extensions: bool = false => with_extensions,
+        pub version: String = HELLO_VERSION.to_owned(),
+        /// The [extensions](Method::EXTENSIONS) that reach the application, which the hello
+        /// frame lists; a server takes them from its backend. Default none: the answer is `unknown
+        /// method`.
+        pub extensions: Vec<Method> = Vec::new(),
         /// Most open requests; at this number reading stops, even of WebSocket pings and a Close,
         /// so keep it above the needs of an honest client. Default 1,024; 0 counts as 1.
-        pub max_requests: usize = MAX_REQUESTS => with_max_requests,
+        pub max_requests: usize = MAX_REQUESTS,
         /// Whether a request waits until the previous one has ended, as with the known gateway;
         /// answers then come in the order of the requests. Default `false`: concurrently.
-        pub in_order: bool = false => with_in_order,
+        pub in_order: bool = false,
         /// Whether to return a numeric id as a number. Default `false`: as a string, as with the
         /// known gateway.
-        pub echo_numbers: bool = false => with_echo_numbers,
+        pub echo_numbers: bool = false,
         /// How often to ping, and how long to wait for any sign of life after a ping. Default 30 s
         /// and 30 s.
         pub keep_alive: KeepAlive = KeepAlive::default()
             .with_interval(Some(PING_INTERVAL))
-            .with_pong_timeout(PONG_TIMEOUT) => with_keep_alive,
+            .with_pong_timeout(PONG_TIMEOUT),
         /// Limits on sizes and counts. A client above
         /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008.
-        pub limits: Limits = Limits::default() => with_limits,
+        pub limits: Limits = Limits::default(),
     }
 }
 
@@ -45,6 +47,9 @@ impl ServerConfig {
     /// Creates a configuration with this authentication and the defaults.
     #[must_use]
     pub fn new(auth: Auth) -> Self {
-        Self::default().with_auth(auth)
+        Self {
+            auth,
+            ..Self::default()
+        }
     }
 }

@@ -129,9 +129,11 @@ impl ServerConn {
     /// Admits the client.
     fn welcome(&mut self) {
         let mut hello = Hello::new(self.config.version.as_str());
-        if self.config.extensions {
-            let extensions = Method::ALL.into_iter().filter(|m| m.is_extension());
-            hello = hello.with_extensions(&extensions.map(Method::name).collect::<Vec<_>>());
+        let extensions = Method::EXTENSIONS.into_iter();
+        let extensions = extensions.filter(|method| self.offers(*method));
+        let extensions: Vec<_> = extensions.map(Method::name).collect();
+        if !extensions.is_empty() {
+            hello = hello.with_extensions(&extensions);
         }
         self.core.stop_timer();
         self.ready = true;
@@ -201,7 +203,8 @@ impl ServerConn {
 
     /// Returns whether this server has a method.
     fn offers(&self, method: Method) -> bool {
-        !method.is_future() || (self.config.extensions && method.is_extension())
+        !method.is_future()
+            || (Method::EXTENSIONS.contains(&method) && self.config.extensions.contains(&method))
     }
 
     /// Returns whether the next request has to wait for its turn.

@@ -10,7 +10,7 @@ use switchboard_testing::play::Play;
 
 use super::*;
 use crate::auth::Auth;
-use crate::frame::{StreamEvent, ToolResult, ToolUse, Usage};
+use crate::frame::{Method, StreamEvent, ToolResult, ToolUse, Usage};
 
 // The defaults, written out: a test is not to agree with whatever they are.
 const AUTH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -101,11 +101,11 @@ fn without_a_token_hello_is_said_at_once() {
     let mut played = Played::with(ServerConfig::default());
     assert_eq!(played.sent(), [HELLO]);
     assert_eq!(played.conn.state(), ServerState::Ready);
-    let mut played = Played::with(
-        ServerConfig::default()
-            .with_version("2")
-            .with_extensions(true),
-    );
+    let mut played = Played::with(ServerConfig {
+        version: "2".into(),
+        extensions: Method::EXTENSIONS.to_vec(),
+        ..ServerConfig::default()
+    });
     assert_eq!(
         played.sent(),
         [
@@ -172,7 +172,10 @@ fn a_client_that_sends_no_token_is_refused_in_the_end() {
 
 #[test]
 fn without_a_deadline_a_client_may_take_its_time_with_the_token() {
-    let mut played = Played::with(with_token().with_auth_timeout(None));
+    let mut played = Played::with(ServerConfig {
+        auth_timeout: None,
+        ..with_token()
+    });
     let pings = played.conn.next_timeout().map(|(_, what)| what);
     assert_eq!(pings, Some("heartbeat"));
     played.wait(AUTH_TIMEOUT);
@@ -245,7 +248,10 @@ fn unknown_methods_and_wrong_parameters_are_answered_with_their_id() {
 
 #[test]
 fn extensions_reach_the_application_only_if_they_are_switched_on() {
-    let mut played = Played::ready(ServerConfig::default().with_extensions(true));
+    let mut played = Played::ready(ServerConfig {
+        extensions: Method::EXTENSIONS.to_vec(),
+        ..ServerConfig::default()
+    });
     let id = played.ask(r#"{"id":"1","method":"session.list"}"#);
     played.conn.reply(id, &json!([])).unwrap();
     assert_eq!(played.sent(), [r#"{"id":"1","result":[]}"#]);
@@ -264,7 +270,10 @@ fn numbers_come_back_as_strings_or_as_they_came() {
         let answer = format!(r#"{{"id":"{text}","result":"pong"}}"#);
         assert_eq!(played.answer(&ping(id)), [answer]);
     }
-    let mut played = Played::ready(ServerConfig::default().with_echo_numbers(true));
+    let mut played = Played::ready(ServerConfig {
+        echo_numbers: true,
+        ..ServerConfig::default()
+    });
     for id in ["7", "1e3", r#""7""#] {
         let answer = format!(r#"{{"id":{id},"result":"pong"}}"#);
         assert_eq!(played.answer(&ping(id)), [answer]);
@@ -336,7 +345,10 @@ fn a_chat_fails_before_its_first_event_or_with_error_and_done() {
 #[test]
 fn an_error_waits_until_there_is_room_for_its_done_too() {
     let limits = Limits::default().with_max_outbox_frames(4);
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     let id = played.ask(&chat_text("1"));
     for _ in 0..3 {
         played.take(r#"{"id":"p","method":"ping"}"#);
@@ -378,7 +390,10 @@ fn streams_interleave_and_a_ping_between_them_is_answered_at_once() {
 
 #[test]
 fn in_order_a_request_waits_for_the_one_before() {
-    let mut played = Played::ready(ServerConfig::default().with_in_order(true));
+    let mut played = Played::ready(ServerConfig {
+        in_order: true,
+        ..ServerConfig::default()
+    });
     let first = played.ask(&chat_text("1"));
     played.take(r#"{"id":"2","method":"ping"}"#);
     played.take("not json");
@@ -417,7 +432,10 @@ fn nothing_is_read_while_too_many_requests_are_open() {
 
 #[test]
 fn a_limit_of_no_requests_lets_one_be_open() {
-    let mut played = Played::ready(ServerConfig::default().with_max_requests(0));
+    let mut played = Played::ready(ServerConfig {
+        max_requests: 0,
+        ..ServerConfig::default()
+    });
     assert!(played.conn.wants_input());
     let id = played.ask(&chat_text("1"));
     assert!(!played.conn.wants_input());
@@ -429,9 +447,11 @@ fn a_limit_of_no_requests_lets_one_be_open() {
 fn nothing_is_read_while_open_requests_hold_too_many_bytes() {
     let limits = Limits::default().with_max_event_bytes(100);
     for in_order in [false, true] {
-        let config = ServerConfig::default()
-            .with_limits(limits.clone())
-            .with_in_order(in_order);
+        let config = ServerConfig {
+            limits: limits.clone(),
+            in_order,
+            ..ServerConfig::default()
+        };
         let mut played = Played::ready(config);
         let id = played.ask(&chat_text("1"));
         assert!(played.conn.wants_input());
@@ -445,7 +465,10 @@ fn nothing_is_read_while_open_requests_hold_too_many_bytes() {
 #[test]
 fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_rest() {
     let limits = Limits::default().with_max_outbox_frames(16);
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     let id = played.ask(&chat_text("1"));
     let mut fitted = 0;
     while played.conn.text(id, "x") == Ok(()) {
@@ -463,7 +486,10 @@ fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_rest() {
 #[test]
 fn a_client_that_never_reads_its_answers_is_closed() {
     let limits = Limits::default().with_max_outbox_frames(4);
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     for _ in 0..5 {
         played.take(r#"{"id":"p","method":"ping"}"#);
     }
@@ -489,7 +515,10 @@ fn five_thousand_messages_may_come_at_once_and_one_each_millisecond_unless_told_
 fn a_client_above_the_rate_limit_is_disconnected() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
     let limits = Limits::default().with_max_message_rate(Some(rate));
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     for _ in 0..3 {
         played.take(r#"{"id":"p","method":"ping"}"#);
     }
@@ -513,7 +542,10 @@ fn a_binary_message_is_answered_as_text_is() {
 fn small_fragments_count_for_the_rate_limit() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
     let limits = Limits::default().with_max_message_rate(Some(rate));
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     for _ in 0..3 {
         assert!(!played.conn.is_closed());
         played.conn.handle_message(Incoming::Fragment, played.now);

@@ -134,9 +134,11 @@ fn an_answered_request_costs_a_client_its_frame() {
 /// A server that has let its client in.
 fn server() -> (ServerConn, Instant) {
     let now = Instant::now();
-    let config = ServerConfig::default()
-        .with_limits(Limits::default().with_max_message_rate(None))
-        .with_keep_alive(KeepAlive::off());
+    let config = ServerConfig {
+        limits: Limits::default().with_max_message_rate(None),
+        keep_alive: KeepAlive::off(),
+        ..ServerConfig::default()
+    };
     let mut conn = ServerConn::new(config, now);
     while conn.poll_transmit().is_some() || conn.poll_event().is_some() {}
     (conn, now)
@@ -190,8 +192,15 @@ fn a_ping_and_a_short_chat_cost_their_answers() {
 
 #[test]
 fn finding_the_agent_of_a_chat_costs_no_allocation() {
-    let bindings = (0..100).map(|n| Binding::new("a").with_peer_id(n.to_string()));
-    let bindings = bindings.chain([Binding::new("b").with_channel("c").with_team_id("t")]);
+    let bindings = (0..100).map(|n| Binding {
+        peer_id: Some(n.to_string().into()),
+        ..Binding::new("a")
+    });
+    let bindings = bindings.chain([Binding {
+        channel: Some("c".into()),
+        team_id: Some("t".into()),
+        ..Binding::new("b")
+    }]);
     let router = Router::new(bindings.collect(), Some("d".to_owned())).unwrap();
     let found = cost("agent of a chat", || {
         assert_eq!(router.resolve(&Route::new("c", "x", "77")), Ok("a"));

@@ -19,7 +19,10 @@ fn chat(line: &mut Line, content: &str) -> CallId {
 
 #[test]
 fn the_conversation_of_the_specification() {
-    let config = ClientConfig::new().with_token("secret");
+    let config = ClientConfig {
+        token: Some("secret".into()),
+        ..ClientConfig::default()
+    };
     let mut line = line(config, 0, Instant::now());
     line.settle();
     assert_eq!(line.take_server_events(), [json!({"token": "secret"})]);
@@ -72,7 +75,10 @@ fn the_conversation_of_the_specification() {
 
 #[test]
 fn a_close_with_4001_behind_the_token_is_final() {
-    let config = ClientConfig::new().with_token("wrong");
+    let config = ClientConfig {
+        token: Some("wrong".into()),
+        ..ClientConfig::default()
+    };
     let mut line = line(config, 0, Instant::now()).with_latency(Duration::from_millis(10));
     line.settle();
     line.server.close(4001);
@@ -86,7 +92,10 @@ fn a_close_with_4001_behind_the_token_is_final() {
 
 #[test]
 fn a_hello_that_crosses_the_token_is_enough() {
-    let config = ClientConfig::new().with_token("not wanted");
+    let config = ClientConfig {
+        token: Some("not wanted".into()),
+        ..ClientConfig::default()
+    };
     let mut line = line(config, 0, Instant::now()).with_latency(Duration::from_millis(10));
     line.server.hello();
     line.advance(Duration::from_millis(10));

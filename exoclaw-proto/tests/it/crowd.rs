@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use exoclaw_proto::error::RpcError;
-use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status};
+use exoclaw_proto::frame::{ChatSend, Method, Plugin, Session, Status};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions};
-use exoclaw_proto::server::ServerConfig;
-use rpc_core::Json;
+use rpc_core::Str;
 
 use crate::harness::{chat, start};
 use crate::wire::{Frame, Wire, frame, text};
@@ -61,9 +60,9 @@ async fn a_thousand_streams_to_a_slow_reader_arrive_whole_and_in_order() {
     assert_eq!(wire.text().await, r#"{"id":"p","result":"pong"}"#);
 }
 
-/// Answers every extension with the same large value.
+/// Lists one session with a large key.
 struct Large {
-    value: Json,
+    key: Str,
     made: Arc<AtomicUsize>,
 }
 
@@ -80,27 +79,55 @@ impl Backend for Large {
         Ok(())
     }
 
-    async fn extension(&self, _: &Arc<Peer>, _: Call) -> Result<Json, RpcError> {
-        self.made.fetch_add(1, Ordering::Relaxed);
-        Ok(self.value.clone())
+    fn extensions(&self) -> &[Method] {
+        &[Method::SessionList]
     }
+
+    async fn session_list(&self, _: &Arc<Peer>) -> Result<Vec<Session>, RpcError> {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        Ok(vec![Session {
+            key: self.key.clone(),
+            turns: 1,
+            last_active: 0,
+        }])
+    }
+}
+
+/// A connection to a server with this backend, and how often it was asked.
+async fn open_large() -> (Wire, Arc<AtomicUsize>) {
+    let made = Arc::new(AtomicUsize::new(0));
+    let backend = Large {
+        key: "x".repeat(256 * 1024).into(),
+        made: Arc::clone(&made),
+    };
+    let options = ServerOptions::default();
+    let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
+    let address = server.local_addr();
+    tokio::spawn(server.run());
+    (Wire::open(address).await, made)
+}
+
+#[tokio::test]
+async fn the_extensions_that_a_backend_has_are_told_and_served() {
+    let (mut wire, _) = open_large().await;
+    let hello = r#"{"ok":true,"version":"0.1.0","extensions":["session.list"]}"#;
+    assert_eq!(wire.text().await, hello);
+    wire.say(r#"{"id":"1","method":"session.list"}"#).await;
+    assert!(
+        wire.text()
+            .await
+            .starts_with(r#"{"id":"1","result":[{"key":"xx"#)
+    );
+    wire.say(r#"{"id":"2","method":"chat.history","params":{}}"#)
+        .await;
+    let unknown = r#"{"id":"2","error":"unknown method: chat.history"}"#;
+    assert_eq!(wire.text().await, unknown);
 }
 
 #[tokio::test]
 async fn answers_that_nobody_reads_are_not_made() {
     const ASKED: usize = 400;
-    let value = Json::string(&"x".repeat(256 * 1024));
-    let made = Arc::new(AtomicUsize::new(0));
-    let backend = Large {
-        value,
-        made: Arc::clone(&made),
-    };
-    let config = ServerConfig::default().with_extensions(true);
-    let options = ServerOptions::default().with_connection(config);
-    let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
-    let address = server.local_addr();
-    tokio::spawn(server.run());
-    let mut wire = Wire::open(address).await;
+    let (mut wire, made) = open_large().await;
     wire.text().await;
     let ask = text(r#"{"id":"1","method":"session.list"}"#);
     wire.send(&ask.repeat(ASKED)).await;

@@ -18,12 +18,14 @@ use switchboard_testing::faults::client::{
 struct Chats;
 
 fn config(terms: &Terms) -> ClientConfig {
-    ClientConfig::new()
-        .with_token("t")
-        .with_hello_timeout(terms.handshake)
-        .with_keep_alive(terms.keep_alive())
-        .with_chat_idle_timeout(Some(terms.silence))
-        .with_limits(Limits::default().with_max_message_bytes(terms.max_message))
+    ClientConfig {
+        token: Some("t".into()),
+        hello_timeout: terms.handshake,
+        keep_alive: terms.keep_alive(),
+        chat_idle_timeout: Some(terms.silence),
+        limits: Limits::default().with_max_message_bytes(terms.max_message),
+        ..ClientConfig::default()
+    }
 }
 
 #[async_trait]

@@ -34,16 +34,20 @@ async fn expect(peer: &mut RawPeer, said: &str, part: &str) -> io::Result<()> {
 impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let options = ServerOptions::default();
-        let connection = ServerConfig::new(Auth::token("s3cret").unwrap())
-            .with_auth_timeout(Some(terms.opening))
-            .with_keep_alive(terms.keep_alive)
-            .with_limits(terms.limits(Limits::default()));
+        let connection = ServerConfig {
+            auth_timeout: Some(terms.opening),
+            keep_alive: terms.keep_alive,
+            limits: terms.limits(Limits::default()),
+            ..ServerConfig::new(Auth::token("s3cret").unwrap())
+        };
         let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
-        let options = ServerOptions::default()
-            .with_connection(connection)
-            .with_http(http)
-            .with_driver(driver)
-            .with_shutdown_timeout(terms.shutdown);
+        let options = ServerOptions {
+            connection,
+            http,
+            driver,
+            shutdown_timeout: terms.shutdown,
+            ..ServerOptions::default()
+        };
         let (harness, _) = Harness::new();
         let server = Server::bind("127.0.0.1:0", harness, options).await.unwrap();
         let subject = Self {

@@ -80,7 +80,10 @@ fn call() -> impl Strategy<Value = Call> {
         Just(Call::Ping),
         session().prop_map(Call::SessionClear),
         (text(), text(), text()).prop_map(|(channel, account, said)| {
-            Call::ChatSend(ChatSend::new(channel, account, said).with_team("t"))
+            Call::ChatSend(ChatSend {
+                team: Some("t".into()),
+                ..ChatSend::new(channel, account, said)
+            })
         }),
         (session(), text(), any::<Option<u64>>()).prop_map(|(session, query, limit)| {
             Call::MemorySearch(MemorySearch {

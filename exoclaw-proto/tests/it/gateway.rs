@@ -85,7 +85,7 @@ pub fn line(config: ClientConfig, seed: u64, now: Instant) -> Line {
 
 /// A line on which the hello was said and taken.
 pub fn ready(seed: u64, now: Instant) -> Line {
-    let mut line = line(ClientConfig::new(), seed, now);
+    let mut line = line(ClientConfig::default(), seed, now);
     line.server.hello();
     line.settle();
     assert_eq!(line.client.state(), ClientState::Ready);

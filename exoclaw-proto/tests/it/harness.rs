@@ -4,11 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use exoclaw_proto::error::RpcError;
-use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status, StreamEvent, Usage};
+use exoclaw_proto::frame::{ChatSend, Plugin, Status, StreamEvent, Usage};
 use exoclaw_proto::net::{
-    Backend, ChatError, ChatReply, Peer, Server, ServerHandle, ServerOptions, answer,
+    Backend, ChatError, ChatReply, Peer, Server, ServerHandle, ServerOptions,
 };
-use rpc_core::Json;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
@@ -111,10 +110,6 @@ impl Backend for Harness {
             other => reply.text(other).await?,
         }
         Ok(())
-    }
-
-    async fn extension(&self, peer: &Arc<Peer>, call: Call) -> Result<Json, RpcError> {
-        answer(&json!({"method": call.tag(), "path": peer.parts().uri.path()}))
     }
 
     async fn disconnected(&self, _: &Arc<Peer>) {

@@ -14,8 +14,15 @@ use crate::wire::{Frame, frame, header, text};
 const PING: &str = r#"{"id":"p","method":"ping"}"#;
 
 async fn with_limits(limits: Limits) -> Running {
-    let config = ServerConfig::default().with_limits(limits);
-    start(ServerOptions::default().with_connection(config)).await
+    let config = ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    };
+    start(ServerOptions {
+        connection: config,
+        ..ServerOptions::default()
+    })
+    .await
 }
 
 #[tokio::test]
@@ -77,8 +84,15 @@ async fn a_client_above_the_rate_limit_is_closed_with_1008() {
 
 #[tokio::test]
 async fn requests_above_the_limit_wait_and_none_is_lost() {
-    let config = ServerConfig::default().with_max_requests(2);
-    let server = start(ServerOptions::default().with_connection(config)).await;
+    let config = ServerConfig {
+        max_requests: 2,
+        ..ServerConfig::default()
+    };
+    let server = start(ServerOptions {
+        connection: config,
+        ..ServerOptions::default()
+    })
+    .await;
     let mut wire = server.client().await;
     let mut piped = text(&chat("1", "wait"));
     piped.extend(text(&chat("2", "wait")));
@@ -101,7 +115,7 @@ async fn a_client_that_reads_nothing_is_cut_and_others_do_not_feel_it() {
         .with_write_timeout(Duration::from_millis(200))
         .with_close_timeout(Duration::from_millis(100));
     let mut options = ServerOptions::default();
-    options = options.with_driver(driver);
+    options.driver = driver;
     let mut server = start(options).await;
     let mut slow = server.client().await;
     let mut other = server.client().await;

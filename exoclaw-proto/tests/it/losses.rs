@@ -84,7 +84,10 @@ async fn scenario(lossy: Lossy) {
             tokio::spawn(serve(line, Arc::clone(&all)));
         }
     });
-    let config = ClientConfig::new().with_token("s3cret");
+    let config = ClientConfig {
+        token: Some("s3cret".into()),
+        ..ClientConfig::default()
+    };
     let (client, mut events, connection) = connect_with(lossy.dialer, config, link_config());
     tokio::spawn(connection.run());
     tokio::spawn(async move { while events.next().await.is_some() {} });

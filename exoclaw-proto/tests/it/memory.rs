@@ -97,7 +97,7 @@ fn a_chat_that_has_ended_leaves_little_behind() {
 async fn clients(url: &str, count: usize) -> Vec<(Client, Events)> {
     let mut clients = Vec::with_capacity(count);
     for _ in 0..count {
-        let (client, mut events, connection) = connect_lazy(url, ClientConfig::new()).unwrap();
+        let (client, mut events, connection) = connect_lazy(url, ClientConfig::default()).unwrap();
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
         while events.try_next_link().is_some() {}

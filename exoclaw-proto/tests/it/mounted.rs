@@ -13,7 +13,13 @@ use rpc_core::net::server::{HttpConfig, Service};
 use switchboard_testing::mounted::{check, described, host};
 
 fn mount<B: Backend>(backend: B, http: HttpConfig) -> (Service, ServerHandle) {
-    let (server, service) = Server::mount(backend, ServerOptions::default().with_http(http));
+    let (server, service) = Server::mount(
+        backend,
+        ServerOptions {
+            http,
+            ..ServerOptions::default()
+        },
+    );
     let handle = server.handle();
     tokio::spawn(server.run());
     (service, handle)
@@ -55,7 +61,7 @@ impl Backend for Reader {
 async fn headers_and_extensions_of_the_host_reach_the_backend() {
     let (service, handle) = mount(Reader, http_config());
     let url = format!("ws://{}/ws", host(service).await);
-    let config = ClientConfig::new();
+    let config = ClientConfig::default();
     let dialer = dialer(&url, &config).unwrap();
     let dialer = dialer.with_header("x-name", "a header").unwrap();
     let (client, _events, connection) = connect_with(dialer, config, link_config());

@@ -92,7 +92,7 @@ fn open(config: ClientConfig, link: LinkConfig) -> (Client, Events, MemListener)
 
 /// A client whose gateway answers everything.
 async fn served() -> Client {
-    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     client
@@ -100,7 +100,7 @@ async fn served() -> Client {
 
 /// A client and the gateway's end, for chats that are played.
 async fn played() -> (Client, Gateway<MemTransport>) {
-    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
     let gateway = accept(&mut listener).await;
     client.ready().await.unwrap();
     (client, gateway)
@@ -250,7 +250,10 @@ async fn a_chat_or_a_call_may_be_bounded_as_a_whole() {
 
 #[tokio::test(start_paused = true)]
 async fn the_configuration_may_bound_every_chat_as_a_whole() {
-    let config = ClientConfig::new().with_chat_total_timeout(Some(CHAT_TIME));
+    let config = ClientConfig {
+        chat_total_timeout: Some(CHAT_TIME),
+        ..ClientConfig::default()
+    };
     let (client, _, mut listener) = open(config, link_config());
     let _silent = accept(&mut listener).await;
     client.ready().await.unwrap();
@@ -322,7 +325,8 @@ async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
         .with_policy(rpc_core::net::LagPolicy::Block {
             deadline: Duration::from_secs(5),
         });
-    let (client, _, mut listener) = open(ClientConfig::new(), link_config().with_streams(limits));
+    let (client, _, mut listener) =
+        open(ClientConfig::default(), link_config().with_streams(limits));
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     let mut lazy = client.chat("one two three four five").await;
@@ -345,7 +349,8 @@ async fn a_policy_that_drops_events_ends_the_chat_instead() {
     let limits = rpc_core::net::QueueConfig::default()
         .with_max_items(2)
         .with_policy(rpc_core::net::LagPolicy::DropOldest);
-    let (client, _, mut listener) = open(ClientConfig::new(), link_config().with_streams(limits));
+    let (client, _, mut listener) =
+        open(ClientConfig::default(), link_config().with_streams(limits));
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     let mut lazy = client.chat("one two three four five").await;
@@ -359,7 +364,10 @@ async fn a_policy_that_drops_events_ends_the_chat_instead() {
 #[tokio::test(start_paused = true)]
 async fn text_that_never_ends_is_cut_off() {
     let limits = rpc_core::Limits::default().with_max_event_bytes(8);
-    let config = ClientConfig::new().with_limits(limits);
+    let config = ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    };
     let (client, _, mut listener) = open(config, link_config());
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
@@ -379,7 +387,7 @@ async fn text_that_never_ends_is_cut_off() {
 
 #[tokio::test(start_paused = true)]
 async fn before_the_hello_and_without_a_line_a_chat_says_so() {
-    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
     let mut gateway = Gateway(listener.accept().await.unwrap());
     let mut chat = client.chat("too early").await;
     let refused = chat.next().await;
@@ -403,7 +411,7 @@ async fn before_the_hello_and_without_a_line_a_chat_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_line_ends_chats_and_comes_back() {
-    let (client, mut events, mut listener) = open(ClientConfig::new(), link_config());
+    let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
     let mut gateway = accept(&mut listener).await;
     assert_eq!(client.ready().await.unwrap(), 1);
     let mut chat = client.chat("hi").await;
@@ -427,7 +435,7 @@ async fn a_lost_line_ends_chats_and_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_has_let_the_client_in_before_and_is_in_trouble_is_tried_again() {
     for token in [None, Some("t")] {
-        let mut config = ClientConfig::new();
+        let mut config = ClientConfig::default();
         config.token = token.map(Into::into);
         let (client, mut events, mut listener) = open(config, link_config());
         let first = accept(&mut listener).await;
@@ -449,7 +457,10 @@ async fn a_gateway_that_has_let_the_client_in_before_and_is_in_trouble_is_tried_
 #[tokio::test(start_paused = true)]
 async fn a_refused_token_ends_the_link_for_good() {
     for close in [None, Some(CloseFrame::new(4001, ""))] {
-        let config = ClientConfig::new().with_token("wrong");
+        let config = ClientConfig {
+            token: Some("wrong".into()),
+            ..ClientConfig::default()
+        };
         let (client, _, mut listener) = open(config, link_config());
         let mut gateway = Gateway(listener.accept().await.unwrap());
         assert_eq!(gateway.hear().await.unwrap(), json!({"token": "wrong"}));
@@ -489,7 +500,7 @@ async fn a_drain_lets_the_chat_finish() {
 
 #[tokio::test(start_paused = true)]
 async fn complaints_about_nothing_known_are_events() {
-    let (client, mut events, mut listener) = open(ClientConfig::new(), link_config());
+    let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
     let mut gateway = accept(&mut listener).await;
     client.ready().await.unwrap();
     gateway
@@ -517,7 +528,10 @@ async fn a_chat_over_a_real_websocket() {
         gateway.hello().await;
         gateway.serve().await;
     });
-    let config = ClientConfig::new().with_token("t");
+    let config = ClientConfig {
+        token: Some("t".into()),
+        ..ClientConfig::default()
+    };
     let (client, _, connection) = net::connect_lazy(&format!("http://{address}"), config).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();

@@ -14,7 +14,11 @@ use crate::harness::{Running, start};
 
 async fn node() -> (Running, String) {
     let connection = ServerConfig::new(Auth::token("s3cret").unwrap());
-    let node = start(ServerOptions::default().with_connection(connection)).await;
+    let node = start(ServerOptions {
+        connection,
+        ..ServerOptions::default()
+    })
+    .await;
     let url = format!("ws://{}/ws", node.address);
     (node, url)
 }
@@ -22,8 +26,11 @@ async fn node() -> (Running, String) {
 async fn client(urls: &str) -> Client {
     let mut reconnect = reconnect_policy();
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
-    let config = ClientConfig::new().with_token("s3cret");
-    let dialer = dialer(urls, &config).unwrap().in_listed_order();
+    let config = ClientConfig {
+        token: Some("s3cret".into()),
+        ..ClientConfig::default()
+    };
+    let dialer = dialer(urls, &config).unwrap().with_order(Order::Listed, 0);
     let link = link_config().with_reconnect(reconnect);
     let (client, _, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());

@@ -30,12 +30,18 @@ fn done(id: &str) -> String {
 }
 
 fn connection(config: ServerConfig) -> ServerOptions {
-    ServerOptions::default().with_connection(config)
+    ServerOptions {
+        connection: config,
+        ..ServerOptions::default()
+    }
 }
 
 fn with_token() -> ServerOptions {
     let auth = Auth::token("s3cret").unwrap();
-    connection(ServerConfig::new(auth).with_auth_timeout(Some(DEADLINE)))
+    connection(ServerConfig {
+        auth_timeout: Some(DEADLINE),
+        ..ServerConfig::new(auth)
+    })
 }
 
 async fn open() -> Running {
@@ -192,7 +198,10 @@ async fn pings_are_answered_while_a_reply_streams() {
 
 #[tokio::test]
 async fn in_order_a_ping_waits_for_the_chat_before_it() {
-    let config = ServerConfig::default().with_in_order(true);
+    let config = ServerConfig {
+        in_order: true,
+        ..ServerConfig::default()
+    };
     let server = start(connection(config)).await;
     let mut wire = server.client().await;
     wire.say(&chat("1", "wait")).await;
@@ -240,7 +249,11 @@ async fn thousands_of_chunks_arrive_in_order() {
 #[tokio::test]
 async fn a_text_that_is_too_long_for_one_message_is_sent_in_several() {
     let limits = rpc_core::Limits::default().with_max_message_bytes(64 * 1024);
-    let server = start(connection(ServerConfig::default().with_limits(limits))).await;
+    let server = start(connection(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    }))
+    .await;
     let mut wire = server.client().await;
     for (content, letter, count) in [
         ("long", 'é', 1024 * 1024),
@@ -298,21 +311,6 @@ async fn a_reply_that_outlives_its_chat_sends_nothing_more() {
     assert_eq!(server.ended().await, "ended");
     wire.say(PING).await;
     assert_eq!(wire.text().await, PONG);
-}
-
-#[tokio::test]
-async fn extensions_are_served_where_they_are_switched_on() {
-    let config = ServerConfig::default().with_extensions(true);
-    let server = start(connection(config)).await;
-    let mut wire = Wire::open(server.address).await;
-    assert!(
-        wire.text()
-            .await
-            .contains(r#""extensions":["chat.history""#)
-    );
-    wire.say(r#"{"id":"1","method":"session.list"}"#).await;
-    let answer = r#"{"id":"1","result":{"method":"session.list","path":"/ws"}}"#;
-    assert_eq!(wire.text().await, answer);
 }
 
 #[tokio::test]
@@ -402,7 +400,10 @@ async fn a_drain_lets_chats_finish_and_says_why_it_closes() {
 
 #[tokio::test]
 async fn a_drain_cuts_chats_off_at_its_deadline() {
-    let options = ServerOptions::default().with_shutdown_timeout(Duration::from_millis(50));
+    let options = ServerOptions {
+        shutdown_timeout: Duration::from_millis(50),
+        ..ServerOptions::default()
+    };
     let mut server = start(options).await;
     let mut wire = server.client().await;
     wire.say(&chat("1", "hang")).await;
@@ -440,7 +441,11 @@ async fn only_the_path_of_the_specification_upgrades() {
         *response.status_mut() = StatusCode::ACCEPTED;
         response
     });
-    let server = start(ServerOptions::default().with_http(http)).await;
+    let server = start(ServerOptions {
+        http,
+        ..ServerOptions::default()
+    })
+    .await;
     let get = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     let answer = ask(server.address, &get("/health")).await;
     assert!(answer.starts_with("202") && answer.ends_with("/health"));

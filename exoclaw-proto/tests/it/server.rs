@@ -41,7 +41,10 @@ fn the_machine_keeps_the_rules() {
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
     let now = Instant::now();
     for in_order in [false, true] {
-        let config = ServerConfig::default().with_in_order(in_order);
+        let config = ServerConfig {
+            in_order,
+            ..ServerConfig::default()
+        };
         for mut conn in [ServerConn::new(config, now), with_token()] {
             conformance::early_timeout_is_a_no_op(&mut conn, now);
             conformance::any_text_is_survived(&mut conn, &texts, now);
@@ -137,7 +140,11 @@ proptest! {
         frames in 8..40_usize,
     ) {
         let limits = Limits::default().with_max_outbox_frames(frames);
-        let config = ServerConfig::default().with_limits(limits).with_in_order(in_order);
+        let config = ServerConfig {
+limits,
+in_order,
+..ServerConfig::default()
+};
         let now = Instant::now();
         let mut conn = ServerConn::new(config, now);
         let (mut open, mut book): (Vec<(String, RequestId)>, Book) = Default::default();

@@ -50,9 +50,9 @@ impl Played {
             .and_then(|line| line["data"].as_str())
             .and_then(|text| serde_json::from_str::<Value>(text).ok())
             .and_then(|frame| frame["token"].as_str().map(str::to_owned));
-        let mut config = ClientConfig::new();
+        let mut config = ClientConfig::default();
         if let Some(token) = token {
-            config = config.with_token(token);
+            config.token = Some(token.into());
         }
         let now = Instant::now();
         Self {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent, reconnect_policy};
 use exoclaw_proto::error::RpcError;
-use exoclaw_proto::frame::{self, ChatSend, SessionRef, StreamEvent};
+use exoclaw_proto::frame::{self, ChatSend, Method, SessionRef, StreamEvent};
 use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Refused};
@@ -247,22 +247,26 @@ impl Gateway {
             .with_max_outbox_frames(MAX_FRAMES)
             .with_max_events(MAX_EVENTS);
         let is_wrong = !self.calm && self.rng.chance(3);
-        let config = ClientConfig::new()
-            .with_token(if is_wrong { "wrong" } else { TOKEN })
-            .with_call_timeout(PATIENCE)
-            .with_chat_idle_timeout(Some(IDLE))
-            .with_limits(limits.clone());
+        let config = ClientConfig {
+            token: Some(if is_wrong { "wrong" } else { TOKEN }.into()),
+            call_timeout: PATIENCE,
+            chat_idle_timeout: Some(IDLE),
+            limits: limits.clone(),
+            ..ClientConfig::default()
+        };
         let seed = self.rng.next_u64();
         let conn = if self.let_in[client] {
             ClientConn::again(config, seed, self.now)
         } else {
             ClientConn::new(config, seed, self.now)
         };
-        let config = ServerConfig::new(Auth::token(TOKEN).unwrap())
-            .with_extensions(true)
-            .with_in_order(self.rng.chance(30))
-            .with_max_requests(MAX_CALLS)
-            .with_limits(limits);
+        let config = ServerConfig {
+            extensions: Method::EXTENSIONS.to_vec(),
+            in_order: self.rng.chance(30),
+            max_requests: MAX_CALLS,
+            limits,
+            ..ServerConfig::new(Auth::token(TOKEN).unwrap())
+        };
         let server = ServerConn::new(config, self.now);
         self.tally.lines += 1;
         // Pings and a Close need no room, and the ends of requests none among the events.

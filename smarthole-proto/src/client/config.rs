@@ -39,9 +39,12 @@ rpc_core::config! {
     /// use smarthole_proto::client::ClientConfig;
     /// use smarthole_proto::frame::Registration;
     ///
-    /// let config = ClientConfig::new(Registration::new("notes", "I keep notes."))?
-    ///     .with_response_timeout(Duration::from_secs(10));
-    /// assert_eq!(config.registration().name, "notes");
+    /// let registration = Registration::new("notes", "I keep notes.");
+    /// let config = ClientConfig {
+    ///     response_timeout: Duration::from_secs(10),
+    ///     ..ClientConfig::new(registration)?
+    /// };
+    /// assert_eq!(config.registration.name, "notes");
     ///
     /// let refused = ClientConfig::new(Registration::new("my notes", "I keep notes.")).unwrap_err();
     /// assert_eq!(refused.code.name(), "INVALID_NAME");
@@ -49,22 +52,21 @@ rpc_core::config! {
     /// ```
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientConfig {
-        /// Validated by the constructor, so it cannot be changed.
-        registration: Registration = registration,
+        /// What the client registers as; the constructor validates it.
+        pub registration: Registration = registration,
         /// How long the server waits for the first response to a message. This sets the deadline of
         /// each message. Default 30 s.
-        pub response_timeout: Duration = RESPONSE_TIMEOUT => with_response_timeout,
+        pub response_timeout: Duration = RESPONSE_TIMEOUT,
         /// How long the server may take to answer the registration; `None` means forever. Default
         /// 10 s.
-        pub registration_timeout: Option<Duration> = Some(REGISTRATION_TIMEOUT)
-            => with_registration_timeout,
+        pub registration_timeout: Option<Duration> = Some(REGISTRATION_TIMEOUT),
         /// Pings of this side, and when silence means that the server is dead. Default: a ping
         /// every 30 s, and 10 s to answer. Anything that arrives is a sign of life. The transport
         /// answers the server's pings.
-        pub keep_alive: KeepAlive = keep_alive() => with_keep_alive,
+        pub keep_alive: KeepAlive = keep_alive(),
         /// Limits on size and number. Default [`limits`](crate::limits::defaults): 1 MiB for a
         /// message.
-        pub limits: Limits = defaults() => with_limits,
+        pub limits: Limits = defaults(),
     }
     fn unchecked(registration: Registration);
 }
@@ -78,12 +80,6 @@ impl ClientConfig {
     pub fn new(registration: Registration) -> Result<Self, RegistrationError> {
         validate::registration(&registration, Side::Client)?;
         Ok(Self::unchecked(registration))
-    }
-
-    /// Returns the client's registration.
-    #[must_use]
-    pub const fn registration(&self) -> &Registration {
-        &self.registration
     }
 }
 

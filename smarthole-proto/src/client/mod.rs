@@ -148,7 +148,7 @@ impl ClientConn {
         self.core.start_keepalive(&self.config.keep_alive, now);
         let timeout = self.config.registration_timeout;
         self.core.start_timer("registration", timeout, now);
-        let sent = self.core.send_json(&self.config.registration().frame());
+        let sent = self.core.send_json(&self.config.registration.frame());
         if let Err(refused) = sent {
             // It does not fit, so another attempt would end the same way.
             let message = format!("the registration could not be sent: {refused}");

@@ -74,7 +74,10 @@ fn response(id: &str, tag: &str, payload: &Value) -> Value {
 
 #[test]
 fn the_registration_leaves_at_once() {
-    let registration = Registration::new("notes", "I keep notes.").with_version("1.0.0");
+    let registration = Registration {
+        version: Some("1.0.0".into()),
+        ..Registration::new("notes", "I keep notes.")
+    };
     let mut played = Played::new(ClientConfig::new(registration).unwrap());
     let payload = json!({"name": "notes", "description": "I keep notes.", "version": "1.0.0"});
     assert_eq!(
@@ -147,7 +150,10 @@ fn a_refusal_that_gives_no_reason_may_pass() {
 
 #[test]
 fn a_server_that_does_not_answer_the_registration_is_left() {
-    let mut played = Played::new(config().with_keep_alive(KeepAlive::off()));
+    let mut played = Played::new(ClientConfig {
+        keep_alive: KeepAlive::off(),
+        ..config()
+    });
     played.sent();
     played.wait(REGISTRATION_TIMEOUT - Duration::from_millis(1));
     assert_eq!(
@@ -162,8 +168,14 @@ fn a_server_that_does_not_answer_the_registration_is_left() {
         [ClientEvent::Closed(CloseReason::HandshakeTimeout { after })]
     );
     assert_eq!(played.sent().len(), 1);
-    let config = config().with_registration_timeout(None);
-    let mut patient = Played::new(config.with_keep_alive(KeepAlive::off()));
+    let config = ClientConfig {
+        registration_timeout: None,
+        ..config()
+    };
+    let mut patient = Played::new(ClientConfig {
+        keep_alive: KeepAlive::off(),
+        ..config
+    });
     patient.wait(SECOND * 3600);
     assert_eq!(patient.events(), []);
 }
@@ -212,9 +224,11 @@ fn responses_have_the_shapes_of_the_specification() {
     conn.ack("1").unwrap();
     conn.reject("2", Some("no")).unwrap();
     conn.reject("3", None).unwrap();
-    let shown = Notification::new("saved")
-        .with_title("Notes")
-        .with_priority(Priority::High);
+    let shown = Notification {
+        title: Some("Notes".into()),
+        priority: Some(Priority::High),
+        ..Notification::new("saved")
+    };
     conn.notify("4", shown).unwrap();
     conn.respond(&Response::new(
         "5",
@@ -291,7 +305,10 @@ fn a_message_without_a_response_is_overdue_once() {
 
 #[test]
 fn a_message_that_is_sent_again_wants_its_response_later() {
-    let mut played = Played::ready(config().with_keep_alive(KeepAlive::off()));
+    let mut played = Played::ready(ClientConfig {
+        keep_alive: KeepAlive::off(),
+        ..config()
+    });
     played.take(&message("m"));
     played.wait(SECOND * 20);
     played.take(&message("m"));
@@ -325,7 +342,10 @@ fn messages_from_before_the_answer_come_behind_it() {
 
 #[test]
 fn of_too_many_early_messages_the_newest_are_kept() {
-    let mut played = Played::new(config().with_limits(defaults().with_max_events(2)));
+    let mut played = Played::new(ClientConfig {
+        limits: defaults().with_max_events(2),
+        ..config()
+    });
     for id in ["1", "2", "3", "4"] {
         played.take(&message(id));
     }
@@ -359,7 +379,7 @@ fn before_the_registration_and_after_the_end_commands_are_refused() {
 #[test]
 fn the_limit_on_messages_is_none_on_pings() {
     let limits = defaults().with_max_message_bytes(124);
-    let mut played = Played::new(config().with_limits(limits));
+    let mut played = Played::new(ClientConfig { limits, ..config() });
     let ping = Incoming::Ping(&[0; 125]);
     played.conn.handle_message(ping, played.now);
     assert!(!played.conn.is_closed());
@@ -368,7 +388,7 @@ fn the_limit_on_messages_is_none_on_pings() {
 #[test]
 fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
     let limits = defaults().with_max_message_bytes(256);
-    let mut played = Played::ready(config().with_limits(limits));
+    let mut played = Played::ready(ClientConfig { limits, ..config() });
     played.take(&message("m"));
     let refused = played.conn.reject("m", Some(&"x".repeat(256)));
     assert!(matches!(refused, Err(Refused::TooLarge { max: 256, .. })));
@@ -379,7 +399,10 @@ fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
 #[test]
 fn a_promised_response_leaves_as_soon_as_it_can() {
     let reject = |id: &str| Response::new(id, Answer::reject(Some("dropped".into())));
-    let mut played = Played::new(config().with_limits(defaults().with_max_outbox_frames(2)));
+    let mut played = Played::new(ClientConfig {
+        limits: defaults().with_max_outbox_frames(2),
+        ..config()
+    });
     played.sent();
     for id in ["1", "2", "3", "4"] {
         played.conn.respond_later(reject(id));
@@ -409,7 +432,7 @@ fn a_promised_response_leaves_as_soon_as_it_can() {
 #[test]
 fn a_promised_response_that_is_too_large_loses_its_reason() {
     let limits = defaults().with_max_message_bytes(256);
-    let mut played = Played::ready(config().with_limits(limits));
+    let mut played = Played::ready(ClientConfig { limits, ..config() });
     let reason = Str::from("x".repeat(256));
     played
         .conn
@@ -421,7 +444,10 @@ fn a_promised_response_that_is_too_large_loses_its_reason() {
 
 #[test]
 fn no_more_is_read_while_too_many_messages_are_open() {
-    let mut played = Played::ready(config().with_limits(defaults().with_max_pending(2)));
+    let mut played = Played::ready(ClientConfig {
+        limits: defaults().with_max_pending(2),
+        ..config()
+    });
     for id in ["1", "2"] {
         assert!(played.conn.wants_input());
         played.take(&message(id));
@@ -444,7 +470,7 @@ fn no_more_is_read_while_too_many_messages_are_open() {
 fn large_open_messages_count_by_their_bytes() {
     let size = message("1").to_string().len();
     let limits = defaults().with_max_event_bytes(2 * size);
-    let mut played = Played::ready(config().with_limits(limits));
+    let mut played = Played::ready(ClientConfig { limits, ..config() });
     played.take(&message("1"));
     played.events();
     assert!(played.conn.wants_input());

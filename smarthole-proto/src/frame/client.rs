@@ -95,12 +95,13 @@ mod tests {
 
     #[test]
     fn a_registration_leaves_out_what_it_does_not_say() {
-        let registration = Registration::new("a", "d");
+        let mut registration = Registration::new("a", "d");
         assert_eq!(
             serde_json::to_string(&registration.frame()).unwrap(),
             r#"{"type":"registration","payload":{"name":"a","description":"d"}}"#
         );
-        let registration = registration.with_version("1").with_capability("x");
+        registration.version = Some("1".into());
+        registration.capabilities = vec!["x".into()];
         assert_eq!(
             serde_json::to_string(&registration.frame()).unwrap(),
             r#"{"type":"registration","payload":{"name":"a","description":"d","version":"1","capabilities":["x"]}}"#

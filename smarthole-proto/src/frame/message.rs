@@ -8,7 +8,6 @@ use crate::id::MessageId;
 
 /// The user's text, routed to a client. SmartHole specification, *Routed Message*.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Message {
     /// Identifies the message in responses. Opaque.
     pub id: MessageId,
@@ -70,12 +69,5 @@ impl Message {
             timestamp: timestamp.into(),
             metadata: Metadata::default(),
         }
-    }
-
-    /// Sets [`metadata`](Self::metadata).
-    #[must_use]
-    pub fn with_metadata(mut self, metadata: Metadata) -> Self {
-        self.metadata = metadata;
-        self
     }
 }

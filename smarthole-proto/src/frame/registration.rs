@@ -12,7 +12,6 @@ use crate::id::ClientId;
 /// As JSON it is the `payload` of a frame; [`frame`](Registration::frame) is the whole frame.
 /// [`validate::registration`](crate::validate::registration) checks it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Registration {
     /// Its name, unique among connected clients.
     pub name: Str,
@@ -35,20 +34,6 @@ impl Registration {
             version: None,
             capabilities: Vec::new(),
         }
-    }
-
-    /// Sets [`version`](Self::version).
-    #[must_use]
-    pub fn with_version(mut self, version: impl Into<Str>) -> Self {
-        self.version = Some(version.into());
-        self
-    }
-
-    /// Adds one of the [`capabilities`](Self::capabilities).
-    #[must_use]
-    pub fn with_capability(mut self, capability: impl Into<Str>) -> Self {
-        self.capabilities.push(capability.into());
-        self
     }
 
     /// Returns the whole frame, for encoding.

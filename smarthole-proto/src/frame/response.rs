@@ -42,7 +42,6 @@ pub struct Reject {
 
 /// A notification for the user. SmartHole specification, *Notification*.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Notification {
     /// The title; the client's name if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,20 +124,6 @@ impl Notification {
             body: Some(body.into()),
             priority: None,
         }
-    }
-
-    /// Sets [`title`](Self::title).
-    #[must_use]
-    pub fn with_title(mut self, title: impl Into<Str>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
-    /// Sets [`priority`](Self::priority).
-    #[must_use]
-    pub fn with_priority(mut self, priority: Priority) -> Self {
-        self.priority = Some(priority);
-        self
     }
 
     /// Returns whether there is nothing to show: title and text are absent or empty.

@@ -103,17 +103,17 @@ use message::MessageState;
 pub struct ConnId(pub u64);
 
 /// An ended delivery in the history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct HistoryEntry<'h> {
+pub struct HistoryEntry {
     /// The message.
-    pub message: &'h MessageId,
+    pub message: MessageId,
     /// The user's whole text.
-    pub text: &'h Str,
+    pub text: Str,
     /// The client that got it.
-    pub client: &'h str,
+    pub client: Str,
     /// The outcome, including later answers of the client.
-    pub outcome: &'h Outcome,
+    pub outcome: Outcome,
     /// Whether the client's first answer came after the timeout, or not at all.
     pub late: bool,
 }
@@ -312,15 +312,15 @@ impl Hub {
     }
 
     /// Returns the last ended deliveries in the order in which they ended, newest last.
-    pub fn history(&self) -> impl Iterator<Item = HistoryEntry<'_>> {
+    pub fn history(&self) -> impl Iterator<Item = HistoryEntry> {
         self.history.iter().filter_map(|(id, place)| {
             let message = self.messages.get(id)?;
             let delivery = message.delivery(*place)?;
             Some(HistoryEntry {
-                message: &message.id,
-                text: &message.input.text,
-                client: &delivery.client,
-                outcome: delivery.outcome()?,
+                message: message.id.clone(),
+                text: message.input.text.clone(),
+                client: delivery.client.clone(),
+                outcome: delivery.outcome()?.clone(),
                 late: delivery.late,
             })
         })

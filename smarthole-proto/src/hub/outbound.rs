@@ -89,7 +89,10 @@ impl<'m> Writer<'m> {
             confidence: self.input.shown_confidence(),
             routing_reason: reason.cloned(),
         };
-        let message = Message::new(self.id, text, &self.timestamp).with_metadata(metadata);
+        let message = Message {
+            metadata,
+            ..Message::new(self.id, text, &self.timestamp)
+        };
         let too_large = |size| HubError::TooLarge {
             size,
             max: self.max,

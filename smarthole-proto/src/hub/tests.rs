@@ -177,7 +177,10 @@ fn a_frame_of_exactly_a_mebibyte_passes_and_one_more_byte_does_not() {
         test.say(&text).unwrap();
         if prefix.is_empty() {
             let long = "why ".repeat(100);
-            let choice = Choice::new("notes").with_reason(long);
+            let choice = Choice {
+                reason: Some(long.into()),
+                ..Choice::new("notes")
+            };
             assert_eq!(test.choose(vec![choice]), Ok(1));
         }
         let frame = test.frames().remove(0).1;
@@ -195,7 +198,10 @@ fn a_frame_of_exactly_a_mebibyte_passes_and_one_more_byte_does_not() {
 #[test]
 fn a_direct_text_that_could_not_be_routed_on_is_refused_only_where_it_would_be() {
     for reroutes in [false, true] {
-        let config = HubConfig::default().with_reroute_direct(reroutes);
+        let config = HubConfig {
+            reroute_direct: reroutes,
+            ..HubConfig::default()
+        };
         let mut test = Test::with(config, &["notes", "lights"]);
         test.say("notes: x").unwrap();
         let room = MAX_PAYLOAD - test.frames()[0].1.len();
@@ -234,9 +240,21 @@ fn a_text_of_the_router_that_is_blank_or_too_large_is_replaced_by_the_users() {
     test.say("mine").unwrap();
     let large = "x".repeat(MAX_PAYLOAD);
     let choices = vec![
-        Choice::new("a").with_text(" ").with_reason("\n"),
-        Choice::new("b").with_text(large).with_reason("r"),
-        Choice::new("c").with_text("yours").with_reason("r"),
+        Choice {
+            text: Some(" ".into()),
+            reason: Some("\n".into()),
+            ..Choice::new("a")
+        },
+        Choice {
+            text: Some(large.into()),
+            reason: Some("r".into()),
+            ..Choice::new("b")
+        },
+        Choice {
+            text: Some("yours".into()),
+            reason: Some("r".into()),
+            ..Choice::new("c")
+        },
     ];
     assert_eq!(test.choose(choices), Ok(3));
     let texts: Vec<_> = test
@@ -259,9 +277,15 @@ fn equal_frames_are_encoded_once() {
     let mut test = Test::new(&["a", "b", "c"]);
     test.say("x").unwrap();
     let choices = vec![
-        Choice::new("a").with_reason("r"),
+        Choice {
+            reason: Some("r".into()),
+            ..Choice::new("a")
+        },
         Choice::new("b"),
-        Choice::new("c").with_reason("r"),
+        Choice {
+            reason: Some("r".into()),
+            ..Choice::new("c")
+        },
     ];
     test.choose(choices).unwrap();
     let bytes = test.frames().into_iter();
@@ -307,7 +331,11 @@ fn confidence_is_told_for_voice_and_within_bounds_only() {
 
 #[test]
 fn open_messages_are_bounded_in_number_and_in_bytes() {
-    let config = HubConfig::default().with_max_open(2).with_max_open_bytes(9);
+    let config = HubConfig {
+        max_open: 2,
+        max_open_bytes: 9,
+        ..HubConfig::default()
+    };
     let mut test = Test::with(config, &["notes"]);
     let one = test.say("notes: x").unwrap();
     assert_eq!(test.say("yz"), Err(HubError::Busy));
@@ -320,7 +348,10 @@ fn open_messages_are_bounded_in_number_and_in_bytes() {
 
 #[test]
 fn waiting_frames_and_events_are_bounded() {
-    let config = HubConfig::default().with_max_queued(3);
+    let config = HubConfig {
+        max_queued: 3,
+        ..HubConfig::default()
+    };
     let mut test = Test::with(config, &["a", "b"]);
     let id = test.send(&["a"]);
     test.say("x").unwrap();
@@ -456,7 +487,10 @@ fn a_rejection_without_words_gets_some_and_long_ones_are_cut() {
 
 #[test]
 fn the_history_keeps_what_ended_last_and_never_what_is_open() {
-    let config = HubConfig::default().with_max_history(2);
+    let config = HubConfig {
+        max_history: 2,
+        ..HubConfig::default()
+    };
     let mut test = Test::with(config, &["a", "b"]);
     let open = test.send(&["a", "b"]);
     let ids: Vec<_> = (0..3).map(|_| test.send(&["a"])).collect();
@@ -464,7 +498,7 @@ fn the_history_keeps_what_ended_last_and_never_what_is_open() {
         test.answer(1, id, Answer::Ack);
     }
     let kept: Vec<_> = test.hub.history().map(|entry| entry.message).collect();
-    assert_eq!(kept, [&ids[1], &ids[0]]);
+    assert_eq!(kept, [ids[1].clone(), ids[0].clone()]);
     let events = test.answer(1, &ids[2], Answer::Notification(Notification::new("x")));
     assert_eq!(whys(&events), [&Ignored::UnknownMessage]);
     // Forgotten for one of its clients, and open for the other.
@@ -488,7 +522,10 @@ fn the_history_keeps_what_ended_last_and_never_what_is_open() {
 
 #[test]
 fn without_a_history_nothing_is_kept() {
-    let config = HubConfig::default().with_max_history(0);
+    let config = HubConfig {
+        max_history: 0,
+        ..HubConfig::default()
+    };
     let mut test = Test::with(config, &["a"]);
     let id = test.send(&["a"]);
     assert_eq!(test.answer(1, &id, Answer::Ack).len(), 2);
@@ -523,7 +560,7 @@ fn a_hundred_deliveries_are_remembered_unless_it_is_told_otherwise() {
     test.wait(Duration::from_secs(30));
     assert_eq!(test.hub.history().count(), 100);
     let last = test.hub.history().last().unwrap();
-    assert_eq!(*last.outcome, Outcome::TimedOut);
+    assert_eq!(last.outcome, Outcome::TimedOut);
 }
 
 #[test]
@@ -533,8 +570,20 @@ fn a_title_that_is_absent_or_empty_is_the_name_of_the_client() {
     let untitled = Notification::new("x");
     for (shown, expected) in [
         (untitled.clone(), "notes"),
-        (untitled.clone().with_title(""), "notes"),
-        (untitled.with_title("Saved"), "Saved"),
+        (
+            Notification {
+                title: Some("".into()),
+                ..untitled.clone()
+            },
+            "notes",
+        ),
+        (
+            Notification {
+                title: Some("Saved".into()),
+                ..untitled
+            },
+            "Saved",
+        ),
     ] {
         let events = test.answer(1, &id, Answer::Notification(shown));
         let HubEvent::Notification { title, .. } = &events[0] else {
@@ -556,7 +605,10 @@ fn of_names_that_differ_in_case_the_exact_one_gets_the_text_and_else_the_first()
 
 #[test]
 fn a_routing_limit_of_zero_counts_as_one() {
-    let config = HubConfig::default().with_routing_limit(0);
+    let config = HubConfig {
+        routing_limit: 0,
+        ..HubConfig::default()
+    };
     let mut test = Test::with(config, &["a", "b"]);
     let id = test.send(&["a"]);
     let events = test.answer(1, &id, reject("no"));

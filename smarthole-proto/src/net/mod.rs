@@ -30,7 +30,7 @@ pub use event::Event;
 pub use inbound::{DROPPED, InboundMessage, Responder};
 pub use protocol::ClientProtocol;
 pub use rpc_core::net::Connection;
-pub use runtime::{AskError, HistoryItem, HubEvents, RouterOptions, RouterRuntime, Settled};
+pub use runtime::{AskError, HubEvents, RouterOptions, RouterRuntime, Settled};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerHandle, ServerOptions, http_config};

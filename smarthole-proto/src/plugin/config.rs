@@ -17,25 +17,25 @@ rpc_core::config! {
     /// use smarthole_proto::plugin::PluginConfig;
     ///
     /// let registration = Registration::new("notes", "I keep notes.");
-    /// let config = PluginConfig::new(registration)?.with_max_handlers(4).with_ack_on_receipt(true);
+    /// let config = PluginConfig { max_handlers: 4, ..PluginConfig::new(registration)? };
     /// # Ok::<(), smarthole_proto::error::RegistrationError>(())
     /// ```
     #[derive(Clone, Debug)]
     pub struct PluginConfig {
         /// Registration, timeouts and limits of each connection.
-        pub client: ClientConfig = client => with_client(ClientConfig),
+        pub client: ClientConfig = client,
         /// Reconnects, connect timeout and event queue. Default: [`link_config`], with at most
         /// 1,024 events of which the oldest are dropped; a dropped message is rejected.
-        pub link: LinkConfig = link_config() => with_link(LinkConfig),
+        pub link: LinkConfig = link_config(),
         /// Most handlers at once; further messages wait, and their 30 s go on. Default 16; 0 counts
         /// as 1.
-        pub max_handlers: usize = 16 => with_max_handlers,
+        pub max_handlers: usize = 16,
         /// Whether to acknowledge a message as soon as its handler starts, for handlers that always
         /// take longer than the router waits. A later failure then no longer reaches the router: a
         /// handler that wants the message re-routed has to reject it itself. Default no.
-        pub ack_on_receipt: bool = false => with_ack_on_receipt,
+        pub ack_on_receipt: bool = false,
         /// How long handlers may go on after the shutdown was requested. Default 5 s.
-        pub shutdown_timeout: Duration = Duration::from_secs(5) => with_shutdown_timeout,
+        pub shutdown_timeout: Duration = Duration::from_secs(5),
     }
     fn for_client(client: ClientConfig);
 }

@@ -36,7 +36,7 @@ impl Context {
     /// Returns the plugin's registration.
     #[must_use]
     pub fn registration(&self) -> &Registration {
-        self.shared.config.client.registration()
+        &self.shared.config.client.registration
     }
 
     /// Returns the signal that the plugin shuts down: finish soon.

@@ -177,7 +177,7 @@ impl<H: Handler> Plugin<H> {
     }
 
     /// Runs until `shutdown` resolves; then rejects new messages, lets handlers finish within the
-    /// [shutdown timeout](PluginConfig::with_shutdown_timeout), and closes.
+    /// [shutdown timeout](PluginConfig::shutdown_timeout), and closes.
     ///
     /// # Cancel safety
     /// Dropping the future drops the connection and all handlers.
@@ -353,7 +353,7 @@ fn reject(reason: Str) -> Answer {
 impl<H> fmt::Debug for Plugin<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plugin")
-            .field("name", &self.shared.config.client.registration().name)
+            .field("name", &self.shared.config.client.registration.name)
             .field("state", &self.shared.client.state())
             .finish_non_exhaustive()
     }

@@ -40,10 +40,10 @@ const MAX_SHOWN: usize = 4;
 ///
 /// let clients = [
 ///     Candidate::new("notes", "Keeps notes and shopping lists."),
-///     Candidate::new("home", "Switches lamps.").with_capability("lights"),
+///     Candidate::new("home", "Switches lamps and lights."),
 /// ];
 /// let chosen = |text| {
-///     let request = RouteRequest::new(text).with_candidates(clients.clone());
+///     let request = RouteRequest { candidates: clients.clone(), ..RouteRequest::new(text) };
 ///     let choices = Keywords::new().choose(&request);
 ///     choices.into_iter().map(|choice| choice.client.to_string()).collect::<Vec<_>>()
 /// };
@@ -132,7 +132,10 @@ fn only(request: &RouteRequest) -> Option<Choice> {
         _ => return None,
     };
     let reason = format!("{} is the only client{left}", only.name);
-    Some(Choice::new(only.name.clone()).with_reason(reason))
+    Some(Choice {
+        reason: Some(reason.into()),
+        ..Choice::new(only.name.clone())
+    })
 }
 
 /// Returns the candidate with the most points, if it is the only one with as many.
@@ -248,7 +251,10 @@ impl<'t> Score<'t> {
             "match"
         };
         let reason = format!("{} {verb} what {} does", listed(&written), candidate.name);
-        Choice::new(candidate.name.clone()).with_reason(reason)
+        Choice {
+            reason: Some(reason.into()),
+            ..Choice::new(candidate.name.clone())
+        }
     }
 }
 
@@ -278,20 +284,26 @@ mod tests {
 
     fn clients() -> Vec<Candidate> {
         vec![
-            Candidate::new(
-                "notes",
-                "Saves notes, ideas and shopping lists in a journal.",
-            )
-            .with_capability("notes")
-            .with_capability("lists"),
+            Candidate {
+                capabilities: vec!["notes".into(), "lists".into()].into(),
+                ..Candidate::new(
+                    "notes",
+                    "Saves notes, ideas and shopping lists in a journal.",
+                )
+            },
             Candidate::new("home", "Switches lights and heating in the house."),
-            Candidate::new("calendar", "Knows appointments and reminds of them.")
-                .with_capability("reminders"),
+            Candidate {
+                capabilities: vec!["reminders".into()].into(),
+                ..Candidate::new("calendar", "Knows appointments and reminds of them.")
+            },
         ]
     }
 
     fn ask(text: &str) -> RouteRequest {
-        RouteRequest::new(text).with_candidates(clients())
+        RouteRequest {
+            candidates: clients().into_iter().collect(),
+            ..RouteRequest::new(text)
+        }
     }
 
     fn chosen(text: &str) -> Vec<String> {
@@ -315,24 +327,41 @@ mod tests {
 
     #[test]
     fn a_name_counts_more_than_a_capability_and_that_more_than_a_description() {
-        let request = RouteRequest::new("music").with_candidates([
-            Candidate::new("a", "Plays music."),
-            Candidate::new("b", "Plays.").with_capability("music"),
-            Candidate::new("music", "Plays."),
-        ]);
+        let request = RouteRequest {
+            candidates: [
+                Candidate::new("a", "Plays music."),
+                Candidate {
+                    capabilities: vec!["music".into()].into(),
+                    ..Candidate::new("b", "Plays.")
+                },
+                Candidate::new("music", "Plays."),
+            ]
+            .into_iter()
+            .collect(),
+            ..RouteRequest::new("music")
+        };
         let first = |request: &RouteRequest| {
             let choices = Keywords::new().choose(request);
             choices[0].client.to_string()
         };
         assert_eq!(first(&request), "music");
         let without = request.candidates[..2].to_vec();
-        assert_eq!(first(&request.with_candidates(without)), "b");
+        assert_eq!(
+            first(&RouteRequest {
+                candidates: without.into_iter().collect(),
+                ..request
+            }),
+            "b"
+        );
     }
 
     #[test]
     fn of_equal_clients_the_one_that_registered_first_is_chosen() {
         let twins = ["b", "a"].map(|name| Candidate::new(name, "Plays music."));
-        let request = RouteRequest::new("play music").with_candidates(twins);
+        let request = RouteRequest {
+            candidates: twins.into_iter().collect(),
+            ..RouteRequest::new("play music")
+        };
         assert_eq!(Keywords::new().choose(&request)[0].client, "b");
     }
 
@@ -365,7 +394,10 @@ mod tests {
     #[test]
     fn a_reason_names_only_a_few_words() {
         let words = "alpha beta gamma delta epsilon zeta";
-        let request = RouteRequest::new(words).with_candidates([Candidate::new("x", words)]);
+        let request = RouteRequest {
+            candidates: [Candidate::new("x", words)].into_iter().collect(),
+            ..RouteRequest::new(words)
+        };
         assert_eq!(
             Keywords::new().choose(&request)[0].reason.as_deref(),
             Some("\"alpha\", \"beta\", \"gamma\", \"delta\" and 2 more match what x does")
@@ -377,17 +409,29 @@ mod tests {
         assert_eq!(chosen("sing a song"), Vec::<String>::new());
         assert_eq!(chosen("please do it for me"), Vec::<String>::new());
         assert_eq!(chosen(""), Vec::<String>::new());
-        let alone = RouteRequest::new("sing").with_candidates([Candidate::new("x", "Plays.")]);
+        let alone = RouteRequest {
+            candidates: [Candidate::new("x", "Plays.")].into_iter().collect(),
+            ..RouteRequest::new("sing")
+        };
         let choices = Keywords::new().choose(&alone);
         assert_eq!(
             choices,
-            [Choice::new("x").with_reason("x is the only client")]
+            [Choice {
+                reason: Some("x is the only client".into()),
+                ..Choice::new("x")
+            }]
         );
-        let mut left = alone.with_rejections([Rejection::new("y", "No.")]);
+        let mut left = RouteRequest {
+            rejections: [Rejection::new("y", "No.")].into_iter().collect(),
+            ..alone
+        };
         let choices = Keywords::new().choose(&left);
         assert_eq!(
             choices,
-            [Choice::new("x").with_reason("x is the only client left")]
+            [Choice {
+                reason: Some("x is the only client left".into()),
+                ..Choice::new("x")
+            }]
         );
         // Somebody else has it, and has not rejected it.
         left.excluded.push("z".into());
@@ -409,7 +453,10 @@ mod tests {
         busy.capabilities = hints.collect();
         let clients = [busy, Candidate::new("x", "Plays.")];
         let count = |text: &str| {
-            let request = RouteRequest::new(text).with_candidates(clients.clone());
+            let request = RouteRequest {
+                candidates: clients.clone().into_iter().collect(),
+                ..RouteRequest::new(text)
+            };
             Keywords::new().choose(&request).len()
         };
         assert_eq!(count("word10000"), 1);

@@ -33,7 +33,6 @@ pub use keywords::Keywords;
 
 /// A text that needs a client, and the information to choose one.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct RouteRequest {
     /// The user's whole text.
     pub text: Str,
@@ -51,7 +50,6 @@ pub struct RouteRequest {
 
 /// A client that may be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Candidate {
     /// Its name.
     pub name: Str,
@@ -74,7 +72,6 @@ pub struct Rejection {
 
 /// A client that a router chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Choice {
     /// The name of one of the candidates.
     pub client: Str,
@@ -131,29 +128,6 @@ impl RouteRequest {
             rejections: Vec::new(),
         }
     }
-
-    /// Sets [`input_method`](Self::input_method) and [`confidence`](Self::confidence).
-    #[must_use]
-    pub fn with_input_method(mut self, method: InputMethod, confidence: Option<f64>) -> Self {
-        self.input_method = method;
-        self.confidence = confidence;
-        self
-    }
-
-    /// Sets [`candidates`](Self::candidates).
-    #[must_use]
-    pub fn with_candidates(mut self, candidates: impl IntoIterator<Item = Candidate>) -> Self {
-        self.candidates = candidates.into_iter().collect();
-        self
-    }
-
-    /// Sets [`rejections`](Self::rejections), and [`excluded`](Self::excluded) to their clients.
-    #[must_use]
-    pub fn with_rejections(mut self, rejections: impl IntoIterator<Item = Rejection>) -> Self {
-        self.rejections = rejections.into_iter().collect();
-        self.excluded = self.rejections.iter().map(|r| r.client.clone()).collect();
-        self
-    }
 }
 
 impl Candidate {
@@ -164,14 +138,6 @@ impl Candidate {
             description: description.into(),
             capabilities: Arc::default(),
         }
-    }
-
-    /// Adds one of the [`capabilities`](Self::capabilities).
-    #[must_use]
-    pub fn with_capability(mut self, capability: impl Into<Str>) -> Self {
-        let before = self.capabilities.iter().cloned();
-        self.capabilities = before.chain([capability.into()]).collect();
-        self
     }
 }
 
@@ -203,19 +169,5 @@ impl Choice {
             text: None,
             reason: None,
         }
-    }
-
-    /// Sets [`text`](Self::text).
-    #[must_use]
-    pub fn with_text(mut self, text: impl Into<Str>) -> Self {
-        self.text = Some(text.into());
-        self
-    }
-
-    /// Sets [`reason`](Self::reason).
-    #[must_use]
-    pub fn with_reason(mut self, reason: impl Into<Str>) -> Self {
-        self.reason = Some(reason.into());
-        self
     }
 }

@@ -13,15 +13,15 @@ rpc_core::config! {
     pub struct ServerConfig {
         /// How long the registration of a client may take; then it is disconnected with code 1008.
         /// Default `None`: forever, as with the known server.
-        pub registration_timeout: Option<Duration> = None => with_registration_timeout,
+        pub registration_timeout: Option<Duration> = None,
         /// Pings, and when silence means that the client is dead. Default [`keep_alive`](crate::limits::keep_alive): a ping every 30 s, and 10 s for its
         /// pong.
-        pub keep_alive: KeepAlive = keep_alive() => with_keep_alive,
+        pub keep_alive: KeepAlive = keep_alive(),
         /// Whether only a pong is a sign of life, as specified, instead of every frame of a
         /// registered client. Default `true`.
-        pub only_pongs: bool = true => with_only_pongs,
+        pub only_pongs: bool = true,
         /// Limits on size and number. A client above [`max_message_rate`](Limits::max_message_rate)
         /// is disconnected with code 1008. Default [`limits`](crate::limits::defaults).
-        pub limits: Limits = defaults() => with_limits,
+        pub limits: Limits = defaults(),
     }
 }

@@ -109,10 +109,11 @@ fn an_accepted_client_is_told_so_as_the_specification_has_it() {
     played.take(
         r#"{"type":"registration","payload":{"name":"my-client","description":"I handle task management and to-do lists.","version":"1.0.0","capabilities":["tasks","reminders"]}}"#,
     );
-    let registration = Registration::new("my-client", "I handle task management and to-do lists.")
-        .with_version("1.0.0")
-        .with_capability("tasks")
-        .with_capability("reminders");
+    let registration = Registration {
+        version: Some("1.0.0".into()),
+        capabilities: vec!["tasks".into(), "reminders".into()],
+        ..Registration::new("my-client", "I handle task management and to-do lists.")
+    };
     assert_eq!(
         played.events(),
         [ServerEvent::Registration { registration }]
@@ -195,9 +196,11 @@ fn responses_reach_the_application_in_order() {
     played.take(
         r#"{"type":"response","payload":{"messageId":"msg-2","type":"reject","payload":{"reason":"no"}}}"#,
     );
-    let shown = Notification::new("b")
-        .with_title("t")
-        .with_priority(Priority::High);
+    let shown = Notification {
+        title: Some("t".into()),
+        priority: Some(Priority::High),
+        ..Notification::new("b")
+    };
     let response = |id, answer| ServerEvent::Response {
         response: Response::new(id, answer),
     };
@@ -341,7 +344,10 @@ fn what_is_held_is_bounded() {
 #[test]
 fn what_is_held_is_bounded_in_bytes_too() {
     let limits = Limits::default().with_max_event_bytes(3 * ACK.len());
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     for _ in 0..2 {
         played.take(NOTES);
         played.events();
@@ -368,7 +374,10 @@ fn what_is_held_is_bounded_in_bytes_too() {
 #[test]
 fn a_client_that_pings_and_never_reads_fills_no_queue() {
     let limits = Limits::default().with_max_outbox_frames(8);
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     for payload in 0..100_u8 {
         played
             .conn
@@ -383,7 +392,10 @@ fn a_client_that_pings_and_never_reads_fills_no_queue() {
 #[test]
 fn a_client_that_reads_slowly_lives_by_its_pongs() {
     let limits = Limits::default().with_max_outbox_frames(2);
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.conn.send("1".into()).unwrap();
     played.conn.send("2".into()).unwrap();
     assert_eq!(played.conn.send("3".into()), Err(Refused::QueueFull));
@@ -423,7 +435,10 @@ fn a_frame_for_a_client_that_reads_nothing_is_refused() {
     let limits = Limits::default()
         .with_max_outbox_frames(2)
         .with_max_message_bytes(256);
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     let long = "x".repeat(257);
     let too_large = played.conn.send(long.as_str().into());
     assert_eq!(
@@ -442,7 +457,10 @@ fn a_frame_for_a_client_that_reads_nothing_is_refused() {
 #[test]
 fn a_client_that_asks_and_never_reads_is_disconnected() {
     let limits = Limits::default().with_max_outbox_frames(8);
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     let mut taken = 0;
     while !played.conn.is_closed() {
         played.take(NOTES);
@@ -457,7 +475,10 @@ fn a_client_that_asks_and_never_reads_is_disconnected() {
 #[test]
 fn input_stops_while_events_are_not_taken() {
     let limits = Limits::default().with_max_event_bytes(2 * ACK.len());
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.take(ACK);
     assert!(played.conn.wants_input());
     played.take(ACK);
@@ -465,7 +486,10 @@ fn input_stops_while_events_are_not_taken() {
     assert_eq!(played.conn.poll_event(), Some(ack("msg-1")));
     assert!(played.conn.wants_input());
     let limits = Limits::default().with_max_events(1);
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.take("junk");
     assert!(!played.conn.wants_input());
 }
@@ -520,9 +544,11 @@ fn a_client_that_is_not_registered_is_pinged_too_and_never_timed_out_by_default(
 #[test]
 fn a_client_that_never_registers_may_be_given_a_deadline() {
     let timeout = Duration::from_secs(5);
-    let config = ServerConfig::default()
-        .with_registration_timeout(Some(timeout))
-        .with_keep_alive(KeepAlive::off());
+    let config = ServerConfig {
+        registration_timeout: Some(timeout),
+        keep_alive: KeepAlive::off(),
+        ..ServerConfig::default()
+    };
     let mut played = Played::with(config.clone());
     assert_eq!(played.conn.next_timeout().unwrap().1, "registration");
     played.refusal("{}");
@@ -541,7 +567,10 @@ fn a_client_that_never_registers_may_be_given_a_deadline() {
 fn a_client_above_the_rate_limit_is_disconnected() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
     let limits = Limits::default().with_max_message_rate(Some(rate));
-    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.take(ACK);
     assert!(!played.conn.is_closed());
     // Pings count, too.

@@ -54,7 +54,10 @@ fn encoding_into_a_buffer_with_room_costs_no_allocation() {
     let mut metadata = Metadata::default();
     metadata.routing_reason = Some("It keeps notes".into());
     let message = Message::new("msg-1", "buy milk", "2024-01-15T10:30:00.000Z");
-    let message = ServerFrame::Message(message.with_metadata(metadata));
+    let message = ServerFrame::Message(Message {
+        metadata,
+        ..message
+    });
     let shown = Answer::Notification(Notification::new("saved"));
     let [ack, shown] =
         [Answer::Ack, shown].map(|answer| ClientFrame::Response(Response::new("msg-1", answer)));

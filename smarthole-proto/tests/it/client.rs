@@ -51,10 +51,11 @@ pub fn encoded(id: &str) -> Text {
 
 #[test]
 fn the_conversation_of_the_specification() {
-    let registration = Registration::new("my-client", "I handle task management.")
-        .with_version("1.0.0")
-        .with_capability("tasks")
-        .with_capability("reminders");
+    let registration = Registration {
+        version: Some("1.0.0".into()),
+        capabilities: vec!["tasks".into(), "reminders".into()],
+        ..Registration::new("my-client", "I handle task management.")
+    };
     let config = ClientConfig::new(registration).unwrap();
     let mut line = line(config, Instant::now()).with_latency(Duration::from_millis(1));
     line.advance(Duration::from_millis(1));
@@ -62,14 +63,19 @@ fn the_conversation_of_the_specification() {
     line.advance(Duration::from_millis(1));
     let mut metadata = Metadata::default();
     metadata.routing_reason = Some("It keeps tasks".into());
-    let message = Message::new("msg-1", "Remember the milk", "2024-01-15T10:30:00.000Z")
-        .with_metadata(metadata);
+    let message = Message {
+        metadata,
+        ..Message::new("msg-1", "Remember the milk", "2024-01-15T10:30:00.000Z")
+    };
     line.server
         .send(encode(&ServerFrame::Message(message)).unwrap())
         .unwrap();
     line.advance(Duration::from_millis(1));
     line.client.ack("msg-1").unwrap();
-    let saved = Notification::new("Saved.").with_title("Tasks");
+    let saved = Notification {
+        title: Some("Tasks".into()),
+        ..Notification::new("Saved.")
+    };
     line.client.notify("msg-1", saved).unwrap();
     line.client
         .reject("msg-0", Some("I handle tasks only"))
@@ -156,7 +162,7 @@ fn the_deadline_of_a_message_counts_from_its_arrival() {
 fn while_an_application_takes_no_events_nothing_is_lost() {
     let now = Instant::now();
     let limits = smarthole_proto::limits::defaults().with_max_events(3);
-    let mut line = line(config().with_limits(limits), now);
+    let mut line = line(ClientConfig { limits, ..config() }, now);
     accept(&mut line);
     line.hold_events(Side::Client, true);
     for id in ["1", "2", "3", "4", "5", "6", "7"] {

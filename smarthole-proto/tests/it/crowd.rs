@@ -7,7 +7,7 @@ use rpc_core::net::{QueueConfig, Queued};
 use serde_json::json;
 use smarthole_proto::hub::{HubConfig, HubEvent, Input};
 use smarthole_proto::id::MessageId;
-use smarthole_proto::net::{HubEvents, ServerOptions};
+use smarthole_proto::net::{HubEvents, RouterRuntime, ServerOptions};
 use tokio::task::JoinSet;
 
 use crate::harness::start;
@@ -119,8 +119,15 @@ impl Book {
 
 /// Submits what `text` gives for each number, and checks that everything ends exactly once.
 async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
-    let config = HubConfig::default().with_response_timeout(Duration::from_millis(300));
-    let server = start(ServerOptions::default().with_hub(config)).await;
+    let config = HubConfig {
+        response_timeout: Duration::from_millis(300),
+        ..HubConfig::default()
+    };
+    let server = start(ServerOptions {
+        runtime: RouterRuntime::new(config),
+        ..ServerOptions::default()
+    })
+    .await;
     let all = QueueConfig::default()
         .with_max_items(1_000_000)
         .with_max_bytes(usize::MAX);

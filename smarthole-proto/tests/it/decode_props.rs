@@ -85,7 +85,10 @@ fn message() -> impl Strategy<Value = Message> {
         let mut metadata = Metadata::default();
         (metadata.input_method, metadata.direct_routed) = (method, direct);
         (metadata.confidence, metadata.routing_reason) = (confidence, reason);
-        Message::new(id, said, time).with_metadata(metadata)
+        Message {
+            metadata,
+            ..Message::new(id, said, time)
+        }
     })
 }
 

@@ -21,11 +21,12 @@ use crate::played::{acked, message, registration};
 struct Responses;
 
 fn config(terms: &Terms) -> ClientConfig {
-    ClientConfig::new(registration())
-        .unwrap()
-        .with_registration_timeout(Some(terms.handshake))
-        .with_keep_alive(terms.keep_alive())
-        .with_limits(Limits::default().with_max_message_bytes(terms.max_message))
+    ClientConfig {
+        registration_timeout: Some(terms.handshake),
+        keep_alive: terms.keep_alive(),
+        limits: Limits::default().with_max_message_bytes(terms.max_message),
+        ..ClientConfig::new(registration()).unwrap()
+    }
 }
 
 fn sent(done: Result<(), Refused>) -> Ended {

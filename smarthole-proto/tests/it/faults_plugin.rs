@@ -31,11 +31,10 @@ struct Running {
 async fn start() -> Running {
     let listener = RawListener::bind().await.unwrap();
     let backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0).with_max_attempts(Some(10));
-    let config = PluginConfig::new(registration()).unwrap();
+    let mut config = PluginConfig::new(registration()).unwrap();
     let link = config.link.clone();
-    let config = config
-        .with_link(link.with_reconnect(ReconnectPolicy::new(backoff)))
-        .with_shutdown_timeout(SHORT);
+    config.link = link.with_reconnect(ReconnectPolicy::new(backoff));
+    config.shutdown_timeout = SHORT;
     let handler = handler_fn(|_, message| async move {
         match &*message.text {
             "panic" => panic!("as told"),

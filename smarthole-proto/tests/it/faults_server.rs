@@ -43,19 +43,26 @@ fn to(name: &str, text: &str) -> Input {
 impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let options = ServerOptions::default();
-        let connection = ServerConfig::default()
-            .with_registration_timeout(Some(terms.opening))
-            .with_keep_alive(terms.keep_alive)
-            .with_limits(terms.limits(limits::defaults()));
-        let mut hub = HubConfig::default().with_max_open_bytes(usize::MAX);
+        let connection = ServerConfig {
+            registration_timeout: Some(terms.opening),
+            keep_alive: terms.keep_alive,
+            limits: terms.limits(limits::defaults()),
+            ..ServerConfig::default()
+        };
+        let mut hub = HubConfig {
+            max_open_bytes: usize::MAX,
+            ..HubConfig::default()
+        };
         hub.limits = connection.limits.clone();
         let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
-        let options = ServerOptions::default()
-            .with_hub(hub)
-            .with_connection(connection)
-            .with_http(http)
-            .with_driver(driver)
-            .with_shutdown_timeout(terms.shutdown);
+        let options = ServerOptions {
+            runtime: RouterRuntime::new(hub),
+            connection,
+            http,
+            driver,
+            shutdown_timeout: terms.shutdown,
+            ..ServerOptions::default()
+        };
         let server = Server::bind("127.0.0.1:0", Obedient::default(), options)
             .await
             .unwrap();

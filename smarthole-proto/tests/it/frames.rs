@@ -79,10 +79,11 @@ fn a_registration_is_that_of_the_specification() {
   }
 }"#,
     );
-    let registration = Registration::new("my-client", "I handle task management and to-do lists.")
-        .with_version("1.0.0")
-        .with_capability("tasks")
-        .with_capability("reminders");
+    let registration = Registration {
+        version: Some("1.0.0".into()),
+        capabilities: vec!["tasks".into(), "reminders".into()],
+        ..Registration::new("my-client", "I handle task management and to-do lists.")
+    };
     example.comes_from_a_client(&registration.frame());
     let ClientFrame::Registration(payload) =
         ClientFrame::decode(example.printed, &defaults()).unwrap()
@@ -175,14 +176,20 @@ fn a_routed_message_is_that_of_the_specification() {
         "Remember to buy groceries tomorrow",
         timestamp::format(time),
     );
-    example.comes_from_a_server(&ServerFrame::Message(message.with_metadata(metadata)));
+    example.comes_from_a_server(&ServerFrame::Message(Message {
+        metadata,
+        ..message
+    }));
 }
 
 #[test]
 fn what_a_message_does_not_say_is_left_out() {
     let mut direct = Metadata::default();
     direct.direct_routed = true;
-    let message = Message::new("m", "buy milk", "t").with_metadata(direct);
+    let message = Message {
+        metadata: direct,
+        ..Message::new("m", "buy milk", "t")
+    };
     assert_eq!(
         codec::encode(&ServerFrame::Message(message))
             .unwrap()
@@ -240,9 +247,11 @@ fn a_notification_is_that_of_the_specification() {
   }
 }"#,
     );
-    let shown = Notification::new("Your note has been saved to the daily journal.")
-        .with_title("Note Saved")
-        .with_priority(Priority::Normal);
+    let shown = Notification {
+        title: Some("Note Saved".into()),
+        priority: Some(Priority::Normal),
+        ..Notification::new("Your note has been saved to the daily journal.")
+    };
     example.comes_from_a_client(&response(Answer::Notification(shown)));
 }
 
@@ -253,7 +262,10 @@ fn every_priority_of_the_specification_is_sent_as_it_stands_there() {
         (Priority::Normal, "normal"),
         (Priority::High, "high"),
     ] {
-        let shown = Notification::new("b").with_priority(priority);
+        let shown = Notification {
+            priority: Some(priority),
+            ..Notification::new("b")
+        };
         let response = Response::new("m", Answer::Notification(shown));
         let written = codec::encode(&ClientFrame::Response(response));
         assert_eq!(

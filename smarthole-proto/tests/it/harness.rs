@@ -62,7 +62,10 @@ impl Router for Obedient {
         asked.now.fetch_sub(1, Ordering::Relaxed);
         Ok(chosen
             .into_iter()
-            .map(|candidate| Choice::new(candidate.name.clone()).with_reason(reason.clone()))
+            .map(|candidate| Choice {
+                reason: Some(reason.clone().into()),
+                ..Choice::new(candidate.name.clone())
+            })
             .collect())
     }
 }
@@ -91,8 +94,15 @@ pub(crate) async fn start(options: ServerOptions) -> Running {
 
 /// A server whose clients have so many milliseconds to respond.
 pub(crate) async fn start_with_timeout(millis: u64) -> Running {
-    let config = HubConfig::default().with_response_timeout(Duration::from_millis(millis));
-    start(ServerOptions::default().with_hub(config)).await
+    let config = HubConfig {
+        response_timeout: Duration::from_millis(millis),
+        ..HubConfig::default()
+    };
+    start(ServerOptions {
+        runtime: RouterRuntime::new(config),
+        ..ServerOptions::default()
+    })
+    .await
 }
 
 /// The next event that `pick` wants.

@@ -226,7 +226,10 @@ fn a_named_client_that_rejects_ends_the_message_even_after_an_ack() {
 
 #[test]
 fn if_so_configured_the_message_of_a_named_client_is_routed_on_with_its_prefix() {
-    let config = HubConfig::default().with_reroute_direct(true);
+    let config = HubConfig {
+        reroute_direct: true,
+        ..HubConfig::default()
+    };
     assert_snapshot!(play_with(
         config,
         "join a

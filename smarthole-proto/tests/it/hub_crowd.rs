@@ -28,8 +28,10 @@ impl Crowd {
         let now = Instant::now();
         let mut hub = Hub::new(HubConfig::default(), 7, now);
         for index in 0..CLIENTS {
-            let registration = Registration::new(format!("client-{index}"), "d")
-                .with_capability(format!("topic{index}"));
+            let registration = Registration {
+                capabilities: vec![format!("topic{index}").into()],
+                ..Registration::new(format!("client-{index}"), "d")
+            };
             hub.register(ConnId(index as u64), &registration).unwrap();
         }
         Self {

@@ -60,10 +60,12 @@ struct Both {
 impl Both {
     fn new(limit: u32, reroute_direct: bool, max_history: usize) -> Self {
         let start = Instant::now();
-        let config = HubConfig::default()
-            .with_routing_limit(limit)
-            .with_reroute_direct(reroute_direct)
-            .with_max_history(max_history);
+        let config = HubConfig {
+            routing_limit: limit,
+            reroute_direct,
+            max_history,
+            ..HubConfig::default()
+        };
         Self {
             hub: Hub::new(config, 7, start),
             start,
@@ -204,9 +206,9 @@ impl Both {
         assert_eq!(history.len(), self.model.history.len());
         for (entry, (message, place)) in history.iter().zip(&self.model.history) {
             let got = &self.model.messages[*message].got[*place];
-            assert_eq!(*entry.message, self.ids[*message]);
-            assert_eq!((entry.client, entry.late), (got.client, got.late));
-            assert_eq!(outcome(entry.outcome), state_name(got.state));
+            assert_eq!(entry.message, self.ids[*message]);
+            assert_eq!((&*entry.client, entry.late), (got.client, got.late));
+            assert_eq!(outcome(&entry.outcome), state_name(got.state));
         }
         let next = self.model.next_deadline();
         let deadline = next.map(|(at, ..)| self.start + Duration::from_millis(at));

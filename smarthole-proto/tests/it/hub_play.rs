@@ -256,8 +256,8 @@ impl Player {
             "history" => {
                 let entries: Vec<_> = self.hub.history().collect();
                 let lines = entries.into_iter().map(|entry| {
-                    let message = self.names.message(entry.message);
-                    format!("{message} {}: {}", entry.client, outcome(entry.outcome))
+                    let message = self.names.message(&entry.message);
+                    format!("{message} {}: {}", entry.client, outcome(&entry.outcome))
                 });
                 let lines: Vec<_> = lines.collect();
                 lines
@@ -352,10 +352,10 @@ fn choice(text: &str) -> Choice {
     };
     let mut choice = Choice::new(name.trim());
     if let Some(text) = text {
-        choice = choice.with_text(text);
+        choice.text = Some(text.into());
     }
     if let Some(reason) = reason {
-        choice = choice.with_reason(reason);
+        choice.reason = Some(reason.into());
     }
     choice
 }
@@ -374,10 +374,10 @@ fn answer(verb: &str, words: &str) -> Answer {
             let (title, body, priority) = (field(), field(), field());
             let mut shown = Notification::new(body.unwrap_or_default());
             if let Some(title) = title {
-                shown = shown.with_title(title);
+                shown.title = Some(title.into());
             }
             if let Some(priority) = priority.and_then(Priority::parse) {
-                shown = shown.with_priority(priority);
+                shown.priority = Some(priority);
             }
             Answer::Notification(shown)
         }

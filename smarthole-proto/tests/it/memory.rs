@@ -22,7 +22,10 @@ fn runtime() -> Runtime {
 async fn bind() -> Server<Keywords> {
     let limits = http_config().limits.with_max_websockets(None);
     let http = http_config().with_limits(limits);
-    let options = ServerOptions::default().with_http(http);
+    let options = ServerOptions {
+        http,
+        ..ServerOptions::default()
+    };
     Server::bind("127.0.0.1:0", Keywords::new(), options)
         .await
         .unwrap()

@@ -13,7 +13,10 @@ use switchboard_testing::mounted::{check, described, host};
 use tokio::sync::mpsc::unbounded_channel;
 
 fn mount(http: HttpConfig) -> (Service, ServerHandle) {
-    let options = ServerOptions::default().with_http(http);
+    let options = ServerOptions {
+        http,
+        ..ServerOptions::default()
+    };
     let (server, service) = Server::mount(Keywords::new(), options);
     let handle = server.handle();
     tokio::spawn(server.run());

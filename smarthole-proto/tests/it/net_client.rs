@@ -10,7 +10,7 @@ use rpc_core::net::{DialError, Dialer, LinkConfig, LinkEvent, LinkState, QueueCo
 use rpc_core::reconnect::ResetOn;
 use rpc_core::{CloseReason, Refused};
 use serde_json::json;
-use smarthole_proto::client::reconnect_policy;
+use smarthole_proto::client::{ClientConfig, reconnect_policy};
 use smarthole_proto::frame::{Answer, Notification};
 use smarthole_proto::net::{
     Client, DROPPED, Event, Events, InboundMessage, connect_with, link_config,
@@ -25,7 +25,10 @@ const SECOND: Duration = Duration::from_secs(1);
 fn open(link: LinkConfig) -> (Client, Events, MemListener) {
     let (dialer, listener) = mem::listen(64);
     // Nobody reads pings while the clock jumps.
-    let config = config().with_keep_alive(KeepAlive::off());
+    let config = ClientConfig {
+        keep_alive: KeepAlive::off(),
+        ..config()
+    };
     let (client, events, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());
     (client, events, listener)

@@ -41,9 +41,11 @@ fn the_whole_conversation_reads_as_the_specification_has_it() {
     let id = house.say("notes: remember to buy milk");
     let line = &mut house.lines[notes];
     line.client.ack(&id).unwrap();
-    let shown = Notification::new("Your note has been saved.")
-        .with_title("Note Saved")
-        .with_priority(Priority::Low);
+    let shown = Notification {
+        title: Some("Note Saved".into()),
+        priority: Some(Priority::Low),
+        ..Notification::new("Your note has been saved.")
+    };
     line.client.notify(&id, shown).unwrap();
     house.settle();
     house.advance(30 * SECOND);
@@ -99,23 +101,28 @@ fn a_rejection_reaches_the_router_with_its_reason() {
 #[test]
 fn the_router_is_told_what_a_client_can_do_and_how_the_text_was_entered() {
     let mut house = House::new();
-    let registration = Registration::new("notes", "I keep notes.")
-        .with_version("1.0.0")
-        .with_capability("tasks")
-        .with_capability("reminders");
+    let registration = Registration {
+        version: Some("1.0.0".into()),
+        capabilities: vec!["tasks".into(), "reminders".into()],
+        ..Registration::new("notes", "I keep notes.")
+    };
     house.open(ClientConfig::new(registration).unwrap());
-    let notes = Candidate::new("notes", "I keep notes.")
-        .with_capability("tasks")
-        .with_capability("reminders");
+    let notes = Candidate {
+        capabilities: vec!["tasks".into(), "reminders".into()].into(),
+        ..Candidate::new("notes", "I keep notes.")
+    };
     // A confidence above 1 is none.
     for (confidence, told) in [(0.5, Some(0.5)), (1.5, None)] {
         let input = Input::voice("buy milk", Some(confidence));
         let wall = SystemTime::UNIX_EPOCH;
         house.hub.submit(input, house.now, wall).unwrap();
         house.settle();
-        let expected = RouteRequest::new("buy milk")
-            .with_input_method(InputMethod::Voice, told)
-            .with_candidates([notes.clone()]);
+        let expected = RouteRequest {
+            input_method: InputMethod::Voice,
+            confidence: told,
+            candidates: vec![notes.clone()],
+            ..RouteRequest::new("buy milk")
+        };
         assert_eq!(house.question().request, expected);
     }
 }
@@ -266,7 +273,10 @@ fn answers_that_mean_nothing_harm_nobody() {
 
 #[test]
 fn a_latency_on_the_line_is_the_clients_risk() {
-    let timeout = HubConfig::default().with_response_timeout(SECOND);
+    let timeout = HubConfig {
+        response_timeout: SECOND,
+        ..HubConfig::default()
+    };
     let mut house = House::with(timeout);
     let notes = house.client("notes");
     house.lines[notes].set_latency(Duration::from_millis(400));

@@ -10,6 +10,7 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::ws::{WsConfig, WsStream};
 use serde_json::json;
+use smarthole_proto::client::ClientConfig;
 use smarthole_proto::error::ErrorCode;
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::id::ClientId;
@@ -27,8 +28,11 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn config() -> PluginConfig {
     let config = PluginConfig::new(registration()).unwrap();
-    let client = config.client.clone().with_keep_alive(KeepAlive::off());
-    config.with_client(client)
+    let client = ClientConfig {
+        keep_alive: KeepAlive::off(),
+        ..config.client.clone()
+    };
+    PluginConfig { client, ..config }
 }
 
 /// A plugin that runs until it is told to stop.
@@ -177,7 +181,10 @@ async fn a_closure_may_take_the_message_wherever_it_likes() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_handler_may_acknowledge_on_receipt() {
     let handler = Obedient::default();
-    let config = config().with_ack_on_receipt(true);
+    let config = PluginConfig {
+        ack_on_receipt: true,
+        ..config()
+    };
     let (_stage, mut router) = registered(config, handler.clone()).await;
     router.route("1", "wait").await;
     assert_eq!(router.hear().await, acked("1"));
@@ -214,7 +221,14 @@ async fn so_many_handlers_run_at_once_and_no_more() {
             Ok(())
         }
     });
-    let (_stage, mut router) = registered(config().with_max_handlers(2), handler).await;
+    let (_stage, mut router) = registered(
+        PluginConfig {
+            max_handlers: 2,
+            ..config()
+        },
+        handler,
+    )
+    .await;
     for id in ["1", "2", "3", "4", "5"] {
         router.route(id, "text").await;
     }
@@ -235,7 +249,14 @@ async fn so_many_handlers_run_at_once_and_no_more() {
 #[tokio::test(start_paused = true)]
 async fn a_message_whose_time_runs_out_before_its_turn_is_not_handled() {
     let handler = Obedient::default();
-    let (_stage, mut router) = registered(config().with_max_handlers(1), handler.clone()).await;
+    let (_stage, mut router) = registered(
+        PluginConfig {
+            max_handlers: 1,
+            ..config()
+        },
+        handler.clone(),
+    )
+    .await;
     router.route("1", "wait").await;
     tokio::time::sleep(SECOND).await;
     router.route("2", "too late").await;
@@ -333,7 +354,10 @@ async fn closing_the_client_ends_the_plugin() {
 
 #[tokio::test(start_paused = true)]
 async fn a_router_that_stays_away_ends_the_plugin_even_if_all_handlers_hang() {
-    let config = config().with_max_handlers(1);
+    let config = PluginConfig {
+        max_handlers: 1,
+        ..config()
+    };
     let (harness, mut router) = registered(config, Obedient::default()).await;
     router.route("1", "wait for ever").await;
     tokio::time::sleep(SECOND).await;

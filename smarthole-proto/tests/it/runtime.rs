@@ -46,7 +46,10 @@ struct Client {
 impl Client {
     /// A registered client that is never pinged, so that it need not listen.
     async fn new(runtime: &RouterRuntime, name: &str) -> Self {
-        let config = ServerConfig::default().with_keep_alive(KeepAlive::off());
+        let config = ServerConfig {
+            keep_alive: KeepAlive::off(),
+            ..ServerConfig::default()
+        };
         Self::with(runtime, name, config).await
     }
 

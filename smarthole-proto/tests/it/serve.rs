@@ -224,7 +224,11 @@ async fn the_101st_client_gets_503_and_plain_requests_are_served_meanwhile() {
         *response.status_mut() = StatusCode::ACCEPTED;
         response
     });
-    let server = start(ServerOptions::default().with_http(http)).await;
+    let server = start(ServerOptions {
+        http,
+        ..ServerOptions::default()
+    })
+    .await;
     let mut wires = Vec::new();
     for client in 0..100 {
         wires.push(Wire::client(server.address, &format!("client-{client}")).await);
@@ -248,7 +252,11 @@ async fn the_101st_client_gets_503_and_plain_requests_are_served_meanwhile() {
 async fn whoever_learns_that_a_client_has_left_may_send_another_one() {
     let limits = ServerLimits::default().with_max_websockets(Some(1));
     let http = http_config().with_limits(limits);
-    let server = start(ServerOptions::default().with_http(http)).await;
+    let server = start(ServerOptions {
+        http,
+        ..ServerOptions::default()
+    })
+    .await;
     let mut events = server.runtime.events();
     for _ in 0..20 {
         drop(Wire::client(server.address, "notes").await);

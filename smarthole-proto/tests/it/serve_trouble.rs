@@ -9,7 +9,7 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::{QueueConfig, Queued};
 use smarthole_proto::hub::{HubConfig, HubError, Input, Outcome, Unroutable};
 use smarthole_proto::limits::{MAX_PAYLOAD, RESPONSE_TIMEOUT_REASON};
-use smarthole_proto::net::{AskError, RouterOptions, ServerOptions};
+use smarthole_proto::net::{AskError, RouterOptions, RouterRuntime, ServerOptions};
 use smarthole_proto::router::RouterError;
 use smarthole_proto::server::ServerConfig;
 
@@ -60,8 +60,15 @@ async fn a_client_that_answers_no_ping_is_told_and_dropped() {
     let beat = KeepAlive::default()
         .with_interval(Some(Duration::from_millis(50)))
         .with_pong_timeout(Duration::from_millis(50));
-    let config = ServerConfig::default().with_keep_alive(beat);
-    let server = start(ServerOptions::default().with_connection(config)).await;
+    let config = ServerConfig {
+        keep_alive: beat,
+        ..ServerConfig::default()
+    };
+    let server = start(ServerOptions {
+        connection: config,
+        ..ServerOptions::default()
+    })
+    .await;
     let mut dead = Wire::client(server.address, "dead").await;
     assert_eq!(dead.next().await, Frame::Ping);
     // It may say something, but that is no pong.
@@ -76,11 +83,19 @@ async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
     let limits = Limits::default()
         .with_max_message_bytes(MAX_PAYLOAD)
         .with_max_outbox_bytes(1 << 20);
-    let options = ServerOptions::default()
-        .with_connection(ServerConfig::default().with_limits(limits))
-        .with_hub(HubConfig::default().with_max_open_bytes(usize::MAX))
+    let options = ServerOptions {
+        runtime: RouterRuntime::new(HubConfig {
+            max_open_bytes: usize::MAX,
+            ..HubConfig::default()
+        }),
+        connection: ServerConfig {
+            limits,
+            ..ServerConfig::default()
+        },
         // How long the server waits for the answer to its Close, which is not read either.
-        .with_shutdown_timeout(Duration::from_millis(100));
+        shutdown_timeout: Duration::from_millis(100),
+        ..ServerOptions::default()
+    };
     let server = start(options).await;
     let mut deaf = Wire::client(server.address, "deaf").await;
     let mut notes = Wire::client(server.address, "notes").await;
@@ -132,10 +147,16 @@ async fn a_router_that_fails_panics_or_chooses_nobody_says_so_and_goes_on() {
 #[tokio::test]
 async fn a_router_that_hangs_is_given_up_and_keeps_others_waiting_no_longer() {
     let after = Duration::from_millis(100);
-    let router = RouterOptions::default()
-        .with_timeout(after)
-        .with_max_at_once(2);
-    let server = start(ServerOptions::default().with_router(router)).await;
+    let router = RouterOptions {
+        timeout: after,
+        max_at_once: 2,
+        ..RouterOptions::default()
+    };
+    let server = start(ServerOptions {
+        router,
+        ..ServerOptions::default()
+    })
+    .await;
     let mut notes = Wire::client(server.address, "notes").await;
     let hang = || server.runtime.ask(Input::text("hang"));
     let work = async {
@@ -192,7 +213,11 @@ async fn a_drain_lets_clients_answer_and_then_says_1001() {
 #[tokio::test]
 async fn what_nobody_answers_before_the_end_is_reported() {
     let timeout = Duration::from_millis(50);
-    let server = start(ServerOptions::default().with_shutdown_timeout(timeout)).await;
+    let server = start(ServerOptions {
+        shutdown_timeout: timeout,
+        ..ServerOptions::default()
+    })
+    .await;
     let mut events = server.runtime.events();
     let mut notes = Wire::client(server.address, "notes").await;
     let runtime = server.runtime.clone();

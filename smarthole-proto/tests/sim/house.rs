@@ -61,9 +61,11 @@ struct House {
 impl House {
     fn new(mut rng: Rng) -> Self {
         let now = Instant::now();
-        let config = HubConfig::default()
-            .with_reroute_direct(rng.chance(50))
-            .with_max_history(20);
+        let config = HubConfig {
+            reroute_direct: rng.chance(50),
+            max_history: 20,
+            ..HubConfig::default()
+        };
         Self {
             start: now,
             now,
@@ -231,8 +233,17 @@ impl House {
             .with_max_events(MAX_EVENTS);
         let registration = Registration::new(NAMES[client], "Does something.");
         let config = ClientConfig::new(registration).unwrap();
-        let conn = ClientConn::new(config.with_limits(limits.clone()), self.now);
-        let config = ServerConfig::default().with_limits(limits);
+        let conn = ClientConn::new(
+            ClientConfig {
+                limits: limits.clone(),
+                ..config
+            },
+            self.now,
+        );
+        let config = ServerConfig {
+            limits,
+            ..ServerConfig::default()
+        };
         let server = ServerConn::new(config, self.now);
         self.tally.lines += 1;
         // Pings and a Close need no room, and deadlines none among the events; promised answers

@@ -32,7 +32,10 @@ fn any_message_of_a_chat_gives_it_time_again() {
 
 #[test]
 fn an_interactive_chat_waits_for_ever() {
-    let mut played = Played::with(quiet().with_chat_idle_timeout(None));
+    let mut played = Played::with(ClientConfig {
+        chat_idle_timeout: None,
+        ..quiet()
+    });
     played.chat();
     played.wait(100_000 * SECOND);
     assert_eq!(played.events(), []);
@@ -134,7 +137,7 @@ fn a_chat_that_leaves_the_queue_has_its_own_time_again() {
 
 #[test]
 fn a_quiet_server_is_pinged_and_a_dead_one_is_left() {
-    let mut played = Played::with(ClientConfig::new());
+    let mut played = Played::with(ClientConfig::default());
     played.wait(25 * SECOND);
     assert_eq!(played.sent(), [json!("ping")]);
     played.conn.handle_message(Incoming::Pong(b""), played.now);
@@ -149,7 +152,7 @@ fn a_quiet_server_is_pinged_and_a_dead_one_is_left() {
 #[test]
 fn nothing_times_out_while_its_answer_may_be_unread() {
     let limits = Limits::default().with_max_events(1);
-    let mut played = Played::with(quiet().with_limits(limits));
+    let mut played = Played::with(ClientConfig { limits, ..quiet() });
     let id = played.chat();
     played.conn.status(played.now).unwrap();
     played.say(id, json!({"type": "chat.started"}));

@@ -119,7 +119,10 @@ proptest! {
             true => Limits::default().with_max_pending(4).with_max_outbox_frames(3).with_max_events(2),
             false => Limits::default(),
         };
-        let mut played = Played::with(quiet().with_limits(limits));
+        let mut played = Played::with(ClientConfig {
+limits,
+..quiet()
+});
         let mut book = Book::default();
         for op in ops {
             let now = played.now;

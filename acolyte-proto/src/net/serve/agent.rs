@@ -25,7 +25,7 @@ use crate::frame::{ChatRequest, Reply, Status};
 ///                 break; // aborted, or the client has left
 ///             }
 ///         }
-///         Ok(Reply::new(request.message, "echo").with_output_streamed(true))
+///         Ok(Reply { output_streamed: Some(true), ..Reply::new(request.message, "echo") })
 ///     }
 ///
 ///     async fn status(&self) -> Status {
@@ -45,7 +45,7 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// When the chat is aborted, `run` [reports it](Run::cancelled), and the future is dropped if
-    /// it has not ended within the [grace period](crate::server::ServerConfig::with_abort_grace).
+    /// it has not ended within the [grace period](crate::server::ServerConfig::abort_grace).
     /// When the client has left, it is dropped at once. Make sure that processes and tasks it has
     /// started end when it is dropped.
     fn run(

@@ -10,6 +10,7 @@ mod shared;
 mod stream;
 
 use std::fmt;
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -64,7 +65,7 @@ pub enum BindError {
 ///         request: ChatRequest,
 ///     ) -> Result<Reply, ChatError> {
 ///         let _ = run.text(&request.message).await;
-///         Ok(Reply::new(request.message, request.model).with_output_streamed(true))
+///         Ok(Reply { output_streamed: Some(true), ..Reply::new(request.message, request.model) })
 ///     }
 ///
 ///     async fn status(&self) -> Status {
@@ -76,7 +77,7 @@ pub enum BindError {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = Server::bind("127.0.0.1:0", Echo, ServerOptions::default()).await?;
 /// println!("listening on {}", server.url());
-/// # let config = acolyte_proto::client::ClientConfig::new();
+/// # let config = acolyte_proto::client::ClientConfig::default();
 /// # let (client, _, connection) = acolyte_proto::net::connect_lazy(&server.url(), config)?;
 /// # tokio::spawn(connection.run());
 /// # let handle = server.handle();
@@ -103,7 +104,7 @@ pub struct ServerHandle {
 
 impl ServerHandle {
     /// Stops accepting connections and chats. Running chats may go on for the [shutdown
-    /// timeout](ServerOptions::with_shutdown_timeout), but no longer than `deadline`; then every
+    /// timeout](ServerOptions::shutdown_timeout), but no longer than `deadline`; then every
     /// connection is closed with 1001, and those still open at the deadline are cut. May be called
     /// more than once; the earliest deadline counts.
     ///
@@ -240,6 +241,27 @@ impl<A: Agent> Server<A> {
         tokio::select! {
             report = &mut run => report,
             _ = asked => run.await,
+        }
+    }
+
+    /// [Runs](Self::run) until `shutdown` resolves, and then drains within the deadline.
+    ///
+    /// # Cancel safety
+    /// As for [`run`](Self::run).
+    pub async fn run_until(
+        self,
+        shutdown: impl Future<Output = ()>,
+        deadline: Duration,
+    ) -> DrainReport {
+        let handle = self.handle();
+        let drain = async {
+            shutdown.await;
+            handle.drain(deadline).await;
+            pending().await
+        };
+        tokio::select! {
+            report = self.run() => report,
+            report = drain => report,
         }
     }
 }

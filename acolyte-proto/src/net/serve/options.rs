@@ -31,32 +31,34 @@ rpc_core::config! {
     /// use acolyte_proto::net::ServerOptions;
     /// use acolyte_proto::server::ServerConfig;
     ///
-    /// let options = ServerOptions::default()
-    ///     .with_auth(Auth::key(ApiKey::new("secret")?))
-    ///     .with_connection(ServerConfig::default().with_max_queued(5));
+    /// let options = ServerOptions {
+    ///     auth: Auth::key(ApiKey::new("secret")?),
+    ///     connection: ServerConfig { max_queued: 5, ..ServerConfig::default() },
+    ///     ..ServerOptions::default()
+    /// };
     /// # Ok::<(), acolyte_proto::auth::AuthError>(())
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
         /// The required key. Default none.
-        pub auth: Auth = Auth::open() => with_auth(Auth),
+        pub auth: Auth = Auth::open(),
         /// The queue, limits and timeouts of each WebSocket connection.
-        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        pub connection: ServerConfig = ServerConfig::default(),
         /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
         /// [`http_config`]; start from it. Not used by an
         /// [`AgentRuntime`](super::AgentRuntime).
-        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        pub http: HttpConfig = http_config(),
         /// Transport settings and observer of each WebSocket. The write timeout ends a connection
         /// whose client reads nothing.
-        pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
+        pub driver: DriverConfig = DriverConfig::default(),
         /// The number of remembered tasks. Default [`MAX_TASKS`].
-        pub max_tasks: usize = MAX_TASKS => with_max_tasks,
+        pub max_tasks: usize = MAX_TASKS,
         /// How long a chat over HTTP may be silent before a comment is sent. Default 15 s.
-        pub stream_keep_alive: Duration = STREAM_KEEP_ALIVE => with_stream_keep_alive,
+        pub stream_keep_alive: Duration = STREAM_KEEP_ALIVE,
         /// Whether `POST /v1/admin/shutdown` ends the server. Default `true`, as at the known
         /// server; otherwise the endpoint does not exist.
-        pub admin_shutdown: bool = true => with_admin_shutdown,
+        pub admin_shutdown: bool = true,
         /// How long running chats may go on when the server ends. Default 5 s.
-        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
     }
 }

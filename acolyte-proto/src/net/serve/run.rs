@@ -1,6 +1,7 @@
 //! [`Run`]: one chat, from an [`Agent`](super::Agent)'s point of view.
 
 use std::fmt;
+use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,8 +11,8 @@ use rpc_core::net::{Cancellation, Handle};
 
 use super::queue::{NotAdded, ResponseQueue, STEP_TOO_LARGE};
 use crate::codec::encode_into;
-use crate::error::ChatError;
-use crate::event::{ChecklistTag, Event};
+use crate::error::{ChatError, code};
+use crate::event::{ChecklistTag, Event, ToolCall, ToolResult};
 use crate::id::{RpcId, TaskId};
 use crate::server::ServerConn;
 use crate::tool_calls::ToolCalls;
@@ -176,6 +177,32 @@ impl Run {
         }
     }
 
+    /// Announces the call of a tool, does its work, and tells its result, or the code and the
+    /// detail of its failure.
+    ///
+    /// # Errors
+    /// [`EmitError`], as for [`emit`](Self::emit). The outcome of the work is inside.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work; the client is told no result then.
+    pub async fn tool<T>(
+        &self,
+        call: ToolCall,
+        work: impl Future<Output = Result<T, ChatError>>,
+    ) -> Result<Result<T, ChatError>, EmitError> {
+        let (id, name) = (call.id.clone(), call.name.clone());
+        self.emit(&Event::ToolCall(call)).await?;
+        let outcome = work.await;
+        let mut result = ToolResult::ok(id, name);
+        if let Err(error) = &outcome {
+            result = ToolResult::failed(result.id, result.name);
+            result.code.clone_from(&error.code);
+            result.detail.clone_from(&error.detail);
+        }
+        self.emit(&Event::ToolResult(result)).await?;
+        Ok(outcome)
+    }
+
     /// Returns whether the chat was aborted: then start nothing more, in particular no tool.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
@@ -234,6 +261,25 @@ async fn write(
         }
     });
     written.await
+}
+
+/// So that an agent's work ends with `?` when nobody wants it any more.
+impl From<Stopped> for ChatError {
+    fn from(stopped: Stopped) -> Self {
+        Self {
+            code: Some(code::ABORTED.into()),
+            ..Self::new(stopped.to_string())
+        }
+    }
+}
+
+impl From<EmitError> for ChatError {
+    fn from(error: EmitError) -> Self {
+        match error {
+            EmitError::Stopped(stopped) => stopped.into(),
+            EmitError::Invalid { .. } => Self::new(error.to_string()),
+        }
+    }
 }
 
 fn invalid(refused: &Refused) -> EmitError {

@@ -143,7 +143,7 @@ impl<A: Agent> AgentRuntime<A> {
     }
 
     /// Accepts no more chats on any connection. Running chats may go on for the [shutdown
-    /// timeout](ServerOptions::with_shutdown_timeout), then all connections are closed.
+    /// timeout](ServerOptions::shutdown_timeout), then all connections are closed.
     pub fn stop(&self) {
         self.shared.stopping.give();
     }

@@ -48,7 +48,7 @@ const MAX_REFUSAL: usize = 4 * 1024;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let url = server(acolyte_proto::auth::Auth::open()).await?;
-/// let client = SseClient::new(&url, ClientConfig::new())?; // http://127.0.0.1:6767
+/// let client = SseClient::new(&url, ClientConfig::default())?; // http://127.0.0.1:6767
 /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
 /// while let Some(update) = chat.next().await {
 ///     println!("{update:?}");
@@ -174,7 +174,10 @@ impl SseClient {
     /// # Cancel safety
     /// As for [`start_chat`](Self::start_chat).
     pub async fn start_chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
-        let config = ClientConfig::clone(&self.config).with_chat_idle_timeout(idle);
+        let config = ClientConfig {
+            chat_idle_timeout: idle,
+            ..ClientConfig::clone(&self.config)
+        };
         self.start(request, Arc::new(config)).await
     }
 

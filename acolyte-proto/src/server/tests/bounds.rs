@@ -8,7 +8,10 @@ use crate::limits::{MAX_UNANSWERED, PING_INTERVAL, PONG_TIMEOUT, defaults};
 #[test]
 fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_end() {
     let limits = defaults().with_max_outbox_frames(16);
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.start(&["a", "b"]);
     let event = Event::text("x");
     let mut fitted = 0;
@@ -28,7 +31,10 @@ fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_end() {
 #[test]
 fn a_call_that_found_no_room_makes_its_output_and_its_result_none() {
     let limits = defaults().with_max_outbox_frames(16);
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.start(&["a"]);
     let event = Event::text("x");
     while played.conn.event(&rpc("a"), &event) == Ok(()) {}
@@ -54,7 +60,10 @@ fn a_call_that_found_no_room_makes_its_output_and_its_result_none() {
 #[test]
 fn an_end_for_which_there_is_no_room_changes_nothing() {
     let limits = defaults().with_max_outbox_frames(12);
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.start(&["a", "b", "c"]);
     for _ in 0..3 {
         played.conn.event(&rpc("a"), &Event::text("x")).unwrap();
@@ -76,7 +85,10 @@ fn an_end_for_which_there_is_no_room_changes_nothing() {
 #[test]
 fn a_client_that_never_reads_its_answers_is_closed() {
     let limits = defaults().with_max_outbox_frames(4);
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     for _ in 0..5 {
         played.take(&abort("x", "a"));
     }
@@ -88,7 +100,10 @@ fn a_client_that_never_reads_its_answers_is_closed() {
 fn a_client_above_the_rate_limit_is_disconnected() {
     let rate = RateLimit::new(1, Duration::from_secs(1));
     let limits = defaults().with_max_message_rate(Some(rate));
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.take(&abort("x", "a"));
     played.take(&abort("x", "a"));
     assert_eq!(played.closed(), Some(CloseReason::RateLimited));
@@ -179,7 +194,10 @@ fn a_server_that_ends_lets_the_running_chat_end_and_takes_no_other() {
 #[test]
 fn a_message_over_the_limit_is_refused_when_it_is_sent() {
     let limits = Limits::default().with_max_message_bytes(300);
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.start(&["a"]);
     let long = "x".repeat(300);
     let too_large = |refused| matches!(refused, Err(Refused::TooLarge { .. }));
@@ -195,7 +213,10 @@ fn a_message_over_the_limit_is_refused_when_it_is_sent() {
 #[test]
 fn chats_that_hold_too_many_bytes_are_refused_unless_there_is_only_one() {
     let limits = defaults().with_max_event_bytes(150);
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     let long = start(&"a".repeat(100));
     assert!(long.len() > 150);
     played.take(&long);
@@ -210,7 +231,10 @@ fn chats_that_hold_too_many_bytes_are_refused_unless_there_is_only_one() {
 #[test]
 fn an_aborted_chat_that_waited_makes_room_for_another() {
     let limits = defaults().with_max_event_bytes(2 * start("a").len());
-    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let mut played = Played::with(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
     played.start(&["a", "b"]);
     assert_eq!(played.conn.waiting(), 1);
     assert_eq!(played.answer(&start("c")), ["c refused"]);

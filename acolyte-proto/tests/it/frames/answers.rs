@@ -23,22 +23,32 @@ fn every_answer_is_written_flat_and_without_nulls() {
     let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1_705_314_600_123);
     let mut task = Task::new(TaskId::random(1), at);
     task.state = TaskState::Cancelled;
-    let detail = ErrorDetail::new()
-        .with_code(code::UNKNOWN)
-        .with_category("other")
-        .with_kind("unknown")
-        .with_source("server")
-        .with_tool("t");
-    let full = ChatError::new("boom")
-        .with_id(ErrorId::random(1))
-        .with_code(code::UNKNOWN)
-        .with_detail(detail);
-    let mut status = Status::new("m", "http://localhost:6767").with_provider("openai");
+    let detail = ErrorDetail {
+        code: Some(code::UNKNOWN.into()),
+        category: Some("other".into()),
+        kind: Some("unknown".into()),
+        source: Some("server".into()),
+        tool: Some("t".into()),
+        ..ErrorDetail::new()
+    };
+    let full = ChatError {
+        id: Some(ErrorId::random(1)),
+        code: Some(code::UNKNOWN.into()),
+        detail: Some(Box::new(detail)),
+        ..ChatError::new("boom")
+    };
+    let mut status = Status {
+        providers: vec!["openai".into()],
+        ..Status::new("m", "http://localhost:6767")
+    };
     (status.tasks_total, status.tasks_running) = (3, 2);
     status.rpc_queue_length = 1;
     let mut usage = ReplyUsage::new(1, 2);
     usage.input_budget_tokens = Some(9);
-    let mut reply = Reply::new("o", "m").with_output_streamed(true);
+    let mut reply = Reply {
+        output_streamed: Some(true),
+        ..Reply::new("o", "m")
+    };
     (reply.state, reply.error) = (Some("done".into()), Some("e".into()));
     (reply.tool_calls, reply.model_calls) = (vec!["t".into()], Some(2));
     reply.active_skills = vec![Skill::new("n", "i")];
@@ -115,11 +125,20 @@ fn a_reply_is_never_written_without_a_model() {
 fn every_event_is_written_as_the_known_server_writes_it() {
     let mut notice = Notice::warn("w");
     notice.source = Some("s".into());
-    let item = ChecklistItem::new("s", "Look", 0).with_status(ItemStatus::InProgress);
-    let list = Checklist::new("g", "Plan").with_item(item);
-    let failed = ToolResult::failed("c", "t")
-        .with_code("ENOENT")
-        .with_detail(ErrorDetail::new().with_code("ENOENT"));
+    let item = ChecklistItem {
+        status: ItemStatus::InProgress,
+        ..ChecklistItem::new("s", "Look", 0)
+    };
+    let list = Checklist {
+        items: vec![item],
+        ..Checklist::new("g", "Plan")
+    };
+    let mut failed = ToolResult::failed("c", "t");
+    failed.code = Some("ENOENT".into());
+    failed.detail = Some(Box::new(ErrorDetail {
+        code: Some("ENOENT".into()),
+        ..ErrorDetail::new()
+    }));
     for (event, text) in [
         (
             Event::Status(RunState::RUNNING),

@@ -160,6 +160,13 @@ fn a_wrong_answer_says_whom_it_belongs_to_and_what_it_was() {
 
 #[test]
 fn what_a_client_can_live_with_is_accepted() {
+    let mut with_detail = ToolResult::failed("c", "t");
+    with_detail.detail = Some(Box::new(ErrorDetail {
+        code: Some("E".into()),
+        ..ErrorDetail::new()
+    }));
+    let mut with_code = ToolResult::failed("c", "t");
+    with_code.code = Some("E".into());
     for (text, read) in [
         (
             r#"{"id":"rpc_a","type":"chat.queued","position":0}"#,
@@ -203,15 +210,11 @@ fn what_a_client_can_live_with_is_accepted() {
         ),
         (
             r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"t","errorCode":"E"}}"#,
-            Answer::Event(Event::ToolResult(
-                ToolResult::failed("c", "t").with_code("E"),
-            )),
+            Answer::Event(Event::ToolResult(with_code)),
         ),
         (
             r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"t","isError":null,"error":{"code":"E"}}}"#,
-            Answer::Event(Event::ToolResult(
-                ToolResult::failed("c", "t").with_detail(ErrorDetail::new().with_code("E")),
-            )),
+            Answer::Event(Event::ToolResult(with_detail)),
         ),
         (
             r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"t","isError":false,"errorCode":"E","error":{"code":"E"}}}"#,
@@ -219,9 +222,10 @@ fn what_a_client_can_live_with_is_accepted() {
         ),
         (
             r#"{"id":"rpc_a","type":"chat.event","event":{"type":"checklist","groupId":1,"items":[null,{"id":7,"label":"l"}]}}"#,
-            Answer::Event(Event::Checklist(
-                Checklist::new("1", "").with_item(ChecklistItem::new("7", "l", 0)),
-            )),
+            Answer::Event(Event::Checklist(Checklist {
+                items: vec![ChecklistItem::new("7", "l", 0)],
+                ..Checklist::new("1", "")
+            })),
         ),
     ] {
         assert_eq!(answer(text).answer, read, "{text}");

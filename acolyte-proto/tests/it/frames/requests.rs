@@ -195,8 +195,14 @@ fn the_limits_of_a_chat_are_exact() {
             too_long("suggestions", 1_000),
         ),
         (
-            chat().with_workspace("x".repeat(4_096)),
-            chat().with_workspace("x".repeat(4_097)),
+            ChatRequest {
+                workspace: Some("x".repeat(4_096).into()),
+                ..chat()
+            },
+            ChatRequest {
+                workspace: Some("x".repeat(4_097).into()),
+                ..chat()
+            },
             too_long("workspace", 4_096),
         ),
         (

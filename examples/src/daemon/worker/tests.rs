@@ -360,12 +360,18 @@ async fn a_request_may_name_a_folder_within_and_no_other() {
     let place = Place::new("folder");
     let inner = place.1.workspace().path().join("inner");
     let inner = inner.display().to_string();
-    let request = ChatRequest::new("create c.txt: x", "scripted").with_workspace(inner);
+    let request = ChatRequest {
+        workspace: Some(inner.into()),
+        ..ChatRequest::new("create c.txt: x", "scripted")
+    };
     let (_, outcome) = place.ask(&request, &Seen::new()).await;
     outcome.unwrap();
     assert!(place.0.join("inner/c.txt").exists());
     for outside in ["/", "/etc", ".."] {
-        let request = ChatRequest::new("list files", "scripted").with_workspace(outside);
+        let request = ChatRequest {
+            workspace: Some(outside.into()),
+            ..ChatRequest::new("list files", "scripted")
+        };
         let (events, outcome) = place.ask(&request, &Seen::new()).await;
         let code = outcome.unwrap_err().code;
         assert_eq!(code.as_deref(), Some(code::SANDBOX_VIOLATION));

@@ -5,14 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use exoclaw_proto::budget::{
-    Exceeded, LedgerEvent, LedgerRequest, Reservation, SharedLedger, Ticket,
-};
-use exoclaw_proto::session::SessionKey;
+use exoclaw_proto::budget::Exceeded;
 use rpc_core::net::nats::{Bucket, NatsError};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
+use super::ledger::{LedgerEvent, LedgerRequest, Reservation, SharedLedger, Ticket};
 use super::nodes::Nodes;
 use super::{ClusterConfig, part_of, unavailable};
 use crate::gateway::store::StoreError;
@@ -120,11 +118,10 @@ impl Budget {
     /// Admits a run, if the budgets have room for it.
     pub(super) async fn reserve(
         &self,
-        session: &SessionKey,
         session_used: u64,
         estimate: u64,
     ) -> Result<Reservation, NotAdmitted> {
-        let ask = |ledger: &mut SharedLedger| ledger.reserve(session, session_used, estimate);
+        let ask = |ledger: &mut SharedLedger| ledger.reserve(session_used, estimate);
         match self.ask(ask).await? {
             Some(reservation) => Ok(reservation),
             None => Err(NotAdmitted::Store(StoreError::Closed)),

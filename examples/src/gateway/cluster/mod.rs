@@ -12,6 +12,7 @@
 //!   with one gateway that is killed.
 
 mod budget;
+mod ledger;
 mod log;
 mod nodes;
 mod record;
@@ -21,8 +22,7 @@ mod sweep;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use exoclaw_proto::budget::{Budgets, Reservation};
-use exoclaw_proto::session::SessionKey;
+use exoclaw_proto::budget::Budgets;
 use futures_util::StreamExt as _;
 use rpc_core::cluster::LeaseConfig;
 use rpc_core::net::nats::{Nats, NatsError};
@@ -33,6 +33,7 @@ use super::store::{Commit, Recalled, SessionInfo, StoreError, StoreLimits};
 use super::usage::UsageEntry;
 use budget::Budget;
 pub use budget::NotAdmitted;
+pub use ledger::Reservation;
 use log::UsageLog;
 use nodes::Nodes;
 use record::Record;
@@ -233,13 +234,12 @@ impl Cluster {
     /// Dropping the future reserves nothing.
     pub async fn reserve(
         &self,
-        session: &SessionKey,
         turn: &SharedTurn,
         estimate: u64,
     ) -> Result<Reservation, NotAdmitted> {
         let joined = self.sessions.nodes.joined(self.patience).await;
         joined.map_err(NotAdmitted::Store)?;
-        self.budget.reserve(session, turn.tokens(), estimate).await
+        self.budget.reserve(turn.tokens(), estimate).await
     }
 
     /// Settles a run with the budgets. Returns the number for [`commit`](Self::commit).

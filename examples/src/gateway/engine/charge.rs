@@ -2,9 +2,7 @@
 
 use std::mem::take;
 
-use exoclaw_proto::budget::{
-    BudgetError, Date, Ledger, Meter, Reservation, SessionTokens, Snapshot,
-};
+use exoclaw_proto::budget::Reservation;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::Usage;
 use exoclaw_proto::session::SessionKey;
@@ -14,65 +12,16 @@ use super::records::{Held, Records};
 use super::unavailable;
 use super::{Engine, Written};
 #[cfg(feature = "nats")]
-use crate::gateway::cluster::NotAdmitted;
+use crate::gateway::cluster::{self, NotAdmitted};
 use crate::gateway::memory::{Mark, Turn, extract};
-use crate::gateway::store::{Commit, Totals};
+use crate::gateway::store::Commit;
 use crate::gateway::usage::{Ending, UsageEntry};
 
-const SECONDS_PER_DAY: u64 = 86_400;
-
-/// Returns the snapshot from which a ledger continues: the tokens of all sessions, of today and of
-/// this month.
-pub(super) fn snapshot(totals: &Totals, now: u64) -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    let today = now / SECONDS_PER_DAY;
-    let this_month = |day| Date::from_day(day).same_month(Date::from_day(today));
-    snapshot.day = today;
-    for (day, tokens) in &totals.days {
-        if *day == today {
-            snapshot.daily_used = snapshot.daily_used.saturating_add(*tokens);
-        }
-        if this_month(*day) {
-            snapshot.monthly_used = snapshot.monthly_used.saturating_add(*tokens);
-        }
-    }
-    let sessions = totals.sessions.iter().filter_map(|(key, used)| {
-        let key = SessionKey::parse(key).ok()?;
-        Some(SessionTokens::new(key, *used, now))
-    });
-    snapshot.sessions = sessions.collect();
-    snapshot
-}
-
-/// Admits a run, if the budgets have room for it.
-///
-/// When the limit of sessions is reached, the least recently used ones are forgotten, as in the
-/// store; otherwise a stranger with many names could lock out new sessions.
-fn reserve(
-    ledger: &mut Ledger,
-    key: &SessionKey,
-    estimate: u64,
-    now: u64,
-) -> Result<Reservation, BudgetError> {
-    match ledger.reserve(key, estimate, now) {
-        Err(BudgetError::TooManySessions { max }) => {
-            forget_oldest(ledger, max / 10 + 1);
-            ledger.reserve(key, estimate, now)
-        }
-        outcome => outcome,
-    }
-}
-
-fn forget_oldest(ledger: &mut Ledger, count: usize) {
-    let idle = ledger.sessions().filter(|it| it.open == 0);
-    let mut idle: Vec<_> = idle.map(|it| (it.last_used, it.session.clone())).collect();
-    if count < idle.len() {
-        idle.select_nth_unstable(count);
-        idle.truncate(count);
-    }
-    for (_, key) in idle {
-        ledger.forget(&key);
-    }
+/// Tokens reserved for a run.
+pub(super) enum Admission {
+    Own(Reservation),
+    #[cfg(feature = "nats")]
+    Shared(cluster::Reservation),
 }
 
 impl Engine {
@@ -83,18 +32,20 @@ impl Engine {
         key: &SessionKey,
         turn: &Held,
         estimate: u64,
-    ) -> Result<Reservation, RpcError> {
+    ) -> Result<Admission, RpcError> {
         #[cfg(feature = "nats")]
         if let (Records::Shared(cluster), Some(turn)) = (&*self.store, &turn.shared) {
-            let admitted = cluster.reserve(key, turn, estimate).await;
-            return admitted.map_err(|error| match error {
-                NotAdmitted::Exceeded(exceeded) => RpcError::new(exceeded.to_string()),
-                NotAdmitted::Store(error) => unavailable(&error),
-            });
+            let admitted = cluster.reserve(turn, estimate).await;
+            return admitted
+                .map(Admission::Shared)
+                .map_err(|error| match error {
+                    NotAdmitted::Exceeded(exceeded) => exceeded.into(),
+                    NotAdmitted::Store(error) => unavailable(&error),
+                });
         }
         let _ = turn;
-        let reserved = reserve(&mut self.ledger(), key, estimate, self.now());
-        reserved.map_err(|error| RpcError::new(error.to_string()))
+        let reserved = self.ledger.reserve(key, estimate, self.now())?;
+        Ok(Admission::Own(reserved))
     }
 
     /// Adds a turn to a commit, and what the question says about the user.
@@ -107,16 +58,19 @@ impl Engine {
     }
 
     /// Settles a run with the budgets. Returns the number by which nodes wait until it is written.
-    fn settle(&self, mut reservation: Reservation, tokens: u64) -> Option<u64> {
-        match &*self.store {
-            Records::Own(_) => {
-                let mut ledger = self.ledger();
-                ledger.record(&mut reservation, tokens);
-                ledger.settle(reservation);
+    fn settle(&self, admission: Admission, tokens: u64) -> Option<u64> {
+        match (admission, &*self.store) {
+            (Admission::Own(mut reservation), _) => {
+                reservation.record(tokens);
                 None
             }
             #[cfg(feature = "nats")]
-            Records::Shared(cluster) => Some(cluster.settle(reservation, tokens)),
+            (Admission::Shared(reservation), Records::Shared(cluster)) => {
+                Some(cluster.settle(reservation, tokens))
+            }
+            // A store stays what it is.
+            #[cfg(feature = "nats")]
+            (Admission::Shared(_), Records::Own(_)) => None,
         }
     }
 }
@@ -124,20 +78,22 @@ impl Engine {
 /// One call of the model.
 #[derive(Debug)]
 struct Call {
-    meter: Meter,
     prompt_bytes: usize,
+    /// The provider's latest report, which replaces earlier ones.
     reported: Option<Usage>,
-    /// Whether the provider's last report covers everything.
-    exact: bool,
+    /// Bytes streamed since.
+    streamed: usize,
 }
 
 impl Call {
-    /// Returns its usage: what was reported, and an estimate of the rest.
-    fn usage(self) -> Usage {
-        let guess = (self.prompt_bytes as u64).div_ceil(4);
-        let input = self.reported.map_or(guess, |usage| usage.input_tokens);
-        let tokens = self.meter.settle();
-        Usage::new(input.min(tokens), tokens.saturating_sub(input))
+    /// Returns its usage: what was reported, and a quarter of the bytes that no report covers.
+    fn usage(&self) -> Usage {
+        let quarter = |bytes: usize| (bytes as u64).div_ceil(4);
+        let guess = || Usage::new(quarter(self.prompt_bytes), 0);
+        let mut usage = self.reported.unwrap_or_else(guess);
+        let rest = quarter(self.streamed);
+        usage.output_tokens = usage.output_tokens.saturating_add(rest);
+        usage
     }
 }
 
@@ -147,7 +103,7 @@ impl Call {
 pub(super) struct Charge<'e> {
     engine: &'e Engine,
     key: SessionKey,
-    reservation: Option<Reservation>,
+    reservation: Option<Admission>,
     turn: Option<Held>,
     question: String,
     /// The text of the answer so far.
@@ -165,7 +121,7 @@ impl<'e> Charge<'e> {
         key: &SessionKey,
         turn: Held,
         question: &str,
-        reservation: Reservation,
+        reservation: Admission,
     ) -> Self {
         Self {
             engine,
@@ -194,13 +150,10 @@ impl<'e> Charge<'e> {
     /// Records the start of a call.
     pub(super) fn call_started(&mut self, prompt_bytes: usize) {
         self.call_ended();
-        let mut meter = Meter::new();
-        meter.call_started(prompt_bytes);
         self.call = Some(Call {
-            meter,
             prompt_bytes,
             reported: None,
-            exact: false,
+            streamed: 0,
         });
     }
 
@@ -212,17 +165,15 @@ impl<'e> Charge<'e> {
     /// Records bytes that the model has sent beside the text.
     pub(super) fn streamed(&mut self, bytes: usize) {
         if let Some(call) = &mut self.call {
-            call.meter.streamed(bytes);
-            call.exact = false;
+            call.streamed = call.streamed.saturating_add(bytes);
         }
     }
 
     /// Records the provider's report of this call's usage so far.
     pub(super) fn reported(&mut self, usage: Usage) {
         if let Some(call) = &mut self.call {
-            call.meter.reported(usage.input_tokens, usage.output_tokens);
             call.reported = Some(usage);
-            call.exact = true;
+            call.streamed = 0;
         }
     }
 
@@ -231,7 +182,7 @@ impl<'e> Charge<'e> {
         let Some(call) = self.call.take() else {
             return Usage::default();
         };
-        self.estimated |= !call.exact;
+        self.estimated |= call.reported.is_none() || call.streamed > 0;
         let usage = call.usage();
         self.used.add(usage);
         usage
@@ -272,7 +223,7 @@ impl<'e> Charge<'e> {
     /// Settles the run with the budgets.
     fn settle(
         &mut self,
-        reservation: Reservation,
+        reservation: Admission,
         ending: Ending,
         at: u64,
     ) -> (UsageEntry, Option<u64>) {

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use exoclaw_proto::binding::Route;
 use exoclaw_proto::budget::estimate;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{ChatSend, Method, StreamEvent, ToolResult, ToolUse, Usage};
@@ -64,12 +63,8 @@ impl Engine {
     /// reply was complete and is being stored, that continues.
     pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), ChatError> {
         let content = &*chat.content;
-        let route = Route::new(&chat.channel, &chat.account, chat.peer())
-            .with_guild(chat.guild.as_deref())
-            .with_team(chat.team.as_deref());
-        let key = self.session(&route, Method::ChatSend);
-        let key = key.map_err(ChatError::Refused)?;
-        let turn = self.enter(&key).await.map_err(ChatError::Refused)?;
+        let key = self.session(chat, Method::ChatSend)?;
+        let turn = self.enter(&key).await?;
 
         let model = match &self.model {
             Ok(model) => model,

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use exoclaw_proto::binding::Route;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
-    BudgetStatus, BudgetUse, Call, Cleared, Fact, Method, Session, SessionRef, Turn,
+    BudgetStatus, Cleared, Fact, MemorySearch, Method, Session, SessionRef, Turn,
 };
+#[cfg(feature = "nats")]
 use exoclaw_proto::session::SessionKey;
-use rpc_core::Json;
-use serde::Serialize;
 use tokio::time::timeout;
 
 use super::Engine;
+#[cfg(feature = "nats")]
 use super::records::Records;
 #[cfg(feature = "nats")]
 use super::unavailable;
@@ -26,62 +25,6 @@ const ITEMS: usize = 50;
 const ENDING: Duration = Duration::from_secs(2);
 
 impl Engine {
-    /// Answers an extension.
-    ///
-    /// # Errors
-    /// [`RpcError`]: unknown method, no agent for the session, or the store cannot be read.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves a `session.clear` either done or not done.
-    pub async fn extension(&self, call: &Call) -> Result<Json, RpcError> {
-        let method = call.method();
-        let method = method.ok_or_else(|| RpcError::unknown_method(call.tag()))?;
-        match call {
-            Call::ChatHistory(it) => self.history(&it.session, bound(it.limit)).await,
-            Call::SessionList => {
-                let sessions = self.store.sessions(MAX_ITEMS).await.map_err(unreadable)?;
-                let sessions = sessions.into_iter();
-                let sessions = sessions.map(|it| Session {
-                    key: it.session.into(),
-                    turns: it.kept,
-                    last_active: it.active,
-                });
-                answer(&sessions.collect::<Vec<_>>())
-            }
-            Call::SessionClear(session) => {
-                let key = self.named(session, method)?;
-                // The episodic memory; facts stay. Not while a turn runs, which would be written down afterwards.
-                let turn = self.enter(&key).await?;
-                let (agent, turn) = (key.agent(), Some(&turn));
-                let before = self.store.recall(key.as_str(), &agent, turn, usize::MAX);
-                let before = before.await;
-                let turns = before.map_err(unreadable)?.turns.len();
-                self.store.forget(key.as_str()).await.map_err(unreadable)?;
-                answer(&Cleared {
-                    turns: turns as u64,
-                })
-            }
-            Call::BudgetStatus(of) => {
-                let session = of.session.as_ref();
-                let key = session.map(|it| self.named(it, method)).transpose()?;
-                answer(&self.budget_status(key.as_ref()).await?)
-            }
-            Call::MemorySearch(it) => {
-                let key = self.named(&it.session, method)?;
-                let agent = key.agent();
-                let recalled = self.store.recall(key.as_str(), &agent, None, 0).await;
-                let facts = recalled.map_err(unreadable)?.facts;
-                let found = search(&facts, &it.query, bound(it.limit)).into_iter();
-                let found = found.map(|fact| Fact {
-                    text: fact.sentence().into(),
-                    at: fact.at,
-                });
-                answer(&found.collect::<Vec<_>>())
-            }
-            other => Err(RpcError::unknown_method(other.tag())),
-        }
-    }
-
     /// Returns the last turns of a session, oldest first, as the answer to `chat.history`. Waits up to 2 s
     /// for a turn that has not ended yet: whoever asks may be the client that has just left it.
     ///
@@ -90,14 +33,19 @@ impl Engine {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn history(&self, session: &SessionRef, max: usize) -> Result<Json, RpcError> {
-        let key = self.named(session, Method::ChatHistory)?;
+    pub async fn history(
+        &self,
+        session: &SessionRef,
+        limit: Option<u64>,
+    ) -> Result<Vec<Turn>, RpcError> {
+        let key = self.session(session, Method::ChatHistory)?;
         let agent = key.agent();
         let ended = async {
             drop(self.turns.enter(&key).await);
             self.store.ended(key.as_str()).await;
         };
         let _ = timeout(ENDING, ended).await;
+        let max = bound(limit);
         let recalled = self.store.recall(key.as_str(), &agent, None, max).await;
         let turns = recalled.map_err(unreadable)?.turns.into_iter();
         let turns = turns.map(|turn| Turn {
@@ -106,50 +54,96 @@ impl Engine {
             at: turn.at,
             mark: turn.mark.map(|mark| mark.to_string().into()),
         });
-        answer(&turns.collect::<Vec<_>>())
+        Ok(turns.collect())
     }
 
-    fn named(&self, session: &SessionRef, method: Method) -> Result<SessionKey, RpcError> {
-        let route = Route::new(&session.channel, &session.account, session.peer())
-            .with_guild(session.guild.as_deref())
-            .with_team(session.team.as_deref());
-        self.session(&route, method)
+    /// Returns the most recently used sessions, newest first.
+    ///
+    /// # Errors
+    /// As for [`history`](Self::history).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn sessions(&self) -> Result<Vec<Session>, RpcError> {
+        let sessions = self.store.sessions(MAX_ITEMS).await.map_err(unreadable)?;
+        let sessions = sessions.into_iter().map(|it| Session {
+            key: it.session.into(),
+            turns: it.kept,
+            last_active: it.active,
+        });
+        Ok(sessions.collect())
     }
 
-    #[allow(clippy::unused_async, reason = "without feature `nats` nothing waits")]
-    async fn budget_status(&self, session: Option<&SessionKey>) -> Result<BudgetStatus, RpcError> {
-        let now = self.now();
-        let (budgets, in_session, in_day, in_month) = match &*self.store {
-            Records::Own(_) => {
-                let mut ledger = self.ledger();
-                ledger.advance(now);
-                let in_session = session.map_or(0, |key| ledger.session_used(key));
-                let (in_day, in_month) = (ledger.daily_used(), ledger.monthly_used());
-                (ledger.budgets(), in_session, in_day, in_month)
-            }
-            #[cfg(feature = "nats")]
-            Records::Shared(cluster) => {
-                let used = cluster.used(session.map(SessionKey::as_str)).await;
-                let (in_session, in_day, in_month) = used.map_err(|error| unavailable(&error))?;
-                (self.ledger().budgets(), in_session, in_day, in_month)
-            }
-        };
-        let of = |used, limit| BudgetUse { used, limit };
-        Ok(BudgetStatus {
-            session: session.map(|_| of(in_session, budgets.session)),
-            daily: of(in_day, budgets.daily),
-            monthly: of(in_month, budgets.monthly),
+    /// Forgets the turns of a session; facts stay. Not while a turn runs, which would be written down
+    /// afterwards.
+    ///
+    /// # Errors
+    /// As for [`history`](Self::history).
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it either done or not done.
+    pub async fn clear(&self, session: &SessionRef) -> Result<Cleared, RpcError> {
+        let key = self.session(session, Method::SessionClear)?;
+        let turn = self.enter(&key).await?;
+        let (agent, turn) = (key.agent(), Some(&turn));
+        let before = self.store.recall(key.as_str(), &agent, turn, usize::MAX);
+        let before = before.await;
+        let turns = before.map_err(unreadable)?.turns.len();
+        self.store.forget(key.as_str()).await.map_err(unreadable)?;
+        Ok(Cleared {
+            turns: turns as u64,
         })
+    }
+
+    /// Returns the facts about a session's user that share a word with the query.
+    ///
+    /// # Errors
+    /// As for [`history`](Self::history).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn facts(&self, asked: &MemorySearch) -> Result<Vec<Fact>, RpcError> {
+        let key = self.session(&asked.session, Method::MemorySearch)?;
+        let agent = key.agent();
+        let recalled = self.store.recall(key.as_str(), &agent, None, 0).await;
+        let facts = recalled.map_err(unreadable)?.facts;
+        let found = search(&facts, &asked.query, bound(asked.limit)).into_iter();
+        let found = found.map(|fact| Fact {
+            text: fact.sentence().into(),
+            at: fact.at,
+        });
+        Ok(found.collect())
+    }
+
+    /// Returns the use of the token budgets, and of a session's if one is named.
+    ///
+    /// # Errors
+    /// As for [`history`](Self::history).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    #[allow(clippy::unused_async, reason = "without feature `nats` nothing waits")]
+    pub async fn budgets(&self, session: Option<&SessionRef>) -> Result<BudgetStatus, RpcError> {
+        let named = |session| self.session(session, Method::BudgetStatus);
+        let key = session.map(named).transpose()?;
+        #[cfg_attr(not(feature = "nats"), expect(unused_mut, reason = "nodes share them"))]
+        let mut status = self.ledger.status(key.as_ref(), self.now());
+        #[cfg(feature = "nats")]
+        if let Records::Shared(cluster) = &*self.store {
+            let used = cluster.used(key.as_ref().map(SessionKey::as_str)).await;
+            let (in_session, in_day, in_month) = used.map_err(|error| unavailable(&error))?;
+            if let Some(session) = &mut status.session {
+                session.used = in_session;
+            }
+            (status.daily.used, status.monthly.used) = (in_day, in_month);
+        }
+        Ok(status)
     }
 }
 
 fn bound(limit: Option<u64>) -> usize {
     let limit = limit.and_then(|limit| usize::try_from(limit).ok());
     limit.unwrap_or(ITEMS).min(MAX_ITEMS)
-}
-
-fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
-    Json::of(value).map_err(unreadable)
 }
 
 /// Logs an error, and returns one without details for the client.

@@ -9,7 +9,7 @@ mod tests;
 mod writing;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -19,7 +19,7 @@ use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Method, Plugin, Status, StreamEvent};
 use exoclaw_proto::limits::HELLO_VERSION;
 use exoclaw_proto::net::{ChatError, Gone, SessionTurns};
-use exoclaw_proto::session::{SessionKey, TurnError};
+use exoclaw_proto::session::SessionKey;
 use tokio::sync::oneshot;
 
 use super::config::{AgentConfig, MemoryConfig};
@@ -145,7 +145,7 @@ pub struct Engine {
     plugins: Vec<String>,
     tools: Arc<Tools>,
     turns: SessionTurns,
-    ledger: Mutex<Ledger>,
+    ledger: Ledger,
     store: Arc<Records>,
     writing: Writing,
     clock: fn() -> u64,
@@ -174,7 +174,10 @@ impl Engine {
         let ledger = match &store {
             Records::Own(keeper) => {
                 let totals = keeper.totals().await?;
-                Ledger::restore(budgets, charge::snapshot(&totals, clock()))
+                let sessions = totals.sessions.into_iter();
+                let sessions =
+                    sessions.filter_map(|(key, used)| Some((SessionKey::parse(&key).ok()?, used)));
+                Ledger::restore(budgets, totals.days, sessions, clock())
             }
             // The nodes have one in common.
             #[cfg(feature = "nats")]
@@ -190,7 +193,7 @@ impl Engine {
             plugins,
             tools: Arc::new(tools),
             turns: SessionTurns::default(),
-            ledger: Mutex::new(ledger),
+            ledger,
             store: Arc::new(store),
             writing: Writing::default(),
             clock,
@@ -250,7 +253,7 @@ impl Engine {
 
     /// Begins a turn of a session, after the earlier ones.
     async fn enter(&self, key: &SessionKey) -> Result<Held, RpcError> {
-        let local = self.turns.enter(key).await.map_err(busy)?;
+        let local = self.turns.enter(key).await?;
         Ok(Held {
             #[cfg(feature = "nats")]
             shared: match &*self.store {
@@ -276,8 +279,13 @@ impl Engine {
         })
     }
 
-    /// Returns the session of a route.
-    fn session(&self, route: &Route<'_>, method: Method) -> Result<SessionKey, RpcError> {
+    /// Returns the session of a chat.
+    fn session<'a>(
+        &self,
+        chat: impl Into<Route<'a>>,
+        method: Method,
+    ) -> Result<SessionKey, RpcError> {
+        let route = chat.into();
         let given = [
             ("channel", Some(route.channel)),
             ("account", Some(route.account)),
@@ -291,33 +299,12 @@ impl Engine {
                 return Err(RpcError::invalid_params(method, &why));
             }
         }
-        match self.router.resolve(route) {
-            Ok(agent) => Ok(SessionKey::new(
-                agent,
-                route.channel,
-                route.account,
-                route.peer,
-            )),
-            Err(error) => Err(RpcError::new(error.to_string())),
-        }
-    }
-
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(self.router.session(route)?)
     }
 
     fn now(&self) -> u64 {
         (self.clock)()
     }
-}
-
-/// Creates the error if too many messages wait for a session.
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "it is a function for `map_err`"
-)]
-fn busy(error: TurnError) -> RpcError {
-    RpcError::new(format!("session busy: {error}"))
 }
 
 /// Logs an error of the storage that the nodes share, and returns one that says what to do.

@@ -74,8 +74,20 @@ fn every_member_of_a_binding_counts_and_other_chats_go_to_the_agent_or_to_nobody
         (Route::new("x", "", ""), "channel"),
         (Route::new("", "x", ""), "account_id"),
         (Route::new("", "", "x"), "peer_id"),
-        (nowhere.with_guild(Some("x")), "guild_id"),
-        (nowhere.with_team(Some("x")), "team_id"),
+        (
+            Route {
+                guild: Some("x"),
+                ..nowhere
+            },
+            "guild_id",
+        ),
+        (
+            Route {
+                team: Some("x"),
+                ..nowhere
+            },
+            "team_id",
+        ),
         (nowhere, "else"),
     ] {
         assert_eq!(caught.resolve(&route), Ok(agent));

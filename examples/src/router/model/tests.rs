@@ -19,15 +19,19 @@ fn tool_names(names: &[&str]) -> Vec<String> {
 /// What comes of these calls of a model.
 async fn routed(calls: &str, names: &[&str]) -> Result<Vec<Choice>, RouterError> {
     let router = ModelRouter::new(Arc::new(Scripted::default().with_commands(true)));
-    let request = RouteRequest::new(calls).with_candidates(candidates(names));
+    let request = RouteRequest {
+        candidates: candidates(names).into_iter().collect(),
+        ..RouteRequest::new(calls)
+    };
     router.route(&request).await
 }
 
 #[test]
 fn each_client_is_a_tool_with_its_description() {
-    let notes = Candidate::new("my-notes", "I keep notes.")
-        .with_capability("tasks")
-        .with_capability("lists");
+    let notes = Candidate {
+        capabilities: vec!["tasks".into(), "lists".into()].into(),
+        ..Candidate::new("my-notes", "I keep notes.")
+    };
     let tools = tools(&[notes, Candidate::new("lights", "I switch lamps.")]);
     let first = serde_json::to_value(&tools[0]).unwrap();
     let function = &first["function"];
@@ -75,7 +79,10 @@ fn names_of_tools_are_no_longer_than_interfaces_take() {
 fn a_description_is_no_longer_than_interfaces_take() {
     let exact = Candidate::new("a", "ü".repeat(1024));
     assert_eq!(description(&exact).chars().count(), 1024);
-    let longer = exact.with_capability("more");
+    let longer = Candidate {
+        capabilities: vec!["more".into()].into(),
+        ..exact
+    };
     let cut = description(&longer);
     assert_eq!(cut.chars().count(), 1024);
     assert!(cut.ends_with("ü…"));
@@ -89,7 +96,10 @@ fn who_rejected_and_why_is_told_apart_from_the_text() {
         Rejection::new("lights", "I only \"switch\" lamps"),
         Rejection::new("calendar", "Response timeout"),
     ];
-    let request = request.with_rejections(rejections);
+    let request = RouteRequest {
+        rejections: rejections.into_iter().collect(),
+        ..request
+    };
     let question = question(&request);
     let (text, context) = question.split_once("\n\n").unwrap();
     assert_eq!(text, "buy milk");
@@ -120,10 +130,15 @@ async fn every_call_of_a_known_tool_is_a_choice() {
     );
     let choices = routed(calls, &["a-b", "c", "d"]).await.unwrap();
     let expected = [
-        Choice::new("a-b")
-            .with_text("milk")
-            .with_reason("it is a note"),
-        Choice::new("c").with_text("light"),
+        Choice {
+            text: Some("milk".into()),
+            reason: Some("it is a note".into()),
+            ..Choice::new("a-b")
+        },
+        Choice {
+            text: Some("light".into()),
+            ..Choice::new("c")
+        },
     ];
     assert_eq!(choices, expected);
 }
@@ -136,7 +151,10 @@ async fn a_client_that_is_called_twice_gets_the_whole_text_once() {
 
 #[test]
 fn a_text_that_is_only_repeated_is_the_persons_own() {
-    let request = RouteRequest::new("buy milk\n").with_candidates(candidates(&["a"]));
+    let request = RouteRequest {
+        candidates: candidates(&["a"]).into_iter().collect(),
+        ..RouteRequest::new("buy milk\n")
+    };
     let tools = tools(&request.candidates);
     for message in ["buy milk", " buy milk ", "", "  "] {
         let arguments = serde_json::json!({ "message": message }).to_string();
@@ -215,14 +233,23 @@ mod over_http {
         let router = ModelRouter::new(Arc::new(
             HttpModel::new(config, &HttpClient::default()).unwrap(),
         ));
-        let request = RouteRequest::new("buy milk").with_candidates(candidates(&["notes"]));
+        let request = RouteRequest {
+            candidates: candidates(&["notes"]).into_iter().collect(),
+            ..RouteRequest::new("buy milk")
+        };
         (router.route(&request).await, provider.requests())
     }
 
     #[tokio::test]
     async fn a_busy_provider_is_asked_again_three_times() {
         let (choices, requests) = asked(&[BUSY, BUSY, BUSY, Does::Answers(OK, CHOSEN, 100)]).await;
-        assert_eq!(choices, Ok(vec![Choice::new("notes").with_text("milk")]));
+        assert_eq!(
+            choices,
+            Ok(vec![Choice {
+                text: Some("milk".into()),
+                ..Choice::new("notes")
+            }])
+        );
         assert_eq!(requests.len(), 4);
         for part in ["route_to_notes", "does something", "buy milk"] {
             assert!(requests[3].contains(part), "{}", requests[3]);

@@ -105,7 +105,10 @@ impl Player {
 
 fn config(key: &str) -> Result<ClientConfig, Failure> {
     let key = ApiKey::new(key).map_err(Failure::new)?;
-    Ok(ClientConfig::new().with_api_key(key))
+    Ok(ClientConfig {
+        api_key: Some(key),
+        ..ClientConfig::default()
+    })
 }
 
 async fn next(chat: &mut Chat, what: &str) -> Result<ChatUpdate, Failure> {

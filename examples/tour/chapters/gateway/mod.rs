@@ -62,7 +62,10 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
 
     let seen = Seen::default();
     let connect = |name: &'static str, colour, token: &str| {
-        let config = ClientConfig::new().with_token(token);
+        let config = ClientConfig {
+            token: Some(token.into()),
+            ..ClientConfig::default()
+        };
         Ann::connect(&url, (name, colour), config, screen, &seen)
     };
     let eve = connect("eve", Colour::Yellow, "a guess")?;

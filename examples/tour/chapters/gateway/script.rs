@@ -93,7 +93,14 @@ impl Ann {
             .with_reconnect(ReconnectPolicy::off())
             .with_observer(Arc::new(observer));
         let dialer = dialer(url, &config).map_err(Failure::new)?;
-        let (client, _, connection) = connect_with(dialer, config.with_account(name), link);
+        let (client, _, connection) = connect_with(
+            dialer,
+            ClientConfig {
+                account: name.into(),
+                ..config
+            },
+            link,
+        );
         let connection = tokio::spawn(async move {
             connection.run().await;
         });
@@ -126,7 +133,10 @@ impl Ann {
     /// Something to say in another session of this client.
     pub(crate) fn other(&self, peer: &str, text: &str) -> ChatSend {
         let here = self.client.session();
-        ChatSend::new(here.channel, here.account, text).with_peer(peer)
+        ChatSend {
+            peer: Some(peer.into()),
+            ..ChatSend::new(here.channel, here.account, text)
+        }
     }
 
     /// Expects the gateway to refuse, and returns its words.

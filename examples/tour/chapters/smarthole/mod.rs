@@ -12,7 +12,7 @@ use examples::screen::smarthole::Frames;
 use examples::screen::{Colour, Screen};
 use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::{HubConfig, Input, Outcome, Unroutable};
-use smarthole_proto::net::{DROPPED, Server, ServerOptions};
+use smarthole_proto::net::{DROPPED, RouterRuntime, Server, ServerOptions};
 use smarthole_proto::router::Keywords;
 
 use self::script::{Ann, Does, Player};
@@ -25,8 +25,14 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     screen.title("18. A router, and clients that say what they can do");
     // The router compares words. One that asks a language model is `examples::router::ModelRouter`.
-    let hub = HubConfig::default().with_response_timeout(RESPONSE_TIMEOUT);
-    let options = ServerOptions::default().with_hub(hub);
+    let hub = HubConfig {
+        response_timeout: RESPONSE_TIMEOUT,
+        ..HubConfig::default()
+    };
+    let options = ServerOptions {
+        runtime: RouterRuntime::new(hub),
+        ..ServerOptions::default()
+    };
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options)
         .await
         .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;

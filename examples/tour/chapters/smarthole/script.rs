@@ -35,7 +35,10 @@ impl Handler for Does {
         match self {
             Self::Takes => {
                 message.ack().await?;
-                let shown = Notification::new(&message.text).with_title("Done");
+                let shown = Notification {
+                    title: Some("Done".into()),
+                    ..Notification::new(&message.text)
+                };
                 message.notify(shown).await?;
                 Ok(())
             }
@@ -61,9 +64,10 @@ impl Player {
         does: Does,
         shown: Arc<dyn Observer>,
     ) -> Result<Self, Failure> {
-        let config = PluginConfig::new(registration)
-            .map_err(Failure::new)?
-            .with_link(link(shown));
+        let config = PluginConfig {
+            link: link(shown),
+            ..PluginConfig::new(registration).map_err(Failure::new)?
+        };
         let plugin = Plugin::with_config(url, config, does).map_err(Failure::new)?;
         let client = plugin.client();
         let ended = tokio::spawn(async move {

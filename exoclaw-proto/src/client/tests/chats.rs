@@ -158,7 +158,10 @@ fn every_frame_of_a_chat_lets_it_live_on_and_silence_ends_it() {
 
 #[test]
 fn a_chat_may_be_bounded_as_a_whole() {
-    let config = ClientConfig::new().with_chat_total_timeout(Some(SECOND * 10));
+    let config = ClientConfig {
+        chat_total_timeout: Some(SECOND * 10),
+        ..ClientConfig::default()
+    };
     let mut played = Played::ready_with(config);
     let id = played.chat();
     for _ in 0..10 {
@@ -223,7 +226,10 @@ fn an_error_without_words_is_still_an_error() {
 #[test]
 fn frames_of_dropped_chats_are_discarded_and_nothing_is_kept() {
     let limits = Limits::default().with_max_pending(8);
-    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::ready_with(ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    });
     for _ in 0..100_000 {
         let id = played.chat();
         while played.conn.poll_transmit().is_some() {}

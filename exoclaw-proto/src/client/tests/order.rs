@@ -7,7 +7,10 @@ use super::*;
 impl Played {
     /// A gateway that answers no ping may live.
     fn without_pings() -> Self {
-        Self::ready_with(ClientConfig::new().with_keep_alive(KeepAlive::off()))
+        Self::ready_with(ClientConfig {
+            keep_alive: KeepAlive::off(),
+            ..ClientConfig::default()
+        })
     }
 
     fn ping(&mut self) -> CallId {
@@ -119,8 +122,12 @@ fn a_request_behind_a_cancelled_chat_waits_as_long_as_the_gateway_works_on_it() 
 fn a_cancelled_chat_of_which_nothing_is_heard_delays_nothing() {
     // Also where a chat that nobody cancels waits for ever.
     for timeout in [Some(CHAT_IDLE_TIMEOUT), None] {
-        let config = ClientConfig::new().with_keep_alive(KeepAlive::off());
-        let mut played = Played::ready_with(config.with_chat_idle_timeout(timeout));
+        let config = ClientConfig {
+            keep_alive: KeepAlive::off(),
+            chat_idle_timeout: timeout,
+            ..ClientConfig::default()
+        };
+        let mut played = Played::ready_with(config);
         let cancelled = played.chat();
         assert!(played.conn.cancel(cancelled));
         played.wait(CHAT_IDLE_TIMEOUT);
@@ -153,7 +160,10 @@ fn a_request_behind_one_that_timed_out_waits_as_long_as_the_gateway_works_on_it(
 
 #[test]
 fn a_total_timeout_counts_from_the_start_whatever_the_gateway_does() {
-    let config = ClientConfig::new().with_chat_total_timeout(Some(SECOND * 100));
+    let config = ClientConfig {
+        chat_total_timeout: Some(SECOND * 100),
+        ..ClientConfig::default()
+    };
     let mut played = Played::ready_with(config);
     let (first, second) = (played.chat(), played.chat());
     let ping = played.ping();
@@ -172,7 +182,10 @@ fn a_total_timeout_counts_from_the_start_whatever_the_gateway_does() {
 #[test]
 fn forgotten_requests_take_no_room_from_others_and_are_bounded() {
     let limits = Limits::default().with_max_pending(2);
-    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let mut played = Played::ready_with(ClientConfig {
+        limits,
+        ..ClientConfig::default()
+    });
     for _ in 0..10 {
         let chats = [(); 2].map(|()| played.chat());
         let full = Err(Refused::TooManyCalls { max: 2 });

@@ -1,21 +1,21 @@
 //! [`Backend`]: the application behind a gateway; [`ChatError`]: the error of a chat.
 
-use std::future::{Future, ready};
+use std::future::{Future, Ready, ready};
 use std::sync::Arc;
-
-use rpc_core::Json;
-use serde::Serialize;
 
 use super::peer::Peer;
 use super::reply::{ChatReply, Gone};
 use crate::error::RpcError;
-use crate::frame::{Call, ChatSend, Plugin, Status};
+use crate::frame::{
+    BudgetStatus, ChatHistory, ChatSend, Cleared, Fact, MemorySearch, Method, Plugin, Session,
+    SessionRef, Status, Turn,
+};
 
 /// The application behind a gateway: it answers chats.
 ///
 /// Requests of one connection start in the order of their arrival, and run concurrently on the
-/// connection's task, at most [`max_requests`](crate::server::ServerConfig::with_max_requests) at
-/// once (one at a time if they are [in order](crate::server::ServerConfig::with_in_order)). Spawn a
+/// connection's task, at most [`max_requests`](crate::server::ServerConfig::max_requests) at
+/// once (one at a time if they are [in order](crate::server::ServerConfig::in_order)). Spawn a
 /// task for work that blocks. A panic ends only its request, with `internal error`. When the client
 /// leaves, the futures of its requests are dropped at once.
 ///
@@ -72,20 +72,85 @@ pub trait Backend: Send + Sync + 'static {
         reply: ChatReply,
     ) -> impl Future<Output = Result<(), ChatError>> + Send;
 
-    /// Carries out an [extension](crate::frame::Method::is_extension). Called only if extensions
-    /// are switched on. Create the value with [`answer`].
+    /// Returns the [extensions](Method::EXTENSIONS) that this backend has. The hello frame lists
+    /// them, and the client gets `unknown method` for all others. Default none.
+    fn extensions(&self) -> &[Method] {
+        &[]
+    }
+
+    /// Returns the last turns of a session, oldest first: the extension `chat.history`.
     ///
     /// # Errors
     /// The answer to the client; by default that the method is unknown.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    fn extension(
+    fn chat_history(
         &self,
         _peer: &Arc<Peer>,
-        call: Call,
-    ) -> impl Future<Output = Result<Json, RpcError>> + Send {
-        ready(Err(RpcError::unknown_method(call.tag())))
+        _request: ChatHistory,
+    ) -> impl Future<Output = Result<Vec<Turn>, RpcError>> + Send {
+        unknown(Method::ChatHistory)
+    }
+
+    /// Returns the sessions: the extension `session.list`.
+    ///
+    /// # Errors
+    /// The answer to the client; by default that the method is unknown.
+    ///
+    /// # Cancel safety
+    /// The future is dropped if the connection ends first.
+    fn session_list(
+        &self,
+        _peer: &Arc<Peer>,
+    ) -> impl Future<Output = Result<Vec<Session>, RpcError>> + Send {
+        unknown(Method::SessionList)
+    }
+
+    /// Forgets the turns of a session: the extension `session.clear`.
+    ///
+    /// # Errors
+    /// The answer to the client; by default that the method is unknown.
+    ///
+    /// # Cancel safety
+    /// The future is dropped if the connection ends first.
+    fn session_clear(
+        &self,
+        _peer: &Arc<Peer>,
+        _session: SessionRef,
+    ) -> impl Future<Output = Result<Cleared, RpcError>> + Send {
+        unknown(Method::SessionClear)
+    }
+
+    /// Returns the use of the token budgets, and of a session's if one is named: the extension
+    /// `budget.status`.
+    ///
+    /// # Errors
+    /// The answer to the client; by default that the method is unknown.
+    ///
+    /// # Cancel safety
+    /// The future is dropped if the connection ends first.
+    fn budget_status(
+        &self,
+        _peer: &Arc<Peer>,
+        _session: Option<SessionRef>,
+    ) -> impl Future<Output = Result<BudgetStatus, RpcError>> + Send {
+        unknown(Method::BudgetStatus)
+    }
+
+    /// Searches the facts remembered about a session's user: the extension `memory.search`.
+    ///
+    /// # Errors
+    /// The answer to the client; by default that the method is unknown.
+    ///
+    /// # Cancel safety
+    /// The future is dropped if the connection ends first.
+    fn memory_search(
+        &self,
+        _peer: &Arc<Peer>,
+        _request: MemorySearch,
+    ) -> impl Future<Output = Result<Vec<Fact>, RpcError>> + Send {
+        unknown(Method::MemorySearch)
     }
 
     /// Handles the end of a connection. Called once for each, whether its token was right or not.
@@ -113,10 +178,16 @@ pub enum ChatError {
     Gone(#[from] Gone),
 }
 
-/// Encodes a value as an answer.
-///
-/// # Errors
-/// The value cannot be written as JSON.
-pub fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
-    Json::of(value).map_err(|error| RpcError::new(error.to_string()))
+impl<E> From<E> for ChatError
+where
+    RpcError: From<E>,
+{
+    /// Refuses the chat.
+    fn from(error: E) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+fn unknown<T>(method: Method) -> Ready<Result<T, RpcError>> {
+    ready(Err(RpcError::unknown_method(method.name())))
 }

@@ -13,7 +13,8 @@ use futures_util::FutureExt;
 use rpc_core::net::server::{Accepted, Brake, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, time};
-use rpc_core::{CloseFrame, CloseReason, Instant};
+use rpc_core::{CloseFrame, CloseReason};
+use serde::Serialize;
 
 use super::backend::{Backend, ChatError};
 use super::peer::{Peer, refuse};
@@ -181,22 +182,29 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
         match call {
             Call::Status => {
                 let status = backend.status(&peer).await;
-                peer.end(id, |conn| conn.reply(id, &status)).await;
-                true
+                answer(&peer, id, Ok(status)).await
             }
             Call::PluginList => {
                 let plugins = backend.plugins(&peer).await;
-                peer.end(id, |conn| conn.reply(id, &plugins)).await;
-                true
+                answer(&peer, id, Ok(plugins)).await
             }
+            Call::ChatHistory(request) => {
+                answer(&peer, id, backend.chat_history(&peer, request).await).await
+            }
+            Call::SessionList => answer(&peer, id, backend.session_list(&peer).await).await,
+            Call::SessionClear(session) => {
+                answer(&peer, id, backend.session_clear(&peer, session).await).await
+            }
+            Call::BudgetStatus(of) => {
+                answer(&peer, id, backend.budget_status(&peer, of.session).await).await
+            }
+            Call::MemorySearch(request) => {
+                answer(&peer, id, backend.memory_search(&peer, request).await).await
+            }
+            // The machine passes on no other.
             call => {
-                let outcome = backend.extension(&peer, call).await;
-                peer.end(id, |conn| match &outcome {
-                    Ok(value) => conn.reply(id, value),
-                    Err(error) => refuse(conn, id, error),
-                })
-                .await;
-                outcome.is_ok()
+                let unknown = RpcError::unknown_method(call.tag());
+                answer::<()>(&peer, id, Err(unknown)).await
             }
         }
     };
@@ -206,6 +214,16 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
         let error = internal_error();
         peer.end(id, |conn| refuse(conn, id, &error)).await;
     }
+}
+
+/// Answers a request, and returns whether it has succeeded.
+async fn answer<T: Serialize>(peer: &Peer, id: RequestId, outcome: Result<T, RpcError>) -> bool {
+    peer.end(id, |conn| match &outcome {
+        Ok(value) => conn.reply(id, value),
+        Err(error) => refuse(conn, id, error),
+    })
+    .await;
+    outcome.is_ok()
 }
 
 fn internal_error() -> RpcError {

@@ -8,10 +8,12 @@ mod peer;
 mod reply;
 
 use std::fmt;
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use rpc_core::net::server::{Brake, Counters, DrainReport, HttpConfig, Service, ShutdownHandle};
@@ -21,7 +23,7 @@ use crate::auth::{AuthError, check_bind};
 use crate::limits::WS_PATH;
 use connection::{Shared, serve};
 
-pub use backend::{Backend, ChatError, answer};
+pub use backend::{Backend, ChatError};
 pub use memory::MemoryBackend;
 pub use options::{ServerOptions, http_config};
 pub use peer::Peer;
@@ -53,7 +55,7 @@ pub enum BindError {
 /// let backend = MemoryBackend::new().with_plugin("echo");
 /// let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
 /// println!("listening on {}", server.url());
-/// # let config = exoclaw_proto::client::ClientConfig::new();
+/// # let config = exoclaw_proto::client::ClientConfig::default();
 /// # let (client, _, connection) = exoclaw_proto::net::connect_lazy(&server.url(), config)?;
 /// # tokio::spawn(connection.run());
 /// # let handle = server.handle();
@@ -151,13 +153,35 @@ impl<B: Backend> Server<B> {
             .run(move |accepted| serve(Arc::clone(&shared), accepted).map(drop))
             .await
     }
+
+    /// [Runs](Self::run) until `shutdown` resolves, and then drains within the deadline.
+    ///
+    /// # Cancel safety
+    /// As for [`run`](Self::run).
+    pub async fn run_until(
+        self,
+        shutdown: impl Future<Output = ()>,
+        deadline: Duration,
+    ) -> DrainReport {
+        let handle = self.handle();
+        let drain = async {
+            shutdown.await;
+            handle.drain(deadline).await;
+            pending().await
+        };
+        tokio::select! {
+            report = self.run() => report,
+            report = drain => report,
+        }
+    }
 }
 
 /// Returns the state of a new server, and what its connections start with.
-fn prepare<B>(backend: B, options: ServerOptions) -> (Arc<Shared<B>>, HttpConfig) {
+fn prepare<B: Backend>(backend: B, mut options: ServerOptions) -> (Arc<Shared<B>>, HttpConfig) {
     let max = options.connection.limits.max_message_bytes;
     let mut http = options.http.with_path(WS_PATH);
     http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+    options.connection.extensions = backend.extensions().to_vec();
     let shared = Shared {
         backend: Arc::new(backend),
         connection: Arc::new(options.connection),

@@ -25,23 +25,25 @@ rpc_core::config! {
     /// use exoclaw_proto::net::ServerOptions;
     /// use exoclaw_proto::server::ServerConfig;
     ///
-    /// let options = ServerOptions::default()
-    ///     .with_connection(ServerConfig::new(Auth::token("secret")?))
-    ///     .with_shutdown_timeout(Duration::from_secs(30));
+    /// let options = ServerOptions {
+    ///     connection: ServerConfig::new(Auth::token("secret")?),
+    ///     shutdown_timeout: Duration::from_secs(30),
+    ///     ..ServerOptions::default()
+    /// };
     /// # Ok::<(), exoclaw_proto::auth::AuthError>(())
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
         /// Token, limits and timeouts of each connection.
-        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        pub connection: ServerConfig = ServerConfig::default(),
         /// Limits, guards and TLS before the upgrade, and the HTTP service beside it.
         /// [`WS_PATH`](crate::limits::WS_PATH) always upgrades. Start from the default,
         /// [`http_config`].
-        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        pub http: HttpConfig = http_config(),
         /// Transport settings and observer of each connection. The write timeout ends a connection
         /// whose client does not read.
-        pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
+        pub driver: DriverConfig = DriverConfig::default(),
         /// How long a connection's requests may run on when the server drains. Default 5 s.
-        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
     }
 }

@@ -22,9 +22,11 @@ fn chats_go_to_the_agents_that_the_vectors_say() {
         let [channel, account, peer, guild, team] = route[..] else {
             panic!("{name}: a route has five parts")
         };
-        let route = Route::new(channel.unwrap(), account.unwrap(), peer.unwrap())
-            .with_guild(guild)
-            .with_team(team);
+        let route = Route {
+            guild,
+            team,
+            ..Route::new(channel.unwrap(), account.unwrap(), peer.unwrap())
+        };
         match router.resolve(&route) {
             Ok(agent) => assert_eq!(Some(agent), vector.try_str("agent"), "{name}"),
             Err(error) => assert_eq!(error.to_string(), vector.str("error"), "{name}"),

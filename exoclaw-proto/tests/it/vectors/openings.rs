@@ -13,9 +13,9 @@ fn connections_begin_and_end_as_the_vectors_say() {
     run("openings", |vector| {
         let name = vector.name();
         let mut now = Instant::now();
-        let mut config = ClientConfig::new();
+        let mut config = ClientConfig::default();
         if vector.is("token") {
-            config = config.with_token("s3cret");
+            config.token = Some("s3cret".into());
         }
         let mut conn = ClientConn::new(config, 7, now);
         for step in vector.list("steps") {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use exoclaw_proto::error::RpcError;
-use exoclaw_proto::frame::{Call, SessionRef};
+use exoclaw_proto::frame::{Call, Method, SessionRef};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::{Incoming, Machine, Outgoing};
 use serde_json::{Value, json};
@@ -41,9 +41,15 @@ fn events(conn: &mut ServerConn) -> Vec<ServerEvent> {
 
 fn check(vector: &Vector, text: &str) {
     let (name, now) = (vector.name(), Instant::now());
-    let config = ServerConfig::default()
-        .with_extensions(vector.is("extensions"))
-        .with_echo_numbers(vector.is("echo_numbers"));
+    let config = ServerConfig {
+        extensions: if vector.is("extensions") {
+            Method::EXTENSIONS.to_vec()
+        } else {
+            Vec::new()
+        },
+        echo_numbers: vector.is("echo_numbers"),
+        ..ServerConfig::default()
+    };
     let mut conn = ServerConn::new(config, now);
     assert_eq!(sent(&mut conn).len(), 1, "{name}: the hello");
     assert_eq!(events(&mut conn), [ServerEvent::Authenticated], "{name}");

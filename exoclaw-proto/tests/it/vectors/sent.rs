@@ -14,7 +14,7 @@ use super::run;
 fn requests_leave_as_the_vectors_say() {
     run("requests_sent", |vector| {
         let now = Instant::now();
-        let mut conn = ClientConn::new(ClientConfig::new(), 0xabcd, now);
+        let mut conn = ClientConn::new(ClientConfig::default(), 0xabcd, now);
         conn.handle_message(Incoming::Text(r#"{"ok":true}"#), now);
         let id = command(&mut conn, vector.list("call"), now).unwrap();
         let Some(Outgoing::Text(text)) = conn.poll_transmit() else {

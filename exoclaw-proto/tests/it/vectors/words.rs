@@ -15,7 +15,7 @@ fn errors_are_told_apart_as_the_vectors_say() {
         let kind = RpcError::new(words).kind();
         assert_eq!(variant(&kind), vector.str("kind"), "{name}");
         let exceeded = Exceeded::parse(words);
-        let budget = exceeded.map(|it| json!([it.scope.name(), it.used, it.limit]));
+        let budget = exceeded.map(|it| json!([it.scope.to_string(), it.used, it.limit]));
         assert_eq!(
             budget.as_ref().unwrap_or(&Value::Null),
             vector.get("budget"),

@@ -70,14 +70,16 @@ pub fn client_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ClientConfig {
-    let mut config = ClientConfig::new()
-        .with_limits(small())
-        .with_call_timeout(Duration::from_secs(10));
+    let mut config = ClientConfig {
+        limits: small(),
+        call_timeout: Duration::from_secs(10),
+        ..ClientConfig::default()
+    };
     if settings & 1 == 1 {
-        config = config.with_chat_idle_timeout(None);
+        config.chat_idle_timeout = None;
     }
     if settings & 2 == 2 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     config
 }

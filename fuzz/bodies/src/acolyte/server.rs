@@ -62,19 +62,21 @@ pub fn server_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ServerConfig {
-    let mut config = ServerConfig::default()
-        .with_max_queued(QUEUED)
-        .with_silent_aborts(settings & 1 == 1)
-        .with_max_unanswered(FEW)
-        .with_limits(small().with_max_outbox_frames(FRAMES));
+    let mut config = ServerConfig {
+        max_queued: QUEUED,
+        silent_aborts: settings & 1 == 1,
+        max_unanswered: FEW,
+        limits: small().with_max_outbox_frames(FRAMES),
+        ..ServerConfig::default()
+    };
     if settings & 2 == 2 {
-        config = config.with_abort_grace(Duration::ZERO);
+        config.abort_grace = Duration::ZERO;
     }
     if settings & 4 == 4 {
-        config = config.with_checklist(ChecklistTag::Tasklist);
+        config.checklist = ChecklistTag::Tasklist;
     }
     if settings & 8 == 8 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     config
 }

@@ -66,20 +66,22 @@ pub fn client_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ClientConfig {
-    let mut config = ClientConfig::new()
-        .with_limits(small())
-        .with_call_timeout(Duration::from_secs(30));
+    let mut config = ClientConfig {
+        limits: small(),
+        call_timeout: Duration::from_secs(30),
+        ..ClientConfig::default()
+    };
     if settings & 1 == 1 {
-        config = config.with_token(TOKEN);
+        config.token = Some(TOKEN.into());
     }
     if settings & 2 == 2 {
-        config = config.with_chat_idle_timeout(None);
+        config.chat_idle_timeout = None;
     }
     if settings & 4 == 4 {
-        config = config.with_chat_total_timeout(Some(Duration::from_secs(100)));
+        config.chat_total_timeout = Some(Duration::from_secs(100));
     }
     if settings & 8 == 8 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     config
 }

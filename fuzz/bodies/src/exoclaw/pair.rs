@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use exoclaw_proto::error::{ErrorKind, RpcError};
-use exoclaw_proto::frame::{Call, ChatSend, Cleared, SessionRef, StreamEvent, Usage};
+use exoclaw_proto::frame::{Call, ChatSend, Cleared, Method, SessionRef, StreamEvent, Usage};
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use rpc_core::testing::{Pair, Side};
 use rpc_core::{CallError, CallId, CloseFrame, Machine};
@@ -45,15 +45,17 @@ struct Line {
 pub fn pair(data: &[u8]) {
     let (settings, mut script) = Script::with_settings(data);
     let now = Instant::now();
-    let (mut client, mut auth) = (ClientConfig::new(), Auth::open());
+    let (mut client, mut auth) = (ClientConfig::default(), Auth::open());
     if settings & 1 == 1 {
-        client = client.with_token(TOKEN);
+        client.token = Some(TOKEN.into());
         auth = Auth::token(TOKEN).unwrap_or_else(|_| Auth::open());
     }
-    let server = ServerConfig::new(auth)
-        .with_in_order(settings & 2 == 2)
-        .with_max_requests(6)
-        .with_extensions(true);
+    let server = ServerConfig {
+        in_order: settings & 2 == 2,
+        max_requests: 6,
+        extensions: Method::EXTENSIONS.to_vec(),
+        ..ServerConfig::new(auth)
+    };
     let mut line = Line {
         pair: Pair::new(
             ClientConn::new(client, 0x5eed, now),

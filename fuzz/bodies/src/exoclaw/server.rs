@@ -85,17 +85,19 @@ fn configured(settings: u8) -> ServerConfig {
         Ok(auth) if settings & 1 == 1 => auth,
         _ => Auth::open(),
     };
-    let mut config = ServerConfig::new(auth)
-        .with_in_order(settings & 2 == 2)
-        .with_extensions(settings & 4 == 4)
-        .with_echo_numbers(settings & 8 == 8)
-        .with_limits(small())
-        .with_max_requests(REQUESTS);
+    let mut config = ServerConfig {
+        in_order: settings & 2 == 2,
+        extensions: Method::EXTENSIONS[..if settings & 4 == 4 { 5 } else { 0 }].to_vec(),
+        echo_numbers: settings & 8 == 8,
+        limits: small(),
+        max_requests: REQUESTS,
+        ..ServerConfig::new(auth)
+    };
     if settings & 16 == 16 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     if settings & 32 == 32 {
-        config = config.with_auth_timeout(None);
+        config.auth_timeout = None;
     }
     config
 }
@@ -369,7 +371,7 @@ impl Server {
         };
         assert!(method != Method::Ping, "a ping is answered already");
         assert!(
-            !method.is_future() || (self.extensions && method.is_extension()),
+            !method.is_future() || (self.extensions && Method::EXTENSIONS.contains(&method)),
             "a method that is not offered"
         );
         assert!(

@@ -50,7 +50,10 @@ struct Client {
 /// answer to it, every response that was taken leaves, and nothing is overdue that was answered.
 pub fn client_conn(data: &[u8]) {
     let (settings, script) = Script::with_settings(data);
-    let registration = Registration::new("notes", "Keeps notes.").with_capability("lists");
+    let registration = Registration {
+        capabilities: vec!["lists".into()],
+        ..Registration::new("notes", "Keeps notes.")
+    };
     let first = written(&registration.frame()).as_str().to_owned();
     let config = ClientConfig::new(registration).expect("a good registration");
     let model = Client {
@@ -65,12 +68,16 @@ pub fn client_conn(data: &[u8]) {
 }
 
 fn configured(config: ClientConfig, settings: u8) -> ClientConfig {
-    let mut config = config.with_limits(small()).with_response_timeout(PATIENCE);
+    let mut config = ClientConfig {
+        limits: small(),
+        response_timeout: PATIENCE,
+        ..config
+    };
     if settings & 1 == 1 {
-        config = config.with_registration_timeout(None);
+        config.registration_timeout = None;
     }
     if settings & 2 == 2 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     config
 }

@@ -72,13 +72,15 @@ pub fn hub(data: &[u8]) {
     let (settings, mut script) = Script::with_settings(data);
     let now = Instant::now();
     let reroute_direct = settings & 1 == 1;
-    let config = HubConfig::default()
-        .with_response_timeout(PATIENCE)
-        .with_routing_limit(LIMIT)
-        .with_reroute_direct(reroute_direct)
-        .with_max_history(HISTORY)
-        .with_max_open(if settings & 2 == 2 { 2 } else { 100 })
-        .with_limits(small());
+    let config = HubConfig {
+        response_timeout: PATIENCE,
+        routing_limit: LIMIT,
+        reroute_direct,
+        max_history: HISTORY,
+        max_open: if settings & 2 == 2 { 2 } else { 100 },
+        limits: small(),
+        ..HubConfig::default()
+    };
     let mut world = World {
         hub: Hub::new(config, 0x5eed, now),
         now,
@@ -212,10 +214,10 @@ impl World {
             let name = NAMES.get(usize::from(pick & 7)).copied();
             let mut choice = Choice::new(name.unwrap_or("nobody"));
             if pick & 8 == 8 {
-                choice = choice.with_text("in other words");
+                choice.text = Some("in other words".into());
             }
             if pick & 16 == 16 {
-                choice = choice.with_reason("because");
+                choice.reason = Some("because".into());
             }
             choices.push(choice);
         }

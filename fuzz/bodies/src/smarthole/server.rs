@@ -108,15 +108,18 @@ pub fn server_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ServerConfig {
-    let mut config = ServerConfig::default().with_limits(small());
+    let mut config = ServerConfig {
+        limits: small(),
+        ..ServerConfig::default()
+    };
     if settings & 1 == 1 {
-        config = config.with_registration_timeout(Some(Duration::from_secs(20)));
+        config.registration_timeout = Some(Duration::from_secs(20));
     }
     if settings & 2 == 2 {
-        config = config.with_keep_alive(frequent_pings());
+        config.keep_alive = frequent_pings();
     }
     if settings & 4 == 4 {
-        config = config.with_limits(small().with_max_message_rate(None));
+        config.limits = small().with_max_message_rate(None);
     }
     config
 }

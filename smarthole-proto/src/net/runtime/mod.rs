@@ -14,12 +14,12 @@ use rpc_core::net::{
     Consumer, DriverConfig, Handle, LagPolicy, QueueConfig, SharedHub, Transport, entropy, queue,
     time,
 };
-use rpc_core::{CloseFrame, CloseReason, Str};
+use rpc_core::{CloseFrame, CloseReason};
 use tokio::sync::oneshot;
 
 use crate::frame::{Registration, Response};
 use crate::hub::{
-    ConnId, Hub, HubConfig, HubError, HubEvent, Input, Outcome, RegisteredClient, Settlement,
+    ConnId, HistoryEntry, Hub, HubConfig, HubError, HubEvent, Input, RegisteredClient, Settlement,
     Unroutable,
 };
 use crate::id::MessageId;
@@ -69,22 +69,6 @@ pub enum AskError {
         /// The message.
         message: MessageId,
     },
-}
-
-/// An ended delivery in the history.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HistoryItem {
-    /// The message.
-    pub message: MessageId,
-    /// The user's whole text.
-    pub text: Str,
-    /// The client that got it.
-    pub client: Str,
-    /// The outcome, including later answers of the client.
-    pub outcome: Outcome,
-    /// Whether the client's first answer came after the timeout, or not at all.
-    pub late: bool,
 }
 
 /// A [`Hub`] that many tasks share: it accepts texts of users and reports what happens to them.
@@ -191,17 +175,8 @@ impl RouterRuntime {
 
     /// Returns the last ended deliveries in the order in which they ended, newest last.
     #[must_use]
-    pub fn history(&self) -> Vec<HistoryItem> {
-        self.read(|hub| {
-            let items = hub.history().map(|entry| HistoryItem {
-                message: entry.message.clone(),
-                text: entry.text.clone(),
-                client: entry.client.into(),
-                outcome: entry.outcome.clone(),
-                late: entry.late,
-            });
-            items.collect()
-        })
+    pub fn history(&self) -> Vec<HistoryEntry> {
+        self.read(|hub| hub.history().collect())
     }
 
     /// Returns how many messages are open: a client has time left, or the router is asked.

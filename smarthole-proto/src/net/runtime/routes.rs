@@ -21,10 +21,10 @@ rpc_core::config! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct RouterOptions {
         /// How long the router may take for one decision. Default 30 s.
-        pub timeout: Duration = ROUTER_TIMEOUT => with_timeout,
+        pub timeout: Duration = ROUTER_TIMEOUT,
         /// Most questions to the router at once; further ones wait in order. Default 16; 0 counts
         /// as 1.
-        pub max_at_once: usize = 16 => with_max_at_once,
+        pub max_at_once: usize = 16,
     }
 }
 

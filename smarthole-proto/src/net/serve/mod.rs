@@ -3,7 +3,7 @@
 mod options;
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl<R: Router> Server<R> {
     }
 
     /// Returns a handle that ends the server. Give its drain no less than the
-    /// [`shutdown_timeout`](ServerOptions::with_shutdown_timeout): messages may still be answered,
+    /// [`shutdown_timeout`](ServerOptions::shutdown_timeout): messages may still be answered,
     /// and then connections are closed with 1001.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
@@ -163,6 +163,27 @@ impl<R: Router> Server<R> {
         tokio::select! {
             report = serving => report,
             never = routing => match never {},
+        }
+    }
+
+    /// [Runs](Self::run) until `shutdown` resolves, and then drains within the deadline.
+    ///
+    /// # Cancel safety
+    /// As for [`run`](Self::run).
+    pub async fn run_until(
+        self,
+        shutdown: impl Future<Output = ()>,
+        deadline: Duration,
+    ) -> DrainReport {
+        let handle = self.handle();
+        let drain = async {
+            shutdown.await;
+            handle.drain(deadline).await;
+            pending().await
+        };
+        tokio::select! {
+            report = self.run() => report,
+            report = drain => report,
         }
     }
 }

@@ -10,7 +10,6 @@ use rpc_core::net::server::{
     Guards, HostPolicy, HttpConfig, PeerPolicy, ServerLimits, UpgradeDecision,
 };
 
-use crate::hub::HubConfig;
 use crate::limits::{MAX_CONNECTIONS, OBSIDIAN_ORIGIN, SHUTDOWN_TIMEOUT};
 use crate::net::{RouterOptions, RouterRuntime};
 use crate::server::ServerConfig;
@@ -53,38 +52,33 @@ rpc_core::config! {
     /// ```
     /// use std::time::Duration;
     /// use smarthole_proto::hub::HubConfig;
-    /// use smarthole_proto::net::ServerOptions;
+    /// use smarthole_proto::net::{RouterRuntime, ServerOptions};
     ///
-    /// let options = ServerOptions::default()
-    ///     .with_hub(HubConfig::default().with_response_timeout(Duration::from_secs(10)))
-    ///     .with_shutdown_timeout(Duration::from_secs(2));
+    /// let hub = HubConfig { response_timeout: Duration::from_secs(10), ..HubConfig::default() };
+    /// let options = ServerOptions {
+    ///     runtime: RouterRuntime::new(hub),
+    ///     shutdown_timeout: Duration::from_secs(2),
+    ///     ..ServerOptions::default()
+    /// };
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
         /// The runtime to serve, on this server only. Clone it for code that needs it before there
         /// is a server, such as an HTTP service that accepts texts.
-        pub runtime: RouterRuntime = RouterRuntime::default() => with_runtime(RouterRuntime),
+        pub runtime: RouterRuntime = RouterRuntime::default(),
         /// The options for asking the router.
-        pub router: RouterOptions = RouterOptions::default() => with_router(RouterOptions),
+        pub router: RouterOptions = RouterOptions::default(),
         /// Limits and timeouts of each connection.
-        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        pub connection: ServerConfig = ServerConfig::default(),
         /// Limits, guards and TLS before the upgrade, and the HTTP service beside it. Default
         /// [`http_config`]; start from it.
-        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        pub http: HttpConfig = http_config(),
         /// Transport options and observer of each connection.
-        pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
+        pub driver: DriverConfig = DriverConfig::default(),
         /// How long the shutdown may take. In the first half clients may still answer open
         /// messages, in the second the server waits for their Close (also when a single client is
         /// disconnected), for the [driver](Self::driver)'s `close_timeout` at most. Default 1 s;
         /// give the [handle](super::ServerHandle)'s drain no less.
-        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
-    }
-}
-
-impl ServerOptions {
-    /// Sets [`runtime`](Self::runtime) to a fresh one with this configuration.
-    #[must_use]
-    pub fn with_hub(self, config: HubConfig) -> Self {
-        self.with_runtime(RouterRuntime::new(config))
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
     }
 }

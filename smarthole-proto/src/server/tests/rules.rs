@@ -19,7 +19,10 @@ fn the_machine_keeps_the_rules() {
     let mut nasty = conformance::nasty_texts();
     nasty.extend([NOTES, ACK].map(str::to_owned));
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
-    let config = ServerConfig::default().with_registration_timeout(Some(Duration::from_secs(1)));
+    let config = ServerConfig {
+        registration_timeout: Some(Duration::from_secs(1)),
+        ..ServerConfig::default()
+    };
     let mut deciding = Played::with(config.clone());
     deciding.take(NOTES);
     for mut conn in [

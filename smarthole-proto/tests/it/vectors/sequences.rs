@@ -38,9 +38,11 @@ impl Played {
     fn new(vector: &Vector) -> Self {
         let now = Instant::now();
         let timeout = vector.get("registration_timeout").as_u64();
-        let config = ServerConfig::default()
-            .with_registration_timeout(timeout.map(Duration::from_secs))
-            .with_limits(defaults().with_max_message_rate(None));
+        let config = ServerConfig {
+            registration_timeout: timeout.map(Duration::from_secs),
+            limits: defaults().with_max_message_rate(None),
+            ..ServerConfig::default()
+        };
         Self {
             conn: ServerConn::new(config, now),
             now,

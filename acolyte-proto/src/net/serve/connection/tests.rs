@@ -15,7 +15,10 @@ use crate::server::ServerConfig;
 /// A connection with a running chat, as its agent sees it.
 fn running(limits: Limits) -> (Handle<ServerConn>, Run) {
     let now = Instant::now();
-    let config = ServerConfig::default().with_limits(limits);
+    let config = ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    };
     let mut conn = ServerConn::new(config, 1, now);
     start(&mut conn);
     let handle = Handle::new(conn);

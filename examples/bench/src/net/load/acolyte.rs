@@ -23,7 +23,7 @@ async fn chat(client: &Client) {
 
 pub(super) async fn load(address: &str, pace: Pace) {
     let url = format!("ws://{address}/v1/rpc");
-    let (client, _events, connection) = connect_lazy(&url, ClientConfig::new()).unwrap();
+    let (client, _events, connection) = connect_lazy(&url, ClientConfig::default()).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     pace.measure(|_| chat(&client)).await;

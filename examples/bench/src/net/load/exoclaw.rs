@@ -16,7 +16,10 @@ async fn open(kind: Kind<'_>, address: &str) -> Client {
         Limits::default()
     };
     let url = format!("ws://{address}/ws");
-    let config = ClientConfig::default().with_limits(limits);
+    let config = ClientConfig {
+limits,
+..ClientConfig::default()
+};
     let (client, _events, connection) = connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();

@@ -18,8 +18,14 @@ async fn ask(runtime: &RouterRuntime, text: &str) {
 
 pub(super) async fn load(address: &str, pace: Pace) {
     let limits = Limits::default().with_max_message_rate(None);
-    let connection = ServerConfig::default().with_limits(limits);
-    let options = ServerOptions::default().with_connection(connection);
+    let connection = ServerConfig {
+limits,
+..ServerConfig::default()
+};
+    let options = ServerOptions {
+connection,
+..ServerOptions::default()
+};
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options);
     let server = server.await.unwrap();
     let (url, runtime) = (server.url(), server.runtime());

@@ -18,7 +18,10 @@ impl Agent for Chunks {
                 break;
             }
         }
-        Ok(Reply::new("", "bench").with_output_streamed(true))
+        Ok(Reply {
+output_streamed: Some(true),
+..Reply::new("", "bench")
+})
     }
 
     async fn status(&self) -> Status {
@@ -27,8 +30,14 @@ impl Agent for Chunks {
 }
 
 pub(super) async fn serve(tell: Tell) {
-    let connection = ServerConfig::default().with_limits(defaults().with_max_message_rate(None));
-    let options = ServerOptions::default().with_connection(connection);
+    let connection = ServerConfig {
+limits: defaults().with_max_message_rate(None),
+..ServerConfig::default()
+};
+    let options = ServerOptions {
+connection,
+..ServerOptions::default()
+};
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options);
     let server = server.await.unwrap();
     tell(server.local_addr());

@@ -40,13 +40,17 @@ pub(super) async fn serve(tell: Tell, wide: bool) {
     } else {
         (Limits::default(), 4_096)
     };
-    let connection = ServerConfig::default()
-        .with_max_requests(requests)
-        .with_limits(limits.with_max_message_rate(None));
+    let connection = ServerConfig {
+max_requests: requests,
+limits: limits.with_max_message_rate(None),
+..ServerConfig::default()
+};
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    let options = ServerOptions::default()
-        .with_connection(connection)
-        .with_http(http_config().with_limits(limits));
+    let options = ServerOptions {
+connection,
+http: http_config().with_limits(limits),
+..ServerOptions::default()
+};
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options)
         .await
         .unwrap();

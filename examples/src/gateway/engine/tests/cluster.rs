@@ -240,7 +240,10 @@ async fn a_budget_raced_by_three_nodes_is_overshot_by_what_is_in_flight_at_most(
     const AT_ONCE: u64 = 4;
     const LIMIT: u64 = 200;
     let server = NatsServer::start();
-    let budgets = Budgets::default().with_daily(Some(LIMIT));
+    let budgets = Budgets {
+        daily: Some(LIMIT),
+        ..Budgets::default()
+    };
     let mut nodes = Vec::new();
     for _ in 0..3 {
         let scripts = (0..100).map(|_| answer("ok"));
@@ -281,7 +284,10 @@ async fn a_budget_raced_by_three_nodes_is_overshot_by_what_is_in_flight_at_most(
 #[ignore = "needs nats-server"]
 async fn a_session_budget_holds_on_all_nodes() {
     let server = NatsServer::start();
-    let budgets = Budgets::default().with_session(Some(16));
+    let budgets = Budgets {
+        session: Some(16),
+        ..Budgets::default()
+    };
     let one = Node::with(&server, budgets, [answer("one")]).await;
     let two = Node::with(&server, budgets, [answer("other")]).await;
     one.chat(&from("ann", "hi")).await.unwrap();
@@ -295,7 +301,10 @@ async fn a_session_budget_holds_on_all_nodes() {
 async fn a_node_that_dies_in_a_turn_holds_neither_its_session_nor_its_reservation() {
     let server = NatsServer::start();
     // Room for one of two: 24 bytes are estimated at 7 tokens.
-    let budgets = Budgets::default().with_daily(Some(10));
+    let budgets = Budgets {
+        daily: Some(10),
+        ..Budgets::default()
+    };
     let mut one = Node::with(&server, budgets, [gated("never")]).await;
     let two = Node::with(&server, budgets, [answer("next")]).await;
     let long = "x".repeat(24);
@@ -342,7 +351,10 @@ async fn a_node_that_was_taken_for_dead_cannot_store_its_answer_and_its_tokens_c
 #[ignore = "needs nats-server"]
 async fn a_node_that_loses_its_lease_comes_back_as_another_and_its_turn_is_fenced() {
     let server = NatsServer::start();
-    let budgets = Budgets::default().with_daily(Some(1000));
+    let budgets = Budgets {
+        daily: Some(1000),
+        ..Budgets::default()
+    };
     let scripts = [gated("late"), answer("again")];
     let mut one = Node::with(&server, budgets, scripts).await;
     let two = Node::with(&server, budgets, [answer("next")]).await;
@@ -500,7 +512,10 @@ async fn a_gateway_goes_on_when_a_full_nats_has_room_again() {
 #[ignore = "needs nats-server"]
 async fn a_node_that_leaves_holds_nobody_up() {
     let server = NatsServer::start();
-    let budgets = Budgets::default().with_daily(Some(20));
+    let budgets = Budgets {
+        daily: Some(20),
+        ..Budgets::default()
+    };
     let one = Node::with(&server, budgets, [answer("one")]).await;
     one.chat(&from("ann", "hi")).await.unwrap();
     one.engine.close().await;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
-use exoclaw_proto::frame::Request;
+use exoclaw_proto::frame::{Call, Request};
 use futures_util::poll;
 use rpc_core::Limits;
 use serde_json::{Value, json};
@@ -18,9 +18,22 @@ async fn ask(harness: &Harness, method: &str, params: Value) -> Result<Value, St
     let text = json!({"id": "1", "method": method, "params": params}).to_string();
     let limits = Limits::default();
     let request = Request::decode(&text, &limits).unwrap();
-    let answer = harness.engine.extension(&request.call).await;
-    let answer = answer.map_err(|error| error.message().to_owned())?;
-    Ok(serde_json::from_str(answer.get()).unwrap())
+    let engine = &harness.engine;
+    let answer = match request.call {
+        Call::ChatHistory(it) => engine
+            .history(&it.session, it.limit)
+            .await
+            .map(|it| json!(it)),
+        Call::SessionList => engine.sessions().await.map(|it| json!(it)),
+        Call::SessionClear(it) => engine.clear(&it).await.map(|it| json!(it)),
+        Call::BudgetStatus(it) => engine
+            .budgets(it.session.as_ref())
+            .await
+            .map(|it| json!(it)),
+        Call::MemorySearch(it) => engine.facts(&it).await.map(|it| json!(it)),
+        other => panic!("{other:?} is no extension"),
+    };
+    answer.map_err(|error| error.message().to_owned())
 }
 
 fn ann() -> Value {
@@ -125,9 +138,11 @@ async fn sessions_are_listed() {
 
 #[tokio::test]
 async fn budgets_tell_what_is_used() {
-    let budgets = Budgets::default()
-        .with_session(Some(50))
-        .with_daily(Some(60));
+    let budgets = Budgets {
+        session: Some(50),
+        daily: Some(60),
+        ..Budgets::default()
+    };
     let harness = Harness::with([answer("a")], |parts| parts.budgets = budgets).await;
     harness.chat(&from("ann", "1")).await.1.unwrap();
     let status = ask(&harness, "budget.status", ann()).await.unwrap();
@@ -205,7 +220,14 @@ async fn a_list_has_fifty_items_unless_told_otherwise_and_a_thousand_at_most() {
 
 #[tokio::test]
 async fn what_cannot_be_meant_is_refused() {
-    let router = Router::new(vec![Binding::new("a").with_channel("x")], None).unwrap();
+    let router = Router::new(
+        vec![Binding {
+            channel: Some("x".into()),
+            ..Binding::new("a")
+        }],
+        None,
+    )
+    .unwrap();
     let harness = Harness::with([], |parts| parts.router = router).await;
     for method in ["chat.history", "session.clear", "budget.status"] {
         let why = ask(&harness, method, ann()).await.unwrap_err();

@@ -393,7 +393,7 @@ impl Harness {
 
     /// The tokens that count against the budget of the day.
     pub(super) fn used(&self) -> u64 {
-        self.engine.ledger().daily_used()
+        self.engine.ledger.status(None, 0).daily.used
     }
 }
 
@@ -438,8 +438,7 @@ impl Reply for Heard {
 /// The turns of a session, oldest first, as the history tells them: question, answer and mark.
 pub(super) async fn turns(engine: &Engine, account: &str) -> Vec<[String; 3]> {
     let session = SessionRef::new("ws", account);
-    let turns = engine.history(&session, 1000).await.unwrap();
-    let turns: Vec<Turn> = serde_json::from_str(turns.get()).unwrap();
+    let turns = engine.history(&session, Some(1000)).await.unwrap();
     let turns = turns.into_iter().map(|turn| {
         let mark = turn.mark.unwrap_or_default();
         [turn.user, turn.assistant, mark].map(|text| text.to_string())

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use exoclaw_proto::budget::Budgets;
+use exoclaw_proto::frame::ChatSend;
+
 use super::harness::*;
 use crate::gateway::engine::EngineParts;
 use crate::gateway::store::Store as _;
@@ -55,7 +58,10 @@ async fn nothing_of_another_session_is_told() {
         .1
         .unwrap();
     harness.chat(&from("bob", "who am I?")).await.1.unwrap();
-    let other_peer = from("ann", "who am I?").with_peer("p");
+    let other_peer = ChatSend {
+        peer: Some("p".into()),
+        ..from("ann", "who am I?")
+    };
     harness.chat(&other_peer).await.1.unwrap();
     for call in [1, 2] {
         assert_eq!(told(&harness, call), ["user: who am I?"]);
@@ -125,7 +131,11 @@ async fn after_a_restart_turns_facts_and_tokens_are_there_again() {
         .unwrap();
     harness.engine.close().await;
     let budget = |parts: &mut EngineParts| {
-        parts.budgets = parts.budgets.with_session(Some(20)).with_daily(Some(400));
+        parts.budgets = Budgets {
+            session: Some(20),
+            daily: Some(400),
+            ..parts.budgets
+        };
     };
     let again = Harness::over(Arc::clone(&harness.store), [answer("two")], budget).await;
     assert_eq!(again.used(), 15);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use exoclaw_proto::binding::{Binding, Router};
+use exoclaw_proto::frame::ChatSend;
 use exoclaw_proto::net::ChatError;
 use futures_util::poll;
 
@@ -12,11 +13,16 @@ use crate::gateway::engine::MAX_NAME;
 #[tokio::test]
 async fn a_chat_belongs_to_the_session_of_its_agent_channel_account_and_peer() {
     let harness = Harness::new((0..3).map(|_| answer("hi"))).await;
-    for chat in [
-        from("ann", "a"),
-        from("ann", "b").with_peer("b:c"),
-        from("ann", "c").with_guild("g").with_team("t"),
-    ] {
+    let of_peer = ChatSend {
+        peer: Some("b:c".into()),
+        ..from("ann", "b")
+    };
+    let of_team = ChatSend {
+        guild: Some("g".into()),
+        team: Some("t".into()),
+        ..from("ann", "c")
+    };
+    for chat in [from("ann", "a"), of_peer, of_team] {
         assert_eq!(harness.chat(&chat).await.1, Ok(()));
     }
     let expected = ["default:ws:ann:b%3Ac", "default:ws:ann:main"];
@@ -30,19 +36,32 @@ async fn a_chat_belongs_to_the_session_of_its_agent_channel_account_and_peer() {
 
 #[tokio::test]
 async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
-    let bindings = vec![Binding::new("vip").with_guild_id("g")];
+    let bindings = vec![Binding {
+        guild_id: Some("g".into()),
+        ..Binding::new("vip")
+    }];
     let router = Router::new(bindings, Some("else".to_owned())).unwrap();
     let scripts = (0..2).map(|_| answer("hi"));
     let harness = Harness::with(scripts, |parts| parts.router = router).await;
     harness.chat(&from("ann", "a")).await.1.unwrap();
-    let bound = from("ann", "a").with_guild("g");
+    let bound = ChatSend {
+        guild: Some("g".into()),
+        ..from("ann", "a")
+    };
     harness.chat(&bound).await.1.unwrap();
     assert_eq!(harness.sessions(), ["else:ws:ann:main", "vip:ws:ann:main"]);
 }
 
 #[tokio::test]
 async fn a_chat_that_no_agent_wants_is_refused_and_no_session_begins() {
-    let router = Router::new(vec![Binding::new("a").with_channel("x")], None).unwrap();
+    let router = Router::new(
+        vec![Binding {
+            channel: Some("x".into()),
+            ..Binding::new("a")
+        }],
+        None,
+    )
+    .unwrap();
     let harness = Harness::with([], |parts| parts.router = router).await;
     let why = harness.refused(&from("ann", "hi")).await;
     assert_eq!(why, "no agent configured for ws:ann:main");
@@ -53,12 +72,11 @@ async fn a_chat_that_no_agent_wants_is_refused_and_no_session_begins() {
 async fn names_without_measure_are_refused_before_anything_is_kept() {
     let harness = Harness::new([answer("hi")]).await;
     let long = "é".repeat(MAX_NAME / 2 + 1);
-    for (name, chat) in [
-        ("account", from(&long, "x")),
-        ("peer", from("a", "x").with_peer(&*long)),
-        ("guild", from("a", "x").with_guild(&*long)),
-        ("team", from("a", "x").with_team(&*long)),
-    ] {
+    let mut chats = ["peer", "guild", "team"].map(|name| (name, from("a", "x")));
+    let [(_, peer), (_, guild), (_, team)] = &mut chats;
+    let members = [&mut peer.peer, &mut guild.guild, &mut team.team];
+    members.map(|member| *member = Some((&*long).into()));
+    for (name, chat) in [("account", from(&long, "x"))].into_iter().chain(chats) {
         let expected = format!("invalid chat.send params: {name} is longer than 512 bytes");
         assert_eq!(harness.refused(&chat).await, expected);
     }

@@ -36,7 +36,13 @@ impl Agent for Worker {
 }
 
 fn server(auth: Auth, token: Option<&'static str>) -> Setup {
-    let (server, service) = Server::mount(Worker, ServerOptions::default().with_auth(auth));
+    let (server, service) = Server::mount(
+        Worker,
+        ServerOptions {
+            auth,
+            ..ServerOptions::default()
+        },
+    );
     tokio::spawn(server.run());
     let mut variables = vec![
         ("tool_prompt", "use a tool"),

@@ -121,12 +121,20 @@ mod exoclaw {
         let url = "ws://localhost/ws";
         let setups = [
             client(url, vec![("prompt", "hello")], |dialer| {
-                chat(dialer, ClientConfig::new())
+                chat(dialer, ClientConfig::default())
             }),
             client(
                 url,
                 vec![("token", "s3cret"), ("prompt", "hello")],
-                |dialer| chat(dialer, ClientConfig::new().with_token("s3cret")),
+                |dialer| {
+                    chat(
+                        dialer,
+                        ClientConfig {
+                            token: Some("s3cret".into()),
+                            ..ClientConfig::default()
+                        },
+                    )
+                },
             ),
         ];
         conforms(&suite, &setups).await;
@@ -167,8 +175,14 @@ mod smarthole {
     use super::*;
 
     async fn plugin(dialer: ToScript) -> Ended {
-        let registration = Registration::new("notes", "Keeps notes.").with_version("1.0.0");
-        let config = PluginConfig::new(registration.with_capability("lists"));
+        let registration = Registration {
+            version: Some("1.0.0".into()),
+            ..Registration::new("notes", "Keeps notes.")
+        };
+        let config = PluginConfig::new(Registration {
+            capabilities: vec!["lists".into()],
+            ..registration
+        });
         let plugin =
             Plugin::with_dialer(dialer, config.unwrap(), handler_fn(|_, _| async { Ok(()) }));
         plugin.run_until(std::future::pending::<()>()).await;
@@ -192,7 +206,7 @@ mod acolyte {
 
     async fn chat(dialer: ToScript) -> Ended {
         let (client, _events, connection) =
-            connect_with(dialer, ClientConfig::new(), link_config());
+            connect_with(dialer, ClientConfig::default(), link_config());
         let connection = tokio::spawn(connection.run());
         let request = ChatRequest::new("hello", "gpt-5-mini");
         let (code, output) = match client.ready().await {

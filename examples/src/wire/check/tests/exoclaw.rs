@@ -55,7 +55,10 @@ impl Backend for Gateway {
 }
 
 fn gateway(auth: Auth, token: Option<&'static str>) -> Setup {
-    let options = ServerOptions::default().with_connection(ServerConfig::new(auth));
+    let options = ServerOptions {
+        connection: ServerConfig::new(auth),
+        ..ServerOptions::default()
+    };
     let (server, service) = Server::mount(Gateway::default(), options);
     tokio::spawn(server.run());
     let mut variables = vec![("tool_prompt", "use a tool"), ("failing_prompt", "fail")];

@@ -20,8 +20,13 @@ async fn a_router_that_is_broken_in_one_way_fails_one_row() {
         later.get().unwrap().submit(Input::text(text)).unwrap();
         std::future::ready(Response::new(Bytes::new()))
     });
-    let (server, service) =
-        Server::mount(Keywords::new(), ServerOptions::default().with_http(http));
+    let (server, service) = Server::mount(
+        Keywords::new(),
+        ServerOptions {
+            http,
+            ..ServerOptions::default()
+        },
+    );
     assert!(runtime.set(server.runtime()).is_ok());
     tokio::spawn(server.run());
     let variables = vec![("input", "/input")];

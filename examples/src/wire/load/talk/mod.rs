@@ -155,10 +155,13 @@ impl Scenario {
     }
 
     fn acolyte(&self) -> Result<ClientConfig, String> {
-        let mut config = ClientConfig::new().with_insecure_key(self.caller.insecure);
+        let mut config = ClientConfig {
+            insecure_key: self.caller.insecure,
+            ..ClientConfig::default()
+        };
         if let Some(token) = &self.caller.token {
             let key = ApiKey::new(token.clone()).map_err(|error| error.to_string())?;
-            config = config.with_api_key(key);
+            config.api_key = Some(key);
         }
         Ok(config)
     }
@@ -215,9 +218,12 @@ impl Scenario {
             }
             Protocol::Exoclaw => {
                 use exoclaw_proto::client::ClientConfig;
-                let mut config = ClientConfig::new().with_insecure_token(insecure);
+                let mut config = ClientConfig {
+                    insecure_token: insecure,
+                    ..ClientConfig::default()
+                };
                 if let Some(token) = &caller.token {
-                    config = config.with_token(token.clone());
+                    config.token = Some(token.clone().into());
                 }
                 exoclaw_proto::net::dialer(url, &config).map_err(|error| error.to_string())
             }

@@ -23,7 +23,10 @@ fn open<const N: usize>(
     asked: impl Fn(usize) -> String,
 ) -> (Arc<Peer>, [RequestId; N]) {
     let now = Instant::now();
-    let config = ServerConfig::default().with_limits(limits.clone());
+    let config = ServerConfig {
+        limits: limits.clone(),
+        ..ServerConfig::default()
+    };
     let mut conn = ServerConn::new(config, now);
     let _hello = conn.poll_transmit();
     let ids = std::array::from_fn(|n| {

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::pools::{SECONDS_PER_DAY, month_of};
 use super::*;
-use crate::budget::Date;
-use crate::budget::date::SECONDS_PER_DAY;
 
 /// How a request ends.
 #[derive(Clone, Copy, Debug)]
@@ -212,7 +211,7 @@ impl World {
         used.insert(day, stored.daily.used);
         let earlier = stored.monthly.used - stored.daily.used;
         // Some other day of the month, so that it counts for the month only.
-        let other = if day > 0 && Date::from_day(day - 1).same_month(Date::from_day(day)) {
+        let other = if day > 0 && month_of(day - 1) == month_of(day) {
             day - 1
         } else {
             day + 1
@@ -259,7 +258,7 @@ impl World {
         let day = self.day();
         let totals = self.store.totals(None, day);
         prop_assert_eq!(totals.daily.used, self.expected(|it| it == day));
-        let month = |it| Date::from_day(it).same_month(Date::from_day(day));
+        let month = |it| month_of(it) == month_of(day);
         prop_assert_eq!(totals.monthly.used, self.expected(month));
         for node in &mut self.nodes {
             let own = self.store.totals(Some(&node.name), day);
@@ -282,13 +281,17 @@ proptest! {
         start in 0_u64..4_000_000_000,
     ) {
         let [daily, monthly] = limits;
-        let budgets = Budgets::default().with_daily(daily).with_monthly(monthly);
+        let budgets = Budgets {
+daily,
+monthly,
+..Budgets::default()
+};
         let mut world = World::new(budgets, start);
         for step in steps {
             match step {
                 Step::Reserve { node, estimate } => {
                     let node = &mut world.nodes[node];
-                    let ticket = node.ledger.reserve(&key(), 0, estimate).unwrap();
+                    let ticket = node.ledger.reserve(0, estimate).unwrap();
                     node.waiting.insert(ticket, estimate);
                 }
                 Step::Record { node, which, tokens } if !world.nodes[node].open.is_empty() => {
@@ -332,13 +335,13 @@ proptest! {
             match action {
                 0 if world.nodes[node].open.len() + world.nodes[node].waiting.len() < OPEN => {
                     let node = &mut world.nodes[node];
-                    let ticket = node.ledger.reserve(&key(), 0, estimate).unwrap();
+                    let ticket = node.ledger.reserve(0, estimate).unwrap();
                     node.waiting.insert(ticket, estimate);
                 }
                 1 if !world.nodes[node].open.is_empty() => {
                     let node = &mut world.nodes[node];
                     let mut run = node.open.swap_remove(0);
-                    let tokens = run.held() + BEYOND;
+                    let tokens = run.held + BEYOND;
                     node.ledger.record(&mut run, tokens);
                     *node.used.entry(0).or_default() += tokens;
                     node.ledger.settle(run);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::pools::Pools;
+use super::pools::Pools;
 
 /// Most nodes whose tokens are kept apart although they are gone.
 const MAX_GONE: usize = 64;

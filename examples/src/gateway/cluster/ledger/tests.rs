@@ -4,10 +4,6 @@ mod race;
 
 use super::*;
 
-fn key() -> SessionKey {
-    SessionKey::new("default", "websocket", "ann", "main")
-}
-
 /// The store: one value with a revision.
 #[derive(Debug, Default)]
 struct Store {
@@ -62,11 +58,11 @@ impl Store {
     }
 
     fn admit(&mut self, ledger: &mut SharedLedger, estimate: u64, now: u64) -> Option<Reservation> {
-        let asked = ledger.reserve(&key(), 0, estimate).unwrap();
+        let asked = ledger.reserve(0, estimate).unwrap();
         match &mut self.serve(ledger, now, &[])[..] {
             [LedgerEvent::Admitted(ticket, reservation)] if *ticket == asked => {
                 let day = reservation.day;
-                let empty = Reservation::uncounted(key(), day, 0);
+                let empty = Reservation { day, held: 0 };
                 Some(std::mem::replace(reservation, empty))
             }
             [LedgerEvent::Refused(ticket, _)] if *ticket == asked => None,
@@ -76,7 +72,10 @@ impl Store {
 }
 
 fn daily(limit: u64) -> Budgets {
-    Budgets::default().with_daily(Some(limit))
+    Budgets {
+        daily: Some(limit),
+        ..Budgets::default()
+    }
 }
 
 fn pair(limit: u64) -> [SharedLedger; 2] {
@@ -88,7 +87,7 @@ fn nodes_share_one_budget_and_are_refused_with_what_all_have_used() {
     let mut store = Store::default();
     let [mut a, mut b] = pair(100);
     let mut run = store.admit(&mut a, 60, 0).unwrap();
-    let ticket = b.reserve(&key(), 0, 50).unwrap();
+    let ticket = b.reserve(0, 50).unwrap();
     let refused = |used| {
         let scope = Scope::Daily;
         let limit = 100;
@@ -122,7 +121,7 @@ fn a_refusal_is_never_of_an_old_state() {
 fn calls_that_come_while_a_write_is_under_way_share_the_next() {
     let mut ledger = SharedLedger::new(daily(1000), "a");
     for _ in 0..10 {
-        ledger.reserve(&key(), 0, 5).unwrap();
+        ledger.reserve(0, 5).unwrap();
     }
     assert_eq!(ledger.poll_request(0), Some(LedgerRequest::Read));
     ledger.handle_read(None).unwrap();
@@ -131,7 +130,7 @@ fn calls_that_come_while_a_write_is_under_way_share_the_next() {
         Some(LedgerRequest::Write { .. })
     ));
     for _ in 0..10 {
-        ledger.reserve(&key(), 0, 5).unwrap();
+        ledger.reserve(0, 5).unwrap();
     }
     assert_eq!(ledger.poll_request(0), None);
     for revision in 1..=2 {
@@ -170,7 +169,7 @@ fn what_a_dead_node_reserved_is_released_and_what_it_used_stays() {
     a.record(&mut run, 30);
     store.serve(&mut a, 0, &[]);
     drop(a);
-    let ticket = b.reserve(&key(), 0, 70).unwrap();
+    let ticket = b.reserve(0, 70).unwrap();
     let events = store.serve(&mut b, 0, &["a"]);
     assert!(
         matches!(events[..], [LedgerEvent::Admitted(it, _)] if it == ticket),
@@ -187,7 +186,7 @@ fn a_node_that_was_taken_for_dead_goes_on_and_is_counted_once() {
     let mut run = store.admit(&mut a, 80, 0).unwrap();
     a.record(&mut run, 30);
     store.serve(&mut a, 0, &[]);
-    let _ticket = b.reserve(&key(), 0, 70).unwrap();
+    let _ticket = b.reserve(0, 70).unwrap();
     store.serve(&mut b, 0, &["a"]);
     a.record(&mut run, 20);
     store.serve(&mut a, 0, &[]);
@@ -227,7 +226,7 @@ fn a_node_with_a_new_name_is_counted_once_and_keeps_its_reservations() {
         assert_eq!(store.totals(Some("a"), 0), Pools::default());
         let totals = store.totals(Some("c"), 0).daily;
         assert_eq!((totals.used, totals.reserved), (30, 50));
-        let ticket = b.reserve(&key(), 0, 30).unwrap();
+        let ticket = b.reserve(0, 30).unwrap();
         let events = store.serve(&mut b, 0, &["a"]);
         assert!(
             matches!(events[..], [LedgerEvent::Refused(it, _)] if it == ticket),
@@ -278,10 +277,10 @@ fn a_node_whose_farewell_has_an_unknown_outcome_counts_once() {
 fn a_withdrawn_call_holds_nothing() {
     let mut store = Store::default();
     let [mut a, _] = pair(100);
-    let waiting = a.reserve(&key(), 0, 50).unwrap();
+    let waiting = a.reserve(0, 50).unwrap();
     a.cancel(waiting);
     assert_eq!(store.serve(&mut a, 0, &[]), []);
-    let sent = a.reserve(&key(), 0, 50).unwrap();
+    let sent = a.reserve(0, 50).unwrap();
     assert_eq!(a.poll_request(0), Some(LedgerRequest::Read));
     a.handle_read(None).unwrap();
     let Some(LedgerRequest::Write { value, revision }) = a.poll_request(0) else {
@@ -290,7 +289,7 @@ fn a_withdrawn_call_holds_nothing() {
     a.cancel(sent);
     a.handle_written(store.write(value, revision).unwrap());
     assert_eq!(store.serve(&mut a, 0, &[]), []);
-    let admitted = a.reserve(&key(), 0, 50).unwrap();
+    let admitted = a.reserve(0, 50).unwrap();
     let Some(LedgerRequest::Write { value, revision }) = a.poll_request(0) else {
         panic!("it writes");
     };
@@ -302,16 +301,22 @@ fn a_withdrawn_call_holds_nothing() {
 
 #[test]
 fn the_budget_of_a_session_is_checked_at_once() {
-    let mut ledger = SharedLedger::new(Budgets::default().with_session(Some(10)), "a");
-    let refused = ledger.reserve(&key(), 8, 3).unwrap_err();
+    let mut ledger = SharedLedger::new(
+        Budgets {
+            session: Some(10),
+            ..Budgets::default()
+        },
+        "a",
+    );
+    let refused = ledger.reserve(8, 3).unwrap_err();
     assert_eq!(refused.to_string(), "token budget exceeded (session: 8/10)");
-    assert!(ledger.reserve(&key(), 8, 2).is_ok());
+    assert!(ledger.reserve(8, 2).is_ok());
 }
 
 #[test]
 fn without_a_budget_for_all_a_run_waits_for_no_write() {
     let mut ledger = SharedLedger::new(Budgets::default(), "a");
-    let ticket = ledger.reserve(&key(), 0, 5).unwrap();
+    let ticket = ledger.reserve(0, 5).unwrap();
     assert_eq!(ledger.poll_request(0), None);
     assert!(matches!(ledger.poll_event(), Some(LedgerEvent::Admitted(it, _)) if it == ticket));
 }
@@ -337,7 +342,7 @@ fn many_nodes_that_are_gone_take_no_room() {
     let mut last = SharedLedger::new(daily(1000), "last");
     let gone: Vec<_> = (0..300).map(|number| format!("n{number}")).collect();
     let gone: Vec<_> = gone.iter().map(String::as_str).collect();
-    last.reserve(&key(), 0, 700).unwrap();
+    last.reserve(0, 700).unwrap();
     let events = store.serve(&mut last, 0, &gone);
     assert!(
         matches!(events[..], [LedgerEvent::Admitted(..)]),

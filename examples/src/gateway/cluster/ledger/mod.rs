@@ -1,5 +1,6 @@
 //! [`SharedLedger`]: the budgets of many nodes, kept in one stored value.
 
+mod pools;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -7,20 +8,27 @@ mod value;
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::date::day_of;
-use super::ledger::Reservation;
-use super::pools::{Pool, Pools};
-use super::{Budgets, Exceeded, Scope};
-use crate::session::SessionKey;
+use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
+
+use pools::{Pool, Pools, day_of};
 use value::Value;
 
 /// The name of a call of a [`SharedLedger`] that waits for an answer. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
+pub(super) struct Ticket(u64);
+
+/// Tokens of the budgets reserved for one run, until [`SharedLedger::settle`] releases them. A run
+/// counts for the day and the month in which it was admitted, even if it ends later.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "what is not settled stays reserved"]
+pub struct Reservation {
+    day: u64,
+    held: u64,
+}
 
 /// What a [`SharedLedger`] asks of the store. Exhaustive: a user has to do all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LedgerRequest {
+pub(super) enum LedgerRequest {
     /// Read the value. Answer with [`SharedLedger::handle_read`] or
     /// [`SharedLedger::handle_failed`].
     Read,
@@ -40,7 +48,7 @@ pub enum LedgerRequest {
 
 /// An answer of a [`SharedLedger`]. Exhaustive: a user has to handle all of them.
 #[derive(Debug, PartialEq, Eq)]
-pub enum LedgerEvent {
+pub(super) enum LedgerEvent {
     /// The run is admitted, and all nodes count its reservation.
     Admitted(Ticket, Reservation),
     /// A budget has no room for the run. The numbers were read after the call.
@@ -53,13 +61,13 @@ pub enum LedgerEvent {
 /// which starts the budgets anew.
 #[derive(Debug, thiserror::Error)]
 #[error("the shared token budgets cannot be read: {0}")]
-pub struct DamagedLedger(#[source] serde_json::Error);
+pub(super) struct DamagedLedger(#[source] serde_json::Error);
 
 #[derive(Debug)]
 struct Waiting {
     ticket: Ticket,
-    /// `None` for [`SharedLedger::refresh`].
-    run: Option<(SessionKey, u64)>,
+    /// The estimate of the run; `None` for [`SharedLedger::refresh`].
+    run: Option<u64>,
 }
 
 /// A run that is admitted if the write succeeds.
@@ -103,31 +111,7 @@ enum Pending {
 ///
 /// The budget of a session is not in the value. The caller passes the tokens that the session has
 /// used, and holds the session's turn while it does.
-///
-/// ```
-/// use exoclaw_proto::budget::{Budgets, LedgerEvent, LedgerRequest, SharedLedger};
-/// use exoclaw_proto::session::SessionKey;
-///
-/// let session = SessionKey::new("default", "websocket", "ann", "main");
-/// let now = 1_800_000_000; // seconds since 1970
-/// let mut ledger = SharedLedger::new(Budgets::default().with_daily(Some(1_000)), "node-1");
-/// let ticket = ledger.reserve(&session, 0, 600)?;
-/// assert_eq!(ledger.poll_request(now), Some(LedgerRequest::Read));
-/// ledger.handle_read(None)?; // there is no value yet
-/// let Some(LedgerRequest::Write { value, revision: None }) = ledger.poll_request(now) else {
-///     panic!("a new value is written");
-/// };
-/// ledger.handle_written(1); // it has this revision now
-/// let Some(LedgerEvent::Admitted(admitted, mut reservation)) = ledger.poll_event() else {
-///     panic!("the budget has room");
-/// };
-/// assert_eq!(admitted, ticket);
-/// ledger.record(&mut reservation, 250);
-/// ledger.settle(reservation);
-/// assert_eq!(ledger.daily_used(), 250);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct SharedLedger {
+pub(super) struct SharedLedger {
     budgets: Budgets,
     node: String,
     /// Earlier names of this node that may still be in the value.
@@ -156,7 +140,7 @@ pub struct SharedLedger {
 impl SharedLedger {
     /// Creates the ledger of a node. Its name is unique among the nodes of all times.
     #[must_use]
-    pub fn new(budgets: Budgets, node: impl Into<String>) -> Self {
+    pub(super) fn new(budgets: Budgets, node: impl Into<String>) -> Self {
         Self {
             budgets,
             node: node.into(),
@@ -183,23 +167,18 @@ impl SharedLedger {
     ///
     /// # Errors
     /// [`Exceeded`] if the session's budget has no room. Nothing changed.
-    pub fn reserve(
-        &mut self,
-        session: &SessionKey,
-        session_used: u64,
-        estimate: u64,
-    ) -> Result<Ticket, Exceeded> {
+    pub(super) fn reserve(&mut self, session_used: u64, estimate: u64) -> Result<Ticket, Exceeded> {
         Pool::of(session_used).check(Scope::Session, self.budgets.session, estimate)?;
-        Ok(self.wait(Some((session.clone(), estimate))))
+        Ok(self.wait(Some(estimate)))
     }
 
     /// Asks for a fresh read, for [`daily_used`](Self::daily_used) and
     /// [`monthly_used`](Self::monthly_used).
-    pub fn refresh(&mut self) -> Ticket {
+    pub(super) fn refresh(&mut self) -> Ticket {
         self.wait(None)
     }
 
-    fn wait(&mut self, run: Option<(SessionKey, u64)>) -> Ticket {
+    fn wait(&mut self, run: Option<u64>) -> Ticket {
         self.last_ticket.0 += 1;
         let ticket = self.last_ticket;
         self.waiting.push_back(Waiting { ticket, run });
@@ -208,7 +187,7 @@ impl SharedLedger {
 
     /// Withdraws a call whose event was not taken yet. It gets none; a run that is admitted
     /// meanwhile is settled.
-    pub fn cancel(&mut self, ticket: Ticket) {
+    pub(super) fn cancel(&mut self, ticket: Ticket) {
         self.waiting.retain(|it| it.ticket != ticket);
         if let Some(Pending::Write(_, sent)) = &mut self.pending {
             let mut sent = sent.candidates.iter_mut();
@@ -227,23 +206,24 @@ impl SharedLedger {
         }
     }
 
-    /// Records tokens that a run has used, as [`Ledger::record`](super::Ledger::record).
-    pub fn record(&mut self, reservation: &mut Reservation, tokens: u64) {
-        let released = reservation.use_up(tokens);
+    /// Records tokens that a run has used. They reduce its reservation.
+    pub(super) fn record(&mut self, reservation: &mut Reservation, tokens: u64) {
+        let released = tokens.min(reservation.held);
+        reservation.held -= released;
         self.own.take(reservation.day, tokens, released);
         self.change += 1;
     }
 
     /// Ends a run and releases the rest of its reservation.
     #[allow(clippy::needless_pass_by_value, reason = "it is used up")]
-    pub fn settle(&mut self, reservation: Reservation) {
-        self.own.take(reservation.day, 0, reservation.held());
+    pub(super) fn settle(&mut self, reservation: Reservation) {
+        self.own.take(reservation.day, 0, reservation.held);
         self.change += 1;
     }
 
     /// Goes on under another name, as unique as the first, because the node counts as gone under that.
     /// The next write moves its totals and its reservations to the new name.
-    pub fn rename(&mut self, node: impl Into<String>) {
+    pub(super) fn rename(&mut self, node: impl Into<String>) {
         let node = node.into();
         if node != self.node {
             self.former.push(std::mem::replace(&mut self.node, node));
@@ -264,46 +244,40 @@ impl SharedLedger {
 
     /// Leaves: moves this node's totals to those of the nodes that are gone. Waiting calls get no
     /// event. Settle all runs first. It is done when [`is_written`](Self::is_written).
-    pub fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.waiting.clear();
         self.is_closing = true;
     }
 
     /// Returns the number of the last change of this node's totals.
     #[must_use]
-    pub const fn change(&self) -> u64 {
+    pub(super) const fn change(&self) -> u64 {
         self.change
     }
 
     /// Returns the number of the last change that all nodes count: it survives the end of this one.
     #[must_use]
-    pub const fn written(&self) -> u64 {
+    pub(super) const fn written(&self) -> u64 {
         self.written
     }
 
     /// Returns whether there is nothing to write, and no call waits.
     #[must_use]
-    pub fn is_written(&self) -> bool {
+    pub(super) fn is_written(&self) -> bool {
         let is_left = !self.is_closing || self.confirmed.is_none();
         self.pending.is_none() && self.waiting.is_empty() && self.written == self.change && is_left
     }
 
     /// Returns the tokens used on the latest day seen, as this node last knew.
     #[must_use]
-    pub fn daily_used(&self) -> u64 {
+    pub(super) fn daily_used(&self) -> u64 {
         self.total().daily.used
     }
 
     /// Returns the tokens used in the month of the latest day seen, as this node last knew.
     #[must_use]
-    pub fn monthly_used(&self) -> u64 {
+    pub(super) fn monthly_used(&self) -> u64 {
         self.total().monthly.used
-    }
-
-    /// Returns the budgets.
-    #[must_use]
-    pub const fn budgets(&self) -> Budgets {
-        self.budgets
     }
 
     fn total(&self) -> Pools {
@@ -312,14 +286,14 @@ impl SharedLedger {
 
     /// Takes the next answer.
     #[must_use]
-    pub fn poll_event(&mut self) -> Option<LedgerEvent> {
+    pub(super) fn poll_event(&mut self) -> Option<LedgerEvent> {
         self.events.pop_front()
     }
 
     /// Returns the next request for the store: `None` if there is nothing to do, or the last one is
     /// not answered. After a failed one, wait a little first.
     #[must_use = "it is asked once"]
-    pub fn poll_request(&mut self, unix_seconds: u64) -> Option<LedgerRequest> {
+    pub(super) fn poll_request(&mut self, unix_seconds: u64) -> Option<LedgerRequest> {
         self.own.advance(day_of(unix_seconds));
         self.admit_without_budget();
         if self.pending.is_some() || self.is_written() {
@@ -337,7 +311,7 @@ impl SharedLedger {
         let mut still = VecDeque::new();
         for waiting in std::mem::take(&mut self.waiting) {
             let is_fresh = waiting.ticket <= self.read_after;
-            let Some((session, estimate)) = &waiting.run else {
+            let Some(estimate) = waiting.run else {
                 if is_fresh {
                     let event = LedgerEvent::Refreshed(waiting.ticket);
                     self.events.push_back(event);
@@ -347,13 +321,15 @@ impl SharedLedger {
                 }
                 continue;
             };
-            match others.plus(self.own).check(self.budgets, *estimate) {
+            match others.plus(self.own).check(self.budgets, estimate) {
                 Ok(()) => {
-                    self.own.reserve(*estimate);
-                    let session = session.clone();
+                    self.own.reserve(estimate);
                     candidates.push(Candidate {
                         ticket: waiting.ticket,
-                        reservation: Reservation::uncounted(session, self.own.day, *estimate),
+                        reservation: Reservation {
+                            day: self.own.day,
+                            held: estimate,
+                        },
                         is_cancelled: false,
                     });
                 }
@@ -399,8 +375,9 @@ impl SharedLedger {
         }
         for waiting in std::mem::take(&mut self.waiting) {
             match waiting.run {
-                Some((session, _)) => {
-                    let reservation = Reservation::uncounted(session, self.own.day, 0);
+                Some(_) => {
+                    let day = self.own.day;
+                    let reservation = Reservation { day, held: 0 };
                     let event = LedgerEvent::Admitted(waiting.ticket, reservation);
                     self.events.push_back(event);
                 }
@@ -429,7 +406,7 @@ impl SharedLedger {
     ///
     /// # Errors
     /// [`DamagedLedger`]. The next request is the same read.
-    pub fn handle_read(&mut self, value: Option<(&[u8], u64)>) -> Result<(), DamagedLedger> {
+    pub(super) fn handle_read(&mut self, value: Option<(&[u8], u64)>) -> Result<(), DamagedLedger> {
         let Some(Pending::Read(after)) = self.pending.take() else {
             return Ok(());
         };
@@ -453,7 +430,7 @@ impl SharedLedger {
     }
 
     /// Takes those of the nodes asked for that are gone.
-    pub fn handle_gone(&mut self, gone: &[String]) {
+    pub(super) fn handle_gone(&mut self, gone: &[String]) {
         let Some(Pending::FindGone(after)) = self.pending.take() else {
             return;
         };
@@ -465,7 +442,7 @@ impl SharedLedger {
     }
 
     /// Takes the revision that the written value has.
-    pub fn handle_written(&mut self, revision: u64) {
+    pub(super) fn handle_written(&mut self, revision: u64) {
         let Some(Pending::Write(after, sent)) = self.pending.take() else {
             return;
         };
@@ -487,7 +464,7 @@ impl SharedLedger {
     }
 
     /// Takes the failure of a request, whatever its outcome. It is made again after a read.
-    pub fn handle_failed(&mut self) {
+    pub(super) fn handle_failed(&mut self) {
         (self.is_stale, self.found_after) = (true, Ticket(0));
         let Some(Pending::Write(_, sent)) = self.pending.take() else {
             return;
@@ -498,12 +475,12 @@ impl SharedLedger {
                 reservation,
                 is_cancelled,
             } = candidate;
-            let (day, held) = (reservation.day, reservation.held());
-            self.own.take(day, 0, held);
+            let held = reservation.held;
+            self.own.take(reservation.day, 0, held);
             // It may have been written.
             self.change += 1;
             if !is_cancelled {
-                let run = Some((reservation.session().clone(), held));
+                let run = Some(held);
                 self.waiting.push_front(Waiting { ticket, run });
             }
         }
