@@ -16,8 +16,7 @@ async fn played(recording: &str) -> (Client, JoinHandle<()>) {
     let (dialer, listener) = mem::listen(64);
     let recording = parse(recording).unwrap().to_string();
     // An empty history may be left out.
-    let settings = Settings::default().with_tolerated(vec!["history".to_owned()]);
-    let server = tokio::spawn(replay(recording).with_settings(settings).server(listener));
+    let server = tokio::spawn(replay(&recording).tolerate("history").server(listener));
     let (client, _, connection) = connect_with(dialer, ClientConfig::default(), link_config());
     tokio::spawn(connection.run());
     client.ready().await.unwrap();

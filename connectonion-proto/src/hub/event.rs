@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rpc_core::{CloseFrame, Str, Text};
+use rpc_core::{CloseFrame, Instant, Str, Text};
 
 use super::job::Job;
 use crate::console::Line;

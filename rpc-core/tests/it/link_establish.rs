@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rpc_core::net::{LinkConfig, LinkState, mem};
-use rpc_core::{CallError, CloseReason, Delivery, Refused};
+use rpc_core::{CloseReason, Refused};
 
 use crate::toy::net::{GuestSide, HostSide};
 

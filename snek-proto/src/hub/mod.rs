@@ -208,6 +208,7 @@ impl Hub {
 
     /// Removes a user with all memberships and connections, and tells nobody. Returns `false` if the
     /// user is not known.
+    #[cfg(any(feature = "nats", test))]
     pub(crate) fn remove_user(&mut self, username: &str) -> bool {
         let Some(member) = self.users.remove(username) else {
             return false;
@@ -227,6 +228,7 @@ impl Hub {
 
     /// Removes a channel with its memberships, and tells nobody. Returns `false` if the channel is
     /// not known.
+    #[cfg(any(feature = "nats", test))]
     pub(crate) fn remove_channel(&mut self, channel: &str) -> bool {
         let Some(room) = self.rooms.remove(channel) else {
             return false;
@@ -377,6 +379,7 @@ impl Hub {
     }
 
     /// Returns whether a user is in a channel.
+    #[cfg(any(feature = "nats", test))]
     pub(crate) fn is_member(&self, username: &str, channel: &str) -> bool {
         let room = self.rooms.get(channel);
         room.is_some_and(|room| room.members.contains(username))

@@ -2,7 +2,7 @@
 
 use snek_proto::CloseReason;
 use snek_proto::client::ClientConfig;
-use snek_proto::net::{ConnectError, MemoryBackend, Server, ServerOptions, connect};
+use snek_proto::net::{ConnectError, MemoryBackend, Server, ServerOptions, connect, http_config};
 
 fn config(password: &str) -> ClientConfig {
     ClientConfig::new("ann", password)
@@ -11,8 +11,11 @@ fn config(password: &str) -> ClientConfig {
 #[tokio::test]
 async fn what_keeps_a_client_out_is_said_at_once() {
     let backend = MemoryBackend::new().with_user("ann", "a", "Ann");
-    let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default());
-    let server = server.await.unwrap();
+    let options = ServerOptions {
+        http: http_config().with_path("/rpc.ws"),
+        ..ServerOptions::default()
+    };
+    let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
     let url = server.url();
     tokio::spawn(server.run());
     let (client, _events, _connection) = connect(&url, config("a")).await.unwrap();

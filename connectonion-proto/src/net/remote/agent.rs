@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::net::{Consumer, DrainReport, Link, LinkState, Node};
-use rpc_core::{CallError, CloseReason, Refused, Str};
+use rpc_core::{CallError, CloseReason, Instant, Refused, Str};
 
 use super::protocol::{ClientProtocol, Item, Shared};
 use super::run::Run;

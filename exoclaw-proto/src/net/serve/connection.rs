@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use rpc_core::net::server::{Accepted, Brake, caller};
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, time};
-use rpc_core::{CloseFrame, CloseReason};
+use rpc_core::{CloseFrame, CloseReason, Instant};
 use serde::Serialize;
 
 use super::backend::{Backend, ChatError};

@@ -144,7 +144,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
         if found.orphaned && !more {
             // The last handle is gone.
-            let frame = CloseFrame::new(CloseFrame::NORMAL, P::GOODBYE);
+            let frame = CloseFrame::new(CloseFrame::NORMAL, "");
             self.close(frame, CloseReason::Local, now);
         }
         self.drain_step(now);
