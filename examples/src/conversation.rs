@@ -423,7 +423,7 @@ mod tests {
     fn an_image_costs_the_same_whatever_its_size() {
         let image = |bytes: usize| {
             let url = format!("data:image/png;base64,{}", "A".repeat(bytes));
-            ChatMessage::user_blocks(vec![Block::Text("hi".to_owned()), Block::ImageUrl(url)])
+            ChatMessage::user(vec![Block::Text("hi".to_owned()), Block::ImageUrl(url)])
         };
         assert_eq!(estimate(&image(4)), estimate(&image(40_000)));
         assert_eq!(estimate(&ChatMessage::user("123")), 5);

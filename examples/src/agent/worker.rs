@@ -480,7 +480,7 @@ fn message(prompt: &Prompt) -> ChatMessage {
         .iter()
         .map(|url| Block::ImageUrl(url.to_string()));
     let text = Block::Text(prompt.text.to_string());
-    ChatMessage::user_blocks(std::iter::once(text).chain(images).collect())
+    ChatMessage::user(std::iter::once(text).chain(images).collect::<Vec<_>>())
 }
 
 fn millis(time: Duration) -> u64 {

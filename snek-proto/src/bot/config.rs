@@ -1,6 +1,5 @@
 //! [`BotConfig`].
 
-use std::fmt;
 use std::time::Duration;
 
 use rpc_core::Secret;
@@ -28,7 +27,7 @@ rpc_core::config! {
     /// };
     /// assert!(!format!("{config:?}").contains("secret"));
     /// ```
-    #[derive(Clone)]
+    #[derive(Clone, Debug)]
     pub struct BotConfig {
         /// Login, timeouts and limits of each connection.
         pub client: ClientConfig = ClientConfig::new(username, password),
@@ -61,15 +60,4 @@ rpc_core::config! {
     }
     /// Creates a configuration with these credentials and the defaults.
     pub fn new(username: impl Into<String>, password: impl Into<Secret>);
-}
-
-impl fmt::Debug for BotConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BotConfig")
-            .field("client", &self.client)
-            .field("link", &self.link)
-            .field("retry_send", &self.retry_send)
-            .field("max_handlers", &self.max_handlers)
-            .finish_non_exhaustive()
-    }
 }

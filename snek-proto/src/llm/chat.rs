@@ -282,15 +282,9 @@ impl ChatMessage {
         Self::new(Role::System, text.into())
     }
 
-    /// Creates a person's message.
-    pub fn user(text: impl Into<String>) -> Self {
-        Self::new(Role::User, text.into())
-    }
-
-    /// Creates a person's message with images.
-    #[must_use]
-    pub fn user_blocks(blocks: Vec<Block>) -> Self {
-        Self::new(Role::User, blocks)
+    /// Creates a person's message: a text, or blocks with images.
+    pub fn user(content: impl Into<Content>) -> Self {
+        Self::new(Role::User, content)
     }
 
     /// Creates a message of the model.

@@ -151,7 +151,7 @@ mod tests {
         ];
         let conversation = [
             ChatMessage::system("be kind"),
-            ChatMessage::user_blocks(picture),
+            ChatMessage::user(picture),
             ChatMessage::assistant("").with_tool_calls(calls),
             ChatMessage::tool("a", "12:00"),
             ChatMessage::tool("b", "6"),

@@ -181,7 +181,7 @@ mod tests {
         let image = Block::ImageUrl("data:image/png;base64,AA==".to_owned());
         let conversation = [
             ChatMessage::system("be kind"),
-            ChatMessage::user_blocks(vec![Block::Text("late?".to_owned()), image]),
+            ChatMessage::user(vec![Block::Text("late?".to_owned()), image]),
             ChatMessage::assistant("").with_tool_calls(calls),
             ChatMessage::tool("a", "12:00"),
             ChatMessage::tool("b", ""),

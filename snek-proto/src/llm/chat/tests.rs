@@ -29,7 +29,7 @@ fn messages_are_written_as_the_specification_has_them() {
             r#"{"role":"assistant","content":null}"#,
         ),
         (
-            ChatMessage::user_blocks(vec![
+            ChatMessage::user(vec![
                 Block::Text("hi".into()),
                 Block::ImageUrl("data:,".into()),
             ]),

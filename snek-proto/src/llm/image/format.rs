@@ -57,7 +57,7 @@ fn to_openai(text: &str, images: &[Image]) -> ChatMessage {
     let mut blocks = Vec::with_capacity(images.len() + 1);
     blocks.push(Block::Text(rest.trim_matches(is_space).to_owned()));
     blocks.extend(images.iter().map(|image| Block::ImageUrl(image.data_url())));
-    ChatMessage::user_blocks(blocks)
+    ChatMessage::user(blocks)
 }
 
 fn to_deepseek(text: &str, images: &[Image]) -> ChatMessage {
@@ -80,7 +80,7 @@ fn to_deepseek(text: &str, images: &[Image]) -> ChatMessage {
             push(&mut whole, image);
         }
     }
-    ChatMessage::user_blocks(vec![Block::Text(whole)])
+    ChatMessage::user(vec![Block::Text(whole)])
 }
 
 /// Copies the text, and calls `put` for each address of an image. Returns the images found, by

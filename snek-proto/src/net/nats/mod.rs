@@ -55,7 +55,7 @@ rpc_core::config! {
 /// one alone.
 ///
 /// Users, channels and memberships are kept in NATS, passwords as salted hashes. Every user is a
-/// member of every channel that was [added](Self::add_channel).
+/// member of every channel that was [added](Self::put_channel).
 ///
 /// - Each channel has one order, for all members on all nodes, the sender included. A sender is
 ///   answered when its message is stored.
@@ -116,19 +116,8 @@ impl NatsBackend {
         &self.shared.store.nats
     }
 
-    /// Adds a public channel with all users in it, on all nodes.
-    ///
-    /// # Errors
-    /// [`ClusterError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the channel may be added or not.
-    pub async fn add_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
-        self.shared.store.add_channel(uid, name).await
-    }
-
-    /// Adds a public channel unless it exists: what every node may do at its start. The name of one
-    /// that exists stays.
+    /// Adds a public channel, with all users in it on all nodes, unless it exists: what every node may
+    /// do at its start. The name of one that exists stays.
     ///
     /// # Errors
     /// [`ClusterError`]; retrying is safe.
@@ -136,10 +125,7 @@ impl NatsBackend {
     /// # Cancel safety
     /// If the future is dropped, the channel may be added or not.
     pub async fn put_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
-        match self.add_channel(uid, name).await {
-            Err(ClusterError::Hub(HubError::Exists { .. })) => Ok(()),
-            outcome => outcome,
-        }
+        self.shared.store.put_channel(uid, name).await
     }
 
     /// Adds a user.

@@ -373,7 +373,7 @@ impl Store {
     }
 
     /// Adds a channel with all users in it.
-    pub(super) async fn add_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
+    pub(super) async fn put_channel(&self, uid: &str, name: &str) -> Result<(), ClusterError> {
         if !is_channel_uid(uid) {
             return Err(HubError::InvalidUid.into());
         }
@@ -383,8 +383,7 @@ impl Store {
         };
         let key = format!("p.{}", try_token(uid)?);
         match self.records.create(&key, json(&public)).await {
-            Ok(_) => Ok(()),
-            Err(NatsError::Conflict) => Err(HubError::Exists { what: "channel" }.into()),
+            Ok(_) | Err(NatsError::Conflict) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -181,7 +181,7 @@ fn sides_take_turns_and_the_user_begins() {
 #[test]
 fn images_are_sent_in_its_own_shape() {
     let other = json!({"type": "document", "x": 1});
-    let got = messages(&[ChatMessage::user_blocks(vec![
+    let got = messages(&[ChatMessage::user(vec![
         Block::Text("see".to_owned()),
         Block::ImageUrl("data:image/png;base64,AAAA".to_owned()),
         Block::ImageUrl("https://h/a.png".to_owned()),
