@@ -13,11 +13,15 @@ use crate::frame::{
 ///
 /// The answer to the CONNECT comes first: `Connected`, `OnboardRequired` (and `Connected` later) or
 /// `Refused`. `Closed` is the last event; all requests and every run end before it.
+///
+/// At level 3 a call, a run or the state of the link tells most of it. The events there are what is
+/// left, such as the steps and the end of a run that nobody listens to.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientEvent {
     /// The client is admitted. Use the session id of this event: it may differ from the requested
-    /// one. If the session is running, the events of its run follow.
+    /// one. If the host has a newer conversation than the client, it is included: show that one
+    /// instead. If the session is running, the events of its run follow.
     Connected(Connected),
     /// The client is a stranger here and must call [`onboard`](super::ClientConn::onboard). There
     /// is no deadline.

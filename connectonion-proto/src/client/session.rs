@@ -311,9 +311,7 @@ impl ClientSession {
         self.forget_run();
         let end = run.map(|run| run.end(&frame, &self.config.limits));
         self.push(ClientEvent::Connected(frame));
-        if let Some(end) = end {
-            self.push(ClientEvent::RunEnded(end));
-        }
+        self.events.extend(end);
     }
 
     fn step(&mut self, mut step: Step) {
@@ -424,21 +422,21 @@ impl OpenRun {
     }
 
     /// Returns how the run has ended that this CONNECTED does not report.
-    fn end(self, frame: &Connected, limits: &Limits) -> End {
+    fn end(self, frame: &Connected, limits: &Limits) -> ClientEvent {
         let Some(delivery) = self.delivery else {
-            return Err(Refused::UnknownId.into());
+            return ClientEvent::RunEnded(Err(Refused::UnknownId.into()));
         };
         let found = match (&self.prompt, &frame.session) {
             (Some(prompt), Some(newer)) => find_answer(newer, prompt, self.turn, limits),
             _ => Found::Nothing,
         };
         let delivery = match found {
-            Found::Answer(answer) => return Ok(output(answer, frame)),
+            Found::Answer(answer) => return ClientEvent::RunEnded(Ok(output(answer, frame))),
             Found::Prompt => Delivery::Delivered,
             Found::Nothing => delivery,
         };
         let reason = self.lost.unwrap_or(CloseReason::Lost);
-        Err(CallError::Closed { reason, delivery })
+        ClientEvent::RunEnded(Err(CallError::Closed { reason, delivery }))
     }
 }
 

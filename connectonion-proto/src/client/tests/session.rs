@@ -176,8 +176,10 @@ fn bound() -> Value {
 
 #[test]
 fn the_connect_names_what_is_known() {
-    let mut resume = Resume::default();
-    resume.session_id = Some("s".into());
+    let mut resume = Resume {
+        session_id: Some("s".into()),
+        ..Resume::default()
+    };
     let mut told = Told::resuming(resume.clone());
     let connect = told.connect();
     assert_eq!(connect, json!({"type": "CONNECT", "session_id": "s"}));

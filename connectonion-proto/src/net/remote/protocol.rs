@@ -192,6 +192,7 @@ pub(super) struct State {
 
 /// An item for a run.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are steps")]
 pub(super) enum Item {
     Step(Step),
     Queued { id: Str },
