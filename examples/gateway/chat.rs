@@ -118,15 +118,15 @@ impl Args {
     }
 
     fn config(&self) -> ClientConfig {
-        let mut config = ClientConfig {
+        let defaults = ClientConfig::default();
+        ClientConfig {
             channel: self.channel.as_str().into(),
             account: self.account.as_str().into(),
             peer: Some(self.peer.as_str().into()),
             chat_idle_timeout: self.idle_timeout.filter(|time| !time.is_zero()),
-            ..ClientConfig::default()
-        };
-        config.keep_alive = self.pings.over(config.keep_alive);
-        config
+            keep_alive: self.pings.over(defaults.keep_alive),
+            ..defaults
+        }
     }
 
     fn message(&self, text: &str) -> ChatSend {

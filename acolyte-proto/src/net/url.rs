@@ -49,7 +49,7 @@ impl From<BadHeader> for ConnectError {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let url = server(acolyte_proto::auth::Auth::key(ApiKey::new("secret")?)).await?;
-/// let config = ClientConfig { api_key: Some(ApiKey::new("secret")?), ..ClientConfig::default() };
+/// let config = ClientConfig::new(ApiKey::new("secret")?);
 /// let (client, _, connection) = net::connect(&url, config)?; // http://127.0.0.1:6767
 /// tokio::spawn(connection.run());
 /// client.ready().await?;
@@ -124,10 +124,7 @@ mod tests {
     use crate::auth::ApiKey;
 
     fn keyed(key: &str) -> ClientConfig {
-        ClientConfig {
-            api_key: Some(ApiKey::new(key).unwrap()),
-            ..ClientConfig::default()
-        }
+        ClientConfig::new(ApiKey::new(key).unwrap())
     }
 
     #[test]

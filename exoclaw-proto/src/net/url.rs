@@ -41,7 +41,7 @@ pub enum ConnectError {
 /// # let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), options).await?;
 /// # let url = server.url();
 /// # tokio::spawn(server.run());
-/// let config = ClientConfig { token: Some("secret".into()), ..ClientConfig::default() };
+/// let config = ClientConfig::new("secret");
 /// let (client, _, connection) = net::connect(&url, config)?; // ws://127.0.0.1:7200
 /// tokio::spawn(connection.run());
 /// client.ready().await?;
@@ -99,10 +99,7 @@ mod tests {
 
     #[test]
     fn a_token_goes_in_the_clear_to_this_machine_only() {
-        let config = ClientConfig {
-            token: Some("t".into()),
-            ..ClientConfig::default()
-        };
+        let config = ClientConfig::new("t");
         for url in [
             "ws://127.0.0.1:7200",
             "http://127.9.9.9",
