@@ -15,7 +15,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Dial(#[from] DialError),
     /// The token would go to another machine without encryption. Use `wss://`, or allow it with
-    /// [`with_insecure_token`](ClientConfig::with_insecure_token).
+    /// [`insecure_token`](ClientConfig::insecure_token).
     #[error("the token would be sent to {host} without encryption")]
     InsecureToken {
         /// The URL's host.

@@ -38,7 +38,7 @@ const MAX_SHOWN: usize = 4;
 /// ```
 /// use smarthole_proto::router::{Candidate, Keywords, RouteRequest};
 ///
-/// let clients = [
+/// let clients = vec![
 ///     Candidate::new("notes", "Keeps notes and shopping lists."),
 ///     Candidate::new("home", "Switches lamps and lights."),
 /// ];
