@@ -34,18 +34,12 @@ impl Agent for Greeter {
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
-    let options = ServerOptions {
-        auth: Auth::key(ApiKey::new("secret")?),
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::new(Auth::key(ApiKey::new("secret")?));
     let server = Server::bind("127.0.0.1:0", Greeter, options).await?;
     let url = server.url();
     tokio::spawn(server.run());
 
-    let config = ClientConfig {
-        api_key: Some(ApiKey::new("secret")?),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new(ApiKey::new("secret")?);
     let (client, _events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
     println!("{:?}", client.status().await?);

@@ -63,7 +63,7 @@ impl Capabilities {
     ///
     /// let status = Status::new("m", "http://localhost:6767");
     /// let capabilities = Capabilities::agree(&status, &[capability::STREAM_SSE])?;
-    /// assert!(capabilities.contains(capability::WORKSPACE_PATH));
+    /// assert!(!capabilities.contains(capability::WORKSPACE_PATH));
     /// let refused = Capabilities::agree(&status, &["teleport"]);
     /// assert!(matches!(refused, Err(Mismatch::Capabilities { missing }) if missing == ["teleport"]));
     /// # Ok::<(), Mismatch>(())

@@ -138,18 +138,13 @@ impl Server {
     fn config(&self, idle: Option<Duration>) -> Result<ClientConfig, Failure> {
         let idle = self.idle_timeout.or(idle).filter(|time| !time.is_zero());
         let mut config = ClientConfig {
+            api_key: api_key(self.api_key.as_ref())?,
             insecure_key: self.insecure,
             chat_idle_timeout: idle,
             ..ClientConfig::default()
         };
         config.keep_alive = self.pings.over(config.keep_alive);
-        Ok(match api_key(self.api_key.as_ref())? {
-            Some(key) => ClientConfig {
-                api_key: Some(key),
-                ..config
-            },
-            None => config,
-        })
+        Ok(config)
     }
 
     pub(crate) fn http(&self) -> Result<SseClient, Failure> {

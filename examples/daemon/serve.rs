@@ -8,7 +8,6 @@ use acolyte_proto::auth::Auth;
 use acolyte_proto::event::ChecklistTag;
 use acolyte_proto::limits::DEFAULT_PORT;
 use acolyte_proto::net::{BindError, Server, ServerOptions, http_config};
-use acolyte_proto::server::ServerConfig;
 use clap::ValueEnum;
 use examples::cli::{self, Failure, GOODBYE, Signals, TlsArgs};
 use examples::daemon::Worker;
@@ -139,18 +138,12 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
     let auth = api_key(args.api_key.as_ref())?.map_or_else(Auth::open, Auth::key);
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
-    let http = args.tls.http(http.with_guards(guards))?;
-    let mut connection = ServerConfig {
-        checklist: args.list_name.into(),
-        silent_aborts: args.silent_aborts,
-        ..ServerConfig::default()
-    };
+    let mut options = ServerOptions::new(auth);
+    options.http = args.tls.http(http.with_guards(guards))?;
+    let connection = &mut options.connection;
+    connection.checklist = args.list_name.into();
+    connection.silent_aborts = args.silent_aborts;
     connection.keep_alive = args.pings.over(connection.keep_alive);
-    Ok(ServerOptions {
-        auth,
-        connection,
-        http,
-        shutdown_timeout: DRAIN,
-        ..ServerOptions::default()
-    })
+    options.shutdown_timeout = DRAIN;
+    Ok(options)
 }

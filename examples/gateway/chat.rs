@@ -118,15 +118,13 @@ impl Args {
     }
 
     fn config(&self) -> ClientConfig {
-        let mut config = ClientConfig {
+        ClientConfig {
             channel: self.channel.as_str().into(),
             account: self.account.as_str().into(),
             peer: Some(self.peer.as_str().into()),
             chat_idle_timeout: self.idle_timeout.filter(|time| !time.is_zero()),
             ..ClientConfig::default()
-        };
-        config.keep_alive = self.pings.over(config.keep_alive);
-        config
+        }
     }
 
     fn message(&self, text: &str) -> ChatSend {
@@ -170,6 +168,7 @@ struct Connected {
 impl Connected {
     async fn open(args: &Args) -> Result<Self, Failure> {
         let mut config = args.config();
+        config.keep_alive = args.pings.over(config.keep_alive);
         config.token = cli::secret_or("--token", args.token.as_ref(), "EXOCLAW_TOKEN")?;
         let dialer = dialer(args.url.expose(), &config).map_err(Failure::usage)?;
         let dialer = args.line.open()?.dialer(dialer);
@@ -197,13 +196,9 @@ impl Connected {
 
     /// Says in words which node this is.
     fn place(&self, again: bool) -> String {
-        let words = if again {
-            "connected again"
-        } else {
-            "connected"
-        };
-        let node = self.client.node();
-        node.map_or(words.to_owned(), |node| format!("{words}, at {node}"))
+        let again = if again { " again" } else { "" };
+        let node = self.client.node().map(|node| format!(", at {node}"));
+        format!("connected{again}{}", node.unwrap_or_default())
     }
 
     /// The same as an event.

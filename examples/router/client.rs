@@ -149,10 +149,8 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
 }
 
 fn config(args: &Args) -> Result<PluginConfig, Failure> {
-    let mut registration = Registration {
-        version: Some(env!("CARGO_PKG_VERSION").into()),
-        ..Registration::new(args.name.as_str(), args.description.as_str())
-    };
+    let mut registration = Registration::new(args.name.as_str(), args.description.as_str());
+    registration.version = Some(env!("CARGO_PKG_VERSION").into());
     for capability in &args.capabilities {
         registration.capabilities.push(capability.as_str().into());
     }
@@ -292,10 +290,7 @@ impl Keeper {
                 .await?;
             // Only now: what was acknowledged is safe.
             message.ack().await?;
-            let shown = Notification {
-                title: Some("Note saved".into()),
-                ..Notification::new(text)
-            };
+            let shown = Notification::titled("Note saved", text);
             message.notify(shown).await?;
         }
         Ok(())
@@ -354,10 +349,7 @@ fn told(notes: &[Note]) -> Notification {
     let last = notes.iter().skip(skipped).zip(skipped + 1..);
     let lines = last.map(|(note, number)| format!("{number}. {}", note.text));
     let lines: Vec<_> = lines.collect();
-    Notification {
-        title: Some(title.into()),
-        ..Notification::new(lines.join("\n"))
-    }
+    Notification::titled(title, lines.join("\n"))
 }
 
 #[cfg(test)]

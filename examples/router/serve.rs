@@ -10,8 +10,7 @@ use examples::{metrics, terminal, web};
 use serde_json::json;
 use smarthole_proto::hub::HubConfig;
 use smarthole_proto::limits::{self, MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIMEOUT};
-use smarthole_proto::net::{RouterOptions, RouterRuntime, Server, ServerOptions, http_config};
-use smarthole_proto::server::ServerConfig;
+use smarthole_proto::net::{Server, ServerOptions, http_config};
 
 use crate::router::console::{Console, Wanted};
 use crate::router::http::Http;
@@ -157,12 +156,10 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         reroute_direct: args.reroute_direct,
         ..HubConfig::default()
     };
-    let runtime = RouterRuntime::new(hub);
-    let connection = ServerConfig {
-        keep_alive: args.pings.over(limits::keep_alive()),
-        only_pongs: !args.any_frame,
-        ..ServerConfig::default()
-    };
+    let mut options = ServerOptions::new(hub);
+    options.router.timeout = args.model.timeout();
+    options.connection.keep_alive = args.pings.over(limits::keep_alive());
+    options.connection.only_pongs = !args.any_frame;
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
     let limits = http
@@ -172,10 +169,10 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         .with_max_connections(args.max_clients.saturating_add(MAX_REQUESTS))
         .with_handshake_timeout(HTTP_PATIENCE + HTTP_REST);
     let service = Arc::new(Http {
-        runtime: runtime.clone(),
+        runtime: options.runtime.clone(),
         patience: HTTP_PATIENCE,
     });
-    let http = args
+    options.http = args
         .tls
         .http(http)?
         .with_guards(guards)
@@ -189,17 +186,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
                 }
             }
         });
-    let router = RouterOptions {
-        timeout: args.model.timeout(),
-        ..RouterOptions::default()
-    };
-    Ok(ServerOptions {
-        runtime,
-        router,
-        connection,
-        http,
-        ..ServerOptions::default()
-    })
+    Ok(options)
 }
 
 #[cfg(test)]

@@ -40,10 +40,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let host = axum::serve(listener, app).with_graceful_shutdown(server.run().map(drop));
     let host = tokio::spawn(host.into_future());
 
-    let config = ClientConfig {
-        token: Some("secret".into()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new("secret");
     let (client, _events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run());
     println!("{}", client.chat("hello there").await.text().await?);

@@ -25,10 +25,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let url = server.url();
     tokio::spawn(server.run());
 
-    let config = ClientConfig {
-        token: Some("secret".into()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new("secret");
     let (client, _events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
 

@@ -19,10 +19,7 @@ use rpc_core::{Incoming, Machine, Outgoing};
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let now = Instant::now();
     let seed = 7; // request ids begin here
-    let config = ClientConfig {
-        token: Some("secret".into()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new("secret");
     let mut client = ClientConn::new(config.clone(), seed, now);
     let mut server = ServerConn::new(ServerConfig::new(Auth::token("secret")?), now);
     loop {

@@ -35,9 +35,8 @@ rpc_core::config! {
     /// use acolyte_proto::client::ClientConfig;
     ///
     /// let config = ClientConfig {
-    ///     api_key: Some(ApiKey::new("secret")?),
     ///     chat_idle_timeout: Some(Duration::from_secs(600)),
-    ///     ..ClientConfig::default()
+    ///     ..ClientConfig::new(ApiKey::new("secret")?)
     /// };
     /// assert!(!format!("{config:?}").contains("secret"));
     /// # Ok::<(), acolyte_proto::auth::AuthError>(())
@@ -68,16 +67,24 @@ rpc_core::config! {
     }
 }
 
+impl ClientConfig {
+    /// Creates the configuration for a server that requires this key.
+    #[must_use]
+    pub fn new(key: ApiKey) -> Self {
+        Self {
+            api_key: Some(key),
+            ..Self::default()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_printed_configuration_holds_no_key() {
-        let config = ClientConfig {
-            api_key: Some(ApiKey::new("hunter2").unwrap()),
-            ..ClientConfig::default()
-        };
+        let config = ClientConfig::new(ApiKey::new("hunter2").unwrap());
         assert!(!format!("{config:?}").contains("hunter2"));
     }
 }

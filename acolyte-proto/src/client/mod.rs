@@ -17,7 +17,6 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod times;
-mod transcript;
 mod weight;
 
 use std::collections::VecDeque;
@@ -41,7 +40,6 @@ pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ChatUpdate, ClientEvent, Failure, Outcome, RpcError, Warning};
 pub use id::{CallId, RpcForm};
 pub use stream::StreamChat;
-pub use transcript::{ToolRun, Transcript};
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

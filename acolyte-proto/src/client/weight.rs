@@ -73,7 +73,7 @@ impl Warning {
 }
 
 /// Returns the approximate size of an event's contents in bytes, beside its own size.
-pub(super) fn of_event(event: &Event) -> usize {
+fn of_event(event: &Event) -> usize {
     match event {
         Event::Reasoning(text) | Event::TextDelta(text) | Event::SkillDeactivated(text) => {
             text.len()
@@ -94,13 +94,13 @@ pub(super) fn of_event(event: &Event) -> usize {
     }
 }
 
-pub(super) fn of_checklist(list: &Checklist) -> usize {
+fn of_checklist(list: &Checklist) -> usize {
     let items = list.items.iter();
     let items = items.map(|item| size_of_val(item) + item.id.len() + item.label.len());
     list.group_id.len() + list.group_title.len() + items.sum::<usize>()
 }
 
-pub(super) fn of_part(part: &Part) -> usize {
+fn of_part(part: &Part) -> usize {
     let list = |list: &[Str]| {
         let sizes = list.iter().map(|text| size_of_val(text) + text.len());
         sizes.sum::<usize>()

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rpc_core::net::Link;
-use rpc_core::{CallError, Delivery, Instant, Refused};
+use rpc_core::{CallError, Instant, Refused};
 
 use super::chat::Chat;
 use super::handshake::HandshakeError;
@@ -143,35 +143,6 @@ impl Client {
         match self.call("task.status", ask).await? {
             CallValue::Task(task) => Ok(task),
             other => Err(other.unexpected()),
-        }
-    }
-
-    /// Waits until a task has ended, also over lost connections, by polling. Returns `None` if the
-    /// server does not know the task, as after its restart.
-    ///
-    /// # Errors
-    /// A permanent [`CallError`]. Safe to repeat.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe. It has no deadline of its own: wrap it in [`timeout`](rpc_core::net::time::timeout).
-    pub async fn wait_for_task(
-        &self,
-        task_id: &TaskId,
-        every: Duration,
-    ) -> Result<Option<Task>, CallError<RpcError>> {
-        loop {
-            match self.task_status(task_id).await {
-                Ok(Some(task)) if !task.state.is_terminal() => {}
-                Err(error) if error.is_retryable() => {
-                    let gone = |reason| CallError::Closed {
-                        reason,
-                        delivery: Delivery::NotSent,
-                    };
-                    self.ready().await.map_err(gone)?;
-                }
-                ended => return ended,
-            }
-            rpc_core::net::time::sleep(every).await;
         }
     }
 

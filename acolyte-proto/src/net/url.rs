@@ -28,7 +28,7 @@ const KEY: &str = "the API key";
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let url = server(acolyte_proto::auth::Auth::key(ApiKey::new("secret")?)).await?;
-/// let config = ClientConfig { api_key: Some(ApiKey::new("secret")?), ..ClientConfig::default() };
+/// let config = ClientConfig::new(ApiKey::new("secret")?);
 /// let (client, _, connection) = net::connect(&url, config).await?; // http://127.0.0.1:6767
 /// tokio::spawn(connection.run());
 /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
@@ -121,10 +121,7 @@ mod tests {
     use crate::auth::ApiKey;
 
     fn keyed(key: &str) -> ClientConfig {
-        ClientConfig {
-            api_key: Some(ApiKey::new(key).unwrap()),
-            ..ClientConfig::default()
-        }
+        ClientConfig::new(ApiKey::new(key).unwrap())
     }
 
     #[test]

@@ -6,14 +6,15 @@ use std::fs;
 use std::time::Instant;
 
 use acolyte_proto::client::{
-    CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, StreamChat, Transcript,
-    Warning,
+    CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, StreamChat, Warning,
 };
 use acolyte_proto::event::{ChecklistTag, ItemStatus};
 use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::id::TaskId;
 use rpc_core::{Incoming, Machine};
 use serde_json::Value;
+
+use crate::transcript::Transcript;
 
 fn lines(name: &str) -> Vec<Value> {
     let text = fs::read_to_string(format!("tests/vectors/{name}.jsonl")).unwrap();
@@ -121,9 +122,9 @@ fn a_chat_of_either_era_is_read_to_its_end() {
         let replay = Replay::of(name);
         let chat = replay.chat("rpc_chat0001");
         let output = "Hello from the stub model, in several pieces.";
-        assert_eq!(chat.text(), output, "{name}");
+        assert_eq!(chat.text, output, "{name}");
         assert_eq!(chat.reply().unwrap().output, output, "{name}");
-        assert!(chat.outcome().unwrap().is_done() && chat.task_id().is_some());
+        assert!(chat.outcome.as_ref().unwrap().is_done() && chat.task_id.is_some());
         let well = |event: &&ClientEvent| {
             matches!(
                 event,
@@ -147,7 +148,7 @@ fn lists_of_either_era_are_checklists() {
     ] {
         let replay = Replay::of(name);
         let chats = replay.chats.values();
-        let lists: Vec<_> = chats.flat_map(Transcript::checklists).collect();
+        let lists: Vec<_> = chats.flat_map(|chat| &chat.checklists).collect();
         assert!(!lists.is_empty(), "{name}");
         assert!(!replay.lists.is_empty(), "{name}");
         assert!(replay.lists.iter().all(|it| it == tag.name()), "{name}");
@@ -161,7 +162,7 @@ fn lists_of_either_era_are_checklists() {
 #[test]
 fn tools_come_with_their_outputs_and_results() {
     let replay = Replay::of("noauth-chat-tool-call");
-    let mut tools = replay.chats.values().flat_map(Transcript::tools);
+    let mut tools = replay.chats.values().flat_map(|chat| &chat.tools);
     assert!(tools.clone().count() > 0);
     assert!(tools.all(|tool| tool.call.is_some() && tool.result.is_some()));
 }
@@ -174,11 +175,11 @@ fn queues_and_aborts_end_every_chat_once() {
         "noauth-abort-running",
     ] {
         let replay = Replay::of(name);
-        let ended = |chat: &Transcript| chat.outcome().is_some();
+        let ended = |chat: &Transcript| chat.outcome.is_some();
         assert!(replay.chats.values().all(ended), "{name}");
         assert_eq!(replay.conn.in_flight(), 0, "{name}");
         let aborted =
-            |chat: &&Transcript| matches!(chat.outcome(), Some(Outcome::Aborted { error: None }));
+            |chat: &&Transcript| matches!(&chat.outcome, Some(Outcome::Aborted { error: None }));
         let aborts = replay.others.iter().filter(|event| {
             matches!(
                 event,
@@ -208,7 +209,7 @@ fn a_recorded_stream_is_the_same_chat() {
         }
     }
     chat.handle_end(None);
-    let mut transcript = Transcript::new();
+    let mut transcript = Transcript::default();
     while let Some(update) = chat.poll_update() {
         assert!(
             !matches!(update, ChatUpdate::Warning(Warning::BadFrame(_))),
@@ -216,7 +217,7 @@ fn a_recorded_stream_is_the_same_chat() {
         );
         transcript.apply(&update);
     }
-    assert_eq!(transcript.text(), "Reading.\nDone over SSE.");
+    assert_eq!(transcript.text, "Reading.\nDone over SSE.");
     assert_eq!(transcript.reply().unwrap().output, "Done over SSE.");
-    assert_eq!(transcript.tools().len(), 1);
+    assert_eq!(transcript.tools.len(), 1);
 }

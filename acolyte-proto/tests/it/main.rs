@@ -29,5 +29,6 @@ mod serve_crowd;
 mod serve_http;
 mod server_rules;
 mod spec;
+mod transcript;
 mod transports;
 mod vectors;

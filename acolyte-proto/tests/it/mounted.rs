@@ -101,17 +101,11 @@ async fn every_key_that_can_be_sent_lets_both_clients_in() {
     for key in ["s3cret", "a/b=="] {
         let key = ApiKey::new(key).unwrap();
         let (agent, ..) = puppet();
-        let options = ServerOptions {
-            auth: Auth::key(key.clone()),
-            ..ServerOptions::default()
-        };
+        let options = ServerOptions::new(Auth::key(key.clone()));
         let server = Server::bind("127.0.0.1:0", agent, options).await.unwrap();
         let url = server.url();
         tokio::spawn(server.run());
-        let config = ClientConfig {
-            api_key: Some(key),
-            ..ClientConfig::default()
-        };
+        let config = ClientConfig::new(key);
         let (client, _, connection) = connect_lazy(&url, config.clone()).unwrap();
         tokio::spawn(connection.run());
         timeout(LONG, client.ready()).await.unwrap().unwrap();

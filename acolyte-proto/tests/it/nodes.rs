@@ -14,20 +14,13 @@ use crate::daemon::{Running, serve};
 
 async fn node() -> (Running, String) {
     let auth = Auth::key(ApiKey::new("s3cret").unwrap());
-    let node = serve(ServerOptions {
-        auth,
-        ..ServerOptions::default()
-    })
-    .await;
+    let node = serve(ServerOptions::new(auth)).await;
     let url = format!("http://{}", node.address);
     (node, url)
 }
 
 fn config() -> ClientConfig {
-    ClientConfig {
-        api_key: Some(ApiKey::new("s3cret").unwrap()),
-        ..ClientConfig::default()
-    }
+    ClientConfig::new(ApiKey::new("s3cret").unwrap())
 }
 
 #[tokio::test]

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use acolyte_proto::client::{
-    CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, Transcript,
-};
+use acolyte_proto::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome};
 use acolyte_proto::event::{Event, Usage};
 use acolyte_proto::frame::{ChatRequest, Reply};
 use acolyte_proto::id::RpcId;
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::testing::Pair;
+
+use crate::transcript::Transcript;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -99,13 +99,13 @@ fn a_chat_goes_from_its_start_to_its_reply() {
         line.pair.server.event(&id, &event).unwrap();
     }
     line.done(&id);
-    let mut transcript = Transcript::new();
+    let mut transcript = Transcript::default();
     for (_, update) in line.updates() {
         transcript.apply(&update);
     }
-    assert_eq!(transcript.text(), "Hello, world.");
-    assert!(transcript.outcome().unwrap().is_done());
-    assert!(transcript.task_id().is_some());
+    assert_eq!(transcript.text, "Hello, world.");
+    assert!(transcript.outcome.as_ref().unwrap().is_done());
+    assert!(transcript.task_id.is_some());
 }
 
 #[test]

@@ -27,10 +27,7 @@ fn patient() -> ServerOptions {
 }
 
 fn with_key() -> ServerOptions {
-    ServerOptions {
-        auth: Auth::key(ApiKey::new("s3cret").unwrap()),
-        ..ServerOptions::default()
-    }
+    ServerOptions::new(Auth::key(ApiKey::new("s3cret").unwrap()))
 }
 
 #[tokio::test]

@@ -13,10 +13,7 @@ use tokio::time::timeout;
 use crate::daemon::{LONG, Running, serve};
 
 fn with_key() -> ServerOptions {
-    ServerOptions {
-        auth: Auth::key(ApiKey::new("s3cret").unwrap()),
-        ..ServerOptions::default()
-    }
+    ServerOptions::new(Auth::key(ApiKey::new("s3cret").unwrap()))
 }
 
 fn request(line: &str, headers: &str, body: &str) -> String {

@@ -147,18 +147,12 @@ async fn served() -> Served {
 async fn served_with(key: &str) -> Served {
     let key = ApiKey::new(key).unwrap();
     let (sender, cancelled) = mpsc::unbounded_channel();
-    let options = ServerOptions {
-        auth: Auth::key(key.clone()),
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::new(Auth::key(key.clone()));
     let agent = Scripted { cancelled: sender };
     let server = Server::bind("127.0.0.1:0", agent, options).await.unwrap();
     let url = server.url();
     tokio::spawn(server.run());
-    let config = ClientConfig {
-        api_key: Some(key),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new(key);
     let sse = SseClient::new(&url, config.clone()).unwrap();
     let (client, _, connection) = net::connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
@@ -355,10 +349,7 @@ async fn a_server_that_selects_no_subprotocol_for_a_key_is_used() {
         // It knows no subprotocols.
         WsStream::accept(socket, &WsConfig::default()).await
     });
-    let config = ClientConfig {
-        api_key: Some(ApiKey::new("s3cret").unwrap()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new(ApiKey::new("s3cret").unwrap());
     let (client, _, connection) = net::connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
     timeout(SOON, client.ready()).await.unwrap().unwrap();
@@ -368,10 +359,7 @@ async fn a_server_that_selects_no_subprotocol_for_a_key_is_used() {
 #[tokio::test]
 async fn a_wrong_key_lets_nobody_in() {
     let served = served().await;
-    let config = ClientConfig {
-        api_key: Some(ApiKey::new("wrong").unwrap()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new(ApiKey::new("wrong").unwrap());
     let (client, _, connection) = net::connect_lazy(&served.url, config.clone()).unwrap();
     tokio::spawn(connection.run());
     let reason = timeout(SOON, client.ready()).await.unwrap().unwrap_err();

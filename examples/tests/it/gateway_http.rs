@@ -340,7 +340,7 @@ async fn the_page_gets_the_past_of_its_own_session_and_with_a_token_only() {
         channel: "web".into(),
         account: "browser".into(),
         peer: Some(OWN.into()),
-        ..exoclaw_proto::client::ClientConfig::default()
+        ..ClientConfig::default()
     };
     let client = ClientConfig {
         token: Some("t0ken".into()),
@@ -380,7 +380,7 @@ async fn the_page_gets_what_a_client_left_and_what_became_of_it() {
         channel: "web".into(),
         account: "browser".into(),
         peer: Some(OWN.into()),
-        ..exoclaw_proto::client::ClientConfig::default()
+        ..ClientConfig::default()
     };
     let url = format!("ws://{}", gateway.address);
     let (client, _, connection) = exoclaw_proto::net::connect_lazy(&url, client).unwrap();

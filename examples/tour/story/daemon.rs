@@ -12,6 +12,7 @@ use examples::cli::Failure;
 use examples::daemon::command::{CommandConfig, Commands, Confinement};
 use examples::daemon::{Toolbox, Worker, Workspace};
 use examples::screen::acolyte::Frames;
+use futures_util::FutureExt;
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinHandle;
@@ -53,23 +54,15 @@ pub(super) async fn open(hop: &Hop, poem: &str, pause: Arc<Barrier>) -> Result<D
     let toolbox = Toolbox::new(Commands::new(no_commands));
     let worker = Worker::new(Arc::new(script), "script", workspace, toolbox);
     let key = ApiKey::new(KEY).map_err(Failure::new)?;
-    let options = ServerOptions {
-        auth: Auth::key(key.clone()),
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::new(Auth::key(key.clone()));
     let server = Server::bind("127.0.0.1:0", worker, options)
         .await
         .map_err(Failure::new)?;
     let (url, handle) = (server.url(), server.handle());
     hop.event(&format!("listens on {url}"));
-    let server = tokio::spawn(async move {
-        server.run().await;
-    });
+    let server = tokio::spawn(server.run().map(drop));
 
-    let config = ClientConfig {
-        api_key: Some(key),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new(key);
     let dialer = dialer(&url, &config).map_err(Failure::new)?;
     let link = link_config().with_observer(hop.line(hop.name, Frames::default()));
     let (client, _, connection) = connect_with(dialer, config, link);

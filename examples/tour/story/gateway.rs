@@ -19,7 +19,7 @@ use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::net::{
     Client, Server, ServerHandle, ServerOptions, connect_with, dialer, link_config,
 };
-use exoclaw_proto::server::ServerConfig;
+use futures_util::FutureExt;
 use rpc_core::Secret;
 use serde_json::{Map, Value, json};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
@@ -143,25 +143,17 @@ pub(super) async fn open(
     let parts = EngineParts::new(AgentConfig::default(), Arc::new(script), tools, store);
     let engine = Arc::new(Engine::start(parts).await.map_err(Failure::new)?);
     let auth = Auth::token(Secret::from(TOKEN)).map_err(Failure::new)?;
-    let options = ServerOptions {
-        connection: ServerConfig::new(auth),
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::new(auth);
     let backend = GatewayBackend::new(Arc::clone(&engine), false);
     let server = Server::bind("127.0.0.1:0", backend, options)
         .await
         .map_err(Failure::new)?;
     let (url, handle) = (server.url(), server.handle());
     hop.event(&format!("listens on {url}"));
-    let server = tokio::spawn(async move {
-        server.run().await;
-    });
+    let server = tokio::spawn(server.run().map(drop));
 
-    let config = ClientConfig {
-        token: Some(TOKEN.into()),
-        account: "agent".into(),
-        ..ClientConfig::default()
-    };
+    let mut config = ClientConfig::new(TOKEN);
+    config.account = "agent".into();
     let dialer = dialer(&url, &config).map_err(Failure::new)?;
     let link = link_config().with_observer(hop.line(hop.name, Frames::default()));
     let (client, _, connection) = connect_with(dialer, config, link);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use examples::cli::Failure;
 use examples::screen::smarthole::Frames;
+use futures_util::FutureExt;
 use rpc_core::net::Queued;
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::{HubEvent, Input};
@@ -28,10 +29,7 @@ impl Handler for Assistant {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         let answer = self.agent.asks(&message.text).await;
         let text = answer.unwrap_or_else(|why| format!("It failed: {why}"));
-        let shown = Notification {
-            title: Some("Done".into()),
-            ..Notification::new(text)
-        };
+        let shown = Notification::titled("Done", text);
         message.notify(shown).await?;
         Ok(())
     }
@@ -63,9 +61,7 @@ pub(super) async fn open(hop: &Hop, agent: Remote) -> Result<Router, Failure> {
         .map_err(Failure::new)?;
     let (url, runtime, handle) = (server.url(), server.runtime(), server.handle());
     hop.event(&format!("listens on {url}"));
-    let server = tokio::spawn(async move {
-        server.run().await;
-    });
+    let server = tokio::spawn(server.run().map(drop));
 
     let lamps = Registration::new("lamps", "Switches lamps.");
     let assistant = Registration::new("assistant", "Has poems and programs written.");
@@ -88,12 +84,10 @@ async fn register(
     registration: Registration,
     handler: impl Handler,
 ) -> Result<(oneshot::Sender<()>, JoinHandle<Ended>), Failure> {
-    let config = PluginConfig {
-        link: link_config().with_observer(hop.line(hop.name, Frames::default())),
-        // The work may take longer than a router waits.
-        ack_on_receipt: true,
-        ..PluginConfig::new(registration).map_err(Failure::new)?
-    };
+    let mut config = PluginConfig::new(registration).map_err(Failure::new)?;
+    config.link = link_config().with_observer(hop.line(hop.name, Frames::default()));
+    // The work may take longer than a router waits.
+    config.ack_on_receipt = true;
     let plugin = Plugin::with_config(url, config, handler).map_err(Failure::new)?;
     let client = plugin.client();
     let (stop, stopped) = oneshot::channel::<()>();

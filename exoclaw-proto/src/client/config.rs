@@ -36,10 +36,9 @@ rpc_core::config! {
     /// use exoclaw_proto::client::ClientConfig;
     ///
     /// let config = ClientConfig {
-    ///     token: Some("secret".into()),
     ///     account: "ann".into(),
     ///     chat_idle_timeout: Some(Duration::from_secs(300)),
-    ///     ..ClientConfig::default()
+    ///     ..ClientConfig::new("secret")
     /// };
     /// assert!(!format!("{config:?}").contains("secret"));
     /// ```
@@ -84,6 +83,15 @@ rpc_core::config! {
 }
 
 impl ClientConfig {
+    /// Creates the configuration for a gateway that requires this token.
+    #[must_use]
+    pub fn new(token: impl Into<Secret>) -> Self {
+        Self {
+            token: Some(token.into()),
+            ..Self::default()
+        }
+    }
+
     /// Creates a chat with this content for [`channel`](Self::channel), [`account`](Self::account)
     /// and [`peer`](Self::peer).
     #[must_use]
@@ -125,10 +133,7 @@ mod tests {
 
     #[test]
     fn a_printed_configuration_holds_no_token() {
-        let config = ClientConfig {
-            token: Some("hunter2".into()),
-            ..ClientConfig::default()
-        };
+        let config = ClientConfig::new("hunter2");
         assert!(!format!("{config:?}").contains("hunter2"));
     }
 

@@ -67,7 +67,7 @@ type End = Result<Json, CallError<RpcError>>;
 /// out. No request times out while [nothing is read](Machine::wants_input).
 ///
 /// The total timeout of a request is separate:
-/// [`chat_total_timeout`](ClientConfig::with_chat_total_timeout) and
+/// [`chat_total_timeout`](ClientConfig::chat_total_timeout) and
 /// [`set_total_timeout`](Self::set_total_timeout).
 ///
 /// ```
@@ -76,7 +76,7 @@ type End = Result<Json, CallError<RpcError>>;
 /// use rpc_core::{Incoming, Machine};
 ///
 /// let now = Instant::now();
-/// let config = ClientConfig { token: Some("secret".into()), ..ClientConfig::default() };
+/// let config = ClientConfig::new("secret");
 /// let mut conn = ClientConn::new(config, 0x5eed, now);
 /// let token = conn.poll_transmit(); // hand it to your socket
 /// assert!(token.is_some());

@@ -46,10 +46,7 @@ impl Played {
     }
 
     fn with_token() -> Self {
-        Self::with(ClientConfig {
-            token: Some("t".into()),
-            ..ClientConfig::default()
-        })
+        Self::with(ClientConfig::new("t"))
     }
 
     fn ready_with(config: ClientConfig) -> Self {
@@ -200,13 +197,7 @@ fn a_refused_token_closes_for_good_in_the_gateways_words() {
 #[test]
 fn an_orderly_close_before_the_hello_is_a_refusal_and_a_cut_line_is_not() {
     let closed = |code: u16| Disconnect::PeerClosed(Some(CloseFrame::new(code, "")));
-    for config in [
-        ClientConfig::default(),
-        ClientConfig {
-            token: Some("t".into()),
-            ..ClientConfig::default()
-        },
-    ] {
+    for config in [ClientConfig::default(), ClientConfig::new("t")] {
         let fresh = || Played::with(config.clone());
         for why in [
             Disconnect::PeerClosed(None),
@@ -251,10 +242,7 @@ fn a_gateway_that_has_let_the_client_in_before_refuses_it_only_in_words_or_with_
     };
     let closed = |code: u16| Disconnect::PeerClosed(Some(CloseFrame::new(code, "")));
     let open = ClientConfig::default();
-    let with_token = ClientConfig {
-        token: Some("t".into()),
-        ..ClientConfig::default()
-    };
+    let with_token = ClientConfig::new("t");
     for config in [&open, &with_token] {
         let lost = again(config).disconnect(Disconnect::PeerClosed(None));
         assert_eq!(lost, CloseReason::Lost);
@@ -305,9 +293,8 @@ fn silence_behind_a_token_is_a_timeout_that_may_be_retried() {
 #[test]
 fn nothing_is_pinged_before_the_hello() {
     let config = ClientConfig {
-        token: Some("t".into()),
         hello_timeout: SECOND * 3600,
-        ..ClientConfig::default()
+        ..ClientConfig::new("t")
     };
     let mut played = Played::with(config);
     played.sent();

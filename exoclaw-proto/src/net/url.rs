@@ -7,7 +7,8 @@ use super::{Client, Connection, Events, connect_with, link_config};
 use crate::client::ClientConfig;
 use crate::limits::WS_PATH;
 
-/// Connects to a gateway and waits for its hello. Several URLs, separated by commas, are the nodes of one service, which a [`WsDialer`] goes round.
+/// Connects to a gateway and waits for its hello. Several URLs, separated by commas, are the nodes of
+/// one service, which a [`WsDialer`] goes round.
 ///
 /// Makes one attempt. The connection that is returned reconnects whenever it is lost, once you
 /// [run](Connection::run) it.
@@ -25,7 +26,7 @@ use crate::limits::WS_PATH;
 /// # let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), options).await?;
 /// # let url = server.url();
 /// # tokio::spawn(server.run());
-/// let config = ClientConfig { token: Some("secret".into()), ..ClientConfig::default() };
+/// let config = ClientConfig::new("secret");
 /// let (client, _, connection) = net::connect(&url, config).await?; // ws://127.0.0.1:7200
 /// tokio::spawn(connection.run());
 /// println!("{}", client.chat("hello").await.text().await?);

@@ -19,10 +19,7 @@ fn chat(line: &mut Line, content: &str) -> CallId {
 
 #[test]
 fn the_conversation_of_the_specification() {
-    let config = ClientConfig {
-        token: Some("secret".into()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new("secret");
     let mut line = line(config, 0, Instant::now());
     line.settle();
     assert_eq!(line.take_server_events(), [json!({"token": "secret"})]);
@@ -75,10 +72,7 @@ fn the_conversation_of_the_specification() {
 
 #[test]
 fn a_close_with_4001_behind_the_token_is_final() {
-    let config = ClientConfig {
-        token: Some("wrong".into()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new("wrong");
     let mut line = line(config, 0, Instant::now()).with_latency(Duration::from_millis(10));
     line.settle();
     line.server.close(4001);
@@ -92,10 +86,7 @@ fn a_close_with_4001_behind_the_token_is_final() {
 
 #[test]
 fn a_hello_that_crosses_the_token_is_enough() {
-    let config = ClientConfig {
-        token: Some("not wanted".into()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new("not wanted");
     let mut line = line(config, 0, Instant::now()).with_latency(Duration::from_millis(10));
     line.server.hello();
     line.advance(Duration::from_millis(10));

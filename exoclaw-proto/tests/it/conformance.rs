@@ -40,16 +40,7 @@ fn the_client_keeps_the_rules() {
     let mut line = ready(7, now);
     line.client.ping(now).unwrap();
     chat(&mut line.client, now).unwrap();
-    let fresh = || {
-        ClientConn::new(
-            ClientConfig {
-                token: Some("t".into()),
-                ..ClientConfig::default()
-            },
-            7,
-            now,
-        )
-    };
+    let fresh = || ClientConn::new(ClientConfig::new("t"), 7, now);
     for mut client in [line.client, fresh()] {
         conformance::early_timeout_is_a_no_op(&mut client, now);
         conformance::any_text_is_survived(&mut client, &texts, now);

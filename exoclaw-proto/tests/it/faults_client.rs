@@ -19,12 +19,11 @@ struct Chats;
 
 fn config(terms: &Terms) -> ClientConfig {
     ClientConfig {
-        token: Some("t".into()),
         hello_timeout: terms.handshake,
         keep_alive: terms.keep_alive(),
         chat_idle_timeout: Some(terms.silence),
         limits: Limits::default().with_max_message_bytes(terms.max_message),
-        ..ClientConfig::default()
+        ..ClientConfig::new("t")
     }
 }
 

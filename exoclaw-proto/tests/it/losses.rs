@@ -84,10 +84,7 @@ async fn scenario(lossy: Lossy) {
             tokio::spawn(serve(line, Arc::clone(&all)));
         }
     });
-    let config = ClientConfig {
-        token: Some("s3cret".into()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new("s3cret");
     let (client, mut events, connection) = connect_with(lossy.dialer, config, link_config());
     tokio::spawn(connection.run());
     tokio::spawn(async move { while events.next().await.is_some() {} });

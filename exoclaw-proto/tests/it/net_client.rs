@@ -457,10 +457,7 @@ async fn a_gateway_that_has_let_the_client_in_before_and_is_in_trouble_is_tried_
 #[tokio::test(start_paused = true)]
 async fn a_refused_token_ends_the_link_for_good() {
     for close in [None, Some(CloseFrame::new(4001, ""))] {
-        let config = ClientConfig {
-            token: Some("wrong".into()),
-            ..ClientConfig::default()
-        };
+        let config = ClientConfig::new("wrong");
         let (client, _, mut listener) = open(config, link_config());
         let mut gateway = Gateway(listener.accept().await.unwrap());
         assert_eq!(gateway.hear().await.unwrap(), json!({"token": "wrong"}));
@@ -528,10 +525,7 @@ async fn a_chat_over_a_real_websocket() {
         gateway.hello().await;
         gateway.serve().await;
     });
-    let config = ClientConfig {
-        token: Some("t".into()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new("t");
     let (client, _, connection) = net::connect_lazy(&format!("http://{address}"), config).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();

@@ -26,10 +26,7 @@ async fn node() -> (Running, String) {
 async fn client(urls: &str) -> Client {
     let mut reconnect = reconnect_policy();
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
-    let config = ClientConfig {
-        token: Some("s3cret".into()),
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig::new("s3cret");
     let dialer = dialer(urls, &config).unwrap().with_order(Order::Listed, 0);
     let link = link_config().with_reconnect(reconnect);
     let (client, _, connection) = connect_with(dialer, config, link);

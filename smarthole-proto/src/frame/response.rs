@@ -117,6 +117,14 @@ impl Answer {
 }
 
 impl Notification {
+    /// Creates a notification with this title and text.
+    pub fn titled(title: impl Into<Str>, body: impl Into<Str>) -> Self {
+        Self {
+            title: Some(title.into()),
+            ..Self::new(body)
+        }
+    }
+
     /// Creates a notification with this text, and the client's name as its title.
     pub fn new(body: impl Into<Str>) -> Self {
         Self {

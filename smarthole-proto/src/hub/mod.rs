@@ -40,12 +40,12 @@
 //! - A message has one id, for every client that gets it and every time it is routed again. Its
 //!   state is kept per (id, name of the client). No client gets it twice.
 //! - A client's first valid response ends its delivery; silence for
-//!   [`response_timeout`](HubConfig::with_response_timeout) ends it as a rejection with the reason
+//!   [`response_timeout`](HubConfig::response_timeout) ends it as a rejection with the reason
 //!   "Response timeout". A notification counts as a response, even one without anything to show.
 //! - Each rejection routes that client's copy again, with all reasons so far, to a client that has
-//!   not got the message, until [`routing_limit`](HubConfig::with_routing_limit) clients in a row
+//!   not got the message, until [`routing_limit`](HubConfig::routing_limit) clients in a row
 //!   have rejected it or none is left. Messages to a client that the user named are not routed
-//!   again unless [`reroute_direct`](HubConfig::with_reroute_direct).
+//!   again unless [`reroute_direct`](HubConfig::reroute_direct).
 //! - A message that one client accepted stays accepted, whatever others answer. If a client rejects
 //!   a message that it had acknowledged itself, its copy is routed again.
 //!

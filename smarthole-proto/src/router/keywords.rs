@@ -38,7 +38,7 @@ const MAX_SHOWN: usize = 4;
 /// ```
 /// use smarthole_proto::router::{Candidate, Keywords, RouteRequest};
 ///
-/// let clients = [
+/// let clients = vec![
 ///     Candidate::new("notes", "Keeps notes and shopping lists."),
 ///     Candidate::new("home", "Switches lamps and lights."),
 /// ];
@@ -301,7 +301,7 @@ mod tests {
 
     fn ask(text: &str) -> RouteRequest {
         RouteRequest {
-            candidates: clients().into_iter().collect(),
+            candidates: clients().into(),
             ..RouteRequest::new(text)
         }
     }
@@ -395,7 +395,7 @@ mod tests {
     fn a_reason_names_only_a_few_words() {
         let words = "alpha beta gamma delta epsilon zeta";
         let request = RouteRequest {
-            candidates: [Candidate::new("x", words)].into_iter().collect(),
+            candidates: vec![Candidate::new("x", words)],
             ..RouteRequest::new(words)
         };
         assert_eq!(
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(chosen("please do it for me"), Vec::<String>::new());
         assert_eq!(chosen(""), Vec::<String>::new());
         let alone = RouteRequest {
-            candidates: [Candidate::new("x", "Plays.")].into_iter().collect(),
+            candidates: vec![Candidate::new("x", "Plays.")],
             ..RouteRequest::new("sing")
         };
         let choices = Keywords::new().choose(&alone);
@@ -422,7 +422,8 @@ mod tests {
             }]
         );
         let mut left = RouteRequest {
-            rejections: [Rejection::new("y", "No.")].into_iter().collect(),
+            excluded: vec!["y".into()],
+            rejections: vec![Rejection::new("y", "No.")],
             ..alone
         };
         let choices = Keywords::new().choose(&left);

@@ -9,8 +9,10 @@
 //!
 //! let notes = Registration::new("notes", "Keeps notes and shopping lists.");
 //! let lights = Registration::new("lights", "Switches lamps on and off.");
-//! let request = RouteRequest::new("put milk on the shopping list")
-//!     .with_candidates([Candidate::from(&notes), Candidate::from(&lights)]);
+//! let request = RouteRequest {
+//!     candidates: vec![Candidate::from(&notes), Candidate::from(&lights)],
+//!     ..RouteRequest::new("put milk on the shopping list")
+//! };
 //! let choices = Keywords::new().choose(&request);
 //! assert_eq!(choices.len(), 1);
 //! assert_eq!(choices[0].client, "notes");

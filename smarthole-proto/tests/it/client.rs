@@ -72,10 +72,7 @@ fn the_conversation_of_the_specification() {
         .unwrap();
     line.advance(Duration::from_millis(1));
     line.client.ack("msg-1").unwrap();
-    let saved = Notification {
-        title: Some("Tasks".into()),
-        ..Notification::new("Saved.")
-    };
+    let saved = Notification::titled("Tasks", "Saved.");
     line.client.notify("msg-1", saved).unwrap();
     line.client
         .reject("msg-0", Some("I handle tasks only"))

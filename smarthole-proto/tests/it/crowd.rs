@@ -7,7 +7,7 @@ use rpc_core::net::{QueueConfig, Queued};
 use serde_json::json;
 use smarthole_proto::hub::{HubConfig, HubEvent, Input};
 use smarthole_proto::id::MessageId;
-use smarthole_proto::net::{HubEvents, RouterRuntime, ServerOptions};
+use smarthole_proto::net::{HubEvents, ServerOptions};
 use tokio::task::JoinSet;
 
 use crate::harness::start;
@@ -123,11 +123,7 @@ async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
         response_timeout: Duration::from_millis(300),
         ..HubConfig::default()
     };
-    let server = start(ServerOptions {
-        runtime: RouterRuntime::new(config),
-        ..ServerOptions::default()
-    })
-    .await;
+    let server = start(ServerOptions::new(config)).await;
     let all = QueueConfig::default()
         .with_max_items(1_000_000)
         .with_max_bytes(usize::MAX);

@@ -98,11 +98,7 @@ pub(crate) async fn start_with_timeout(millis: u64) -> Running {
         response_timeout: Duration::from_millis(millis),
         ..HubConfig::default()
     };
-    start(ServerOptions {
-        runtime: RouterRuntime::new(config),
-        ..ServerOptions::default()
-    })
-    .await
+    start(ServerOptions::new(config)).await
 }
 
 /// The next event that `pick` wants.

@@ -62,3 +62,14 @@ rpc_core::config! {
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
     }
 }
+
+impl ServerOptions {
+    /// Creates the options of a server with this authentication.
+    #[must_use]
+    pub fn new(auth: Auth) -> Self {
+        Self {
+            auth,
+            ..Self::default()
+        }
+    }
+}

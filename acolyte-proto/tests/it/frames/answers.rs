@@ -57,7 +57,7 @@ fn every_answer_is_written_flat_and_without_nulls() {
     for (answer, text) in [
         (
             Answer::Status(Box::new(status)),
-            r#"{"id":"rpc_a","type":"status.result","status":{"ok":true,"providers":["openai"],"provider_auth":[],"model":"m","protocol_version":"1","capabilities":"error.structured, stream.sse, workspace.path","service":"http://localhost:6767","tasks_total":3,"tasks_running":2,"tasks_detached":0,"rpc_queue_length":1}}"#,
+            r#"{"id":"rpc_a","type":"status.result","status":{"ok":true,"providers":["openai"],"provider_auth":[],"model":"m","protocol_version":"1","capabilities":"error.structured, stream.sse","service":"http://localhost:6767","tasks_total":3,"tasks_running":2,"tasks_detached":0,"rpc_queue_length":1}}"#,
         ),
         (
             Answer::Accepted(TaskId::random(1)),
@@ -352,7 +352,7 @@ fn a_server_is_well_unless_it_says_otherwise() {
 fn capabilities_are_words_between_commas() {
     let mut status = Status::new("m", "s");
     let words: Vec<_> = status.capability_words().collect();
-    assert_eq!(words, ["error.structured", "stream.sse", "workspace.path"]);
+    assert_eq!(words, ["error.structured", "stream.sse"]);
     status.capabilities = " a,,b ,".into();
     assert_eq!(status.capability_words().collect::<Vec<_>>(), ["a", "b"]);
 }

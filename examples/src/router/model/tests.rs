@@ -97,7 +97,7 @@ fn who_rejected_and_why_is_told_apart_from_the_text() {
         Rejection::new("calendar", "Response timeout"),
     ];
     let request = RouteRequest {
-        rejections: rejections.into_iter().collect(),
+        rejections: rejections.into(),
         ..request
     };
     let question = question(&request);

@@ -43,10 +43,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let model = Scripted::default().with_commands(true).with_echo(true);
     let worker = Worker::new(Arc::new(model), "scripted", workspace, toolbox);
     let key = ApiKey::new(KEY).map_err(Failure::new)?;
-    let options = ServerOptions {
-        auth: Auth::key(key),
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::new(Auth::key(key));
     let server = Server::bind("127.0.0.1:0", worker, options)
         .await
         .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;

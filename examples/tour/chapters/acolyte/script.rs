@@ -105,10 +105,7 @@ impl Player {
 
 fn config(key: &str) -> Result<ClientConfig, Failure> {
     let key = ApiKey::new(key).map_err(Failure::new)?;
-    Ok(ClientConfig {
-        api_key: Some(key),
-        ..ClientConfig::default()
-    })
+    Ok(ClientConfig::new(key))
 }
 
 async fn next(chat: &mut Chat, what: &str) -> Result<ChatUpdate, Failure> {

@@ -62,10 +62,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
 
     let seen = Seen::default();
     let connect = |name: &'static str, colour, token: &str| {
-        let config = ClientConfig {
-            token: Some(token.into()),
-            ..ClientConfig::default()
-        };
+        let config = ClientConfig::new(token);
         Ann::connect(&url, (name, colour), config, screen, &seen)
     };
     let eve = connect("eve", Colour::Yellow, "a guess")?;
@@ -82,8 +79,11 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     screen.note("a ping in the middle is answered at once");
     ann.pings().await?;
     holds(&read(&mut chat).await?, "2 3 4 5 6 7 8")?;
-    let id = chat.id().map(|id| id.to_string()).unwrap_or_default();
-    let (pong, done) = (seen.first_result(), seen.first(&id, "done"));
+    let place = |chat: Option<exoclaw_proto::id::CallId>, name| {
+        let id = chat.map(|id| id.to_string()).unwrap_or_default();
+        seen.first(&id, name)
+    };
+    let (pong, done) = (seen.first_result(), place(chat.id(), "done"));
     expect(
         pong.is_some() && pong < done,
         "the ping's answer before the chat's end",
@@ -118,10 +118,6 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let mut second = ann.client.chat_send(ann.other("work", "!slow 4 60")).await;
     holds(&read(&mut first).await?, "1 2 3 4")?;
     holds(&read(&mut second).await?, "1 2 3 4")?;
-    let place = |chat: Option<exoclaw_proto::id::CallId>, name| {
-        let id = chat.map(|id| id.to_string()).unwrap_or_default();
-        seen.first(&id, name)
-    };
     let (a, b) = (first.id(), second.id());
     let mixed = place(a, "text") < place(b, "done") && place(b, "text") < place(a, "done");
     expect(

@@ -9,6 +9,7 @@ use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{ChatSend, ServerFrame, StreamEvent};
 use exoclaw_proto::net::{Chat, Client, connect_with, dialer, link_config};
+use futures_util::FutureExt;
 use rpc_core::net::{Direction, Frame};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Limits};
@@ -78,7 +79,7 @@ impl Ann {
     pub(crate) fn connect(
         url: &str,
         who: (&str, Colour),
-        config: ClientConfig,
+        mut config: ClientConfig,
         screen: &Arc<Screen>,
         seen: &Seen,
     ) -> Result<Self, Failure> {
@@ -93,24 +94,15 @@ impl Ann {
             .with_reconnect(ReconnectPolicy::off())
             .with_observer(Arc::new(observer));
         let dialer = dialer(url, &config).map_err(Failure::new)?;
-        let (client, _, connection) = connect_with(
-            dialer,
-            ClientConfig {
-                account: name.into(),
-                ..config
-            },
-            link,
-        );
-        let connection = tokio::spawn(async move {
-            connection.run().await;
-        });
+        config.account = name.into();
+        let (client, _, connection) = connect_with(dialer, config, link);
+        let connection = tokio::spawn(connection.run().map(drop));
         Ok(Self { client, connection })
     }
 
     pub(crate) async fn ready(&self) -> Result<(), Failure> {
         let ready = in_time("the hello", self.client.ready()).await?;
-        ready.map_err(Failure::new)?;
-        Ok(())
+        ready.map(drop).map_err(Failure::new)
     }
 
     /// Says something and expects an answer that holds `expected`.
@@ -133,10 +125,9 @@ impl Ann {
     /// Something to say in another session of this client.
     pub(crate) fn other(&self, peer: &str, text: &str) -> ChatSend {
         let here = self.client.session();
-        ChatSend {
-            peer: Some(peer.into()),
-            ..ChatSend::new(here.channel, here.account, text)
-        }
+        let mut chat = ChatSend::new(here.channel, here.account, text);
+        chat.peer = Some(peer.into());
+        chat
     }
 
     /// Expects the gateway to refuse, and returns its words.

@@ -12,7 +12,7 @@ use examples::screen::smarthole::Frames;
 use examples::screen::{Colour, Screen};
 use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::{HubConfig, Input, Outcome, Unroutable};
-use smarthole_proto::net::{DROPPED, RouterRuntime, Server, ServerOptions};
+use smarthole_proto::net::{DROPPED, Server, ServerOptions};
 use smarthole_proto::router::Keywords;
 
 use self::script::{Ann, Does, Player};
@@ -29,10 +29,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
         response_timeout: RESPONSE_TIMEOUT,
         ..HubConfig::default()
     };
-    let options = ServerOptions {
-        runtime: RouterRuntime::new(hub),
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::new(hub);
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options)
         .await
         .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;

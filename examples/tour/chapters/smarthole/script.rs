@@ -35,10 +35,7 @@ impl Handler for Does {
         match self {
             Self::Takes => {
                 message.ack().await?;
-                let shown = Notification {
-                    title: Some("Done".into()),
-                    ..Notification::new(&message.text)
-                };
+                let shown = Notification::titled("Done", &message.text);
                 message.notify(shown).await?;
                 Ok(())
             }
@@ -64,10 +61,8 @@ impl Player {
         does: Does,
         shown: Arc<dyn Observer>,
     ) -> Result<Self, Failure> {
-        let config = PluginConfig {
-            link: link(shown),
-            ..PluginConfig::new(registration).map_err(Failure::new)?
-        };
+        let mut config = PluginConfig::new(registration).map_err(Failure::new)?;
+        config.link = link(shown);
         let plugin = Plugin::with_config(url, config, does).map_err(Failure::new)?;
         let client = plugin.client();
         let ended = tokio::spawn(async move {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 
+use crate::auth::Auth;
 use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::server::ServerConfig;
 
@@ -23,12 +24,10 @@ rpc_core::config! {
     /// use std::time::Duration;
     /// use exoclaw_proto::auth::Auth;
     /// use exoclaw_proto::net::ServerOptions;
-    /// use exoclaw_proto::server::ServerConfig;
     ///
     /// let options = ServerOptions {
-    ///     connection: ServerConfig::new(Auth::token("secret")?),
     ///     shutdown_timeout: Duration::from_secs(30),
-    ///     ..ServerOptions::default()
+    ///     ..ServerOptions::new(Auth::token("secret")?)
     /// };
     /// # Ok::<(), exoclaw_proto::auth::AuthError>(())
     /// ```
@@ -45,5 +44,16 @@ rpc_core::config! {
         pub driver: DriverConfig = DriverConfig::default(),
         /// How long a connection's requests may run on when the server drains. Default 5 s.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
+    }
+}
+
+impl ServerOptions {
+    /// Creates the options of a server with this authentication.
+    #[must_use]
+    pub fn new(auth: Auth) -> Self {
+        Self {
+            connection: ServerConfig::new(auth),
+            ..Self::default()
+        }
     }
 }

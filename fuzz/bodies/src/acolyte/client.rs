@@ -75,9 +75,7 @@ fn configured(settings: u8) -> ClientConfig {
         call_timeout: Duration::from_secs(10),
         ..ClientConfig::default()
     };
-    if settings & 1 == 1 {
-        config.chat_idle_timeout = None;
-    }
+    config.chat_idle_timeout = config.chat_idle_timeout.filter(|_| settings & 1 == 0);
     if settings & 2 == 2 {
         config.keep_alive = frequent_pings();
     }

@@ -69,17 +69,11 @@ fn configured(settings: u8) -> ClientConfig {
     let mut config = ClientConfig {
         limits: small(),
         call_timeout: Duration::from_secs(30),
+        token: (settings & 1 == 1).then(|| TOKEN.into()),
+        chat_total_timeout: (settings & 4 == 4).then_some(Duration::from_secs(100)),
         ..ClientConfig::default()
     };
-    if settings & 1 == 1 {
-        config.token = Some(TOKEN.into());
-    }
-    if settings & 2 == 2 {
-        config.chat_idle_timeout = None;
-    }
-    if settings & 4 == 4 {
-        config.chat_total_timeout = Some(Duration::from_secs(100));
-    }
+    config.chat_idle_timeout = config.chat_idle_timeout.filter(|_| settings & 2 == 0);
     if settings & 8 == 8 {
         config.keep_alive = frequent_pings();
     }

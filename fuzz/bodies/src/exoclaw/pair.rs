@@ -50,12 +50,10 @@ pub fn pair(data: &[u8]) {
         client.token = Some(TOKEN.into());
         auth = Auth::token(TOKEN).unwrap_or_else(|_| Auth::open());
     }
-    let server = ServerConfig {
-        in_order: settings & 2 == 2,
-        max_requests: 6,
-        extensions: Method::EXTENSIONS.to_vec(),
-        ..ServerConfig::new(auth)
-    };
+    let mut server = ServerConfig::new(auth);
+    server.in_order = settings & 2 == 2;
+    server.max_requests = 6;
+    server.extensions = Method::EXTENSIONS.to_vec();
     let mut line = Line {
         pair: Pair::new(
             ClientConn::new(client, 0x5eed, now),

@@ -85,19 +85,16 @@ fn configured(settings: u8) -> ServerConfig {
         Ok(auth) if settings & 1 == 1 => auth,
         _ => Auth::open(),
     };
-    let mut config = ServerConfig {
-        in_order: settings & 2 == 2,
-        extensions: Method::EXTENSIONS[..if settings & 4 == 4 { 5 } else { 0 }].to_vec(),
-        echo_numbers: settings & 8 == 8,
-        limits: small(),
-        max_requests: REQUESTS,
-        ..ServerConfig::new(auth)
-    };
+    let mut config = ServerConfig::new(auth);
+    config.in_order = settings & 2 == 2;
+    let extensions = Method::EXTENSIONS.into_iter();
+    config.extensions = extensions.filter(|_| settings & 4 == 4).collect();
+    config.echo_numbers = settings & 8 == 8;
+    config.limits = small();
+    config.max_requests = REQUESTS;
+    config.auth_timeout = config.auth_timeout.filter(|_| settings & 32 == 0);
     if settings & 16 == 16 {
         config.keep_alive = frequent_pings();
-    }
-    if settings & 32 == 32 {
-        config.auth_timeout = None;
     }
     config
 }

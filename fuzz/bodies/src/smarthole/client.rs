@@ -50,10 +50,8 @@ struct Client {
 /// answer to it, every response that was taken leaves, and nothing is overdue that was answered.
 pub fn client_conn(data: &[u8]) {
     let (settings, script) = Script::with_settings(data);
-    let registration = Registration {
-        capabilities: vec!["lists".into()],
-        ..Registration::new("notes", "Keeps notes.")
-    };
+    let mut registration = Registration::new("notes", "Keeps notes.");
+    registration.capabilities = vec!["lists".into()];
     let first = written(&registration.frame()).as_str().to_owned();
     let config = ClientConfig::new(registration).expect("a good registration");
     let model = Client {
@@ -67,15 +65,10 @@ pub fn client_conn(data: &[u8]) {
     assert_eq!(run.conn.ack("m0"), Err(Refused::Closed), "after the end");
 }
 
-fn configured(config: ClientConfig, settings: u8) -> ClientConfig {
-    let mut config = ClientConfig {
-        limits: small(),
-        response_timeout: PATIENCE,
-        ..config
-    };
-    if settings & 1 == 1 {
-        config.registration_timeout = None;
-    }
+fn configured(mut config: ClientConfig, settings: u8) -> ClientConfig {
+    config.limits = small();
+    config.response_timeout = PATIENCE;
+    config.registration_timeout = config.registration_timeout.filter(|_| settings & 1 == 0);
     if settings & 2 == 2 {
         config.keep_alive = frequent_pings();
     }

@@ -10,6 +10,7 @@ use rpc_core::net::server::{
     Guards, HostPolicy, HttpConfig, PeerPolicy, ServerLimits, UpgradeDecision,
 };
 
+use crate::hub::HubConfig;
 use crate::limits::{MAX_CONNECTIONS, OBSIDIAN_ORIGIN, SHUTDOWN_TIMEOUT};
 use crate::net::{RouterOptions, RouterRuntime};
 use crate::server::ServerConfig;
@@ -52,13 +53,12 @@ rpc_core::config! {
     /// ```
     /// use std::time::Duration;
     /// use smarthole_proto::hub::HubConfig;
-    /// use smarthole_proto::net::{RouterRuntime, ServerOptions};
+    /// use smarthole_proto::net::ServerOptions;
     ///
     /// let hub = HubConfig { response_timeout: Duration::from_secs(10), ..HubConfig::default() };
     /// let options = ServerOptions {
-    ///     runtime: RouterRuntime::new(hub),
     ///     shutdown_timeout: Duration::from_secs(2),
-    ///     ..ServerOptions::default()
+    ///     ..ServerOptions::new(hub)
     /// };
     /// ```
     #[derive(Debug)]
@@ -80,5 +80,16 @@ rpc_core::config! {
         /// disconnected), for the [driver](Self::driver)'s `close_timeout` at most. Default 1 s;
         /// give the [handle](super::ServerHandle)'s drain no less.
         pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT,
+    }
+}
+
+impl ServerOptions {
+    /// Creates the options of a server with a hub of this configuration.
+    #[must_use]
+    pub fn new(hub: HubConfig) -> Self {
+        Self {
+            runtime: RouterRuntime::new(hub),
+            ..Self::default()
+        }
     }
 }

@@ -17,9 +17,9 @@ async fn open(kind: Kind<'_>, address: &str) -> Client {
     };
     let url = format!("ws://{address}/ws");
     let config = ClientConfig {
-limits,
-..ClientConfig::default()
-};
+        limits,
+        ..ClientConfig::default()
+    };
     let (client, _events, connection) = connect_lazy(&url, config).unwrap();
     tokio::spawn(connection.run());
     client.ready().await.unwrap();

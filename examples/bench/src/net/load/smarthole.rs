@@ -4,7 +4,6 @@ use rpc_core::Limits;
 use smarthole_proto::hub::Input;
 use smarthole_proto::net::{RouterRuntime, Server, ServerOptions};
 use smarthole_proto::router::Keywords;
-use smarthole_proto::server::ServerConfig;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -17,15 +16,8 @@ async fn ask(runtime: &RouterRuntime, text: &str) {
 }
 
 pub(super) async fn load(address: &str, pace: Pace) {
-    let limits = Limits::default().with_max_message_rate(None);
-    let connection = ServerConfig {
-limits,
-..ServerConfig::default()
-};
-    let options = ServerOptions {
-connection,
-..ServerOptions::default()
-};
+    let mut options = ServerOptions::default();
+    options.connection.limits = Limits::default().with_max_message_rate(None);
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options);
     let server = server.await.unwrap();
     let (url, runtime) = (server.url(), server.runtime());

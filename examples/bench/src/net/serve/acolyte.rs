@@ -4,7 +4,7 @@ use acolyte_proto::error::ChatError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::limits::defaults;
 use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
-use acolyte_proto::server::ServerConfig;
+use async_trait::async_trait;
 
 use super::{CHUNK, Tell};
 use crate::text;
@@ -18,10 +18,9 @@ impl Agent for Chunks {
                 break;
             }
         }
-        Ok(Reply {
-output_streamed: Some(true),
-..Reply::new("", "bench")
-})
+        let mut reply = Reply::new("", "bench");
+        reply.output_streamed = Some(true);
+        Ok(reply)
     }
 
     async fn status(&self) -> Status {
@@ -30,14 +29,8 @@ output_streamed: Some(true),
 }
 
 pub(super) async fn serve(tell: Tell) {
-    let connection = ServerConfig {
-limits: defaults().with_max_message_rate(None),
-..ServerConfig::default()
-};
-    let options = ServerOptions {
-connection,
-..ServerOptions::default()
-};
+    let mut options = ServerOptions::default();
+    options.connection.limits = defaults().with_max_message_rate(None);
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options);
     let server = server.await.unwrap();
     tell(server.local_addr());

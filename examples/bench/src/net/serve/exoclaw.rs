@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use exoclaw_proto::frame::{ChatSend, Plugin, Status};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions, http_config};
-use exoclaw_proto::server::ServerConfig;
 use rpc_core::Limits;
 use rpc_core::net::server::ServerLimits;
 
@@ -40,17 +39,11 @@ pub(super) async fn serve(tell: Tell, wide: bool) {
     } else {
         (Limits::default(), 4_096)
     };
-    let connection = ServerConfig {
-max_requests: requests,
-limits: limits.with_max_message_rate(None),
-..ServerConfig::default()
-};
+    let mut options = ServerOptions::default();
+    options.connection.max_requests = requests;
+    options.connection.limits = limits.with_max_message_rate(None);
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    let options = ServerOptions {
-connection,
-http: http_config().with_limits(limits),
-..ServerOptions::default()
-};
+    options.http = http_config().with_limits(limits);
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options)
         .await
         .unwrap();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 
 use async_trait::async_trait;
-use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent, Turn};
+use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent};
 use exoclaw_proto::net::{ChatError, Gone};
 use futures_util::StreamExt as _;
 use snek_proto::llm::chat::Role;

@@ -74,8 +74,9 @@ async fn names_without_measure_are_refused_before_anything_is_kept() {
     let long = "é".repeat(MAX_NAME / 2 + 1);
     let mut chats = ["peer", "guild", "team"].map(|name| (name, from("a", "x")));
     let [(_, peer), (_, guild), (_, team)] = &mut chats;
-    let members = [&mut peer.peer, &mut guild.guild, &mut team.team];
-    members.map(|member| *member = Some((&*long).into()));
+    for member in [&mut peer.peer, &mut guild.guild, &mut team.team] {
+        *member = Some((&*long).into());
+    }
     for (name, chat) in [("account", from(&long, "x"))].into_iter().chain(chats) {
         let expected = format!("invalid chat.send params: {name} is longer than 512 bytes");
         assert_eq!(harness.refused(&chat).await, expected);

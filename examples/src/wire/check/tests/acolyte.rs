@@ -36,13 +36,7 @@ impl Agent for Worker {
 }
 
 fn server(auth: Auth, token: Option<&'static str>) -> Setup {
-    let (server, service) = Server::mount(
-        Worker,
-        ServerOptions {
-            auth,
-            ..ServerOptions::default()
-        },
-    );
+    let (server, service) = Server::mount(Worker, ServerOptions::new(auth));
     tokio::spawn(server.run());
     let mut variables = vec![
         ("tool_prompt", "use a tool"),

@@ -126,15 +126,7 @@ mod exoclaw {
             client(
                 url,
                 vec![("token", "s3cret"), ("prompt", "hello")],
-                |dialer| {
-                    chat(
-                        dialer,
-                        ClientConfig {
-                            token: Some("s3cret".into()),
-                            ..ClientConfig::default()
-                        },
-                    )
-                },
+                |dialer| chat(dialer, ClientConfig::new("s3cret")),
             ),
         ];
         conforms(&suite, &setups).await;

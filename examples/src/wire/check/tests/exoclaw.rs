@@ -8,7 +8,6 @@ use exoclaw_proto::frame::{ChatSend, Plugin, Status, StreamEvent, ToolResult, To
 use exoclaw_proto::net::{
     Backend, ChatError, ChatReply, Peer, Server, ServerOptions, SessionTurns,
 };
-use exoclaw_proto::server::ServerConfig;
 use exoclaw_proto::session::SessionKey;
 use rpc_core::Json;
 
@@ -55,10 +54,7 @@ impl Backend for Gateway {
 }
 
 fn gateway(auth: Auth, token: Option<&'static str>) -> Setup {
-    let options = ServerOptions {
-        connection: ServerConfig::new(auth),
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::new(auth);
     let (server, service) = Server::mount(Gateway::default(), options);
     tokio::spawn(server.run());
     let mut variables = vec![("tool_prompt", "use a tool"), ("failing_prompt", "fail")];
