@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use rpc_core::Json;
 
-use super::entry::{Intake, SessionEntry};
-use super::event::NewInput;
+use super::entry::SessionEntry;
 use super::{Hub, Job};
 use crate::frame::ErrorFrame;
-use crate::session::Owner;
+use crate::session::{Owner, Prompt};
 
 /// What a conversation takes besides its bytes.
 const OVERHEAD: usize = 1024;
@@ -78,19 +77,11 @@ impl Hub {
     }
 }
 
-impl NewInput {
-    /// Returns the bytes of the prompt, with its images, and the conversation that came with it.
-    pub(super) fn bytes(&self) -> usize {
-        let images: usize = self.images.iter().map(|image| image.len()).sum();
-        len_of(self.session.as_ref()) + images + self.prompt.len()
-    }
-}
-
 impl SessionEntry {
     /// Returns the bytes of the conversation and of what waits to become a part of it.
     pub(super) fn bytes(&self) -> usize {
         let waiting = self.storing.iter().chain(&self.intake);
-        let waiting: usize = waiting.map(|it: &Intake| it.input.bytes()).sum();
+        let waiting: usize = waiting.map(Prompt::size).sum();
         let work = self.work.as_ref();
         let work = work.map_or(0, |work| work.message_bytes + work.trace_bytes);
         len_of(self.copy.as_ref()) + waiting + work

@@ -20,7 +20,7 @@ use crate::frame::{
 use crate::id::{SessionId, event_id};
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::{Entry, is_logged};
-use crate::session::{AgentError, ConnId, RequestKind, RunId, RunOver, RuntimeInput};
+use crate::session::{AgentError, ConnId, Prompt, RequestKind, RunId, RunOver};
 use crate::storage::RecordStatus;
 
 /// The longest type of an agent's own event, in bytes.
@@ -273,7 +273,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn next_inputs(&mut self, run: RunId, now: Now) -> Result<Vec<RuntimeInput>, RunOver> {
+    pub fn next_inputs(&mut self, run: RunId, now: Now) -> Result<Vec<Prompt>, RunOver> {
         let inputs = self.registry.run_mut(run)?.take_inputs();
         let work = self.work_of(run).ok_or(RunOver)?;
         work.iteration += 1;

@@ -96,7 +96,7 @@ impl Hub {
         let Some(entry) = self.entries.get_mut(&session_id) else {
             return;
         };
-        let is_rerunning = entry.is_rerunning();
+        let is_rerunning = entry.rerun.is_some();
         let handed = connect.session.as_ref();
         let text = |copy: Option<&Json>| copy.map(|it| it.get().to_owned());
         let ours = text(entry.settled());

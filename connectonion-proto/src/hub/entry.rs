@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use rpc_core::{Json, Text};
 
-use super::event::{JobId, NewInput};
+use super::event::JobId;
 use super::run_state::RunState;
 use crate::id::EventId;
-use crate::session::{ConnId, Owner, RunId, RuntimeInput};
+use crate::session::{Owner, Prompt, RunId};
 use crate::storage::Record;
 
 /// Where else a copy of a session exists.
@@ -19,16 +19,10 @@ pub(super) enum Origin {
     Here,
 }
 
-/// A prompt that is about to be stored.
-pub(super) struct Intake {
-    /// The connection that gets the reply; `None` if the prompt was already acknowledged.
-    pub(super) conn: Option<ConnId>,
-    /// The id of the prompt, if an agent is already running.
-    pub(super) id: EventId,
-    pub(super) input: NewInput,
-    /// If the prompt is the last message of the conversation already, because a host ended during
-    /// its run: how many times it is run again, this one included.
-    pub(super) rerun: Option<u32>,
+/// An interrupted run that begins again: its prompt is the last message of the conversation already.
+pub(super) struct Rerun {
+    /// How many times it has begun again, this one included.
+    pub(super) count: u32,
     /// The event that has reported the prompt before, if clients can still see it.
     pub(super) said: Option<Text>,
 }
@@ -47,28 +41,11 @@ pub(super) struct SessionEntry {
     /// The current run, or the one that starts when its prompt is stored.
     pub(super) work: Option<Box<RunState>>,
     /// The waiting prompts, in order.
-    pub(super) intake: VecDeque<Intake>,
+    pub(super) intake: VecDeque<Prompt>,
     /// The prompt that is being stored.
-    pub(super) storing: Option<Intake>,
-}
-
-impl Intake {
-    /// Returns the intake of a prompt that was acknowledged before.
-    pub(super) fn acknowledged(input: &RuntimeInput) -> Self {
-        Self {
-            conn: None,
-            id: input.id.clone(),
-            input: NewInput::new(input.prompt.clone()).with_images(input.images.clone()),
-            rerun: None,
-            said: None,
-        }
-    }
-
-    /// Returns the prompt as an input for a running agent.
-    pub(super) fn runtime_input(&self) -> RuntimeInput {
-        let input = RuntimeInput::new(self.id.clone(), self.input.prompt.clone());
-        input.with_images(self.input.images.clone())
-    }
+    pub(super) storing: Option<Prompt>,
+    /// The interrupted run that the first of them begins again.
+    pub(super) rerun: Option<Rerun>,
 }
 
 impl SessionEntry {
@@ -83,6 +60,7 @@ impl SessionEntry {
             work: None,
             intake: VecDeque::new(),
             storing: None,
+            rerun: None,
         }
     }
 
@@ -96,12 +74,6 @@ impl SessionEntry {
         self.work.as_ref().is_some_and(|work| work.is_ending)
     }
 
-    /// Returns whether an interrupted run begins again.
-    pub(super) fn is_rerunning(&self) -> bool {
-        let waiting = self.storing.iter().chain(&self.intake);
-        waiting.into_iter().any(|it| it.rerun.is_some())
-    }
-
     /// Returns the session as it was before the run, for a client without its events.
     pub(super) fn settled(&self) -> Option<&Json> {
         match self.work.as_ref().filter(|work| work.run.is_some()) {
@@ -112,26 +84,25 @@ impl SessionEntry {
 
     /// Returns the acknowledged prompts that no run has read yet, in order. Every record that is
     /// stored while they wait repeats them, because the last record counts.
-    pub(super) fn waiting(&self) -> Vec<RuntimeInput> {
+    pub(super) fn waiting(&self) -> Vec<Prompt> {
         let waiting = self.storing.iter().chain(&self.intake);
-        let acknowledged = waiting.filter(|it| it.conn.is_none());
-        acknowledged.map(Intake::runtime_input).collect()
+        waiting.filter(|it| it.conn.is_none()).cloned().collect()
     }
 
     /// Takes the prompt that was being stored, if it has this id: another session of this name may
     /// have been removed while the storage was at work.
-    pub(super) fn take_stored(&mut self, id: &EventId) -> Option<Intake> {
-        self.storing.take_if(|intake| intake.id == *id)
+    pub(super) fn take_stored(&mut self, id: &EventId) -> Option<Prompt> {
+        self.storing.take_if(|prompt| prompt.id == *id)
     }
 
     /// Puts a prompt back that was being stored, behind those acknowledged before it.
-    pub(super) fn put_back(&mut self, intake: Intake) {
+    pub(super) fn put_back(&mut self, prompt: Prompt) {
         let older = self
             .intake
             .iter()
             .take_while(|it| it.conn.is_none())
             .count();
-        self.intake.insert(older, intake);
+        self.intake.insert(older, prompt);
     }
 
     /// Returns whether the entry can be forgotten without loss.

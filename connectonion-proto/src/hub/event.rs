@@ -1,14 +1,14 @@
-//! The inputs and outputs of a hub: [`ConnectRequest`], [`NewInput`], [`Reply`], [`HubEvent`].
+//! The inputs and outputs of a hub: [`ConnectRequest`], [`Reply`], [`HubEvent`].
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rpc_core::{CloseFrame, Json, Str, Text};
+use rpc_core::{CloseFrame, Str, Text};
 
 use crate::console::Line;
 use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck};
 use crate::id::SessionId;
 use crate::replay::Entry;
-use crate::session::{ConnId, Owner, RunId, RuntimeInput};
+use crate::session::{ConnId, Owner, Prompt, RunId};
 use crate::storage::Record;
 
 /// The current time: for deadlines, and for records.
@@ -65,71 +65,6 @@ impl ConnectRequest {
     #[must_use]
     pub const fn with_recommend_signature(mut self, recommend: bool) -> Self {
         self.recommend_signature = recommend;
-        self
-    }
-}
-
-/// A saved file of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SavedFile {
-    /// Its name on the disk.
-    pub name: Str,
-    /// Its absolute path.
-    pub path: Str,
-}
-
-impl SavedFile {
-    /// Creates a file with this name and path.
-    pub fn new(name: impl Into<Str>, path: impl Into<Str>) -> Self {
-        Self {
-            name: name.into(),
-            path: path.into(),
-        }
-    }
-}
-
-/// A prompt of a user.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NewInput {
-    /// The text; with files, it ends with a reminder of their paths.
-    pub prompt: Str,
-    /// Images, as data URLs.
-    pub images: Vec<Str>,
-    /// Files, already saved.
-    pub files: Vec<SavedFile>,
-    /// The conversation, from clients that only send it here.
-    pub session: Option<Json>,
-}
-
-impl NewInput {
-    /// Creates a prompt from a text.
-    pub fn new(prompt: impl Into<Str>) -> Self {
-        Self {
-            prompt: prompt.into(),
-            ..Self::default()
-        }
-    }
-
-    /// Sets [`images`](Self::images).
-    #[must_use]
-    pub fn with_images(mut self, images: Vec<Str>) -> Self {
-        self.images = images;
-        self
-    }
-
-    /// Sets [`files`](Self::files).
-    #[must_use]
-    pub fn with_files(mut self, files: Vec<SavedFile>) -> Self {
-        self.files = files;
-        self
-    }
-
-    /// Sets [`session`](Self::session).
-    #[must_use]
-    pub fn with_session(mut self, session: Option<Json>) -> Self {
-        self.session = session;
         self
     }
 }
@@ -204,7 +139,7 @@ pub enum HubEvent {
         /// The connection that has sent the prompt, unless it was acknowledged to an earlier run.
         conn: Option<ConnId>,
         /// The prompt.
-        input: NewInput,
+        prompt: Prompt,
     },
     /// Stop the agent: its run is over.
     Cancel {
@@ -257,7 +192,7 @@ pub enum Finished {
     /// It is over: the OUTPUT is sent once the result is stored.
     Done,
     /// These inputs were acknowledged but not read: the agent must answer them, too.
-    More(Vec<RuntimeInput>),
+    More(Vec<Prompt>),
 }
 
 /// Why a question cannot be asked. Nothing changed.

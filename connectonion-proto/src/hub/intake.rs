@@ -1,27 +1,33 @@
 //! Prompts: each is stored first, then starts a run or goes to the running agent.
 
-use rpc_core::{Str, Text};
+use rpc_core::{Json, Str, Text};
 
-use super::entry::Intake;
-use super::event::{HubEvent, NewInput, Now, Reply};
+use super::bytes::len_of;
+use super::event::{HubEvent, Now, Reply};
 use super::moved::moved;
 use super::run_state::RunState;
 use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{
-    ErrorFrame, EventKind, FilesReceived, ReceivedFile, RuntimeInputAck, UserInput,
+    ErrorFrame, EventKind, FilesReceived, RuntimeInputAck, UserInput,
 };
 use crate::id::{EventId, SessionId, runtime_input_id};
 use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, RUNTIME_INPUT_REJECTED};
-use crate::session::{Accepted, ConnId, InputError, RunId, RunRefused, RuntimeInput};
+use crate::session::{Accepted, ConnId, InputError, Prompt, RunId, RunRefused};
 use crate::storage::StorageError;
 use crate::upload::without_reminder;
 
 impl Hub {
     /// Handles a prompt, which is stored first. The connection then gets exactly one reply:
     /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
-    /// *INPUT*.
-    pub fn input(&mut self, conn: ConnId, mut input: NewInput, now: Now) {
+    /// *INPUT*. `session` is the conversation, from clients that only send it here.
+    pub fn input(
+        &mut self,
+        conn: ConnId,
+        mut prompt: Prompt,
+        session: Option<Json>,
+        now: Now,
+    ) {
         let session_id = self.registry.session_of(conn).cloned();
         let max = self.config.max_intake;
         let found = session_id.and_then(|id| Some((self.entries.get_mut(&id)?, id)));
@@ -36,26 +42,23 @@ impl Hub {
             let error = refusal(&session_id, InputError::Running(RunRefused::Full));
             return self.refuse_input(conn, *error);
         }
-        if entry.copy.is_some() || entry.work.is_some() || !entry.intake.is_empty() {
-            // The conversation is known.
-            input.session = None;
-        }
+        let is_known = entry.copy.is_some() || entry.work.is_some() || !entry.intake.is_empty();
+        let session = session.filter(|_| !is_known);
         let (owner, before) = (entry.owner, entry.bytes());
-        if let Some(error) = self.hold(owner, before, input.bytes()) {
+        let size = prompt.size() + len_of(session.as_ref());
+        if let Some(error) = self.hold(owner, before, size) {
             let error = error.with_code(INPUT_REFUSED);
             return self.refuse_input(conn, error.with_session_id(session_id.as_str()));
         }
         let Some(entry) = self.entries.get_mut(&session_id) else {
             return;
         };
-        let id = runtime_input_id(self.ids.next_bits());
-        entry.intake.push_back(Intake {
-            conn: Some(conn),
-            id,
-            input,
-            rerun: None,
-            said: None,
-        });
+        if session.is_some() {
+            entry.copy = session;
+        }
+        prompt.id = runtime_input_id(self.ids.next_bits());
+        prompt.conn = Some(conn);
+        entry.intake.push_back(prompt);
         self.next_intake(&session_id, now);
     }
 
@@ -68,26 +71,25 @@ impl Hub {
             if entry.storing.is_some() {
                 return;
             }
-            let Some(intake) = entry.intake.front() else {
+            let Some(prompt) = entry.intake.front() else {
                 self.save(session_id, now);
                 return self.forget_if_left(session_id);
             };
-            let id = intake.id.clone();
+            let id = prompt.id.clone();
             match &entry.work {
                 // The prompt begins another run when this one has ended.
                 Some(work) if work.is_ending => return,
                 Some(work) => {
                     let Some(run) = work.run else { return };
                     let mut inputs = work.acknowledged.clone();
-                    inputs.push(intake.runtime_input());
-                    let (owner, prompt, began) =
-                        (entry.owner, work.input.prompt.clone(), work.began);
+                    inputs.push(prompt.clone());
+                    let (owner, text, began) = (entry.owner, work.prompt.text.clone(), work.began);
                     let base = work.base().filter(|_| work.is_base_unstored).cloned();
                     let reruns = work.reruns;
                     let next = entry.intake.pop_front();
                     inputs.extend(entry.waiting());
                     entry.storing = next;
-                    let record = self.record(session_id, owner, &prompt, began);
+                    let record = self.record(session_id, owner, &text, began);
                     let session_id = session_id.clone();
                     let job = Job::Interject {
                         session_id,
@@ -101,7 +103,7 @@ impl Hub {
                 None if self.registry.running() + self.beginning
                     >= self.config.registry.max_running =>
                 {
-                    let Some(conn) = intake.conn else {
+                    let Some(conn) = prompt.conn else {
                         // It was acknowledged, so it waits.
                         return self.starved.push_back(session_id.clone());
                     };
@@ -109,25 +111,20 @@ impl Hub {
                     self.refuse_input(conn, *refusal(session_id, InputError::TooManyRuns));
                 }
                 None => {
-                    let mut input = intake.input.clone();
-                    let handed = input.session.take();
-                    if entry.copy.is_none() {
-                        entry.copy = handed;
-                    }
-                    let copy = entry.copy.clone();
-                    let work = match intake.rerun {
-                        None => RunState::new(copy, input, now.unix, now.instant),
-                        Some(reruns) => RunState::again(copy, input, reruns, now.unix, now.instant),
+                    let (copy, prompt) = (entry.copy.clone(), prompt.clone());
+                    let work = match &entry.rerun {
+                        None => RunState::new(copy, prompt, now.unix, now.instant),
+                        Some(it) => RunState::again(copy, prompt, it.count, now.unix, now.instant),
                     };
                     let reruns = work.reruns;
                     let session = work.render(session_id.as_str(), None, now.unix);
-                    let (owner, prompt) = (entry.owner, work.input.prompt.clone());
+                    let (owner, text) = (entry.owner, work.prompt.text.clone());
                     entry.work = Some(Box::new(work));
                     let next = entry.intake.pop_front();
                     let waiting = entry.waiting();
                     entry.storing = next;
                     self.beginning += 1;
-                    let record = self.record(session_id, owner, &prompt, now.unix);
+                    let record = self.record(session_id, owner, &text, now.unix);
                     let record = record.with_session(Some(session)).with_inputs(waiting);
                     let record = record.with_reruns(reruns);
                     let session_id = session_id.clone();
@@ -146,19 +143,23 @@ impl Hub {
         now: Now,
     ) {
         let entry = self.entries.get_mut(session_id);
-        let stored = entry.and_then(|entry| Some((entry.take_stored(id)?, entry.work.take()?)));
+        let stored = entry.and_then(|entry| {
+            let taken = (entry.take_stored(id)?, entry.work.take()?);
+            Some((taken, entry.rerun.take()))
+        });
         // None, if the session was removed meanwhile.
-        let Some((intake, mut work)) = stored else {
+        let Some(((prompt, mut work), rerun)) = stored else {
             return;
         };
         self.beginning -= 1;
+        let conn = prompt.conn;
         let begun = match outcome {
-            Ok(()) => self.begin_run(session_id, intake.runtime_input(), now),
+            Ok(()) => self.begin_run(session_id, prompt, now),
             // What was acknowledged is stored already, but not as a part of the conversation.
-            Err(_) if intake.conn.is_none() => {
-                work.acknowledged.push(intake.runtime_input());
+            Err(_) if conn.is_none() => {
+                work.acknowledged.push(prompt.clone());
                 work.is_base_unstored = true;
-                self.begin_run(session_id, intake.runtime_input(), now)
+                self.begin_run(session_id, prompt, now)
             }
             Err(error) => Err(not_stored(&error)),
         };
@@ -169,29 +170,29 @@ impl Hub {
                     return;
                 };
                 let owner = entry.owner;
-                let input = work.input.clone();
+                let prompt = work.prompt.clone();
                 let turn = work.turn;
                 entry.work = Some(work);
                 self.line(Line::Input {
                     owner,
                     session: session_id.as_str().to_owned(),
-                    prompt: written(&input).to_owned(),
+                    prompt: written(&prompt).to_owned(),
                 });
-                self.attachments(&input);
-                if let Some(conn) = intake.conn {
+                self.attachments(&prompt);
+                if let Some(conn) = conn {
                     self.reply(conn, Reply::Begun);
                 }
-                self.emit_prompt(run, intake.said, now);
-                self.emit_files(run, &input, turn, now);
+                self.emit_prompt(run, rerun.and_then(|it| it.said), now);
+                self.emit_files(run, &prompt, turn, now);
                 self.events.push_back(HubEvent::Start {
                     run,
                     session_id: session_id.clone(),
                     owner,
-                    conn: intake.conn,
-                    input,
+                    conn,
+                    prompt,
                 });
             }
-            Err(error) => self.refuse_intake(intake.conn, *error),
+            Err(error) => self.refuse_intake(conn, *error),
         }
         self.next_intake(session_id, now);
     }
@@ -205,7 +206,7 @@ impl Hub {
         match said {
             Some(event) => work.push_trace(event, max),
             None => {
-                let said = UserInput::new(work.input.prompt.clone(), work.turn);
+                let said = UserInput::new(work.prompt.text.clone(), work.turn);
                 self.emit_own(run, EventKind::UserInput(said), None, now);
             }
         }
@@ -215,10 +216,10 @@ impl Hub {
     fn begin_run(
         &mut self,
         session_id: &SessionId,
-        input: RuntimeInput,
+        prompt: Prompt,
         now: Now,
     ) -> Result<RunId, Box<ErrorFrame>> {
-        let accepted = self.registry.input_to(session_id, input, now.instant);
+        let accepted = self.registry.input_to(session_id, prompt, now.instant);
         match accepted {
             Ok(Accepted::Started(run) | Accepted::Queued(run)) => Ok(run),
             Err(error) => Err(refusal(session_id, error)),
@@ -235,7 +236,7 @@ impl Hub {
         let Some(entry) = self.entries.get_mut(session_id) else {
             return;
         };
-        let Some(intake) = entry.take_stored(id) else {
+        let Some(mut prompt) = entry.take_stored(id) else {
             return;
         };
         let still_runs = entry.run() == Some(run) && !entry.is_ending();
@@ -248,61 +249,58 @@ impl Hub {
         }
         let taken = match outcome {
             // What was acknowledged is stored already.
-            Err(error) if intake.conn.is_some() => Err(not_stored(&error)),
+            Err(error) if prompt.conn.is_some() => Err(not_stored(&error)),
             _ if !still_runs => {
                 // The run has ended meanwhile, so the prompt begins another one.
-                entry.put_back(intake);
+                entry.put_back(prompt);
                 return self.next_intake(session_id, now);
             }
             _ => {
-                let input = intake.runtime_input();
-                let accepted = self.registry.input_to(session_id, input, now.instant);
+                let acknowledged = Prompt {
+                    conn: None,
+                    ..prompt.clone()
+                };
+                let accepted = self.registry.input_to(session_id, acknowledged, now.instant);
                 accepted.map_err(|error| refusal(session_id, error))
             }
         };
+        let conn = prompt.conn.take();
         match taken {
             Ok(_) => {
                 if let Some(work) = self.work_of(run) {
-                    work.acknowledged.push(intake.runtime_input());
+                    work.acknowledged.push(prompt.clone());
                 }
                 self.line(Line::RuntimeInput {
                     session: session_id.as_str().to_owned(),
-                    prompt: written(&intake.input).to_owned(),
+                    prompt: written(&prompt).to_owned(),
                 });
-                self.attachments(&intake.input);
-                if let Some(conn) = intake.conn {
-                    let ack = RuntimeInputAck::new(session_id.as_str(), intake.id.as_str());
+                self.attachments(&prompt);
+                if let Some(conn) = conn {
+                    let ack = RuntimeInputAck::new(session_id.as_str(), prompt.id.as_str());
                     self.reply(conn, Reply::Acknowledge(ack));
                 }
                 let turn = self.work_of(run).map_or(0, |work| work.turn);
-                self.emit_files(run, &intake.input, turn, now);
+                self.emit_files(run, &prompt, turn, now);
                 self.events.push_back(HubEvent::Interjected { run });
             }
-            Err(error) => self.refuse_intake(intake.conn, *error),
+            Err(error) => self.refuse_intake(conn, *error),
         }
         self.next_intake(session_id, now);
     }
 
-    fn attachments(&mut self, input: &NewInput) {
-        let (images, files) = (input.images.len(), input.files.len());
+    fn attachments(&mut self, prompt: &Prompt) {
+        let (images, files) = (prompt.images.len(), prompt.files.len());
         if images + files > 0 {
             self.line(Line::Attachments { images, files });
         }
     }
 
     /// Tells all connections which files came.
-    fn emit_files(&mut self, run: RunId, input: &NewInput, turn: u64, now: Now) {
-        if input.files.is_empty() {
+    fn emit_files(&mut self, run: RunId, prompt: &Prompt, turn: u64, now: Now) {
+        if prompt.files.is_empty() {
             return;
         }
-        let files = input.files.iter();
-        let files: Vec<ReceivedFile> = files
-            .map(|file| ReceivedFile {
-                name: file.name.clone(),
-                path: Some(file.path.clone()),
-            })
-            .collect();
-        if let Ok(files) = FilesReceived::new(&files, turn) {
+        if let Ok(files) = FilesReceived::new(&prompt.files, turn) {
             self.emit_own(run, EventKind::FilesReceived(files), None, now);
         }
     }
@@ -350,9 +348,9 @@ fn refusal(session_id: &SessionId, error: InputError) -> Box<ErrorFrame> {
 }
 
 /// Returns what the user has written: a prompt with files has a reminder of their paths at its end.
-fn written(input: &NewInput) -> &str {
-    match input.files.is_empty() {
-        true => &input.prompt,
-        false => without_reminder(&input.prompt),
+fn written(prompt: &Prompt) -> &str {
+    match prompt.files.is_empty() {
+        true => &prompt.text,
+        false => without_reminder(&prompt.text),
     }
 }

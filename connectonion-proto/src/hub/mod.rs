@@ -56,7 +56,7 @@ use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
 use crate::id::{EventId, SessionId};
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::Next;
-use crate::session::{ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry};
+use crate::session::{ConnId, Owner, Prompt, RegistryEvent, Removed, RunId, SessionRegistry};
 use crate::storage::{Record, StorageError};
 
 use bytes::{Held, len_of};
@@ -64,7 +64,7 @@ pub use chat::chat_items;
 pub use config::HubConfig;
 use entry::SessionEntry;
 pub use event::{
-    AskError, ConnectRequest, EmitError, Finished, HubEvent, JobId, NewInput, Now, Reply, SavedFile,
+    AskError, ConnectRequest, EmitError, Finished, HubEvent, JobId, Now, Reply,
 };
 
 /// A request to the storage.
@@ -432,7 +432,7 @@ impl Hub {
         session_id: &SessionId,
         why: Removed,
         sockets: &[ConnId],
-        run: Option<(RunId, Vec<RuntimeInput>)>,
+        run: Option<(RunId, Vec<Prompt>)>,
         now: Now,
     ) {
         self.end_entry(session_id, why, sockets, run, now);
@@ -444,7 +444,7 @@ impl Hub {
         session_id: &SessionId,
         why: Removed,
         sockets: &[ConnId],
-        run: Option<(RunId, Vec<RuntimeInput>)>,
+        run: Option<(RunId, Vec<Prompt>)>,
         now: Now,
     ) {
         let Some(entry) = self.entries.remove(session_id) else {
@@ -480,7 +480,7 @@ impl Hub {
         });
         if !work.is_ending {
             let session = work.render(session_id.as_str(), None, now.unix);
-            let record = self.record(session_id, entry.owner, &work.input.prompt, work.began);
+            let record = self.record(session_id, entry.owner, &work.prompt.text, work.began);
             let unread = unread.into_iter().chain(waiting);
             let record = record
                 .with_status(crate::storage::RecordStatus::Failed)

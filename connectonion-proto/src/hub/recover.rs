@@ -2,12 +2,13 @@
 
 use rpc_core::Json;
 
-use super::entry::{Intake, SessionEntry};
-use super::event::{HubEvent, NewInput, Now};
+use super::entry::{Rerun, SessionEntry};
+use super::event::{HubEvent, Now};
 use super::events::{prompt_event, traced};
 use super::run_state::{images_of_last_prompt, with_rest};
 use super::{Hub, Job};
 use crate::id::{SessionId, runtime_input_id};
+use crate::session::Prompt;
 use crate::storage::{Record, RecordStatus, StorageError};
 
 impl Hub {
@@ -64,7 +65,7 @@ impl Hub {
         let Some(owner) = record.owner.filter(|_| !is_here) else {
             return;
         };
-        let Some(intake) = self.interrupted(record) else {
+        let Some(first) = self.interrupted(record) else {
             return;
         };
         if self.registry.open(session_id.clone(), owner).is_err() {
@@ -72,32 +73,31 @@ impl Hub {
         }
         // Making room may have removed an old session.
         self.handle_timeout(now);
+        let mut entry = SessionEntry::new(owner);
+        entry.rerun = Some(Rerun {
+            count: record.reruns + 1,
+            said: prompt_event(&record.events),
+        });
         self.registry
             .restore(session_id, std::mem::take(&mut record.events));
-        let mut entry = SessionEntry::new(owner);
         entry.copy.clone_from(&record.session);
-        entry.intake.extend(intake);
+        entry.intake.push_back(first);
+        entry.intake.extend(record.inputs.iter().cloned());
         self.entries.insert(session_id.clone(), entry);
         self.next_intake(session_id, now);
     }
 
-    /// Returns the prompts to run again, if the record is of an interrupted run: the one that began
-    /// it, which is the last message of its conversation, and those acknowledged during it.
-    fn interrupted(&mut self, record: &Record) -> Option<Vec<Intake>> {
+    /// Returns the prompt to run again, which is the last message of its conversation, if the record is
+    /// of an interrupted run.
+    fn interrupted(&mut self, record: &Record) -> Option<Prompt> {
         let may_again = record.reruns < self.config.max_reruns;
         if record.status != RecordStatus::Interrupted || !may_again {
             return None;
         }
-        let images = images_of_last_prompt(record.session.as_ref()?)?;
-        let first = Intake {
-            conn: None,
-            id: runtime_input_id(self.ids.next_bits()),
-            input: NewInput::new(record.prompt.clone()).with_images(images),
-            rerun: Some(record.reruns + 1),
-            said: prompt_event(&record.events),
-        };
-        let rest = record.inputs.iter().map(Intake::acknowledged);
-        Some(std::iter::once(first).chain(rest).collect())
+        let mut first = Prompt::new(record.prompt.clone());
+        first.images = images_of_last_prompt(record.session.as_ref()?)?;
+        first.id = runtime_input_id(self.ids.next_bits());
+        Some(first)
     }
 }
 

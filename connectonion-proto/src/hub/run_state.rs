@@ -10,19 +10,18 @@ use serde::de::IgnoredAny;
 use serde::ser::{SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
-use super::event::NewInput;
 use crate::codec::to_json;
 use crate::frame::Session;
 use crate::limits::{ULW_TURNS, ULW_TURNS_USED};
 use crate::replay::Entry;
-use crate::session::{RunId, RuntimeInput};
+use crate::session::{Prompt, RunId};
 
 /// The additions of a run to a session. They stay separate until the whole session is needed, so
 /// that adding a message or an event costs the same in long and short conversations.
 pub(super) struct RunState {
     /// `None` until the prompt is stored.
     pub(super) run: Option<RunId>,
-    pub(super) input: NewInput,
+    pub(super) prompt: Prompt,
     /// The wall time of its start.
     pub(super) began: f64,
     pub(super) started: Instant,
@@ -41,7 +40,7 @@ pub(super) struct RunState {
     /// How many times the run was begun again.
     pub(super) reruns: u32,
     /// The acknowledged inputs, read or not, for the storage.
-    pub(super) acknowledged: Vec<RuntimeInput>,
+    pub(super) acknowledged: Vec<Prompt>,
     /// Storing the start of this run has failed, and possibly the end of the one before: the next
     /// record must include the session before it.
     pub(super) is_base_unstored: bool,
@@ -57,18 +56,17 @@ pub(super) struct RunState {
 }
 
 impl RunState {
-    pub(super) fn new(base: Option<Json>, input: NewInput, began: f64, now: Instant) -> Self {
-        let mut work = Self::again(base, input, 0, began, now);
+    pub(super) fn new(base: Option<Json>, prompt: Prompt, began: f64, now: Instant) -> Self {
+        let mut work = Self::again(base, prompt, 0, began, now);
         work.turn = work.turn.saturating_add(1);
-        let message = user_message(&work.input.prompt, &work.input.images);
-        work.push_message(message);
+        work.push_message(user_message(&work.prompt));
         work
     }
 
     /// Begins a run again whose prompt is the last message of `base`.
     pub(super) fn again(
         base: Option<Json>,
-        input: NewInput,
+        prompt: Prompt,
         reruns: u32,
         began: f64,
         now: Instant,
@@ -98,7 +96,7 @@ impl RunState {
             is_storing: false,
             kept: 0,
             kept_bytes: 0,
-            input,
+            prompt,
         }
     }
 
@@ -178,7 +176,7 @@ impl RunState {
         session.append("messages", &self.messages)?;
         session.append("trace", self.trace.iter().map(Event))?;
         session.set("turn", &self.turn)?;
-        session.set("user_prompt", &self.input.prompt)?;
+        session.set("user_prompt", &self.prompt.text)?;
         for (name, value) in &self.members {
             session.set(name, value)?;
         }
@@ -216,14 +214,14 @@ impl Serialize for Event<'_> {
 pub(super) fn with_rest<'a>(
     session: &Json,
     events: impl Iterator<Item = &'a Text>,
-    inputs: &[RuntimeInput],
+    inputs: &[Prompt],
     updated: f64,
 ) -> Json {
     let limits = no_limits();
     let Ok(mut whole) = Session::parse(session.get(), &limits) else {
         return session.clone();
     };
-    let messages = inputs.iter().map(|it| user_message(&it.prompt, &it.images));
+    let messages = inputs.iter().map(user_message);
     let added = whole.append("messages", messages);
     added
         .and_then(|()| whole.append("trace", events.map(Event)))
@@ -311,7 +309,7 @@ fn message(role: &str, text: &str) -> Json {
 }
 
 /// Returns the user's message in the form of the models: a text, or parts if there are images.
-pub(super) fn user_message(text: &str, images: &[Str]) -> Json {
+pub(super) fn user_message(prompt: &Prompt) -> Json {
     #[derive(Serialize)]
     struct Message<'a> {
         role: &'static str,
@@ -350,12 +348,12 @@ pub(super) fn user_message(text: &str, images: &[Str]) -> Json {
             parts.end()
         }
     }
-    if images.is_empty() {
-        return message("user", text);
+    if prompt.images.is_empty() {
+        return message("user", &prompt.text);
     }
     let message = Message {
         role: "user",
-        content: Parts(text, images),
+        content: Parts(&prompt.text, &prompt.images),
     };
     // Texts are JSON.
     to_json(&message).unwrap_or_default()

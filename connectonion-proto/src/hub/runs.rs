@@ -5,7 +5,7 @@ use rpc_core::text::beginning;
 use rpc_core::{Json, Text};
 
 use super::chat::chat_items;
-use super::entry::{Intake, Origin};
+use super::entry::Origin;
 use super::event::{Finished, Now};
 use super::run_state::{RunState, without};
 use super::unstored::NotStored;
@@ -14,7 +14,7 @@ use crate::console::Line;
 use crate::frame::{ErrorFrame, EventKind, Output, UserInput};
 use crate::id::SessionId;
 use crate::limits::NO_RESULT;
-use crate::session::{self, RunId, RunOver, RuntimeInput};
+use crate::session::{self, Prompt, RunId, RunOver};
 use crate::storage::{RecordStatus, StorageError};
 
 /// The most bytes that [`with_note`] adds.
@@ -56,7 +56,7 @@ impl Hub {
         work.is_ending = true;
         let elapsed = now.instant.saturating_duration_since(work.started);
         let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        let (prompt, began) = (work.input.prompt.clone(), work.began);
+        let (prompt, began) = (work.prompt.text.clone(), work.began);
         let session_id = self.registry.session_of_run(run).cloned().ok_or(RunOver)?;
         let Some(entry) = self.entries.get_mut(&session_id) else {
             return Err(RunOver);
@@ -129,7 +129,7 @@ impl Hub {
             return Err(RunOver);
         }
         work.is_ending = true;
-        let (prompt, began) = (work.input.prompt.clone(), work.began);
+        let (prompt, began) = (work.prompt.text.clone(), work.began);
         self.line(Line::AgentError {
             message: message.to_owned(),
         });
@@ -144,8 +144,8 @@ impl Hub {
         let session = work.render(session_id.as_str(), None, now.unix);
         entry.copy = Some(session.clone());
         entry.is_unsaved = false;
-        for input in unread.iter().rev() {
-            entry.intake.push_front(Intake::acknowledged(input));
+        for prompt in unread.into_iter().rev() {
+            entry.intake.push_front(prompt);
         }
         let waiting = entry.waiting();
         let record = self
@@ -208,17 +208,17 @@ impl Hub {
     }
 
     /// Adds inputs that the agent has read.
-    pub(super) fn read(&mut self, run: RunId, inputs: &[RuntimeInput], now: Now) {
-        for input in inputs {
+    pub(super) fn read(&mut self, run: RunId, prompts: &[Prompt], now: Now) {
+        for prompt in prompts {
             let Some(work) = self.work_of(run) else {
                 return;
             };
-            work.push_message(super::run_state::user_message(&input.prompt, &input.images));
-            let said = UserInput::interjected(input.prompt.clone(), work.turn, work.iteration);
+            work.push_message(super::run_state::user_message(prompt));
+            let said = UserInput::interjected(prompt.text.clone(), work.turn, work.iteration);
             self.emit_own(
                 run,
                 EventKind::UserInput(said),
-                Some(input.id.as_str()),
+                Some(prompt.id.as_str()),
                 now,
             );
         }

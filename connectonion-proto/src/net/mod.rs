@@ -42,9 +42,10 @@ pub use remote::{
 };
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use runtime::{
-    Agent, AgentError, HostRuntime, Payments, Peers, Prompt, Reply, RuntimeOptions, Turn,
-};
+pub use runtime::{Agent, AgentError, HostRuntime, Payments, Peers, Reply, RuntimeOptions, Turn};
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
+pub use crate::session::Prompt;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerHandle, ServerOptions, http_config};

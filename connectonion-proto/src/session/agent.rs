@@ -6,7 +6,8 @@ use rpc_core::Str;
 use rpc_core::Text;
 
 use super::event::{Accepted, AgentError, InputError, RunOver};
-use super::run::{AnswerError, Finish, RequestKind, Run, RunId, RuntimeInput};
+use super::run::{AnswerError, Finish, RequestKind, Run, RunId};
+use super::prompt::Prompt;
 use super::{ConnId, SessionRegistry};
 use crate::id::SessionId;
 use crate::replay::Entry;
@@ -24,7 +25,7 @@ impl SessionRegistry {
     pub fn input(
         &mut self,
         conn: ConnId,
-        input: RuntimeInput,
+        input: Prompt,
         now: Instant,
     ) -> Result<Accepted, InputError> {
         let id = self.session_of(conn).cloned();
@@ -40,12 +41,12 @@ impl SessionRegistry {
     pub fn input_to(
         &mut self,
         id: &SessionId,
-        input: RuntimeInput,
+        input: Prompt,
         now: Instant,
     ) -> Result<Accepted, InputError> {
         let session = self.sessions.get_mut(id.as_str());
         let session = session.ok_or(InputError::NotConnected)?;
-        if input.prompt.is_empty() {
+        if input.text.is_empty() {
             return Err(InputError::NoPrompt);
         }
         let accepted = if let Some((run, state)) = &mut session.run {
@@ -153,7 +154,7 @@ impl SessionRegistry {
         run: RunId,
         error: Text,
         now: Instant,
-    ) -> Result<Vec<RuntimeInput>, RunOver> {
+    ) -> Result<Vec<Prompt>, RunOver> {
         let unread = self.run_mut(run)?.take_inputs();
         if let Some(id) = self.end_run(run, error.clone(), now)
             && let Some(session) = self.sessions.get_mut(id.as_str())

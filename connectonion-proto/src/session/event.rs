@@ -3,7 +3,8 @@
 use rpc_core::Text;
 
 use super::ConnId;
-use super::run::{AnswerError, RunId, RunRefused, RuntimeInput};
+use super::prompt::Prompt;
+use super::run::{AnswerError, RunId, RunRefused};
 use crate::auth::Address;
 use crate::frame::SessionState;
 use crate::id::SessionId;
@@ -218,6 +219,6 @@ pub enum RegistryEvent {
         /// The run to stop.
         run: Option<RunId>,
         /// The acknowledged, unread inputs.
-        unread: Vec<RuntimeInput>,
+        unread: Vec<Prompt>,
     },
 }

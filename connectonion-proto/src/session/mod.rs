@@ -11,7 +11,7 @@
 //! use connectonion_proto::replay::{Entry, Next};
 //! use connectonion_proto::frame::SessionState;
 //! use connectonion_proto::session::{
-//!     Accepted, ConnId, SessionRequest, Finish, Owner, RegistryConfig, RuntimeInput, SessionRegistry,
+//!     Accepted, ConnId, SessionRequest, Finish, Owner, Prompt, RegistryConfig, SessionRegistry,
 //! };
 //!
 //! let now = Instant::now();
@@ -20,7 +20,7 @@
 //! let joined = registry.connect(conn, SessionRequest::new(owner), 0x5eed, now)?;
 //! assert_eq!(joined.status, SessionState::New);
 //!
-//! let input = || RuntimeInput::new("r1", "hello");
+//! let input = || Prompt::new("hello");
 //! let Accepted::Started(run) = registry.input(conn, input(), now)? else { panic!() };
 //! registry.event(run, Entry::event(r#"{"type":"thinking"}"#.into()), now)?;
 //! assert_eq!(registry.finish(run, r#"{"type":"OUTPUT"}"#.into(), now)?, Finish::Done);
@@ -76,6 +76,7 @@
 mod agent;
 mod config;
 mod event;
+mod prompt;
 mod run;
 mod sockets;
 
@@ -91,7 +92,8 @@ pub use event::{
     Accepted, AgentError, ConnectError, InputError, Joined, Owner, RegistryEvent, Removed, RunOver,
     SessionRequest,
 };
-pub use run::{AnswerError, Finish, RequestKind, Run, RunId, RunLimits, RunRefused, RuntimeInput};
+pub use prompt::{Prompt, SavedFile};
+pub use run::{AnswerError, Finish, RequestKind, Run, RunId, RunLimits, RunRefused};
 
 use crate::frame::SessionState;
 use crate::id::SessionId;

@@ -3,54 +3,15 @@
 use std::collections::VecDeque;
 
 use rpc_core::Str;
-use rpc_core::json::lenient::or_default;
-use serde::Deserialize;
 
+use super::prompt::Prompt;
 use crate::frame::{Answer, ErrorFrame, EventKind};
-use crate::id::EventId;
 use crate::limits::STALE_ANSWER;
 
 /// The number of a run. No two runs of a registry have the same number, so an agent that works on
 /// after its run was given up cannot affect the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u64);
-
-/// A user's input to a running agent. ConnectOnion specification, *INPUT*.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct RuntimeInput {
-    /// The id of its `RUNTIME_INPUT_ACK`, and of the `user_input` event that reports when it was
-    /// read.
-    pub id: EventId,
-    /// The text.
-    pub prompt: Str,
-    /// Images, as data URLs.
-    #[serde(default, deserialize_with = "or_default")]
-    pub images: Vec<Str>,
-}
-
-impl RuntimeInput {
-    /// Creates an input from a text.
-    pub fn new(id: impl Into<EventId>, prompt: impl Into<Str>) -> Self {
-        Self {
-            id: id.into(),
-            prompt: prompt.into(),
-            images: Vec::new(),
-        }
-    }
-
-    /// Adds images.
-    #[must_use]
-    pub fn with_images(mut self, images: Vec<Str>) -> Self {
-        self.images = images;
-        self
-    }
-
-    fn size(&self) -> usize {
-        let images: usize = self.images.iter().map(|image| image.len()).sum();
-        self.id.as_str().len() + self.prompt.len() + images
-    }
-}
 
 /// The kinds of questions of an agent. Each has an event that asks and a frame that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -160,7 +121,7 @@ pub enum Finish {
     Done,
     /// These inputs were acknowledged but not read: the agent must continue with them. They are
     /// taken; nothing else changed.
-    More(Vec<RuntimeInput>),
+    More(Vec<Prompt>),
 }
 
 /// One INPUT in progress.
@@ -170,14 +131,14 @@ pub enum Finish {
 /// more inputs refuses them *before* they are acknowledged.
 ///
 /// ```
-/// use connectonion_proto::session::{Finish, Run, RunLimits, RunRefused, RuntimeInput};
+/// use connectonion_proto::session::{Finish, Prompt, Run, RunLimits, RunRefused};
 ///
 /// let mut run = Run::new(RunLimits::default());
-/// run.push_input(RuntimeInput::new("r1", "also say please"))?; // acknowledge it now
+/// run.push_input(Prompt::new("also say please"))?; // acknowledge it now
 /// let Finish::More(inputs) = run.finish() else { panic!() };
-/// assert_eq!(&*inputs[0].prompt, "also say please");
+/// assert_eq!(&*inputs[0].text, "also say please");
 /// assert!(run.last_call().is_empty());
-/// let late = run.push_input(RuntimeInput::new("r2", "too late"));
+/// let late = run.push_input(Prompt::new("too late"));
 /// assert_eq!(late, Err(RunRefused::TooLate));
 /// assert_eq!(run.finish(), Finish::Done);
 /// # Ok::<(), RunRefused>(())
@@ -185,7 +146,7 @@ pub enum Finish {
 #[derive(Clone, Debug)]
 pub struct Run {
     limits: RunLimits,
-    inputs: VecDeque<RuntimeInput>,
+    inputs: VecDeque<Prompt>,
     input_bytes: usize,
     takes_inputs: bool,
     interrupted: bool,
@@ -211,7 +172,7 @@ impl Run {
     ///
     /// # Errors
     /// [`RunRefused::TooLate`], [`RunRefused::Full`].
-    pub fn push_input(&mut self, input: RuntimeInput) -> Result<(), RunRefused> {
+    pub fn push_input(&mut self, input: Prompt) -> Result<(), RunRefused> {
         if !self.takes_inputs {
             return Err(RunRefused::TooLate);
         }
@@ -225,14 +186,14 @@ impl Run {
     }
 
     /// Takes the waiting inputs, oldest first: the agent reads them in its next step.
-    pub fn take_inputs(&mut self) -> Vec<RuntimeInput> {
+    pub fn take_inputs(&mut self) -> Vec<Prompt> {
         self.input_bytes = 0;
         self.inputs.drain(..).collect()
     }
 
     /// Like [`take_inputs`](Self::take_inputs), for the last time: further inputs are refused. For
     /// agents that have no further step, or never take any.
-    pub fn last_call(&mut self) -> Vec<RuntimeInput> {
+    pub fn last_call(&mut self) -> Vec<Prompt> {
         self.takes_inputs = false;
         self.take_inputs()
     }
@@ -264,7 +225,7 @@ impl Run {
     }
 
     /// Returns the waiting inputs, oldest first.
-    pub fn inputs(&self) -> impl ExactSizeIterator<Item = &RuntimeInput> {
+    pub fn inputs(&self) -> impl ExactSizeIterator<Item = &Prompt> {
         self.inputs.iter()
     }
 
@@ -324,15 +285,15 @@ mod tests {
         Run::new(RunLimits::default())
     }
 
-    fn prompts(inputs: &[RuntimeInput]) -> Vec<&str> {
-        inputs.iter().map(|input| &*input.prompt).collect()
+    fn prompts(inputs: &[Prompt]) -> Vec<&str> {
+        inputs.iter().map(|input| &*input.text).collect()
     }
 
     #[test]
     fn inputs_are_read_once_and_in_order() {
         let mut run = run();
-        run.push_input(RuntimeInput::new("1", "a")).unwrap();
-        run.push_input(RuntimeInput::new("2", "b")).unwrap();
+        run.push_input(Prompt::new("a")).unwrap();
+        run.push_input(Prompt::new("b")).unwrap();
         assert_eq!(prompts(&run.take_inputs()), ["a", "b"]);
         assert!(run.take_inputs().is_empty());
         assert_eq!(run.finish(), Finish::Done);
@@ -342,7 +303,7 @@ mod tests {
     fn after_the_end_no_input_is_taken() {
         let mut run = run();
         assert_eq!(run.finish(), Finish::Done);
-        let refused = run.push_input(RuntimeInput::new("1", "a"));
+        let refused = run.push_input(Prompt::new("a"));
         assert_eq!(refused, Err(RunRefused::TooLate));
     }
 
@@ -352,14 +313,15 @@ mod tests {
             .with_max_inputs(2)
             .with_max_input_bytes(20);
         let mut run = Run::new(limits);
-        let long = RuntimeInput::new("1", "x".repeat(20));
+        let long = Prompt::new("x".repeat(21));
         assert_eq!(run.push_input(long), Err(RunRefused::Full));
-        let picture = RuntimeInput::new("1", "x").with_images(vec!["x".repeat(20).into()]);
+        let mut picture = Prompt::new("x");
+        picture.images = vec!["x".repeat(20).into()];
         assert_eq!(run.push_input(picture), Err(RunRefused::Full));
-        for id in ["1", "2"] {
-            run.push_input(RuntimeInput::new(id, "x")).unwrap();
+        for _ in 0..2 {
+            run.push_input(Prompt::new("x")).unwrap();
         }
-        let third = RuntimeInput::new("3", "x");
+        let third = Prompt::new("x");
         assert_eq!(run.push_input(third.clone()), Err(RunRefused::Full));
         assert_eq!(run.take_inputs().len(), 2);
         run.push_input(third).unwrap();

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use crate::auth::Address;
 use crate::limits::RESULT_TTL;
 use crate::replay::Entry;
-use crate::session::{Owner, RuntimeInput};
+use crate::session::{Owner, Prompt};
 
 words! {
     /// The status of a session in its record.
@@ -81,7 +81,7 @@ pub struct Record {
     pub owner: Option<Owner>,
     /// Inputs that were acknowledged during the run, and may not have been read.
     #[serde(default, deserialize_with = "or_default")]
-    pub inputs: Vec<RuntimeInput>,
+    pub inputs: Vec<Prompt>,
     /// How many times the run was begun again because its host had ended.
     #[serde(default, deserialize_with = "or_default")]
     pub reruns: u32,
@@ -161,7 +161,7 @@ impl Record {
     /// Sets the acknowledged inputs. If they are stored before the acknowledgement is sent, they
     /// survive the host.
     #[must_use]
-    pub fn with_inputs(mut self, inputs: Vec<RuntimeInput>) -> Self {
+    pub fn with_inputs(mut self, inputs: Vec<Prompt>) -> Self {
         self.inputs = inputs;
         self
     }
@@ -322,7 +322,7 @@ fn write_time(line: &mut String, time: &f64) {
     line.push_str(&format!("{time:?}"));
 }
 
-fn write_inputs(line: &mut String, inputs: &[RuntimeInput]) {
+fn write_inputs(line: &mut String, inputs: &[Prompt]) {
     let mut separator = "[";
     for input in inputs {
         line.push_str(separator);
@@ -330,7 +330,7 @@ fn write_inputs(line: &mut String, inputs: &[RuntimeInput]) {
         line.push_str("{\"id\": ");
         write_str(line, input.id.as_str());
         line.push_str(", \"prompt\": ");
-        write_str(line, &input.prompt);
+        write_str(line, &input.text);
         if !input.images.is_empty() {
             line.push_str(", \"images\": ");
             // A list of texts is always JSON.

@@ -7,11 +7,11 @@ use connectonion_proto::frame::{
     Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
 };
 use connectonion_proto::hub::{
-    ConnectRequest, Finished, Hub, HubConfig, HubEvent, JobId, NewInput, Now, Reply,
+    ConnectRequest, Finished, Hub, HubConfig, HubEvent, JobId, Now, Reply,
 };
 use connectonion_proto::id::SessionId;
 use connectonion_proto::replay::Entry;
-use connectonion_proto::session::{ConnId, Owner, RunId};
+use connectonion_proto::session::{ConnId, Owner, Prompt, RunId};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
 use serde_json::Value;
 
@@ -133,7 +133,7 @@ impl Play {
         socket.answer = None;
         socket.prompt = prompt.to_owned();
         self.hub
-            .input(ConnId(conn), NewInput::new(prompt), self.now);
+            .input(ConnId(conn), Prompt::new(prompt), None, self.now);
         self.settle();
     }
 
@@ -259,7 +259,7 @@ impl Play {
     pub fn finish(&mut self, run: RunId, result: &str) {
         match self.hub.finish(run, result, self.now) {
             Ok(Finished::More(inputs)) => {
-                let prompts = inputs.iter().map(|it| it.prompt.to_string());
+                let prompts = inputs.iter().map(|it| it.text.to_string());
                 self.read.extend(prompts);
             }
             Ok(Finished::Done) | Err(_) => drop(self.agents.remove(&run)),
@@ -302,7 +302,7 @@ impl Play {
 
     pub fn next_inputs(&mut self, run: RunId) {
         if let Ok(inputs) = self.hub.next_inputs(run, self.now) {
-            let prompts = inputs.iter().map(|it| it.prompt.to_string());
+            let prompts = inputs.iter().map(|it| it.text.to_string());
             self.read.extend(prompts);
         }
         self.settle();
@@ -353,10 +353,10 @@ impl Play {
             HubEvent::Start {
                 run,
                 session_id,
-                input,
+                prompt,
                 ..
             } => {
-                let prompt = input.prompt.to_string();
+                let prompt = prompt.text.to_string();
                 self.started.push((session_id.to_string(), prompt.clone()));
                 assert!(self.agents.insert(run, prompt).is_none());
             }

@@ -7,7 +7,7 @@ use connectonion_proto::frame::SessionState;
 use connectonion_proto::replay::{Entry, Next};
 use connectonion_proto::session::{
     Accepted, ConnId, ConnectError, Finish, InputError, Joined, Owner, RegistryConfig,
-    RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry, SessionRequest,
+    RegistryEvent, Removed, Prompt, RunId, SessionRegistry, SessionRequest,
 };
 
 pub const ALICE: Owner = Owner::Key(Address::from_bytes([1; 32]));
@@ -71,7 +71,7 @@ impl HostRuntime {
     }
 
     pub fn input(&mut self, conn: ConnId, prompt: &str) -> Result<Accepted, InputError> {
-        let input = RuntimeInput::new("input", prompt);
+        let input = Prompt::new(prompt);
         self.registry.input(conn, input, self.now)
     }
 
@@ -92,7 +92,7 @@ impl HostRuntime {
         assert_eq!(finish, Ok(Finish::Done));
     }
 
-    pub fn fail(&mut self, run: RunId) -> Vec<RuntimeInput> {
+    pub fn fail(&mut self, run: RunId) -> Vec<Prompt> {
         let unread = self.registry.fail(run, "ERROR".into(), self.now);
         unread.unwrap()
     }

@@ -6,7 +6,7 @@ use connectonion_proto::auth::Address;
 use connectonion_proto::frame::SessionState;
 use connectonion_proto::replay::Entry;
 use connectonion_proto::session::{
-    Accepted, ConnId, Finish, Owner, RegistryConfig, RunId, RuntimeInput, SessionRegistry,
+    Accepted, ConnId, Finish, Owner, RegistryConfig, Prompt, RunId, SessionRegistry,
     SessionRequest,
 };
 
@@ -50,7 +50,7 @@ impl Crowd {
         let (registry, now) = (&mut self.registry, self.now);
         let runs = self.clients.iter().step_by(SESSIONS / RUNNING);
         let start = |(_, conn): &(String, ConnId)| {
-            let input = RuntimeInput::new("i", "hello");
+            let input = Prompt::new("hello");
             match registry.input(*conn, input, now) {
                 Ok(Accepted::Started(run)) => run,
                 other => panic!("{other:?}"),

@@ -6,7 +6,7 @@ use connectonion_proto::auth::Address;
 use connectonion_proto::replay::{Entry, Next};
 use connectonion_proto::session::{
     Accepted, ConnId, Finish, Owner, RegistryConfig, RegistryEvent, Removed, RequestKind, RunId,
-    RuntimeInput, SessionRegistry, SessionRequest,
+    Prompt, SessionRegistry, SessionRequest,
 };
 use proptest::prelude::*;
 
@@ -118,7 +118,7 @@ impl Real {
                 self.registry.heard(ConnId(conn), now);
             }
             Op::Input(conn) => {
-                let input = RuntimeInput::new("i", "text");
+                let input = Prompt::new("text");
                 let line = match self.registry.input(ConnId(conn), input, now) {
                     Ok(Accepted::Started(run)) => format!("started {}", run.0),
                     Ok(Accepted::Queued(run)) => format!("queued {}", run.0),
@@ -265,7 +265,7 @@ proptest! {
         for op in ops {
             match op {
                 Op::Input(_) => {
-                    let input = RuntimeInput::new("i", "text");
+                    let input = Prompt::new("text");
                     if let Ok(Accepted::Started(started)) = registry.input(conn, input, now) {
                         run = Some(started);
                     }

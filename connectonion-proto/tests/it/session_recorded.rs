@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use connectonion_proto::replay::{Entry, Next};
 use connectonion_proto::session::{
-    Accepted, ConnId, Finish, InputError, RequestKind, RunId, RuntimeInput, SessionRequest,
+    Accepted, ConnId, Finish, InputError, RequestKind, Prompt, RunId, SessionRequest,
 };
 use rpc_core::Limits;
 use serde_json::Value;
@@ -142,7 +142,8 @@ impl Player {
             text(&answer["type"]).to_owned(),
             text(&answer["id"]).to_owned(),
         );
-        let input = RuntimeInput::new(&*id, prompt);
+        let mut input = Prompt::new(prompt);
+        input.id = id.as_str().into();
         match self
             .runtime
             .registry
@@ -176,7 +177,7 @@ impl Player {
         if frame["runtime_input"] == true {
             let taken = state.take_inputs();
             assert_eq!(taken[0].id.as_str(), frame["id"]);
-            assert_eq!(taken[0].prompt.as_str(), frame["content"]);
+            assert_eq!(taken[0].text.as_str(), frame["content"]);
         }
         let entry = Entry::encode(&event).unwrap();
         let now = self.runtime.now;
@@ -199,7 +200,7 @@ impl Player {
             };
             // The known host loses an input that comes late; here the agent gets it.
             if let Finish::More(late) = finish() {
-                assert_eq!(late[0].prompt, "too late");
+                assert_eq!(late[0].text, "too late");
                 assert_eq!(finish(), Finish::Done);
             }
         } else if !is_event(kind) {

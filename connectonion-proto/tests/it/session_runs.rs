@@ -114,7 +114,7 @@ fn an_input_while_the_agent_runs_waits_for_it() {
     assert_eq!(runtime.input(other, ""), Err(InputError::NoPrompt));
     let inputs = runtime.registry.run_mut(run).unwrap().take_inputs();
     assert_eq!(inputs.len(), 1);
-    assert_eq!(inputs[0].prompt, "say please");
+    assert_eq!(inputs[0].text, "say please");
     runtime.finish(run);
 }
 
@@ -128,7 +128,7 @@ fn a_run_with_a_waiting_input_does_not_finish() {
     let Ok(Finish::More(inputs)) = finish else {
         panic!("{finish:?}")
     };
-    assert_eq!(inputs[0].prompt, "too late?");
+    assert_eq!(inputs[0].text, "too late?");
     assert!(runtime.frames(conn).is_empty());
     assert_eq!(runtime.status(&id), Some(SessionState::Running));
     runtime.finish(run);
@@ -163,7 +163,7 @@ fn after_an_error_the_session_is_usable_at_once() {
     let run = runtime.start(conn);
     assert!(runtime.input(conn, "unread").is_ok());
     let unread = runtime.fail(run);
-    assert_eq!(unread[0].prompt, "unread");
+    assert_eq!(unread[0].text, "unread");
     assert_eq!(runtime.status(&id), Some(SessionState::Connected));
     assert_eq!(runtime.frames(conn), ["ERROR"]);
     assert_eq!(runtime.back(&id).1.failure, None);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use connectonion_proto::auth::Address;
-use connectonion_proto::session::{Owner, RuntimeInput};
+use connectonion_proto::session::{Owner, Prompt};
 use connectonion_proto::storage::{
     JsonlOptions, JsonlStorage, MemoryStorage, Record, RecordStatus, Storage, StorageError,
 };
@@ -19,6 +19,13 @@ const NOW: f64 = 1_795_293_457.5;
 const DAY: f64 = 86_400.0;
 const ALICE: Owner = Owner::Key(Address::from_bytes([0xa1; 32]));
 const BOB: Owner = Owner::Key(Address::from_bytes([0xb0; 32]));
+
+fn prompt(id: &str, text: &str, images: &[&str]) -> Prompt {
+    let mut prompt = Prompt::new(text);
+    prompt.id = id.into();
+    prompt.images = images.iter().map(|it| (*it).into()).collect();
+    prompt
+}
 
 fn json(text: &str) -> Option<Json> {
     Some(Json::new(text).unwrap())
@@ -64,8 +71,8 @@ fn the_last_record_of_a_session_counts() {
 #[test]
 fn everything_that_a_record_says_comes_back() {
     let inputs = vec![
-        RuntimeInput::new("i1", "also \"this\"\n"),
-        RuntimeInput::new("i2", "look").with_images(vec!["data:image/png;base64,AA==".into()]),
+        prompt("i1", "also \"this\"\n", &[]),
+        prompt("i2", "look", &["data:image/png;base64,AA=="]),
     ];
     let records = [
         running("ids are any text\n\u{2028}\"").with_inputs(inputs),
@@ -169,7 +176,7 @@ fn a_record_expires_but_a_run_does_not() {
 #[test]
 fn runs_that_lost_their_host_are_found_once_and_keep_what_was_said() {
     both(|storage| {
-        let unread = vec![RuntimeInput::new("i", "also this")];
+        let unread = vec![prompt("i", "also this", &[])];
         storage.append(&running("a")).unwrap();
         storage.append(&done("b", "{}")).unwrap();
         storage

@@ -10,7 +10,7 @@ use connectonion_proto::hub::{
     ConnectRequest, Finished, Hub, HubConfig, HubEvent, JobId, Now, Reply,
 };
 use connectonion_proto::id::SessionId;
-use connectonion_proto::session::{ConnId, Owner, RunId, RuntimeInput};
+use connectonion_proto::session::{ConnId, Owner, Prompt, RunId};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
 use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
 
@@ -169,9 +169,9 @@ impl Host {
         said.unwrap().events.extend(event);
     }
 
-    fn give(&mut self, inputs: &[RuntimeInput]) {
+    fn give(&mut self, inputs: &[Prompt]) {
         for input in inputs {
-            *self.given.entry(input.prompt.to_string()).or_default() += 1;
+            *self.given.entry(input.text.to_string()).or_default() += 1;
         }
     }
 
@@ -201,7 +201,7 @@ impl Host {
                 HubEvent::Start {
                     run,
                     session_id,
-                    input,
+                    prompt,
                     ..
                 } => {
                     let session = session_id.to_string();
@@ -213,7 +213,7 @@ impl Host {
                     let other = self.agents.values().any(|it| *it == session);
                     ensure(!other, || format!("two agents in {session}"))?;
                     self.agents.insert(run, session);
-                    *self.given.entry(input.prompt.to_string()).or_default() += 1;
+                    *self.given.entry(prompt.text.to_string()).or_default() += 1;
                 }
                 HubEvent::Cancel { run } => {
                     self.broken += 1;

@@ -9,9 +9,9 @@ use connectonion_proto::client::{
 };
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{Answer, Input, Response};
-use connectonion_proto::hub::{ConnectRequest, NewInput, Reply};
+use connectonion_proto::hub::{ConnectRequest, Reply};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use connectonion_proto::session::ConnId;
+use connectonion_proto::session::{ConnId, Prompt};
 use rpc_core::{CloseFrame, Limits, Refused};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
@@ -263,7 +263,7 @@ impl Life {
                 let is_new = self.arrived.insert(prompt.to_string());
                 ensure(is_new, || format!("{prompt} came twice"))?;
                 talk.asked = Some(prompt.to_string());
-                hub.input(conn, NewInput::new(prompt), now);
+                hub.input(conn, Prompt::new(prompt), None, now);
             }
             ServerEvent::Response { response } => hub.respond(conn, response),
             ServerEvent::Interrupt => hub.interrupt(conn),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::super::json::{list, opt};
 use super::super::number::Number;
 use super::super::words::ToolStatus;
+use crate::session::SavedFile;
 
 /// A tool starts. ConnectOnion specification, *Stream Events*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,10 +156,7 @@ pub struct FilesReceived {
 
 impl FilesReceived {
     /// Creates an event for these saved files.
-    ///
-    /// # Errors
-    /// None in practice: texts are JSON.
-    pub fn new(files: &[ReceivedFile], turn: u64) -> Result<Self, Refused> {
+    pub(crate) fn new(files: &[SavedFile], turn: u64) -> Result<Self, Refused> {
         Ok(Self {
             files: Json::of(files)?,
             turn: Some(turn),

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use rpc_core::Str;
 
 use super::turn::Turn;
-use crate::hub::{AskError, EmitError, NewInput, SavedFile};
-use crate::session::{RunOver, RuntimeInput};
+use crate::hub::{AskError, EmitError};
+use crate::session::{Prompt, RunOver};
 
 /// The application of a host: it answers prompts.
 ///
@@ -43,48 +43,6 @@ pub trait Agent: Send + Sync + 'static {
     /// The future is dropped if the run is given up: agent and client gave no sign of life for an
     /// hour, or the host ends.
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError>;
-}
-
-/// A user's prompt to an agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Prompt {
-    /// The text; with files, it ends with a reminder of their paths.
-    pub text: Str,
-    /// Images, as data URLs.
-    pub images: Vec<Str>,
-    /// Attached files, and where they are saved.
-    pub files: Vec<SavedFile>,
-}
-
-impl Prompt {
-    /// Creates a prompt from a text.
-    pub fn new(text: impl Into<Str>) -> Self {
-        Self {
-            text: text.into(),
-            ..Self::default()
-        }
-    }
-}
-
-impl From<RuntimeInput> for Prompt {
-    fn from(input: RuntimeInput) -> Self {
-        Self {
-            text: input.prompt,
-            images: input.images,
-            files: Vec::new(),
-        }
-    }
-}
-
-impl From<NewInput> for Prompt {
-    fn from(input: NewInput) -> Self {
-        Self {
-            text: input.prompt,
-            images: input.images,
-            files: input.files,
-        }
-    }
 }
 
 /// An agent's answer: the `result` of OUTPUT.

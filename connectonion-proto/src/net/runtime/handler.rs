@@ -12,14 +12,14 @@ use crate::auth::AuthError;
 use crate::codec::redact;
 use crate::console::{self, Line};
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
-use crate::hub::{ConnectRequest, NewInput};
+use crate::hub::ConnectRequest;
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
     server_limits,
 };
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
-use crate::session::{ConnId, Owner};
+use crate::session::{ConnId, Owner, Prompt};
 use crate::trust::{Admission, Onboarding, prompt_of};
 
 /// Passes the events of a connection to the hub, in the connection's own task, so that everything a
@@ -227,10 +227,9 @@ impl Handler {
         }
         match images_of(&input) {
             Ok(images) => {
-                let input = NewInput::new(prompt)
-                    .with_images(images)
-                    .with_session(input.session);
-                self.alive(|hub, conn, now| hub.input(conn, input, now));
+                let mut prompt = Prompt::new(prompt);
+                prompt.images = images;
+                self.alive(|hub, conn, now| hub.input(conn, prompt, input.session, now));
             }
             Err(error) => self.refuse_input(rejected(format!("Invalid INPUT: {error}"))),
         }

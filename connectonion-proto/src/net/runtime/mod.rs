@@ -30,7 +30,7 @@ use handler::Handler;
 use state::{Job, State};
 use turn::Head;
 
-pub use agent::{Agent, AgentError, Prompt, Reply};
+pub use agent::{Agent, AgentError, Reply};
 use options::{OnSpent, OnTrust, TrustSource};
 pub use options::{Payments, Peers, RuntimeOptions};
 pub use turn::Turn;

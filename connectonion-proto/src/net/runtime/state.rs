@@ -9,7 +9,6 @@ use rpc_core::net::{Connections, HubState, clock};
 use rpc_core::{Refused, Str};
 use tokio::sync::oneshot;
 
-use super::agent::Prompt;
 use super::turn::{Head, Signals};
 use crate::console;
 use crate::frame::{Answer, Input};
@@ -17,7 +16,7 @@ use crate::hub::{ConnectRequest, Hub, HubEvent, JobId, Now, Reply};
 use crate::id::SessionId;
 use crate::replay::Entry;
 use crate::server::ServerConn;
-use crate::session::{ConnId, Owner, RunId};
+use crate::session::{ConnId, Owner, Prompt, RunId};
 use crate::storage::Record;
 
 /// A job for the storage.
@@ -159,7 +158,7 @@ impl State {
                 session_id,
                 owner,
                 conn,
-                input,
+                prompt,
             } => {
                 let signals = Arc::new(Signals::default());
                 let runner = Runner {
@@ -172,7 +171,7 @@ impl State {
                     session_id,
                     owner,
                     head: conn.and_then(|conn| self.heads.get(&conn).cloned()),
-                    prompt: Prompt::from(input),
+                    prompt,
                     signals,
                 });
             }

@@ -12,16 +12,16 @@ use rpc_core::Str;
 use rpc_core::net::telemetry::server_call;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::agent::{AgentError, Prompt};
+use super::agent::AgentError;
 use super::handler::{images_of, rejected};
 use super::state::{Job, StorageJob};
 use super::turn::Turn;
 use super::{HostRuntime, random};
 use crate::auth::{AuthError, Signature};
 use crate::frame::{ErrorFrame, Input};
-use crate::hub::{ConnectRequest, Finished, JobId, NewInput, SavedFile};
+use crate::hub::{ConnectRequest, Finished, JobId};
 use crate::net::SYSTEM;
-use crate::session::{ConnId, Owner, RunId};
+use crate::session::{ConnId, Owner, Prompt, RunId, SavedFile};
 use crate::storage::{Record, StorageError};
 use crate::trust::Onboarding;
 use crate::upload;
@@ -238,7 +238,7 @@ async fn answer(turn: Turn, prompt: Prompt) -> bool {
             }
         };
         match finished {
-            Ok(Finished::More(inputs)) => prompt = joined(inputs.into_iter().map(Prompt::from)),
+            Ok(Finished::More(prompts)) => prompt = joined(&prompts),
             Ok(Finished::Done) => break true,
             Err(_) => break false,
         }
@@ -248,18 +248,13 @@ async fn answer(turn: Turn, prompt: Prompt) -> bool {
 }
 
 /// Joins several prompts of a user into one.
-fn joined(prompts: impl Iterator<Item = Prompt>) -> Prompt {
-    let mut whole = Prompt::default();
-    let mut text = String::new();
+fn joined(prompts: &[Prompt]) -> Prompt {
+    let texts: Vec<&str> = prompts.iter().map(|it| &*it.text).collect();
+    let mut whole = Prompt::new(texts.join("\n\n"));
     for prompt in prompts {
-        if !text.is_empty() {
-            text.push_str("\n\n");
-        }
-        text.push_str(&prompt.text);
-        whole.images.extend(prompt.images);
-        whole.files.extend(prompt.files);
+        whole.images.extend_from_slice(&prompt.images);
+        whole.files.extend_from_slice(&prompt.files);
     }
-    whole.text = text.into();
     whole
 }
 
@@ -279,19 +274,16 @@ async fn save(runtime: HostRuntime, conn: ConnId, prompt: Str, input: Input) -> 
         let text = upload::with_reminder(&prompt, &paths);
         let files = plan.iter().zip(&paths);
         let files = files.map(|(file, path)| SavedFile::new(file.name.as_str(), path.as_str()));
-        let images = images_of(&input).map_err(|error| format!("Invalid INPUT: {error}"))?;
-        Ok::<_, String>(
-            NewInput::new(text)
-                .with_images(images)
-                .with_files(files.collect())
-                .with_session(input.session.clone()),
-        )
+        let mut prompt = Prompt::new(text);
+        prompt.images = images_of(&input).map_err(|error| format!("Invalid INPUT: {error}"))?;
+        prompt.files = files.collect();
+        Ok::<_, String>((prompt, input.session))
     });
     let saved = saving
         .await
         .unwrap_or_else(|_| Err("internal error".to_owned()));
     runtime.with(|state, now| match saved {
-        Ok(input) => state.hub.input(conn, input, now),
+        Ok((prompt, session)) => state.hub.input(conn, prompt, session, now),
         Err(message) => state.hub.refuse_input(conn, rejected(message)),
     });
     None

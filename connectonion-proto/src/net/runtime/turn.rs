@@ -8,7 +8,6 @@ use serde::Serialize;
 use tokio::sync::{Notify, oneshot};
 
 use super::HostRuntime;
-use super::agent::Prompt;
 use crate::auth::Address;
 use crate::codec::to_json;
 use crate::frame::{
@@ -17,7 +16,7 @@ use crate::frame::{
 use crate::hub::{AskError, EmitError};
 use crate::id::SessionId;
 use crate::limits::ULW_TURNS;
-use crate::session::{Owner, RunId, RunOver};
+use crate::session::{Owner, Prompt, RunId, RunOver};
 
 /// A handle to one run for its [`Agent`](super::Agent): it sends events, asks questions, returns
 /// what the user wants meanwhile, and has the conversation.
@@ -125,10 +124,8 @@ impl Turn {
     /// # Errors
     /// [`RunOver`].
     pub fn next_inputs(&self) -> Result<Vec<Prompt>, RunOver> {
-        let inputs = self
-            .runtime
-            .with(|state, now| state.hub.next_inputs(self.run, now))?;
-        Ok(inputs.into_iter().map(Prompt::from).collect())
+        self.runtime
+            .with(|state, now| state.hub.next_inputs(self.run, now))
     }
 
     /// Waits until an input of the user can be [read](Self::next_inputs).
