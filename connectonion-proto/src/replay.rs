@@ -28,29 +28,10 @@ use std::sync::Arc;
 use rpc_core::encode::encode;
 use rpc_core::{Refused, Text};
 
-use crate::frame::{EventKind, StreamEvent};
-
-/// Frames that answer one socket, or belong to the connection: they are neither logged nor
-/// replayed.
-const NEVER_LOGGED: [&str; 9] = [
-    "CONNECTED",
-    "PING",
-    "OUTPUT",
-    "ERROR",
-    "RUNTIME_INPUT_ACK",
-    "SESSION_STATUS",
-    "ONBOARD_REQUIRED",
-    "ONBOARD_SUCCESS",
-    "ADMIN_RESULT",
-];
+use crate::frame::{Replay, StreamEvent};
 
 /// The longest id of a dropped event that is remembered, in bytes; usual ids have 36.
 const MAX_REMEMBERED_ID: usize = 128;
-
-/// Returns whether frames of this type are logged and replayed: all but those for one socket.
-pub(crate) fn is_logged(frame_type: &str) -> bool {
-    !NEVER_LOGGED.contains(&frame_type)
-}
 
 rpc_core::config! {
     /// The bounds on one log.
@@ -117,12 +98,10 @@ impl Entry {
     /// [`Refused::Encode`] if it is not JSON.
     pub fn encode(event: &StreamEvent) -> Result<Self, Refused> {
         let text = encode(event)?;
-        let entry = match &event.kind {
-            EventKind::SessionSync(_) => Self::snapshot(text),
-            kind => match kind.delta() {
-                Some(delta) => Self::delta(text, &delta.message_id),
-                None => Self::event(text),
-            },
+        let entry = match event.kind.kept().replay {
+            Replay::Newest => Self::snapshot(text),
+            Replay::Part(delta) => Self::delta(text, &delta.message_id),
+            Replay::Whole | Replay::Never => Self::event(text),
         };
         Ok(match &event.id {
             Some(id) => entry.with_id(id),

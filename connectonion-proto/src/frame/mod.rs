@@ -24,6 +24,7 @@ mod words;
 pub use chat::{ChatItem, ChatItemKind, ToolItem};
 pub use client::ClientFrame;
 pub use connect::{AdminRequest, Connect, OnboardSubmit, SessionQuery};
+pub(crate) use event::Replay;
 pub use event::{
     ApprovalNeeded, AskField, AskUser, BatchItem, Compact, Complete, DiffPreview, Eval, EventKind,
     FilesReceived, Intent, LlmCall, LlmResult, ModeChanged, PlanReview, ReceivedFile, StreamEvent,

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rpc_core::Json;
 
+use super::Hub;
 use super::entry::SessionEntry;
-use super::{Hub, Job};
 use crate::frame::ErrorFrame;
 use crate::session::{Owner, Prompt};
 
@@ -65,13 +65,8 @@ impl Hub {
         for entry in self.entries.values() {
             held.add(entry.owner, entry.bytes());
         }
-        for job in self.entering.values() {
-            if let Some(Job::Load { connecting, .. }) = self.jobs.get(job) {
-                held.add(
-                    connecting.owner,
-                    len_of(connecting.connect.session.as_ref()),
-                );
-            }
+        for entering in self.entering.values() {
+            held.add(entering.owner, entering.bytes);
         }
         held
     }

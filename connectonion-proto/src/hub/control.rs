@@ -4,24 +4,24 @@ use rpc_core::Text;
 use rpc_core::encode::encode;
 use rpc_core::{Json, Str};
 
+use super::Hub;
 use super::entry::Origin;
-use super::event::{AskError, EmitError, HubEvent, JobId, Now, Reply};
-use super::events::outlives_its_host;
+use super::event::{AskError, EmitError, HubEvent, Now, Reply};
+use super::job::Task;
 use super::run_state::with_mode;
 use super::unstored::NotStored;
-use super::{Hub, Job};
 use crate::codec::to_json;
 use crate::console::Line;
 use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
-    Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Response,
+    Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Replay, Response,
     StreamEvent, Trigger,
 };
 use crate::id::{SessionId, event_id};
 use crate::limits::AUTHENTICATE_FIRST;
-use crate::replay::{Entry, is_logged};
-use crate::session::{AgentError, ConnId, Prompt, RequestKind, RunId, RunOver};
-use crate::storage::RecordStatus;
+use crate::replay::Entry;
+use crate::session::{AgentError, ConnId, Prompt, RunId, RunOver};
+use crate::storage::{Record, RecordStatus};
 
 /// The longest type of an agent's own event, in bytes.
 const MAX_EVENT_NAME: usize = 128;
@@ -36,11 +36,12 @@ impl Hub {
             // The question stays open.
             return self.tell(conn, &error);
         }
-        let Some(kind) = RequestKind::answered_by(&response.answer) else {
-            return self.tell(conn, &unknown_type(response.answer.tag()));
-        };
+        if let Answer::Unknown { tag, .. } = &response.answer {
+            return self.tell(conn, &unknown_type(tag));
+        }
         let request_id = response.request_id.as_deref();
-        match self.registry.answer(conn, kind, request_id) {
+        let tag = response.answer.tag();
+        match self.registry.answer(conn, tag, request_id) {
             Ok((run, request_id)) => {
                 let answer = response.answer;
                 self.events.push_back(HubEvent::Answer {
@@ -92,9 +93,7 @@ impl Hub {
             if let Some(work) = &mut entry.work {
                 work.set_mode(value, allowed);
             }
-            self.emit_own(run, kind, None, now);
-            self.events.push_back(HubEvent::Mode { run, mode, turns });
-            return;
+            return self.emit_own(run, kind, None, now);
         }
         entry.copy = with_mode(entry.copy.as_ref(), &value, allowed.as_ref(), now.unix);
         entry.is_unsaved = true;
@@ -125,6 +124,8 @@ impl Hub {
             return;
         }
         let (owner, copy) = (entry.owner, entry.copy.clone());
+        self.last_job += 1;
+        entry.saving = Some(self.last_job);
         let unstored = entry.unstored.take();
         let is_again = unstored.is_some();
         let record = match unstored {
@@ -134,26 +135,23 @@ impl Hub {
                 .with_status(RecordStatus::Connected),
         };
         let record = record.with_session(copy).with_inputs(Vec::new());
-        let job = Job::Save {
-            session_id: session_id.clone(),
-            record: Box::new(record.clone()),
+        let task = Task::Save {
+            number: self.last_job,
             is_again,
+            record: Box::new(record),
         };
-        let job = self.store(job, record);
-        if let Some(entry) = self.entries.get_mut(session_id) {
-            entry.saving = Some(job);
-        }
+        self.ask_storage(session_id.clone(), task);
     }
 
     pub(super) fn saved(
         &mut self,
-        (job, is_again): (JobId, bool),
+        (number, is_again): (u64, bool),
         session_id: &SessionId,
-        outcome: Result<(), NotStored>,
+        outcome: Result<Option<Record>, NotStored>,
         now: Now,
     ) {
         let entry = self.entries.get_mut(session_id);
-        let Some(entry) = entry.filter(|entry| entry.saving == Some(job)) else {
+        let Some(entry) = entry.filter(|entry| entry.saving == Some(number)) else {
             return;
         };
         entry.saving = None;
@@ -199,8 +197,9 @@ impl Hub {
         id: Option<&str>,
         now: Now,
     ) -> Result<Str, EmitError> {
+        let kept = kind.kept();
         let name = kind.tag();
-        if !is_logged(name) || name.len() > MAX_EVENT_NAME {
+        if kept.replay == Replay::Never || name.len() > MAX_EVENT_NAME {
             let name = Str::from(name);
             return Err(EmitError::Reserved { name });
         }
@@ -209,10 +208,10 @@ impl Hub {
             Some(id) => Str::from(id),
             None => event_id(self.ids.next_bits()).as_str().into(),
         };
-        let is_traced = is_traced(&kind);
+        let is_traced = kept.is_traced;
+        let is_stored = self.config.store_events && kept.outlives_its_host;
         // The prompt itself is stored already.
         let is_prompt = matches!(kind, EventKind::UserInput(_));
-        let outlives = self.config.store_events && outlives_its_host(&kind);
         let event = StreamEvent::new(kind, id.clone(), now.unix, session_id);
         let entry = Entry::encode(&event)?;
         let text = entry.text().clone();
@@ -220,9 +219,9 @@ impl Hub {
         if size > max {
             return Err(rpc_core::Refused::TooLarge { size, max }.into());
         }
-        let kept = outlives.then(|| entry.clone());
+        let stored = is_stored.then(|| entry.clone());
         self.registry.event(run, entry, now.instant)?;
-        if let Some(event) = kept {
+        if let Some(event) = stored {
             self.keep_event(run, event, is_prompt);
         }
         let max = self.config.max_trace_bytes;
@@ -245,10 +244,12 @@ impl Hub {
     /// # Errors
     /// [`AskError`].
     pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<Str, AskError> {
-        let kind = RequestKind::asked_by(&question).ok_or(AskError::NoRoom)?;
+        let answer = question.awaits().ok_or(AskError::NoRoom)?;
         let id = event_id(self.ids.next_bits());
         let state = self.registry.run_mut(run)?;
-        state.ask(kind, id.as_str()).map_err(|_| AskError::NoRoom)?;
+        state
+            .ask(answer, id.as_str())
+            .map_err(|_| AskError::NoRoom)?;
         match self.emit(run, question, Some(id.as_str()), now) {
             Ok(id) => Ok(id),
             Err(error) => {
@@ -367,25 +368,4 @@ fn unsupported(mode: &Mode) -> Option<ErrorFrame> {
         Mode::Other(word) => Some(unsupported_mode(word)),
         _ => None,
     }
-}
-
-/// Returns whether the session's trace keeps events of this kind: actions, but neither questions
-/// nor events that are only for display.
-pub(super) const fn is_traced(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::UserInput(_)
-            | EventKind::Assistant(_)
-            | EventKind::LlmCall(_)
-            | EventKind::LlmResult(_)
-            | EventKind::Thinking(_)
-            | EventKind::ToolCall(_)
-            | EventKind::ToolResult(_)
-            | EventKind::ToolBlocked(_)
-            | EventKind::FilesReceived(_)
-            | EventKind::Intent(_)
-            | EventKind::Eval(_)
-            | EventKind::Compact(_)
-            | EventKind::ModeChanged(_)
-    )
 }

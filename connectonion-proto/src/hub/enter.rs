@@ -2,13 +2,14 @@
 
 use rpc_core::Json;
 
+use super::Hub;
 use super::bytes::len_of;
 use super::chat::chat_items;
 use super::entry::{Origin, SessionEntry};
-use super::event::{ConnectRequest, HubEvent, Now, Reply};
+use super::event::{ConnectRequest, Now, Reply};
+use super::job::{Entering, Task};
 use super::recover::revive;
 use super::run_state::count_messages;
-use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{Connected, ErrorFrame, SessionState};
 use crate::id::SessionId;
@@ -40,13 +41,15 @@ impl Hub {
         let Some(unknown) = unknown.map(SessionId::from) else {
             return self.enter(conn, &connecting, None, now);
         };
-        let connecting = Box::new(connecting);
-        let job = self.job(Job::Load { conn, connecting });
-        self.entering.insert(conn, job);
-        self.events.push_back(HubEvent::Load {
-            job,
-            session_id: unknown,
-        });
+        self.last_job += 1;
+        let entering = Entering {
+            number: self.last_job,
+            owner: connecting.owner,
+            bytes: handed,
+        };
+        self.entering.insert(conn, entering);
+        let task = Task::Enter(conn, self.last_job, Box::new(connecting));
+        self.load(unknown, task);
     }
 
     pub(super) fn enter(

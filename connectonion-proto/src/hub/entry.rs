@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use rpc_core::{Json, Text};
 
-use super::event::JobId;
 use super::run_state::RunState;
 use crate::id::EventId;
 use crate::session::{Owner, Prompt, RunId};
@@ -36,8 +35,8 @@ pub(super) struct SessionEntry {
     pub(super) unstored: Option<Box<Record>>,
     /// The copy was changed between runs and is not being stored.
     pub(super) is_unsaved: bool,
-    /// The job that stores changes between runs.
-    pub(super) saving: Option<JobId>,
+    /// The number of the job that stores changes between runs.
+    pub(super) saving: Option<u64>,
     /// The current run, or the one that starts when its prompt is stored.
     pub(super) work: Option<Box<RunState>>,
     /// The waiting prompts, in order.

@@ -4,12 +4,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rpc_core::{CloseFrame, Str, Text};
 
+use super::job::Job;
 use crate::console::Line;
-use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck};
+use crate::frame::{Answer, Connect, Connected, ErrorFrame, RuntimeInputAck};
 use crate::id::SessionId;
-use crate::replay::Entry;
 use crate::session::{ConnId, Owner, Prompt, RunId};
-use crate::storage::Record;
 
 /// The current time: for deadlines, and for records.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,45 +88,12 @@ pub enum Reply {
     Close(CloseFrame),
 }
 
-/// The number of a storage job: return its outcome with this number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct JobId(pub u64);
-
 /// A job to do, or an event. None may be skipped.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum HubEvent {
-    /// Look a session up, then call [`loaded`](super::Hub::loaded).
-    Load {
-        /// The job.
-        job: JobId,
-        /// The session.
-        session_id: SessionId,
-    },
-    /// Store a record, then call [`stored`](super::Hub::stored). Keep the order at least within one
-    /// session.
-    Store {
-        /// The job.
-        job: JobId,
-        /// The record. Boxed, because it is much larger than the rest.
-        record: Box<Record>,
-    },
-    /// Store events of a run, then call [`stored`](super::Hub::stored). Keep the order with the records
-    /// of the session.
-    StoreEvents {
-        /// The job.
-        job: JobId,
-        /// The session.
-        session_id: SessionId,
-        /// The events.
-        events: Vec<Entry>,
-    },
-    /// This host has forgotten a session: see [`Storage::release`](crate::storage::Storage::release).
-    /// Keep the order with the jobs of the session.
-    Release {
-        /// The session.
-        session_id: SessionId,
-    },
+    /// Do something with the storage, then call [`done`](super::Hub::done).
+    Store(Job),
     /// Start the agent. It ends with [`finish`](super::Hub::finish) or [`fail`](super::Hub::fail).
     Start {
         /// The run.
@@ -164,15 +130,6 @@ pub enum HubEvent {
     Interjected {
         /// The run.
         run: RunId,
-    },
-    /// The user has changed the mode of the running agent.
-    Mode {
-        /// The run.
-        run: RunId,
-        /// The new mode.
-        mode: Mode,
-        /// The number of turns, in the mode `ulw`.
-        turns: Option<u64>,
     },
     /// The user has changed the goal of the running agent.
     Goal {

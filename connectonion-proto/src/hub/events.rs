@@ -3,10 +3,9 @@
 use rpc_core::json::find_member;
 use rpc_core::{Limits, Text};
 
-use super::control::is_traced;
-use super::event::HubEvent;
-use super::{Hub, Job};
-use crate::frame::{EventKind, ServerFrame};
+use super::Hub;
+use super::job::Task;
+use crate::frame::ServerFrame;
 use crate::replay::Entry;
 use crate::session::RunId;
 
@@ -41,15 +40,7 @@ impl Hub {
         };
         work.is_storing = true;
         let events = std::mem::take(&mut work.unstored);
-        let job = self.job(Job::Events {
-            session_id: session_id.clone(),
-            run,
-        });
-        self.events.push_back(HubEvent::StoreEvents {
-            job,
-            session_id,
-            events,
-        });
+        self.ask_storage(session_id, Task::Events(run, events));
     }
 
     pub(super) fn events_stored(&mut self, run: RunId) {
@@ -58,18 +49,6 @@ impl Hub {
         }
         self.store_events(run);
     }
-}
-
-/// Returns whether clients may see an event after its host has died. They may not see what is not
-/// true any more: questions that nobody asks, parts of a text that is not written to its end, the
-/// conversation and the mode of the interrupted run, and prompts that are read again.
-pub(super) fn outlives_its_host(kind: &EventKind) -> bool {
-    let is_gone = match kind {
-        EventKind::SessionSync(_) | EventKind::ModeChanged(_) => true,
-        EventKind::UserInput(said) => said.runtime_input,
-        _ => kind.delta().is_some() || kind.awaits().is_some(),
-    };
-    !is_gone
 }
 
 /// Returns the event that reports the prompt of a run.
@@ -87,6 +66,6 @@ pub(super) fn traced(events: &[Entry]) -> impl Iterator<Item = &Text> {
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
     events.iter().map(Entry::text).filter(move |text| {
         let frame = ServerFrame::decode(text.as_str(), &limits);
-        matches!(frame, Ok(ServerFrame::Event(event)) if is_traced(&event.kind))
+        matches!(frame, Ok(ServerFrame::Event(event)) if event.kind.kept().is_traced)
     })
 }

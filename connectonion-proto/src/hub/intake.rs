@@ -2,32 +2,25 @@
 
 use rpc_core::{Json, Str, Text};
 
+use super::Hub;
 use super::bytes::len_of;
 use super::event::{HubEvent, Now, Reply};
+use super::job::Task;
 use super::moved::moved;
 use super::run_state::RunState;
-use super::{Hub, Job};
 use crate::console::Line;
-use crate::frame::{
-    ErrorFrame, EventKind, FilesReceived, RuntimeInputAck, UserInput,
-};
+use crate::frame::{ErrorFrame, EventKind, FilesReceived, RuntimeInputAck, UserInput};
 use crate::id::{EventId, SessionId, runtime_input_id};
 use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, RUNTIME_INPUT_REJECTED};
 use crate::session::{Accepted, ConnId, InputError, Prompt, RunId, RunRefused};
-use crate::storage::StorageError;
+use crate::storage::{Record, StorageError};
 use crate::upload::without_reminder;
 
 impl Hub {
     /// Handles a prompt, which is stored first. The connection then gets exactly one reply:
     /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
     /// *INPUT*. `session` is the conversation, from clients that only send it here.
-    pub fn input(
-        &mut self,
-        conn: ConnId,
-        mut prompt: Prompt,
-        session: Option<Json>,
-        now: Now,
-    ) {
+    pub fn input(&mut self, conn: ConnId, mut prompt: Prompt, session: Option<Json>, now: Now) {
         let session_id = self.registry.session_of(conn).cloned();
         let max = self.config.max_intake;
         let found = session_id.and_then(|id| Some((self.entries.get_mut(&id)?, id)));
@@ -90,15 +83,10 @@ impl Hub {
                     inputs.extend(entry.waiting());
                     entry.storing = next;
                     let record = self.record(session_id, owner, &text, began);
-                    let session_id = session_id.clone();
-                    let job = Job::Interject {
-                        session_id,
-                        id,
-                        run,
-                    };
                     let record = record.with_session(base).with_inputs(inputs);
-                    self.store(job, record.with_reruns(reruns));
-                    return;
+                    let record = Box::new(record.with_reruns(reruns));
+                    let task = Task::Interject(id, run, record);
+                    return self.ask_storage(session_id.clone(), task);
                 }
                 None if self.registry.running() + self.beginning
                     >= self.config.registry.max_running =>
@@ -126,10 +114,8 @@ impl Hub {
                     self.beginning += 1;
                     let record = self.record(session_id, owner, &text, now.unix);
                     let record = record.with_session(Some(session)).with_inputs(waiting);
-                    let record = record.with_reruns(reruns);
-                    let session_id = session_id.clone();
-                    self.store(Job::Begin { session_id, id }, record);
-                    return;
+                    let task = Task::Begin(id, Box::new(record.with_reruns(reruns)));
+                    return self.ask_storage(session_id.clone(), task);
                 }
             }
         }
@@ -139,7 +125,7 @@ impl Hub {
         &mut self,
         session_id: &SessionId,
         id: &EventId,
-        outcome: Result<(), StorageError>,
+        outcome: Result<Option<Record>, StorageError>,
         now: Now,
     ) {
         let entry = self.entries.get_mut(session_id);
@@ -154,7 +140,7 @@ impl Hub {
         self.beginning -= 1;
         let conn = prompt.conn;
         let begun = match outcome {
-            Ok(()) => self.begin_run(session_id, prompt, now),
+            Ok(_) => self.begin_run(session_id, prompt, now),
             // What was acknowledged is stored already, but not as a part of the conversation.
             Err(_) if conn.is_none() => {
                 work.acknowledged.push(prompt.clone());
@@ -230,7 +216,7 @@ impl Hub {
         &mut self,
         session_id: &SessionId,
         (id, run): (&EventId, RunId),
-        outcome: Result<(), StorageError>,
+        outcome: Result<Option<Record>, StorageError>,
         now: Now,
     ) {
         let Some(entry) = self.entries.get_mut(session_id) else {
@@ -260,7 +246,9 @@ impl Hub {
                     conn: None,
                     ..prompt.clone()
                 };
-                let accepted = self.registry.input_to(session_id, acknowledged, now.instant);
+                let accepted = self
+                    .registry
+                    .input_to(session_id, acknowledged, now.instant);
                 accepted.map_err(|error| refusal(session_id, error))
             }
         };

@@ -35,6 +35,7 @@ mod entry;
 mod event;
 mod events;
 mod intake;
+mod job;
 mod moved;
 mod recover;
 mod run_state;
@@ -53,7 +54,7 @@ use serde::Serialize;
 
 use crate::console::{Line, NOT_AUTHENTICATED};
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
-use crate::id::{EventId, SessionId};
+use crate::id::SessionId;
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::Next;
 use crate::session::{ConnId, Owner, Prompt, RegistryEvent, Removed, RunId, SessionRegistry};
@@ -63,70 +64,9 @@ use bytes::{Held, len_of};
 pub use chat::chat_items;
 pub use config::HubConfig;
 use entry::SessionEntry;
-pub use event::{
-    AskError, ConnectRequest, EmitError, Finished, HubEvent, JobId, Now, Reply,
-};
-
-/// A request to the storage.
-enum Job {
-    /// The session that a client requested.
-    Load {
-        conn: ConnId,
-        connecting: Box<ConnectRequest>,
-    },
-    /// A session whose host has died.
-    Recover { session_id: SessionId },
-    /// The prompt that starts a run.
-    Begin { session_id: SessionId, id: EventId },
-    /// A prompt for a run.
-    Interject {
-        session_id: SessionId,
-        id: EventId,
-        run: RunId,
-    },
-    /// The end of a run, and its frame.
-    End {
-        session_id: SessionId,
-        run: RunId,
-        closing: Text,
-        is_failure: bool,
-        record: Box<Record>,
-    },
-    /// Events of a run.
-    Events { session_id: SessionId, run: RunId },
-    /// Changes between runs, or what was not stored before.
-    Save {
-        session_id: SessionId,
-        record: Box<Record>,
-        is_again: bool,
-    },
-    /// A record that nothing waits for.
-    Note,
-}
-
-impl Job {
-    const fn session_id(&self) -> Option<&SessionId> {
-        match self {
-            Self::Begin { session_id, .. }
-            | Self::Interject { session_id, .. }
-            | Self::End { session_id, .. }
-            | Self::Events { session_id, .. }
-            | Self::Save { session_id, .. } => Some(session_id),
-            Self::Load { .. } | Self::Recover { .. } | Self::Note => None,
-        }
-    }
-
-    /// Returns whether this loads the session.
-    fn loads(&self, id: &SessionId) -> bool {
-        match self {
-            Self::Load { connecting, .. } => {
-                connecting.connect.session_id.as_deref() == Some(id.as_str())
-            }
-            Self::Recover { session_id } => session_id == id,
-            _ => false,
-        }
-    }
-}
+pub use event::{AskError, ConnectRequest, EmitError, Finished, HubEvent, Now, Reply};
+pub use job::Job;
+use job::{Entering, Task};
 
 /// The sessions, runs and connections of a host.
 pub struct Hub {
@@ -134,11 +74,17 @@ pub struct Hub {
     registry: SessionRegistry,
     /// Sessions with connections or a running agent.
     entries: HashMap<SessionId, SessionEntry>,
-    jobs: HashMap<JobId, Job>,
+    /// The number of jobs that are not done.
+    jobs: usize,
+    /// The sessions that are being loaded, and how often.
+    loading: HashMap<SessionId, usize>,
+    /// The number of sessions that are being taken over.
+    recovering: usize,
     /// Connections whose CONNECT waits for the storage.
-    entering: HashMap<ConnId, JobId>,
+    entering: HashMap<ConnId, Entering>,
     /// Connections that are being closed because this host does not serve their session.
     moved: HashSet<ConnId>,
+    /// The number of the last job that may be overtaken by another one.
     last_job: u64,
     /// The number of runs that start when their prompt is stored.
     beginning: usize,
@@ -162,7 +108,9 @@ impl Hub {
             registry: SessionRegistry::new(config.registry.clone(), now),
             config,
             entries: HashMap::new(),
-            jobs: HashMap::new(),
+            jobs: 0,
+            loading: HashMap::new(),
+            recovering: 0,
             entering: HashMap::new(),
             moved: HashSet::new(),
             last_job: 0,
@@ -209,70 +157,54 @@ impl Hub {
         self.registry.heard(conn, now);
     }
 
-    /// Handles the outcome of a storage job.
-    pub fn stored(&mut self, job: JobId, outcome: Result<(), StorageError>, now: Now) {
-        let of = self.jobs.remove(&job);
-        if outcome == Err(StorageError::Fenced) {
-            if let Some(session_id) = of.as_ref().and_then(Job::session_id) {
-                self.give_up(&session_id.clone(), now);
+    /// Handles the outcome of a job: the record that was found, if it was to load one.
+    pub fn done(&mut self, job: Job, outcome: Result<Option<Record>, StorageError>, now: Now) {
+        self.jobs -= 1;
+        let Job { session_id, task } = job;
+        let is_fenced = outcome == Err(StorageError::Fenced);
+        match task {
+            Task::Enter(conn, number, request) => {
+                self.loaded(&session_id);
+                let is_newest = |it: &mut Entering| it.number == number;
+                if self.entering.get_mut(&conn).is_some_and(is_newest) {
+                    self.entering.remove(&conn);
+                    match outcome {
+                        Ok(record) => self.enter(conn, &request, record, now),
+                        Err(_) if is_fenced => {
+                            return self.reply(conn, Reply::Close(moved::elsewhere()));
+                        }
+                        Err(error) => {
+                            let words = format!("the session is not available: {error}");
+                            let error = ErrorFrame::new(words).with_retryable(true);
+                            self.refuse_connect(conn, error);
+                        }
+                    }
+                }
+                self.release_unused(&session_id);
             }
-            return;
-        }
-        match of {
-            Some(Job::Begin { session_id, id }) => {
-                self.begin_stored(&session_id, &id, outcome, now);
+            Task::Recover => {
+                self.recovering -= 1;
+                self.loaded(&session_id);
+                self.recovered(&session_id, outcome, now);
             }
-            Some(Job::Interject {
-                session_id,
-                id,
-                run,
-            }) => self.interjection_stored(&session_id, (&id, run), outcome, now),
-            Some(Job::End {
-                session_id,
-                run,
-                closing,
-                is_failure,
-                record,
-            }) => {
+            Task::Note(_) | Task::Release => {}
+            _ if is_fenced => self.give_up(&session_id, now),
+            Task::Begin(id, _) => self.begin_stored(&session_id, &id, outcome, now),
+            Task::Interject(id, run, _) => {
+                self.interjection_stored(&session_id, (&id, run), outcome, now);
+            }
+            Task::End(run, closing, record) => {
                 let outcome = outcome.map_err(|error| (error, record));
-                self.end_stored(&session_id, run, closing, is_failure, outcome, now);
+                self.end_stored(&session_id, run, closing, outcome, now);
             }
-            Some(Job::Events { run, .. }) => self.events_stored(run),
-            Some(Job::Save {
-                session_id,
-                record,
+            Task::Events(run, _) => self.events_stored(run),
+            Task::Save {
+                number,
                 is_again,
-            }) => {
+                record,
+            } => {
                 let outcome = outcome.map_err(|error| (error, record));
-                self.saved((job, is_again), &session_id, outcome, now);
-            }
-            Some(Job::Load { .. } | Job::Recover { .. } | Job::Note) | None => {}
-        }
-    }
-
-    /// Handles the record that the storage found.
-    pub fn loaded(&mut self, job: JobId, found: Result<Option<Record>, StorageError>, now: Now) {
-        let (conn, connecting) = match self.jobs.remove(&job) {
-            Some(Job::Load { conn, connecting }) => (conn, connecting),
-            Some(Job::Recover { session_id }) => return self.recovered(&session_id, found, now),
-            _ => return,
-        };
-        let asked = connecting.connect.session_id.clone().unwrap_or_default();
-        if self.entering.get(&conn) != Some(&job) {
-            // It is gone.
-            return self.release_unused(&asked);
-        }
-        self.entering.remove(&conn);
-        match found {
-            Ok(record) => {
-                self.enter(conn, &connecting, record, now);
-                self.release_unused(&asked);
-            }
-            Err(StorageError::Fenced) => self.reply(conn, Reply::Close(moved::elsewhere())),
-            Err(error) => {
-                let error = ErrorFrame::new(format!("the session is not available: {error}"));
-                self.refuse_connect(conn, error.with_retryable(true));
-                self.release_unused(&asked);
+                self.saved((number, is_again), &session_id, outcome, now);
             }
         }
     }
@@ -348,24 +280,34 @@ impl Hub {
     /// work.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.registry.running() == 0 && self.jobs.is_empty() && self.starved.is_empty()
+        self.registry.running() == 0 && self.jobs == 0 && self.starved.is_empty()
     }
 
-    fn job(&mut self, job: Job) -> JobId {
-        self.last_job += 1;
-        let id = JobId(self.last_job);
-        self.jobs.insert(id, job);
-        id
+    /// Asks the storage for something.
+    fn ask_storage(&mut self, session_id: SessionId, task: Task) {
+        let job = Job { session_id, task };
+        if let Some(record) = job.record() {
+            // A run may have added to the conversation.
+            let size = len_of(record.session.as_ref());
+            self.held.add(record.owner.unwrap_or(Owner::Unsigned), size);
+        }
+        self.jobs += 1;
+        self.events.push_back(HubEvent::Store(job));
     }
 
-    fn store(&mut self, job: Job, record: Record) -> JobId {
-        // A run may have added to the conversation.
-        let size = len_of(record.session.as_ref());
-        self.held.add(record.owner.unwrap_or(Owner::Unsigned), size);
-        let job = self.job(job);
-        let record = Box::new(record);
-        self.events.push_back(HubEvent::Store { job, record });
-        job
+    /// Asks the storage for a session.
+    fn load(&mut self, session_id: SessionId, task: Task) {
+        *self.loading.entry(session_id.clone()).or_default() += 1;
+        self.ask_storage(session_id, task);
+    }
+
+    fn loaded(&mut self, session_id: &SessionId) {
+        if let Some(count) = self.loading.get_mut(session_id) {
+            *count -= 1;
+            if *count == 0 {
+                self.loading.remove(session_id);
+            }
+        }
     }
 
     fn record(&self, session_id: &SessionId, owner: Owner, prompt: &Str, began: f64) -> Record {
@@ -461,8 +403,8 @@ impl Hub {
         }
         if let (None, Some(record)) = (&entry.work, entry.unstored) {
             let record = record.with_session(entry.copy).with_inputs(waiting);
-            self.store(Job::Note, record);
-            return;
+            let task = Task::Note(Box::new(record));
+            return self.ask_storage(session_id.clone(), task);
         }
         let Some(((run, unread), work)) = run.zip(entry.work) else {
             return;
@@ -486,7 +428,8 @@ impl Hub {
                 .with_status(crate::storage::RecordStatus::Failed)
                 .with_session(Some(session))
                 .with_inputs(unread.collect());
-            self.store(Job::Note, record);
+            let task = Task::Note(Box::new(record));
+            self.ask_storage(session_id.clone(), task);
         }
     }
 }
@@ -497,7 +440,7 @@ impl fmt::Debug for Hub {
         f.debug_struct("Hub")
             .field("registry", &self.registry)
             .field("entries", &self.entries.len())
-            .field("jobs", &self.jobs.len())
+            .field("jobs", &self.jobs)
             .finish_non_exhaustive()
     }
 }

@@ -2,8 +2,9 @@
 
 use rpc_core::CloseFrame;
 
-use super::event::{HubEvent, JobId, Now, Reply};
-use super::{Hub, Job, SessionEntry};
+use super::event::{HubEvent, Now, Reply};
+use super::job::Task;
+use super::{Hub, SessionEntry};
 use crate::console::Line;
 use crate::frame::ErrorFrame;
 use crate::id::SessionId;
@@ -55,9 +56,7 @@ impl Hub {
             closed.extend(sockets);
         }
         self.handle_timeout(now);
-        let jobs = &self.jobs;
-        let is_entering = |job: &JobId| matches!(jobs.get(job), Some(Job::Load { connecting, .. }) if ends(connecting.owner));
-        let entering = self.entering.extract_if(|_, job| is_entering(job));
+        let entering = self.entering.extract_if(|_, it| ends(it.owner));
         closed.extend(entering.map(|(conn, _)| conn));
         for conn in closed {
             self.reply(conn, Reply::Close(why.clone()));
@@ -86,11 +85,9 @@ impl Hub {
     /// Tells the storage that a session is forgotten, unless it is being loaded: who gets it then keeps
     /// or releases it.
     pub(super) fn release(&mut self, session_id: &SessionId) {
-        if self.jobs.values().any(|job| job.loads(session_id)) {
-            return;
+        if !self.loading.contains_key(session_id) {
+            self.ask_storage(session_id.clone(), Task::Release);
         }
-        let session_id = session_id.clone();
-        self.events.push_back(HubEvent::Release { session_id });
     }
 
     /// Tells the storage that a session is forgotten, unless it is there.

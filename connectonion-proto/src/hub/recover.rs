@@ -2,11 +2,12 @@
 
 use rpc_core::Json;
 
+use super::Hub;
 use super::entry::{Rerun, SessionEntry};
-use super::event::{HubEvent, Now};
+use super::event::Now;
 use super::events::{prompt_event, traced};
+use super::job::Task;
 use super::run_state::{images_of_last_prompt, with_rest};
-use super::{Hub, Job};
 use crate::id::{SessionId, runtime_input_id};
 use crate::session::Prompt;
 use crate::storage::{Record, RecordStatus, StorageError};
@@ -24,22 +25,19 @@ impl Hub {
         if !self.has_room() {
             return false;
         }
-        let job = self.job(Job::Recover {
-            session_id: session_id.clone(),
-        });
-        self.events.push_back(HubEvent::Load { job, session_id });
+        self.recovering += 1;
+        self.load(session_id, Task::Recover);
         true
     }
 
     /// Returns the number of sessions that are being [taken over](Self::recover).
-    pub(crate) fn recovering(&self) -> usize {
-        let jobs = self.jobs.values();
-        jobs.filter(|job| matches!(job, Job::Recover { .. }))
-            .count()
+    #[cfg(feature = "nats")]
+    pub(crate) const fn recovering(&self) -> usize {
+        self.recovering
     }
 
     fn has_room(&self) -> bool {
-        let recovering = self.recovering();
+        let recovering = self.recovering;
         let running = self.registry.running() + self.beginning + self.starved.len() + recovering;
         running < self.config.registry.max_running && self.registry.has_room(recovering)
     }

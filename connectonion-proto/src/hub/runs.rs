@@ -4,18 +4,19 @@ use rpc_core::encode::encode;
 use rpc_core::text::beginning;
 use rpc_core::{Json, Text};
 
+use super::Hub;
 use super::chat::chat_items;
 use super::entry::Origin;
 use super::event::{Finished, Now};
+use super::job::Task;
 use super::run_state::{RunState, without};
 use super::unstored::NotStored;
-use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{ErrorFrame, EventKind, Output, UserInput};
 use crate::id::SessionId;
 use crate::limits::NO_RESULT;
 use crate::session::{self, Prompt, RunId, RunOver};
-use crate::storage::{RecordStatus, StorageError};
+use crate::storage::{Record, RecordStatus, StorageError};
 
 /// The most bytes that [`with_note`] adds.
 const MAX_NOTE: usize = 1024;
@@ -75,14 +76,7 @@ impl Hub {
             .done(result, duration_ms)
             .with_session(Some(session))
             .with_inputs(waiting);
-        let job = Job::End {
-            session_id,
-            run,
-            closing,
-            is_failure: false,
-            record: Box::new(record.clone()),
-        };
-        self.store(job, record);
+        self.ask_storage(session_id, Task::End(run, Ok(closing), Box::new(record)));
         Ok(Finished::Done)
     }
 
@@ -154,14 +148,7 @@ impl Hub {
             .with_session(Some(session))
             .with_inputs(waiting);
         let closing = encode(&ErrorFrame::new(message)).unwrap_or_default();
-        let job = Job::End {
-            session_id,
-            run,
-            closing,
-            is_failure: true,
-            record: Box::new(record.clone()),
-        };
-        self.store(job, record);
+        self.ask_storage(session_id, Task::End(run, Err(closing), Box::new(record)));
         Ok(())
     }
 
@@ -169,20 +156,18 @@ impl Hub {
         &mut self,
         session_id: &SessionId,
         run: RunId,
-        mut closing: Text,
-        is_failure: bool,
-        outcome: Result<(), NotStored>,
+        closing: Result<Text, Text>,
+        outcome: Result<Option<Record>, NotStored>,
         now: Now,
     ) {
-        if let Err((error, _)) = &outcome
-            && !is_failure
-        {
-            closing = with_note(&closing, error);
-        }
         // A run that was given up meanwhile has told so.
-        let ended = match is_failure {
-            true => self.registry.fail(run, closing, now.instant).map(drop),
-            false => self.registry.finish(run, closing, now.instant).map(drop),
+        let ended = match (closing, &outcome) {
+            (Err(error), _) => self.registry.fail(run, error, now.instant).map(drop),
+            (Ok(output), Ok(_)) => self.registry.finish(run, output, now.instant).map(drop),
+            (Ok(output), Err((error, _))) => {
+                let output = with_note(&output, error);
+                self.registry.finish(run, output, now.instant).map(drop)
+            }
         };
         let Some(entry) = self.entries.get_mut(session_id).filter(|_| ended.is_ok()) else {
             return;

@@ -1,9 +1,8 @@
 //! Tests of the hub.
 
-use rpc_core::Limits;
+use rpc_core::{Json, Limits};
 
-use super::control::is_traced;
-use crate::frame::ServerFrame;
+use crate::frame::{EventKind, Replay, ServerFrame};
 
 #[test]
 fn the_trace_of_a_session_has_what_was_done_and_not_what_was_asked_or_shown() {
@@ -49,10 +48,18 @@ fn the_trace_of_a_session_has_what_was_done_and_not_what_was_asked_or_shown() {
         .chain(other.iter().map(|it| (it, false)))
     {
         let kind = kind(members);
-        assert_eq!(is_traced(&kind), expected, "{members}");
+        assert_eq!(kind.kept().is_traced, expected, "{members}");
         names.push(std::mem::discriminant(&kind));
     }
     // Each kind stands there by itself.
     names.dedup();
     assert_eq!(names.len(), traced.len() + other.len());
+}
+
+#[test]
+fn answers_to_one_socket_are_never_logged() {
+    let is_logged =
+        |tag: &str| EventKind::other(tag, Json::default()).kept().replay != Replay::Never;
+    assert!(is_logged("thinking") && is_logged("session_sync") && is_logged("custom"));
+    assert!(!is_logged("OUTPUT") && !is_logged("RUNTIME_INPUT_ACK"));
 }

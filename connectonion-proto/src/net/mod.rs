@@ -31,6 +31,9 @@ mod runtime;
 #[cfg(feature = "server")]
 mod serve;
 
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
+pub use crate::session::Prompt;
 pub use remote::{
     AgentOptions, Client, ClientProtocol, Connection, DeclineAll, Event, Events, Human, Question,
     Run, RunEvent, connect_with, link_config,
@@ -43,9 +46,6 @@ pub use remote::{
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use runtime::{Agent, AgentError, HostRuntime, Payments, Peers, Reply, RuntimeOptions, Turn};
-#[cfg(feature = "auth")]
-#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use crate::session::Prompt;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerHandle, ServerOptions, http_config};

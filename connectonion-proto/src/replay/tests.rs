@@ -196,9 +196,3 @@ fn a_cleared_log_holds_nothing_and_keeps_its_places() {
     assert_eq!(rest(&log, end), ["b"]);
     assert_eq!(resumed(&log, None).0, ["b"]);
 }
-
-#[test]
-fn answers_to_one_socket_are_never_logged() {
-    assert!(is_logged("thinking") && is_logged("session_sync") && is_logged("custom"));
-    assert!(!is_logged("OUTPUT") && !is_logged("RUNTIME_INPUT_ACK"));
-}

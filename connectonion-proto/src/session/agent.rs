@@ -6,8 +6,8 @@ use rpc_core::Str;
 use rpc_core::Text;
 
 use super::event::{Accepted, AgentError, InputError, RunOver};
-use super::run::{AnswerError, Finish, RequestKind, Run, RunId};
 use super::prompt::Prompt;
+use super::run::{AnswerError, Finish, Run, RunId};
 use super::{ConnId, SessionRegistry};
 use crate::id::SessionId;
 use crate::replay::Entry;
@@ -80,12 +80,12 @@ impl SessionRegistry {
     pub fn answer(
         &mut self,
         conn: ConnId,
-        kind: RequestKind,
+        answer: &str,
         request_id: Option<&str>,
     ) -> Result<(RunId, Str), AgentError> {
         let run = self.run_at(conn)?;
         let (run, state) = run.ok_or(AnswerError::Stale)?;
-        let request_id = state.answer(kind, request_id)?;
+        let request_id = state.answer(answer, request_id)?;
         Ok((*run, request_id))
     }
 
@@ -149,12 +149,7 @@ impl SessionRegistry {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn fail(
-        &mut self,
-        run: RunId,
-        error: Text,
-        now: Instant,
-    ) -> Result<Vec<Prompt>, RunOver> {
+    pub fn fail(&mut self, run: RunId, error: Text, now: Instant) -> Result<Vec<Prompt>, RunOver> {
         let unread = self.run_mut(run)?.take_inputs();
         if let Some(id) = self.end_run(run, error.clone(), now)
             && let Some(session) = self.sessions.get_mut(id.as_str())

@@ -93,7 +93,7 @@ pub use event::{
     SessionRequest,
 };
 pub use prompt::{Prompt, SavedFile};
-pub use run::{AnswerError, Finish, RequestKind, Run, RunId, RunLimits, RunRefused};
+pub use run::{AnswerError, Finish, Run, RunId, RunLimits, RunRefused};
 
 use crate::frame::SessionState;
 use crate::id::SessionId;

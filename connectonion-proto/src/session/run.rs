@@ -5,52 +5,13 @@ use std::collections::VecDeque;
 use rpc_core::Str;
 
 use super::prompt::Prompt;
-use crate::frame::{Answer, ErrorFrame, EventKind};
+use crate::frame::ErrorFrame;
 use crate::limits::STALE_ANSWER;
 
 /// The number of a run. No two runs of a registry have the same number, so an agent that works on
 /// after its run was given up cannot affect the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u64);
-
-/// The kinds of questions of an agent. Each has an event that asks and a frame that answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RequestKind {
-    /// `ask_user`, answered by `ASK_USER_RESPONSE`.
-    AskUser,
-    /// `approval_needed`, answered by `APPROVAL_RESPONSE`.
-    Approval,
-    /// `plan_review`, answered by `PLAN_REVIEW_RESPONSE`.
-    PlanReview,
-    /// `ulw_turns_reached`, answered by `ULW_RESPONSE`.
-    UlwTurns,
-}
-
-impl RequestKind {
-    /// Returns the kind of question that an event asks, if any.
-    #[must_use]
-    pub const fn asked_by(event: &EventKind) -> Option<Self> {
-        match event {
-            EventKind::AskUser(_) => Some(Self::AskUser),
-            EventKind::ApprovalNeeded(_) => Some(Self::Approval),
-            EventKind::PlanReview(_) => Some(Self::PlanReview),
-            EventKind::UlwTurnsReached(_) => Some(Self::UlwTurns),
-            _ => None,
-        }
-    }
-
-    /// Returns the kind of question that this answers; `None` for an unknown answer.
-    pub(crate) const fn answered_by(answer: &Answer) -> Option<Self> {
-        match answer {
-            Answer::AskUser(_) => Some(Self::AskUser),
-            Answer::Approval(_) => Some(Self::Approval),
-            Answer::PlanReview(_) => Some(Self::PlanReview),
-            Answer::Ulw(_) => Some(Self::UlwTurns),
-            Answer::Unknown { .. } => None,
-        }
-    }
-}
 
 /// Why an answer belongs to no open question. Nothing changed. Sending the same answer again fails
 /// again.
@@ -150,8 +111,8 @@ pub struct Run {
     input_bytes: usize,
     takes_inputs: bool,
     interrupted: bool,
-    /// In the order of asking.
-    requests: Vec<(Str, RequestKind)>,
+    /// The open questions and the types of their answers, in the order of asking.
+    requests: Vec<(Str, &'static str)>,
 }
 
 impl Run {
@@ -230,7 +191,7 @@ impl Run {
     }
 
     /// Returns the open questions, in the order of asking.
-    pub fn requests(&self) -> impl ExactSizeIterator<Item = (&str, RequestKind)> {
+    pub fn requests(&self) -> impl ExactSizeIterator<Item = (&str, &'static str)> {
         self.requests.iter().map(|(id, kind)| (&**id, *kind))
     }
 
@@ -239,12 +200,12 @@ impl Run {
     ///
     /// # Errors
     /// [`RunRefused::Question`].
-    pub fn ask(&mut self, kind: RequestKind, id: &str) -> Result<(), RunRefused> {
+    pub fn ask(&mut self, answer: &'static str, id: &str) -> Result<(), RunRefused> {
         let known = self.requests.iter().any(|(open, _)| open == id);
         if known || self.requests.len() >= self.limits.max_requests {
             return Err(RunRefused::Question);
         }
-        self.requests.push((id.into(), kind));
+        self.requests.push((id.into(), answer));
         Ok(())
     }
 
@@ -253,13 +214,9 @@ impl Run {
     ///
     /// # Errors
     /// [`AnswerError::Stale`], [`AnswerError::RequestIdRequired`].
-    pub fn answer(
-        &mut self,
-        kind: RequestKind,
-        request_id: Option<&str>,
-    ) -> Result<Str, AnswerError> {
-        let is_it = |(id, asked): &(Str, RequestKind)| {
-            *asked == kind && request_id.is_none_or(|wanted| id == wanted)
+    pub fn answer(&mut self, answer: &str, request_id: Option<&str>) -> Result<Str, AnswerError> {
+        let is_it = |(id, asked): &(Str, &str)| {
+            *asked == answer && request_id.is_none_or(|wanted| id == wanted)
         };
         let mut places = (0..).zip(&self.requests).filter(|(_, it)| is_it(it));
         let (place, _) = places.next().ok_or(AnswerError::Stale)?;
@@ -330,20 +287,20 @@ mod tests {
     #[test]
     fn an_answer_is_for_the_question_that_it_names() {
         let mut run = run();
-        run.ask(RequestKind::Approval, "a").unwrap();
-        run.ask(RequestKind::Approval, "b").unwrap();
-        assert_eq!(run.answer(RequestKind::Approval, Some("b")).unwrap(), "b");
-        let again = run.answer(RequestKind::Approval, Some("b"));
+        run.ask("APPROVAL_RESPONSE", "a").unwrap();
+        run.ask("APPROVAL_RESPONSE", "b").unwrap();
+        assert_eq!(run.answer("APPROVAL_RESPONSE", Some("b")).unwrap(), "b");
+        let again = run.answer("APPROVAL_RESPONSE", Some("b"));
         assert_eq!(again, Err(AnswerError::Stale));
-        assert_eq!(run.answer(RequestKind::Approval, None).unwrap(), "a");
+        assert_eq!(run.answer("APPROVAL_RESPONSE", None).unwrap(), "a");
     }
 
     #[test]
     fn an_answer_of_another_kind_is_for_nothing() {
         let mut run = run();
-        run.ask(RequestKind::Approval, "a").unwrap();
+        run.ask("APPROVAL_RESPONSE", "a").unwrap();
         for id in [None, Some("a")] {
-            let answer = run.answer(RequestKind::AskUser, id);
+            let answer = run.answer("ASK_USER_RESPONSE", id);
             assert_eq!(answer, Err(AnswerError::Stale));
         }
         assert_eq!(run.requests().len(), 1);
@@ -352,9 +309,9 @@ mod tests {
     #[test]
     fn an_answer_that_could_be_for_two_questions_is_refused() {
         let mut run = run();
-        run.ask(RequestKind::AskUser, "a").unwrap();
-        run.ask(RequestKind::AskUser, "b").unwrap();
-        let answer = run.answer(RequestKind::AskUser, None);
+        run.ask("ASK_USER_RESPONSE", "a").unwrap();
+        run.ask("ASK_USER_RESPONSE", "b").unwrap();
+        let answer = run.answer("ASK_USER_RESPONSE", None);
         assert_eq!(answer, Err(AnswerError::RequestIdRequired));
         assert_eq!(run.requests().len(), 2);
     }
@@ -362,15 +319,12 @@ mod tests {
     #[test]
     fn questions_are_over_with_the_run_or_when_withdrawn() {
         let mut run = run();
-        run.ask(RequestKind::AskUser, "a").unwrap();
-        assert_eq!(
-            run.ask(RequestKind::AskUser, "a"),
-            Err(RunRefused::Question)
-        );
+        run.ask("ASK_USER_RESPONSE", "a").unwrap();
+        assert_eq!(run.ask("ASK_USER_RESPONSE", "a"), Err(RunRefused::Question));
         assert!(run.withdraw("a") && !run.withdraw("a"));
-        run.ask(RequestKind::PlanReview, "b").unwrap();
+        run.ask("PLAN_REVIEW_RESPONSE", "b").unwrap();
         assert_eq!(run.finish(), Finish::Done);
-        let answer = run.answer(RequestKind::PlanReview, Some("b"));
+        let answer = run.answer("PLAN_REVIEW_RESPONSE", Some("b"));
         assert_eq!(answer, Err(AnswerError::Stale));
     }
 
@@ -385,18 +339,12 @@ mod tests {
 
     #[test]
     fn events_ask_for_what_answers_answer() {
-        let ask = Answer::PlanReview("fine".into());
-        assert_eq!(
-            RequestKind::answered_by(&ask),
-            Some(RequestKind::PlanReview)
-        );
+        let ask = crate::frame::Answer::PlanReview("fine".into());
         let text = r#"{"type":"plan_review","plan_content":"x","id":"e","ts":1,"session_id":"s"}"#;
         let frame = crate::frame::ServerFrame::decode(text, &rpc_core::Limits::default()).unwrap();
         let crate::frame::ServerFrame::Event(event) = frame else {
             panic!("an event")
         };
-        let kind = RequestKind::asked_by(&event.kind);
-        assert_eq!(kind, Some(RequestKind::PlanReview));
         assert_eq!(event.kind.awaits(), Some(ask.tag()));
     }
 

@@ -1,24 +1,55 @@
 //! A hub with sockets, agents and a storage that answer when the test says so.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use connectonion_proto::frame::{
     Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
 };
 use connectonion_proto::hub::{
-    ConnectRequest, Finished, Hub, HubConfig, HubEvent, JobId, Now, Reply,
+    ConnectRequest, Finished, Hub, HubConfig, HubEvent, Job, Now, Reply,
 };
-use connectonion_proto::id::SessionId;
 use connectonion_proto::replay::Entry;
 use connectonion_proto::session::{ConnId, Owner, Prompt, RunId};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
 use serde_json::Value;
 
-enum Job {
-    Load(JobId, SessionId),
-    Store(JobId, Box<Record>),
-    Events(JobId, SessionId, Vec<Entry>),
+/// A storage that keeps the events of runs that have not ended.
+pub struct Kept {
+    records: MemoryStorage,
+    events: Mutex<BTreeMap<String, Vec<Entry>>>,
+}
+
+impl Storage for Kept {
+    fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
+        let events = self.events.lock().unwrap().get(session_id).cloned();
+        let found = self.records.load(session_id, now)?;
+        Ok(found.map(|record| record.with_events(events.unwrap_or_default())))
+    }
+
+    fn append(&self, record: &Record) -> Result<(), StorageError> {
+        if record.session.is_some() && record.reruns == 0 {
+            self.events.lock().unwrap().remove(&*record.session_id);
+        }
+        self.records.append(record)
+    }
+
+    fn append_events(&self, session_id: &str, events: &[Entry]) -> Result<(), StorageError> {
+        let mut kept = self.events.lock().unwrap();
+        kept.entry(session_id.to_owned())
+            .or_default()
+            .extend_from_slice(events);
+        Ok(())
+    }
+
+    fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
+        self.records.recover(now)
+    }
+
+    fn compact(&self, now: f64) -> Result<(), StorageError> {
+        self.records.compact(now)
+    }
 }
 
 /// What a socket has been told.
@@ -44,9 +75,7 @@ pub struct Socket {
 pub struct Play {
     pub hub: Hub,
     pub now: Now,
-    pub storage: MemoryStorage,
-    /// The stored events of runs that have not ended.
-    pub events: BTreeMap<String, Vec<Entry>>,
+    pub storage: Kept,
     jobs: VecDeque<Job>,
     pub sockets: BTreeMap<ConnId, Socket>,
     /// Agents at work, with the prompt that began their runs.
@@ -77,8 +106,10 @@ impl Play {
                 instant,
                 unix: 1_795_293_457.5,
             },
-            storage: MemoryStorage::new(100_000),
-            events: BTreeMap::new(),
+            storage: Kept {
+                records: MemoryStorage::new(100_000),
+                events: Mutex::default(),
+            },
             jobs: VecDeque::new(),
             sockets: BTreeMap::new(),
             agents: BTreeMap::new(),
@@ -169,35 +200,11 @@ impl Play {
             kind: std::io::ErrorKind::StorageFull,
             message: "no room".to_owned(),
         };
-        match job {
-            Job::Load(job, id) => {
-                let found = match fails {
-                    true => Err(failure()),
-                    false => self.storage.load(id.as_str(), self.now.unix),
-                };
-                let events = self.events.get(id.as_str()).cloned();
-                let found =
-                    found.map(|it| it.map(|record| record.with_events(events.unwrap_or_default())));
-                self.hub.loaded(job, found, self.now);
-            }
-            Job::Events(job, id, events) => {
-                self.events
-                    .entry(id.to_string())
-                    .or_default()
-                    .extend(events);
-                self.hub.stored(job, Ok(()), self.now);
-            }
-            Job::Store(job, record) => {
-                if record.session.is_some() && record.reruns == 0 {
-                    self.events.remove(&*record.session_id);
-                }
-                let stored = match fails {
-                    true => Err(failure()),
-                    false => self.storage.append(&record),
-                };
-                self.hub.stored(job, stored, self.now);
-            }
-        }
+        let outcome = match fails {
+            true => Err(failure()),
+            false => job.carry_out(&self.storage, self.now.unix),
+        };
+        self.hub.done(job, outcome, self.now);
         self.settle();
         true
     }
@@ -209,12 +216,8 @@ impl Play {
 
     /// The storage refuses its next job.
     pub fn refuse_one(&mut self, error: StorageError) {
-        match self.jobs.pop_front().unwrap() {
-            Job::Load(job, _) => self.hub.loaded(job, Err(error), self.now),
-            Job::Store(job, _) | Job::Events(job, ..) => {
-                self.hub.stored(job, Err(error), self.now);
-            }
-        }
+        let job = self.jobs.pop_front().unwrap();
+        self.hub.done(job, Err(error), self.now);
         self.settle();
     }
 
@@ -223,6 +226,12 @@ impl Play {
             .load(session_id, self.now.unix)
             .unwrap()
             .unwrap()
+    }
+
+    /// How many events of a session are stored.
+    pub fn events(&self, session_id: &str) -> usize {
+        let events = self.storage.events.lock().unwrap();
+        events.get(session_id).map_or(0, Vec::len)
     }
 
     /// How many jobs the storage has to do.
@@ -342,14 +351,12 @@ impl Play {
 
     fn carry_out(&mut self, event: HubEvent) {
         match event {
-            HubEvent::Load { job, session_id } => self.jobs.push_back(Job::Load(job, session_id)),
+            HubEvent::Store(job) if job.name() == "release" => {
+                self.released.push(job.session_id().to_string());
+                self.hub.done(job, Ok(None), self.now);
+            }
+            HubEvent::Store(job) => self.jobs.push_back(job),
             HubEvent::Line(line) => self.lines.push(line.to_string()),
-            HubEvent::Store { job, record } => self.jobs.push_back(Job::Store(job, record)),
-            HubEvent::StoreEvents {
-                job,
-                session_id,
-                events,
-            } => self.jobs.push_back(Job::Events(job, session_id, events)),
             HubEvent::Start {
                 run,
                 session_id,
@@ -364,7 +371,6 @@ impl Play {
                 self.agents.remove(&run);
                 self.cancelled.push(run);
             }
-            HubEvent::Release { session_id } => self.released.push(session_id.to_string()),
             HubEvent::Answer { request_id, .. } => self.answered.push(request_id.to_string()),
             _ => {}
         }

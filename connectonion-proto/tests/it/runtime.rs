@@ -6,8 +6,8 @@ use connectonion_proto::auth::Address;
 use connectonion_proto::frame::SessionState;
 use connectonion_proto::replay::{Entry, Next};
 use connectonion_proto::session::{
-    Accepted, ConnId, ConnectError, Finish, InputError, Joined, Owner, RegistryConfig,
-    RegistryEvent, Removed, Prompt, RunId, SessionRegistry, SessionRequest,
+    Accepted, ConnId, ConnectError, Finish, InputError, Joined, Owner, Prompt, RegistryConfig,
+    RegistryEvent, Removed, RunId, SessionRegistry, SessionRequest,
 };
 
 pub const ALICE: Owner = Owner::Key(Address::from_bytes([1; 32]));

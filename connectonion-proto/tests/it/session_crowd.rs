@@ -6,8 +6,7 @@ use connectonion_proto::auth::Address;
 use connectonion_proto::frame::SessionState;
 use connectonion_proto::replay::Entry;
 use connectonion_proto::session::{
-    Accepted, ConnId, Finish, Owner, RegistryConfig, Prompt, RunId, SessionRegistry,
-    SessionRequest,
+    Accepted, ConnId, Finish, Owner, Prompt, RegistryConfig, RunId, SessionRegistry, SessionRequest,
 };
 
 const SESSIONS: usize = 10_000;

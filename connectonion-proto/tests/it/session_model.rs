@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use connectonion_proto::auth::Address;
 use connectonion_proto::replay::{Entry, Next};
 use connectonion_proto::session::{
-    Accepted, ConnId, Finish, Owner, RegistryConfig, RegistryEvent, Removed, RequestKind, RunId,
-    Prompt, SessionRegistry, SessionRequest,
+    Accepted, ConnId, Finish, Owner, Prompt, RegistryConfig, RegistryEvent, Removed, RunId,
+    SessionRegistry, SessionRequest,
 };
 use proptest::prelude::*;
 
@@ -135,7 +135,7 @@ impl Real {
                     state.requests().next().map(|(id, _)| id.to_owned())
                 });
                 let named = named.then(|| first.unwrap_or("none".to_owned()));
-                let kind = RequestKind::Approval;
+                let kind = "APPROVAL_RESPONSE";
                 let line = match self.registry.answer(conn, kind, named.as_deref()) {
                     Ok((run, id)) => {
                         assert!(named.is_none_or(|named| id == *named));
@@ -161,7 +161,7 @@ impl Real {
                 Ok(state) => {
                     self.asked += 1;
                     let id = self.asked.to_string();
-                    state.ask(RequestKind::Approval, &id).unwrap();
+                    state.ask("APPROVAL_RESPONSE", &id).unwrap();
                 }
                 Err(_) => self.line(over),
             },

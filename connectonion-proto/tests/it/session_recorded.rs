@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use connectonion_proto::replay::{Entry, Next};
 use connectonion_proto::session::{
-    Accepted, ConnId, Finish, InputError, RequestKind, Prompt, RunId, SessionRequest,
+    Accepted, ConnId, Finish, InputError, Prompt, RunId, SessionRequest,
 };
 use rpc_core::Limits;
 use serde_json::Value;
@@ -97,7 +97,7 @@ impl Player {
         let kind = match text(&frame["type"]) {
             "CONNECT" => return self.connect(conn, frame),
             "INPUT" => return self.input(conn, text(&frame["prompt"])),
-            "APPROVAL_RESPONSE" => RequestKind::Approval,
+            "APPROVAL_RESPONSE" => "APPROVAL_RESPONSE",
             other => panic!("{other}"),
         };
         let answered = self.runtime.registry.answer(ConnId(conn), kind, None);
@@ -171,7 +171,7 @@ impl Player {
             panic!("{text}")
         };
         let state = self.runtime.registry.run_mut(run).unwrap();
-        if let (Some(kind), Some(id)) = (RequestKind::asked_by(&event.kind), &event.id) {
+        if let (Some(kind), Some(id)) = (event.kind.awaits(), &event.id) {
             state.ask(kind, id).unwrap();
         }
         if frame["runtime_input"] == true {

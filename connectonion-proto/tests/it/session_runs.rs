@@ -3,8 +3,8 @@
 use connectonion_proto::frame::SessionState;
 use connectonion_proto::replay::{Entry, LogLimits};
 use connectonion_proto::session::{
-    Accepted, AgentError, AnswerError, Finish, InputError, RegistryConfig, RequestKind, RunOver,
-    RunRefused, SessionRequest,
+    Accepted, AgentError, AnswerError, Finish, InputError, RegistryConfig, RunOver, RunRefused,
+    SessionRequest,
 };
 
 use super::runtime::{ALICE, HostRuntime};
@@ -201,11 +201,11 @@ fn an_answer_reaches_its_question_from_any_socket_and_once() {
     let (second, _) = runtime.back(&id);
     let run = runtime.start(first);
     let state = runtime.registry.run_mut(run).unwrap();
-    state.ask(RequestKind::Approval, "q1").unwrap();
+    state.ask("APPROVAL_RESPONSE", "q1").unwrap();
     runtime.registry.disconnect(first, runtime.now);
     let (third, _) = runtime.back(&id);
     let mut answer = |conn| {
-        let kind = RequestKind::Approval;
+        let kind = "APPROVAL_RESPONSE";
         runtime.registry.answer(conn, kind, Some("q1"))
     };
     assert_eq!(answer(third).unwrap(), (run, "q1".into()));
@@ -220,15 +220,15 @@ fn an_answer_after_the_run_is_stale() {
     let (conn, _) = runtime.alice();
     let run = runtime.start(conn);
     let state = runtime.registry.run_mut(run).unwrap();
-    state.ask(RequestKind::AskUser, "q1").unwrap();
+    state.ask("ASK_USER_RESPONSE", "q1").unwrap();
     runtime.finish(run);
     let run = runtime.start(conn);
     for id in [None, Some("q1")] {
-        let answer = runtime.registry.answer(conn, RequestKind::AskUser, id);
+        let answer = runtime.registry.answer(conn, "ASK_USER_RESPONSE", id);
         assert_eq!(answer, Err(AgentError::Answer(AnswerError::Stale)));
     }
     runtime.finish(run);
-    let answer = runtime.registry.answer(conn, RequestKind::AskUser, None);
+    let answer = runtime.registry.answer(conn, "ASK_USER_RESPONSE", None);
     assert_eq!(answer, Err(AgentError::Answer(AnswerError::Stale)));
 }
 

@@ -7,19 +7,13 @@ use std::time::{Duration, Instant};
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::{AskUser, Connect, EventKind, Signed, Thinking};
 use connectonion_proto::hub::{
-    ConnectRequest, Finished, Hub, HubConfig, HubEvent, JobId, Now, Reply,
+    ConnectRequest, Finished, Hub, HubConfig, HubEvent, Job, Now, Reply,
 };
-use connectonion_proto::id::SessionId;
 use connectonion_proto::session::{ConnId, Owner, Prompt, RunId};
-use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
+use connectonion_proto::storage::{MemoryStorage, Storage, StorageError};
 use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
 
 pub(crate) const OWNER: Owner = Owner::Key(Address::from_bytes([1; 32]));
-
-enum Job {
-    Load(JobId, SessionId),
-    Store(JobId, Box<Record>),
-}
 
 /// What the host has said to a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,22 +92,11 @@ impl Host {
             kind: std::io::ErrorKind::StorageFull,
             message: "no room".to_owned(),
         };
-        match job {
-            Job::Load(job, id) => {
-                let found = match fails {
-                    true => Err(failure()),
-                    false => self.storage.load(id.as_str(), now.unix),
-                };
-                self.hub.loaded(job, found, now);
-            }
-            Job::Store(job, record) => {
-                let stored = match fails {
-                    true => Err(failure()),
-                    false => self.storage.append(&record),
-                };
-                self.hub.stored(job, stored, now);
-            }
-        }
+        let outcome = match fails {
+            true => Err(failure()),
+            false => job.carry_out(&self.storage, now.unix),
+        };
+        self.hub.done(job, outcome, now);
         true
     }
 
@@ -194,10 +177,7 @@ impl Host {
         while let Some(event) = self.hub.poll_event() {
             active = true;
             match event {
-                HubEvent::Load { job, session_id } => {
-                    self.jobs.push_back(Job::Load(job, session_id));
-                }
-                HubEvent::Store { job, record } => self.jobs.push_back(Job::Store(job, record)),
+                HubEvent::Store(job) => self.jobs.push_back(job),
                 HubEvent::Start {
                     run,
                     session_id,

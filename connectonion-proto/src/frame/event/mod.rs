@@ -108,7 +108,109 @@ fn tool_id<E: serde::de::Error>(event: &mut StreamEvent) -> Result<(), E> {
     Ok(())
 }
 
+/// What a host keeps of an event: said once for each kind, by [`EventKind::kept`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept<'e> {
+    /// How it is told again to clients that come back.
+    pub(crate) replay: Replay<'e>,
+    /// Whether the session's trace has it: what was done, and not what was asked or shown.
+    pub(crate) is_traced: bool,
+    /// Whether clients may see it after its host has died. They may not see what is not true any
+    /// more: questions that nobody asks, parts of a text that is not written to its end, the
+    /// conversation and the mode of the interrupted run, and prompts that are read again.
+    pub(crate) outlives_its_host: bool,
+    /// The type of the frame that answers it.
+    pub(crate) answer: Option<&'static str>,
+}
+
+/// How an event is told again to clients that come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replay<'e> {
+    /// As it is.
+    Whole,
+    /// Until there is a later one.
+    Newest,
+    /// Until the text that it is a part of is whole.
+    Part(&'e TextDelta),
+    /// Not at all: frames of this type are the host's own, and answer one connection.
+    Never,
+}
+
+/// The frames that are the host's own: they answer one connection, or belong to it.
+const HOST_FRAMES: [&str; 9] = [
+    "CONNECTED",
+    "PING",
+    "OUTPUT",
+    "ERROR",
+    "RUNTIME_INPUT_ACK",
+    "SESSION_STATUS",
+    "ONBOARD_REQUIRED",
+    "ONBOARD_SUCCESS",
+    "ADMIN_RESULT",
+];
+
 impl EventKind {
+    /// Returns what a host keeps of this event.
+    pub(crate) fn kept(&self) -> Kept<'_> {
+        const SHOWN: Kept<'_> = Kept {
+            replay: Replay::Whole,
+            is_traced: false,
+            outlives_its_host: true,
+            answer: None,
+        };
+        const DONE: Kept<'_> = Kept {
+            is_traced: true,
+            ..SHOWN
+        };
+        const ASKED: Kept<'_> = Kept {
+            outlives_its_host: false,
+            ..SHOWN
+        };
+        let question = |answer| Kept {
+            answer: Some(answer),
+            ..ASKED
+        };
+        match self {
+            Self::Assistant(_)
+            | Self::LlmCall(_)
+            | Self::LlmResult(_)
+            | Self::Thinking(_)
+            | Self::ToolCall(_)
+            | Self::ToolResult(_)
+            | Self::ToolBlocked(_)
+            | Self::FilesReceived(_)
+            | Self::Intent(_)
+            | Self::Eval(_)
+            | Self::Compact(_) => DONE,
+            Self::UserInput(said) => Kept {
+                outlives_its_host: !said.runtime_input,
+                ..DONE
+            },
+            Self::ModeChanged(_) => Kept {
+                outlives_its_host: false,
+                ..DONE
+            },
+            Self::AgentImage(_) | Self::DiffPreview(_) | Self::Complete(_) => SHOWN,
+            Self::Unknown { tag, .. } if HOST_FRAMES.contains(&&**tag) => Kept {
+                replay: Replay::Never,
+                ..SHOWN
+            },
+            Self::Unknown { .. } => SHOWN,
+            Self::AskUser(_) => question("ASK_USER_RESPONSE"),
+            Self::ApprovalNeeded(_) => question("APPROVAL_RESPONSE"),
+            Self::PlanReview(_) => question("PLAN_REVIEW_RESPONSE"),
+            Self::UlwTurnsReached(_) => question("ULW_RESPONSE"),
+            Self::AssistantDelta(delta) | Self::ThinkingDelta(delta) => Kept {
+                replay: Replay::Part(delta),
+                ..ASKED
+            },
+            Self::SessionSync(_) => Kept {
+                replay: Replay::Newest,
+                ..ASKED
+            },
+        }
+    }
+
     /// Creates an event of an agent's own type, with the members of this object. An `id`, a `ts`
     /// and a `session_id` among them are ignored; a value other than an object has no members.
     pub fn other(tag: impl Into<Str>, members: Json) -> Self {
@@ -121,23 +223,17 @@ impl EventKind {
     /// Returns the part of a text that this event has, if it has only a part. A client that shows it
     /// has not shown the text yet, so it is nothing to resume from.
     #[must_use]
-    pub const fn delta(&self) -> Option<&TextDelta> {
-        match self {
-            Self::AssistantDelta(delta) | Self::ThinkingDelta(delta) => Some(delta),
+    pub fn delta(&self) -> Option<&TextDelta> {
+        match self.kept().replay {
+            Replay::Part(delta) => Some(delta),
             _ => None,
         }
     }
 
     /// Returns the type of the frame that answers, if the agent waits for the user's answer.
     #[must_use]
-    pub const fn awaits(&self) -> Option<&'static str> {
-        match self {
-            Self::AskUser(_) => Some("ASK_USER_RESPONSE"),
-            Self::ApprovalNeeded(_) => Some("APPROVAL_RESPONSE"),
-            Self::PlanReview(_) => Some("PLAN_REVIEW_RESPONSE"),
-            Self::UlwTurnsReached(_) => Some("ULW_RESPONSE"),
-            _ => None,
-        }
+    pub fn awaits(&self) -> Option<&'static str> {
+        self.kept().answer
     }
 }
 

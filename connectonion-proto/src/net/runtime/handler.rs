@@ -1,14 +1,16 @@
 //! The runtime's handling of the events of one connection.
 
 use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use rpc_core::net::{ConnectionHandler, Running};
-use rpc_core::{CloseFrame, CloseReason, DecodeError, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
-use super::HostRuntime;
-use super::state::Job;
-use crate::auth::AuthError;
+use super::{HostRuntime, Shared};
+use crate::auth::{Address, AuthError, Signature};
 use crate::codec::redact;
 use crate::console::{self, Line};
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
@@ -19,8 +21,9 @@ use crate::limits::{
 };
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
-use crate::session::{ConnId, Owner, Prompt};
+use crate::session::{ConnId, Owner, Prompt, SavedFile};
 use crate::trust::{Admission, Onboarding, prompt_of};
+use crate::upload;
 
 /// Passes the events of a connection to the hub, in the connection's own task, so that everything a
 /// client sent before it left counts. Dropping it removes the connection from the hub.
@@ -34,27 +37,27 @@ pub(in crate::net) struct Handler {
 }
 
 impl Handler {
-    fn take(&mut self, event: ServerEvent) -> Option<CloseReason> {
+    fn take(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
         match event {
-            ServerEvent::Connect { connect } => self.connect(connect),
-            ServerEvent::Onboard { identity, submit } => self.onboard(&identity, &submit),
+            ServerEvent::Connect { connect } => self.connect(connect, tasks),
+            ServerEvent::Onboard { identity, submit } => self.onboard(identity, &submit, tasks),
             ServerEvent::Onboarded { identity, connect } => {
                 let mut access = self.runtime.access();
                 let completed = access.complete(&connect, self.runtime.unix_now());
                 self.runtime.keep_spent(&mut access);
                 drop(access);
                 match completed {
-                    Ok(()) => self.enter(Owner::Key(identity), connect, false),
+                    Ok(()) => self.enter(Owner::Key(identity), connect, false, tasks),
                     Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
                 }
             }
             ServerEvent::Signed { signed, command } => {
                 match self.runtime.check_command(self.owner.as_ref(), &signed) {
-                    Ok(()) => return self.take(*command),
+                    Ok(()) => return self.take(*command, tasks),
                     Err(error) => self.refuse_command(&command, &error),
                 }
             }
-            ServerEvent::Input { input } => self.input(input),
+            ServerEvent::Input { input } => self.input(input, tasks),
             ServerEvent::Response { response } => {
                 self.alive(|hub, conn, _| hub.respond(conn, response));
             }
@@ -70,10 +73,11 @@ impl Handler {
                 if let (Some(_), Some(session_id)) = (&self.runtime.shared.peers, &query.session_id)
                 {
                     self.alive(|_, _, _| {});
-                    self.runtime.start_job(Job::Status {
-                        conn: self.conn,
-                        asker,
-                        session_id: session_id.clone(),
+                    let (runtime, conn) = (self.runtime.clone(), self.conn);
+                    let session_id = session_id.clone();
+                    tasks.push(async move {
+                        let status = runtime.status(asker, session_id).await;
+                        runtime.with(|state, _| state.hub.tell(conn, &status));
                     });
                     return None;
                 }
@@ -117,7 +121,7 @@ impl Handler {
         });
     }
 
-    fn connect(&mut self, connect: Connect) {
+    fn connect(&mut self, connect: Connect, tasks: &mut Running) {
         let now = self.runtime.unix_now();
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.runtime.verifier().verify(&connect.signed, now);
@@ -139,7 +143,7 @@ impl Handler {
                 if self.owner.is_some_and(|before| before != owner) {
                     return self.refuse_connect(ErrorFrame::new(ALREADY_AUTHENTICATED));
                 }
-                self.enter(owner, connect, recommend_signature);
+                self.enter(owner, connect, recommend_signature, tasks);
             }
             // It is in already, as somebody else.
             Admission::Gate { .. } if self.owner.is_some() => {
@@ -163,47 +167,59 @@ impl Handler {
         }
     }
 
-    fn enter(&mut self, owner: Owner, connect: Connect, recommend_signature: bool) {
+    fn enter(
+        &mut self,
+        owner: Owner,
+        connect: Connect,
+        recommend_signature: bool,
+        tasks: &mut Running,
+    ) {
         self.owner = Some(owner);
         let request = ConnectRequest::new(owner, connect, super::random())
             .with_recommend_signature(recommend_signature);
-        let counts_once =
-            self.runtime.shared.peers.is_some() && self.runtime.access().uses_signatures_once();
-        if counts_once && matches!(owner, Owner::Key(_)) {
-            let (conn, request) = (self.conn, Box::new(request));
-            return self.runtime.start_job(Job::Spend { conn, request });
+        let peers = self.runtime.shared.peers.clone();
+        let peers = peers.filter(|_| self.runtime.access().uses_signatures_once());
+        let (runtime, conn) = (self.runtime.clone(), self.conn);
+        match (peers, owner) {
+            (Some(peers), Owner::Key(_)) => tasks.push(async move {
+                let signature = request.connect.signed.signature.as_deref();
+                let signature = signature.and_then(|text| Signature::parse(text).ok());
+                let spent = match signature {
+                    Some(signature) => peers.spend(&signature).await,
+                    None => Ok(()),
+                };
+                match spent {
+                    Ok(()) => runtime.enter(conn, request),
+                    // It was used at another host.
+                    Err(error) => runtime.with(|state, _| {
+                        let error = ErrorFrame::new(error.to_string());
+                        state.hub.refuse_connect(conn, error);
+                    }),
+                }
+            }),
+            _ => runtime.enter(conn, request),
         }
-        self.runtime.enter(self.conn, request);
     }
 
-    fn onboard(&mut self, identity: &crate::auth::Address, submit: &OnboardSubmit) {
+    fn onboard(&self, identity: Address, submit: &OnboardSubmit, tasks: &mut Running) {
         let now = self.runtime.unix_now();
-        let outcome = self.runtime.access().onboard(identity, submit, now);
+        let outcome = self.runtime.access().onboard(&identity, submit, now);
+        let (runtime, conn) = (self.runtime.clone(), self.conn);
         if let Onboarding::Payment { amount } = outcome {
-            let (conn, identity) = (self.conn, *identity);
-            return self.runtime.start_job(Job::Payment {
-                conn,
-                identity,
-                amount,
+            tasks.push(async move {
+                let outcome = match runtime.is_paid(identity, amount).await {
+                    true => runtime.with_access(|access| access.paid(&identity)),
+                    false => Onboarding::Refuse(AuthError::InsufficientPayment),
+                };
+                runtime.onboarded(conn, outcome);
             });
+            return;
         }
         self.runtime.book_changed();
-        self.onboarded(outcome);
+        self.runtime.onboarded(conn, outcome);
     }
 
-    pub(super) fn onboarded(&mut self, outcome: Onboarding) {
-        match outcome {
-            Onboarding::Welcome(success) => {
-                self.write(|machine| machine.welcome(&success));
-            }
-            Onboarding::Refuse(error) => self.refuse_offer(&error),
-            Onboarding::Payment { .. } => {
-                self.refuse_offer(&AuthError::InsufficientPayment);
-            }
-        }
-    }
-
-    fn input(&self, input: Input) {
+    fn input(&self, input: Input, tasks: &mut Running) {
         let Some(owner) = self.owner else {
             return self.refuse_input(ErrorFrame::new(AUTHENTICATE_FIRST));
         };
@@ -212,27 +228,35 @@ impl Handler {
             return self.refuse_input(error.with_retryable(true));
         }
         let now = self.runtime.unix_now();
-        let prompt = match prompt_of(self.runtime.verifier(), &owner, &input, now) {
-            Ok(Some(prompt)) => prompt,
+        let text = match prompt_of(self.runtime.verifier(), &owner, &input, now) {
+            Ok(Some(text)) => text,
             Ok(None) => return self.refuse_input(ErrorFrame::new(PROMPT_REQUIRED)),
             Err(error) => return self.refuse_input(rejected(error.to_string())),
         };
-        if input.files.is_some() {
-            let (conn, input) = (self.conn, Box::new(input));
-            return self.runtime.start_job(Job::Upload {
-                conn,
-                prompt,
-                input,
-            });
-        }
-        match images_of(&input) {
-            Ok(images) => {
-                let mut prompt = Prompt::new(prompt);
-                prompt.images = images;
-                self.alive(|hub, conn, now| hub.input(conn, prompt, input.session, now));
+        let mut prompt = Prompt::new(text);
+        match input.images(&server_limits()) {
+            Ok(images) => prompt.images = images,
+            Err(error) => {
+                return self.refuse_input(rejected(format!("Invalid INPUT: {error}")));
             }
-            Err(error) => self.refuse_input(rejected(format!("Invalid INPUT: {error}"))),
         }
+        if input.files.is_none() {
+            return self.alive(|hub, conn, now| hub.input(conn, prompt, input.session, now));
+        }
+        let (runtime, conn) = (self.runtime.clone(), self.conn);
+        tasks.push(async move {
+            let shared = Arc::clone(&runtime.shared);
+            let saving = tokio::task::spawn_blocking(move || {
+                let prompt = shared.save_files(&input, prompt)?;
+                Ok::<_, String>((prompt, input.session))
+            });
+            let saved = saving.await;
+            let saved = saved.unwrap_or_else(|_| Err("internal error".to_owned()));
+            runtime.with(|state, now| match saved {
+                Ok((prompt, session)) => state.hub.input(conn, prompt, session, now),
+                Err(message) => state.hub.refuse_input(conn, rejected(message)),
+            });
+        });
     }
 
     fn refuse_command(&self, command: &ServerEvent, error: &AuthError) {
@@ -251,10 +275,6 @@ impl Handler {
 
     fn refuse_input(&self, error: ErrorFrame) {
         self.alive(|hub, conn, _| hub.refuse_input(conn, error));
-    }
-
-    fn refuse_offer(&self, error: &AuthError) {
-        self.write(|machine| machine.refuse(&ErrorFrame::new(error.to_string())));
     }
 
     fn write(&self, write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>) {
@@ -284,10 +304,44 @@ pub(super) fn rejected(words: impl Into<Str>) -> ErrorFrame {
     ErrorFrame::new(words).with_code(INPUT_REFUSED)
 }
 
-/// Returns the images of a prompt.
-pub(super) fn images_of(input: &Input) -> Result<Vec<Str>, DecodeError> {
-    let images = input.images(&server_limits())?;
-    Ok(images.iter().map(|image| (&**image).into()).collect())
+impl Shared {
+    /// Saves the files of a prompt, before anything else is done with it.
+    fn save_files(&self, input: &Input, mut prompt: Prompt) -> Result<Prompt, String> {
+        let files = input.files(&server_limits());
+        let files = files.map_err(|error| upload::UploadError::from(error).to_string())?;
+        let plan = upload::plan(&files, super::random(), &self.upload_limits);
+        let plan = plan.map_err(|error| error.to_string())?;
+        let paths = upload::save(&self.uploads, &plan).map_err(|error| {
+            tracing::error!(%error, "an upload was not saved");
+            "the files were not saved: try again".to_owned()
+        })?;
+        let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+        prompt.text = upload::with_reminder(&prompt.text, &paths).into();
+        let files = plan.iter().zip(&paths);
+        let files = files.map(|(file, path)| SavedFile::new(file.name.as_str(), path.as_str()));
+        prompt.files = files.collect();
+        Ok(prompt)
+    }
+}
+
+impl HostRuntime {
+    /// Returns whether a stranger has paid.
+    async fn is_paid(&self, identity: Address, amount: f64) -> bool {
+        let Some(payments) = &self.shared.payments else {
+            return false;
+        };
+        let asking = AssertUnwindSafe(payments.is_paid(&identity, amount));
+        asking.catch_unwind().await.unwrap_or(false)
+    }
+
+    /// Tells a stranger what has become of the onboarding.
+    fn onboarded(&self, conn: ConnId, outcome: Onboarding) {
+        self.write(conn, |machine| match outcome {
+            Onboarding::Welcome(success) => machine.welcome(&success),
+            Onboarding::Refuse(error) => machine.refuse(&ErrorFrame::new(error.to_string())),
+            Onboarding::Payment { .. } => Ok(()),
+        });
+    }
 }
 
 impl Drop for Handler {
@@ -300,8 +354,8 @@ impl ConnectionHandler for Handler {
     type Machine = ServerConn;
     const SYSTEM: &'static str = SYSTEM;
 
-    fn on_event(&mut self, event: ServerEvent, _: &mut Running) -> Option<CloseReason> {
-        self.take(event)
+    fn on_event(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
+        self.take(event, tasks)
     }
 
     fn close(machine: &mut ServerConn, frame: CloseFrame, now: Instant) {

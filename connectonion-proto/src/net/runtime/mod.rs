@@ -27,7 +27,7 @@ use crate::session::{ConnId, Owner};
 use crate::storage::Storage;
 use crate::trust::AccessControl;
 use handler::Handler;
-use state::{Job, State};
+use state::State;
 use turn::Head;
 
 pub use agent::{Agent, AgentError, Reply};
@@ -353,11 +353,6 @@ impl HostRuntime {
     #[allow(clippy::unused_self, reason = "reads as the runtime's clock")]
     fn unix_now(&self) -> f64 {
         unix_seconds(SystemTime::now())
-    }
-
-    fn start_job(&self, job: Job) {
-        self.shared.hub.peek(|state| state.jobs.push_back(job));
-        self.shared.hub.wake();
     }
 
     fn leave(&self, conn: ConnId) {

@@ -11,73 +11,17 @@ use tokio::sync::oneshot;
 
 use super::turn::{Head, Signals};
 use crate::console;
-use crate::frame::{Answer, Input};
-use crate::hub::{ConnectRequest, Hub, HubEvent, JobId, Now, Reply};
-use crate::id::SessionId;
-use crate::replay::Entry;
+use crate::frame::Answer;
+use crate::hub::{Hub, HubEvent, Now, Reply};
 use crate::server::ServerConn;
-use crate::session::{ConnId, Owner, Prompt, RunId};
-use crate::storage::Record;
-
-/// A job for the storage.
-pub(super) enum StorageJob {
-    Load(JobId, SessionId),
-    Store(JobId, Box<Record>),
-    StoreEvents(JobId, SessionId, Vec<Entry>),
-    Release(SessionId),
-}
-
-impl StorageJob {
-    /// Returns the session, whose jobs are done in order.
-    pub(super) fn session_id(&self) -> &str {
-        match self {
-            Self::Load(_, id) | Self::Release(id) | Self::StoreEvents(_, id, _) => id.as_str(),
-            Self::Store(_, record) => &record.session_id,
-        }
-    }
-}
-
-/// A job for the runtime's task.
-pub(super) enum Job {
-    /// Start the agent.
-    Run {
-        run: RunId,
-        session_id: SessionId,
-        owner: Owner,
-        head: Option<Arc<Head>>,
-        prompt: Prompt,
-        signals: Arc<Signals>,
-    },
-    /// Stop it.
-    Cancel(RunId),
-    /// Save the files of a prompt.
-    Upload {
-        conn: ConnId,
-        prompt: Str,
-        input: Box<Input>,
-    },
-    /// Ask the other hosts for the status of a session.
-    Status {
-        conn: ConnId,
-        asker: Option<Owner>,
-        session_id: Str,
-    },
-    /// Count the signature of a CONNECT as used at all hosts, then connect.
-    Spend {
-        conn: ConnId,
-        request: Box<ConnectRequest>,
-    },
-    /// Check whether a stranger has paid.
-    Payment {
-        conn: ConnId,
-        identity: crate::auth::Address,
-        amount: f64,
-    },
-}
+use crate::session::{ConnId, RunId};
 
 /// A running agent.
+#[derive(Default)]
 struct Runner {
     signals: Arc<Signals>,
+    /// The upgrade request of the connection that has sent the prompt.
+    head: Option<Arc<Head>>,
     answers: HashMap<Str, oneshot::Sender<Answer>>,
 }
 
@@ -87,8 +31,8 @@ pub(super) struct State {
     /// The upgrade requests of those that have one.
     pub(super) heads: HashMap<ConnId, Arc<Head>>,
     runners: HashMap<RunId, Runner>,
-    pub(super) storage: VecDeque<StorageJob>,
-    pub(super) jobs: VecDeque<Job>,
+    /// What the runtime's task does: starts and stops of agents, and jobs of the storage.
+    pub(super) work: VecDeque<HubEvent>,
 }
 
 impl State {
@@ -98,9 +42,14 @@ impl State {
             connections: Connections::default(),
             heads: HashMap::new(),
             runners: HashMap::new(),
-            storage: VecDeque::new(),
-            jobs: VecDeque::new(),
+            work: VecDeque::new(),
         }
+    }
+
+    /// Returns what an agent that starts needs; `None` if its run is over already.
+    pub(super) fn runner(&self, run: RunId) -> Option<(Arc<Signals>, Option<Arc<Head>>)> {
+        let runner = self.runners.get(&run)?;
+        Some((Arc::clone(&runner.signals), runner.head.clone()))
     }
 
     /// Registers an agent's question.
@@ -136,49 +85,6 @@ impl State {
 
     fn carry_out(&mut self, event: HubEvent) {
         match event {
-            HubEvent::Load { job, session_id } => {
-                self.storage.push_back(StorageJob::Load(job, session_id));
-            }
-            HubEvent::Store { job, record } => {
-                self.storage.push_back(StorageJob::Store(job, record));
-            }
-            HubEvent::StoreEvents {
-                job,
-                session_id,
-                events,
-            } => {
-                let job = StorageJob::StoreEvents(job, session_id, events);
-                self.storage.push_back(job);
-            }
-            HubEvent::Release { session_id } => {
-                self.storage.push_back(StorageJob::Release(session_id));
-            }
-            HubEvent::Start {
-                run,
-                session_id,
-                owner,
-                conn,
-                prompt,
-            } => {
-                let signals = Arc::new(Signals::default());
-                let runner = Runner {
-                    signals: Arc::clone(&signals),
-                    answers: HashMap::new(),
-                };
-                self.runners.insert(run, runner);
-                self.jobs.push_back(Job::Run {
-                    run,
-                    session_id,
-                    owner,
-                    head: conn.and_then(|conn| self.heads.get(&conn).cloned()),
-                    prompt,
-                    signals,
-                });
-            }
-            HubEvent::Cancel { run } => {
-                self.runners.remove(&run);
-                self.jobs.push_back(Job::Cancel(run));
-            }
             HubEvent::Answer {
                 run,
                 request_id,
@@ -202,8 +108,20 @@ impl State {
                 *goal.unwrap_or_else(std::sync::PoisonError::into_inner) = Some(prompt);
             }),
             HubEvent::Line(line) => tracing::info!(target: console::TARGET, "{line}"),
-            // The agent finds it in the session.
-            HubEvent::Mode { .. } => {}
+            HubEvent::Start { run, conn, .. } => {
+                let head = conn.and_then(|conn| self.heads.get(&conn).cloned());
+                let runner = Runner {
+                    head,
+                    ..Runner::default()
+                };
+                self.runners.insert(run, runner);
+                self.work.push_back(event);
+            }
+            HubEvent::Cancel { run } => {
+                self.runners.remove(&run);
+                self.work.push_back(event);
+            }
+            HubEvent::Store(_) => self.work.push_back(event),
         }
     }
 
@@ -222,7 +140,7 @@ impl HubState for State {
     }
 
     fn drain_outputs(&mut self, now: Now) -> bool {
-        let (jobs, storage) = (self.jobs.len(), self.storage.len());
+        let before = self.work.len();
         while let Some(event) = self.hub.poll_event() {
             self.carry_out(event);
         }
@@ -239,7 +157,7 @@ impl HubState for State {
         while let Some(conn) = self.hub.poll_ready() {
             self.send_frames(conn, now);
         }
-        self.jobs.len() > jobs || self.storage.len() > storage
+        self.work.len() > before
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -256,8 +174,7 @@ impl HubState for State {
 
     fn end(&mut self) {
         self.runners = HashMap::new();
-        self.jobs = VecDeque::new();
-        self.storage = VecDeque::new();
+        self.work = VecDeque::new();
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Instant;
 use connectonion_proto::codec::encode;
 use connectonion_proto::frame::{Connected, EventKind, ServerFrame, SessionState, StreamEvent};
 use connectonion_proto::frame::{ToolResult, ToolStatus};
-use connectonion_proto::hub::{ConnectRequest, Hub, HubConfig, HubEvent, NewInput, Now, Reply};
+use connectonion_proto::hub::{ConnectRequest, Hub, HubConfig, HubEvent, Now, Reply};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use connectonion_proto::session::{ConnId, Owner};
+use connectonion_proto::session::{ConnId, Owner, Prompt};
 use rpc_core::{Incoming, Limits, Machine, Outgoing, Text};
 
 use super::COSTS;
@@ -51,11 +51,11 @@ impl Host {
         let hub = Hub::new(HubConfig::default(), 7, now.instant);
         let mut host = Self { hub, now, conns: 0 };
         let (conn, _) = host.connect(r#"{"type":"CONNECT"}"#, |_| {});
-        host.hub.input(conn, NewInput::new("search"), now);
+        host.hub.input(conn, Prompt::new("search"), None, now);
         let mut run = None;
         while let Some(event) = host.hub.poll_event() {
             match event {
-                HubEvent::Store { job, .. } => host.hub.stored(job, Ok(()), now),
+                HubEvent::Store(job) => host.hub.done(job, Ok(None), now),
                 HubEvent::Start { run: started, .. } => run = Some(started),
                 _ => {}
             }
@@ -85,8 +85,8 @@ impl Host {
         let request = ConnectRequest::new(Owner::Unsigned, connect, 0x5eed);
         self.hub.connect(conn, request, self.now);
         while let Some(event) = self.hub.poll_event() {
-            if let HubEvent::Load { job, .. } = event {
-                self.hub.loaded(job, Ok(None), self.now);
+            if let HubEvent::Store(job) = event {
+                self.hub.done(job, Ok(None), self.now);
             }
         }
         let Some((_, Reply::Accept(connected))) = self.hub.poll_reply() else {
