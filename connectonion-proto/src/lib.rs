@@ -17,7 +17,7 @@ pub mod merge;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
-pub mod replay;
+mod replay;
 pub mod server;
 pub mod session;
 #[doc = include_str!("../SPEC.md")]

@@ -7,19 +7,6 @@
 //! an event twice, but it misses none silently: dropped events are a [`Gap`]. The parts of a text are
 //! held until the whole text is, so a client that comes back in mid-answer gets the answer so far,
 //! and one that comes later no parts.
-//!
-//! ```
-//! use connectonion_proto::replay::{Entry, EventLog, LogLimits, Next};
-//!
-//! let mut log = EventLog::new(LogLimits::default());
-//! log.begin();
-//! log.push(Entry::event(r#"{"type":"thinking","id":"e1"}"#.into()).with_id("e1"));
-//! log.push(Entry::event(r#"{"type":"thinking","id":"e2"}"#.into()).with_id("e2"));
-//! let mut cursor = log.resume(Some("e1")).cursor;
-//! let Some(Next::Event(text)) = log.next(&mut cursor) else { panic!() };
-//! assert_eq!(text.as_str(), r#"{"type":"thinking","id":"e2"}"#);
-//! assert_eq!(log.next(&mut cursor), None);
-//! ```
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -65,14 +52,14 @@ enum Kind {
 impl Entry {
     /// Creates an entry from an encoded event of the agent.
     #[must_use]
-    pub const fn event(text: Text) -> Self {
+    pub(crate) const fn event(text: Text) -> Self {
         Self::new(text, Kind::Event)
     }
 
     /// Creates an entry from a part of the text with this id. The event with the id, or the end of
     /// the run, supersedes the parts, which leaves no gap.
     #[must_use]
-    pub fn delta(text: Text, message_id: &str) -> Self {
+    pub(crate) fn delta(text: Text, message_id: &str) -> Self {
         Self::new(text, Kind::Delta(message_id.into()))
     }
 
@@ -80,14 +67,14 @@ impl Entry {
     /// `session_sync`. When room is needed, superseded snapshots are dropped first, which leaves no
     /// gap.
     #[must_use]
-    pub const fn snapshot(text: Text) -> Self {
+    pub(crate) const fn snapshot(text: Text) -> Self {
         Self::new(text, Kind::Snapshot)
     }
 
     /// Creates an entry from the frame that ends a run, OUTPUT or ERROR: it is sent to current
     /// sockets, and never replayed.
     #[must_use]
-    pub const fn closing(text: Text) -> Self {
+    pub(crate) const fn closing(text: Text) -> Self {
         Self::new(text, Kind::Closing)
     }
 
@@ -96,7 +83,7 @@ impl Entry {
     ///
     /// # Errors
     /// [`Refused::Encode`] if it is not JSON.
-    pub fn encode(event: &StreamEvent) -> Result<Self, Refused> {
+    pub(crate) fn encode(event: &StreamEvent) -> Result<Self, Refused> {
         let text = encode(event)?;
         let entry = match event.kind.kept().replay {
             Replay::Newest => Self::snapshot(text),
@@ -111,7 +98,7 @@ impl Entry {
 
     /// Sets the event's id, from which a client can resume.
     #[must_use]
-    pub fn with_id(mut self, id: &str) -> Self {
+    pub(crate) fn with_id(mut self, id: &str) -> Self {
         self.id = Some(id.into());
         self
     }
@@ -136,29 +123,27 @@ impl Entry {
 
 /// A position in a log, between two frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cursor(u64);
+pub(crate) struct Cursor(u64);
 
 /// Events that were dropped before they were read. The reader needs the whole session instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Gap {
+pub(crate) struct Gap {
     /// The largest possible number: the reader may have had some of them.
-    pub missed: u64,
+    pub(crate) missed: u64,
 }
 
 /// The position from which a client resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Resumed {
+pub(crate) struct Resumed {
     /// The position.
-    pub cursor: Cursor,
+    pub(crate) cursor: Cursor,
     /// What is missing before it.
-    pub gap: Option<Gap>,
+    pub(crate) gap: Option<Gap>,
 }
 
 /// The next item for a reader. Exhaustive: readers must handle all cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// An event.
     Event(Text),
     /// The frame that ended the run.
@@ -172,7 +157,7 @@ pub enum Next {
 /// One log serves all runs of a session: [`begin`](Self::begin) starts a run, which hides the
 /// earlier ones from clients that reconnect, while slow readers still get the rest of them.
 /// Pushing, reading and resuming take constant time.
-pub struct EventLog {
+pub(crate) struct EventLog {
     limits: LogLimits,
     /// `None` in place of a superseded snapshot or part.
     entries: VecDeque<(Option<Text>, Option<Arc<str>>, Kind)>,
@@ -197,7 +182,7 @@ pub struct EventLog {
 impl EventLog {
     /// Creates an empty log.
     #[must_use]
-    pub fn new(limits: LogLimits) -> Self {
+    pub(crate) fn new(limits: LogLimits) -> Self {
         Self {
             limits,
             entries: VecDeque::new(),
@@ -213,7 +198,7 @@ impl EventLog {
     }
 
     /// Starts a run: clients that reconnect from now on read from here.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.run = self.end().0;
         self.unknown = self.run;
         self.ids.clear();
@@ -227,7 +212,7 @@ impl EventLog {
     }
 
     /// Adds a frame, and drops the oldest ones that no longer fit.
-    pub fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, entry: Entry) {
         let place = self.end().0;
         self.bytes += entry.size();
         let Entry { text, id, kind } = entry;
@@ -258,7 +243,7 @@ impl EventLog {
 
     /// Drops the oldest frames until at most this many bytes are held: superseded snapshots first,
     /// then events. The newest frame stays.
-    pub fn shrink_to(&mut self, max_bytes: usize) {
+    pub(crate) fn shrink_to(&mut self, max_bytes: usize) {
         while self.bytes > max_bytes && self.snapshots.len() > 1 {
             self.drop_snapshot();
         }
@@ -270,7 +255,7 @@ impl EventLog {
     /// Returns where a client that reconnects resumes: after the first event of the run with this
     /// id, or at the run's start if there is none.
     #[must_use]
-    pub fn resume(&self, last_msg_id: Option<&str>) -> Resumed {
+    pub(crate) fn resume(&self, last_msg_id: Option<&str>) -> Resumed {
         let place = match last_msg_id {
             None => self.run,
             Some(id) => self.ids.get(id).map_or(self.unknown, |place| place + 1),
@@ -284,18 +269,18 @@ impl EventLog {
 
     /// Returns the position after the newest frame.
     #[must_use]
-    pub fn end(&self) -> Cursor {
+    pub(crate) fn end(&self) -> Cursor {
         Cursor(self.first + self.entries.len() as u64)
     }
 
     /// Returns whether nothing follows a position.
     #[must_use]
-    pub fn is_read(&self, cursor: Cursor) -> bool {
+    pub(crate) fn is_read(&self, cursor: Cursor) -> bool {
         cursor >= self.end()
     }
 
     /// Returns the next item and moves the cursor past it; `None` at the end.
-    pub fn next(&self, cursor: &mut Cursor) -> Option<Next> {
+    pub(crate) fn next(&self, cursor: &mut Cursor) -> Option<Next> {
         if cursor.0 < self.first {
             let missed = self.first - cursor.0;
             cursor.0 = self.first;
@@ -315,7 +300,7 @@ impl EventLog {
     }
 
     /// Drops everything: all readers have read it.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.first = self.end().0;
         self.run = self.first;
         self.unknown = self.first;
@@ -329,19 +314,13 @@ impl EventLog {
 
     /// Returns the number of bytes held.
     #[must_use]
-    pub const fn bytes(&self) -> usize {
+    pub(crate) const fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Returns the number of frames held, including superseded ones without a text.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.entries.len()
     }
 
     /// Returns whether nothing is held.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 

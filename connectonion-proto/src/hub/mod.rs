@@ -124,10 +124,28 @@ impl Hub {
         }
     }
 
-    /// Returns the sessions.
+    /// Returns the number of sessions.
     #[must_use]
-    pub const fn registry(&self) -> &SessionRegistry {
-        &self.registry
+    pub fn sessions(&self) -> usize {
+        self.registry.len()
+    }
+
+    /// Returns the session of a connection.
+    #[must_use]
+    pub fn session_of(&self, conn: ConnId) -> Option<&SessionId> {
+        self.registry.session_of(conn)
+    }
+
+    /// Returns the number of runs.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.registry.running()
+    }
+
+    /// Returns the number of bytes of events that are held for clients.
+    #[must_use]
+    pub const fn log_bytes(&self) -> usize {
+        self.registry.log_bytes()
     }
 
     /// Answers `SESSION_STATUS`. `asker` is the identity that the connection has proved; `None` if

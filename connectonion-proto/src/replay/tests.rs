@@ -117,7 +117,7 @@ fn bytes_are_bounded_but_the_newest_event_is_kept() {
         assert!(log.bytes() <= 100);
     }
     log.push(Entry::event("y".repeat(1000).into()));
-    assert_eq!(log.len(), 1);
+    assert_eq!(log.entries.len(), 1);
     assert_eq!(log.bytes(), 1000);
 }
 
@@ -180,7 +180,7 @@ fn parts_that_were_dropped_are_not_looked_for_when_the_text_is_whole() {
         log.push(event(id));
     }
     assert!(log.deltas.is_empty());
-    assert_eq!((log.len(), log.bytes()), (2, 4));
+    assert_eq!((log.entries.len(), log.bytes()), (2, 4));
 }
 
 #[test]

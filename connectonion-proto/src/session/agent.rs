@@ -13,32 +13,12 @@ use crate::id::SessionId;
 use crate::replay::Entry;
 
 impl SessionRegistry {
-    /// Handles an INPUT: it starts a run, or waits for the running agent. Its id is for
-    /// `RUNTIME_INPUT_ACK`; an input that starts a run needs none. ConnectOnion specification,
-    /// *INPUT*.
-    ///
-    /// Check the attachments of the prompt before, such as [uploads](crate::upload), because a run
-    /// that was started must be ended.
+    /// Handles a prompt that is stored: it starts a run, or waits for the running agent. ConnectOnion
+    /// specification, *INPUT*.
     ///
     /// # Errors
     /// [`InputError`]; nothing changed.
-    pub fn input(
-        &mut self,
-        conn: ConnId,
-        input: Prompt,
-        now: Instant,
-    ) -> Result<Accepted, InputError> {
-        let id = self.session_of(conn).cloned();
-        let id = id.ok_or(InputError::NotConnected)?;
-        self.input_to(&id, input, now)
-    }
-
-    /// Like [`input`](Self::input), for a session with or without sockets: for prompts that had to be
-    /// stored first.
-    ///
-    /// # Errors
-    /// [`InputError`]; nothing changed.
-    pub fn input_to(
+    pub(crate) fn input_to(
         &mut self,
         id: &SessionId,
         input: Prompt,
@@ -77,7 +57,7 @@ impl SessionRegistry {
     ///
     /// # Errors
     /// [`AgentError::NotConnected`], [`AgentError::Answer`]; nothing changed.
-    pub fn answer(
+    pub(crate) fn answer(
         &mut self,
         conn: ConnId,
         answer: &str,
@@ -93,7 +73,7 @@ impl SessionRegistry {
     ///
     /// # Errors
     /// [`AgentError::NotConnected`], [`AgentError::Idle`].
-    pub fn interrupt(&mut self, conn: ConnId) -> Result<RunId, AgentError> {
+    pub(crate) fn interrupt(&mut self, conn: ConnId) -> Result<RunId, AgentError> {
         let run = self.run_at(conn)?;
         let (run, state) = run.ok_or(AgentError::Idle)?;
         state.interrupt();
@@ -104,7 +84,7 @@ impl SessionRegistry {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn run_mut(&mut self, run: RunId) -> Result<&mut Run, RunOver> {
+    pub(crate) fn run_mut(&mut self, run: RunId) -> Result<&mut Run, RunOver> {
         let id = self.runs.get(&run).ok_or(RunOver)?;
         let session = self.sessions.get_mut(id.as_str()).ok_or(RunOver)?;
         let state = session.run.as_mut().filter(|(running, _)| *running == run);
@@ -121,7 +101,7 @@ impl SessionRegistry {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn event(&mut self, run: RunId, entry: Entry, now: Instant) -> Result<(), RunOver> {
+    pub(crate) fn event(&mut self, run: RunId, entry: Entry, now: Instant) -> Result<(), RunOver> {
         let id = self.runs.get(&run).cloned().ok_or(RunOver)?;
         self.push(&id, entry);
         self.rest(&id, now);
@@ -133,7 +113,12 @@ impl SessionRegistry {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn finish(&mut self, run: RunId, output: Text, now: Instant) -> Result<Finish, RunOver> {
+    pub(crate) fn finish(
+        &mut self,
+        run: RunId,
+        output: Text,
+        now: Instant,
+    ) -> Result<Finish, RunOver> {
         let finish = self.run_mut(run)?.finish();
         if finish == Finish::Done {
             self.end_run(run, output, now);
@@ -149,7 +134,12 @@ impl SessionRegistry {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn fail(&mut self, run: RunId, error: Text, now: Instant) -> Result<Vec<Prompt>, RunOver> {
+    pub(crate) fn fail(
+        &mut self,
+        run: RunId,
+        error: Text,
+        now: Instant,
+    ) -> Result<Vec<Prompt>, RunOver> {
         let unread = self.run_mut(run)?.take_inputs();
         if let Some(id) = self.end_run(run, error.clone(), now)
             && let Some(session) = self.sessions.get_mut(id.as_str())

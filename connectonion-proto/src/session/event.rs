@@ -34,7 +34,7 @@ impl From<Address> for Owner {
 
 /// The request of a CONNECT whose sender is known.
 #[derive(Clone, Copy, Debug)]
-pub struct SessionRequest<'a> {
+pub(crate) struct SessionRequest<'a> {
     pub(super) owner: Owner,
     pub(super) session_id: Option<&'a str>,
     pub(super) last_msg_id: Option<&'a str>,
@@ -44,7 +44,7 @@ pub struct SessionRequest<'a> {
 impl<'a> SessionRequest<'a> {
     /// Creates a request of this caller for a new session.
     #[must_use]
-    pub const fn new(owner: Owner) -> Self {
+    pub(crate) const fn new(owner: Owner) -> Self {
         Self {
             owner,
             session_id: None,
@@ -55,21 +55,21 @@ impl<'a> SessionRequest<'a> {
 
     /// Sets the requested session; an empty id counts as none.
     #[must_use]
-    pub fn with_session_id(mut self, id: Option<&'a str>) -> Self {
+    pub(crate) fn with_session_id(mut self, id: Option<&'a str>) -> Self {
         self.session_id = id.filter(|id| !id.is_empty());
         self
     }
 
     /// Sets the last event that the client has shown.
     #[must_use]
-    pub const fn with_last_msg_id(mut self, id: Option<&'a str>) -> Self {
+    pub(crate) const fn with_last_msg_id(mut self, id: Option<&'a str>) -> Self {
         self.last_msg_id = id;
         self
     }
 
     /// Sets the owner according to the storage, for a session that the registry has forgotten.
     #[must_use]
-    pub const fn with_stored_owner(mut self, owner: Option<Owner>) -> Self {
+    pub(crate) const fn with_stored_owner(mut self, owner: Option<Owner>) -> Self {
         self.stored_owner = owner;
         self
     }
@@ -78,25 +78,23 @@ impl<'a> SessionRequest<'a> {
 /// The result of a CONNECT: send CONNECTED with it, then the frames from
 /// [`next_frame`](super::SessionRegistry::next_frame).
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Joined {
+pub(crate) struct Joined {
     /// The session. It may differ from the requested one: the id of another caller's session is
     /// treated as unknown and replaced with a new one.
-    pub session_id: SessionId,
+    pub(crate) session_id: SessionId,
     /// The state of the session.
-    pub status: SessionState,
+    pub(crate) status: SessionState,
     /// The events of the run that were dropped and cannot be replayed. CONNECTED should then carry
     /// the whole session.
-    pub gap: Option<Gap>,
+    pub(crate) gap: Option<Gap>,
     /// The ERROR that ended the last run while no socket was connected. Send it after CONNECTED; it
     /// is returned only once.
-    pub failure: Option<Text>,
+    pub(crate) failure: Option<Text>,
 }
 
 /// Why a CONNECT was refused. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
+pub(crate) enum ConnectError {
     /// The socket already has a session, and this CONNECT is for another one, or of another caller.
     #[error("{ALREADY_AUTHENTICATED}")]
     AlreadyConnected,
@@ -111,7 +109,7 @@ pub enum ConnectError {
 impl ConnectError {
     /// Returns whether the same CONNECT may be accepted later.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
+    pub(crate) const fn is_retryable(&self) -> bool {
         match self {
             Self::AlreadyConnected => false,
             Self::TooManySessions | Self::TooManySockets => true,
@@ -122,7 +120,7 @@ impl ConnectError {
 /// The result of an INPUT. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Accepted {
+pub(crate) enum Accepted {
     /// It started a run: start the agent.
     Started(RunId),
     /// It waits for the running agent: send `RUNTIME_INPUT_ACK` with the id of the input.
@@ -132,8 +130,7 @@ pub enum Accepted {
 /// Why an INPUT was refused. Nothing changed, and the input is not processed. `Display` is the text
 /// of the ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InputError {
+pub(crate) enum InputError {
     /// The socket has no session, or no longer has one. Retry after CONNECT.
     #[error("{AUTHENTICATE_FIRST}")]
     NotConnected,
@@ -160,7 +157,7 @@ fn running_words(why: RunRefused) -> String {
 impl InputError {
     /// Returns whether the same INPUT may be accepted later.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
+    pub(crate) const fn is_retryable(&self) -> bool {
         match self {
             Self::NotConnected | Self::NoPrompt => false,
             Self::Running(_) | Self::TooManyRuns => true,
@@ -170,8 +167,7 @@ impl InputError {
 
 /// Why a frame for a running agent was refused. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AgentError {
+pub(crate) enum AgentError {
     /// The socket has no session, or no longer has one.
     #[error("{AUTHENTICATE_FIRST}")]
     NotConnected,
@@ -190,8 +186,7 @@ pub struct RunOver;
 
 /// Why a session was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Removed {
+pub(crate) enum Removed {
     /// It was not used for too long.
     Idle,
     /// Its agent and its clients were silent for too long.
@@ -204,8 +199,7 @@ pub enum Removed {
 
 /// An event of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RegistryEvent {
+pub(crate) enum RegistryEvent {
     /// A session was removed. Its sockets stay open and may send CONNECT again.
     Removed {
         /// The session.

@@ -1,36 +1,6 @@
-//! The sessions of a server: [`SessionRegistry`]. It keeps their owners, sockets and runs, and ends
-//! them.
+//! The sessions of a host: who owns them, how long they live, and what bounds them.
 //!
-//! A registry does no IO, reads no clock and encodes no frames. It serves many connections, so it
-//! is not a [`Machine`](rpc_core::Machine), but it is used in the same way: after each call, take
-//! [`poll_event`](SessionRegistry::poll_event) and [`poll_ready`](SessionRegistry::poll_ready)
-//! until both return `None`, then check [`poll_timeout`](SessionRegistry::poll_timeout).
-//!
-//! ```
-//! use std::time::Instant;
-//! use connectonion_proto::replay::{Entry, Next};
-//! use connectonion_proto::frame::SessionState;
-//! use connectonion_proto::session::{
-//!     Accepted, ConnId, SessionRequest, Finish, Owner, Prompt, RegistryConfig, SessionRegistry,
-//! };
-//!
-//! let now = Instant::now();
-//! let mut registry = SessionRegistry::new(RegistryConfig::default(), now);
-//! let (conn, owner) = (ConnId(1), Owner::Key([7; 32].into()));
-//! let joined = registry.connect(conn, SessionRequest::new(owner), 0x5eed, now)?;
-//! assert_eq!(joined.status, SessionState::New);
-//!
-//! let input = || Prompt::new("hello");
-//! let Accepted::Started(run) = registry.input(conn, input(), now)? else { panic!() };
-//! registry.event(run, Entry::event(r#"{"type":"thinking"}"#.into()), now)?;
-//! assert_eq!(registry.finish(run, r#"{"type":"OUTPUT"}"#.into(), now)?, Finish::Done);
-//!
-//! assert_eq!(registry.poll_ready(), Some(conn));
-//! assert!(matches!(registry.next_frame(conn), Some(Next::Event(_))));
-//! assert!(matches!(registry.next_frame(conn), Some(Next::Closing(_))));
-//! assert_eq!(registry.next_frame(conn), None);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! A [hub](crate::hub) keeps them in a registry.
 //!
 //! # The life of a session
 //!
@@ -56,7 +26,7 @@
 //! # Access
 //!
 //! - A session belongs to the caller who started it. Another caller who asks for it gets a new one
-//!   with another id, and nothing of the first; [`status`](SessionRegistry::status) reports it as
+//!   with another id, and nothing of the first; [`status`](crate::hub::Hub::status) reports it as
 //!   not found. This still reveals that the id is taken, because a free one is given to whoever
 //!   asks for it, as the specification requires. So ids should be hard to guess, as those made here
 //!   are.
@@ -70,8 +40,8 @@
 //!
 //! Sessions, runs, sockets of a session, events, waiting inputs and open questions: see
 //! [`RegistryConfig`]. Frames are held once, in the session's log, and every socket
-//! [takes](SessionRegistry::next_frame) them at its own speed; a socket that is too slow gets a
-//! gap.
+//! [takes](crate::hub::Hub::next_frame) them at its own speed; a socket that is too slow gets the whole
+//! session instead of those that it has missed.
 
 mod agent;
 mod config;
@@ -79,6 +49,8 @@ mod event;
 mod prompt;
 mod run;
 mod sockets;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -87,17 +59,18 @@ use std::time::{Duration, Instant};
 use rpc_core::{PendingMap, Text};
 
 pub use config::RegistryConfig;
-pub(crate) use event::MAX_SESSION_ID;
-pub use event::{
-    Accepted, AgentError, ConnectError, InputError, Joined, Owner, RegistryEvent, Removed, RunOver,
-    SessionRequest,
+pub(crate) use event::{
+    Accepted, AgentError, InputError, MAX_SESSION_ID, RegistryEvent, Removed, SessionRequest,
 };
+pub use event::{Owner, RunOver};
 pub use prompt::{Prompt, SavedFile};
-pub use run::{AnswerError, Finish, Run, RunId, RunLimits, RunRefused};
+pub(crate) use run::{Finish, Run, RunRefused};
+pub use run::{RunId, RunLimits};
 
 use crate::frame::SessionState;
 use crate::id::SessionId;
 use crate::replay::{Cursor, EventLog};
+pub use crate::replay::{Entry, LogLimits};
 
 /// A connection, numbered by the application. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -105,16 +78,15 @@ pub struct ConnId(pub u64);
 
 /// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SessionInfo<'r> {
+pub(crate) struct SessionInfo<'r> {
     /// Its owner.
-    pub owner: Owner,
+    pub(crate) owner: Owner,
     /// Its state: never [`SessionState::New`].
-    pub status: SessionState,
+    pub(crate) status: SessionState,
     /// Its sockets.
-    pub sockets: &'r [ConnId],
+    pub(crate) sockets: &'r [ConnId],
     /// The current run.
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
 }
 
 struct Session {
@@ -160,7 +132,7 @@ struct ConnectionEntry {
 }
 
 /// The sessions of a server, with their sockets and runs.
-pub struct SessionRegistry {
+pub(crate) struct SessionRegistry {
     config: RegistryConfig,
     /// With the time when each ends.
     sessions: PendingMap<SessionId, Session>,
@@ -179,7 +151,7 @@ pub struct SessionRegistry {
 impl SessionRegistry {
     /// Creates a registry without sessions. Times are counted from `now`.
     #[must_use]
-    pub fn new(config: RegistryConfig, now: Instant) -> Self {
+    pub(crate) fn new(config: RegistryConfig, now: Instant) -> Self {
         Self {
             sessions: PendingMap::new(config.max_sessions, 0, now),
             config,
@@ -198,55 +170,49 @@ impl SessionRegistry {
     /// exist or belongs to another caller. `asker` is `None` for a socket that has proved nothing
     /// where proof is required.
     #[must_use]
-    pub fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState> {
+    pub(crate) fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState> {
         let session = self.sessions.get(session_id)?;
         (asker == Some(session.owner)).then(|| session.status())
     }
 
     /// Returns the state of a session.
     #[must_use]
-    pub fn session(&self, session_id: &str) -> Option<SessionInfo<'_>> {
+    pub(crate) fn session(&self, session_id: &str) -> Option<SessionInfo<'_>> {
         self.sessions.get(session_id).map(Session::info)
     }
 
     /// Returns all sessions, in no particular order.
-    pub fn sessions(&self) -> impl Iterator<Item = (&SessionId, SessionInfo<'_>)> {
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = (&SessionId, SessionInfo<'_>)> {
         let sessions = self.sessions.iter();
         sessions.map(|(id, session)| (id, session.info()))
     }
 
     /// Returns the session of a socket.
     #[must_use]
-    pub fn session_of(&self, conn: ConnId) -> Option<&SessionId> {
+    pub(crate) fn session_of(&self, conn: ConnId) -> Option<&SessionId> {
         self.connections.get(&conn).map(|entry| &entry.session)
     }
 
     /// Returns the number of sessions.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.sessions.len()
-    }
-
-    /// Returns whether there are no sessions.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.sessions.is_empty()
     }
 
     /// Returns the number of runs.
     #[must_use]
-    pub fn running(&self) -> usize {
+    pub(crate) fn running(&self) -> usize {
         self.runs.len()
     }
 
     /// Returns the number of bytes of events held.
     #[must_use]
-    pub const fn log_bytes(&self) -> usize {
+    pub(crate) const fn log_bytes(&self) -> usize {
         self.log_bytes
     }
 
     /// Removes a session and its run. Returns `false` if it does not exist.
-    pub fn remove(&mut self, session_id: &str) -> bool {
+    pub(crate) fn remove(&mut self, session_id: &str) -> bool {
         let id = SessionId::from(session_id);
         let Some(session) = self.sessions.complete(&id).live() else {
             return false;
@@ -256,7 +222,7 @@ impl SessionRegistry {
     }
 
     /// Removes expired sessions. A call before [`poll_timeout`](Self::poll_timeout) does nothing.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some((id, session)) = self.sessions.pop_expired(now) {
             let why = match session.run {
                 Some(_) => Removed::Stuck,
@@ -269,13 +235,13 @@ impl SessionRegistry {
     /// Returns when [`handle_timeout`](Self::handle_timeout) is due next; possibly a little early,
     /// never late. `None` if there is no session.
     #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.sessions.poll_timeout()
     }
 
     /// Returns the next event.
     #[must_use]
-    pub fn poll_event(&mut self) -> Option<RegistryEvent> {
+    pub(crate) fn poll_event(&mut self) -> Option<RegistryEvent> {
         self.events.pop_front()
     }
 

@@ -16,8 +16,7 @@ pub struct RunId(pub u64);
 /// Why an answer belongs to no open question. Nothing changed. Sending the same answer again fails
 /// again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AnswerError {
+pub(crate) enum AnswerError {
     /// The question was already answered, its run is over, or it never existed.
     #[error("that request is no longer waiting for an answer")]
     Stale,
@@ -29,7 +28,7 @@ pub enum AnswerError {
 impl AnswerError {
     /// Returns the `reason` of the ERROR.
     #[must_use]
-    pub const fn reason(&self) -> &'static str {
+    pub(crate) const fn reason(&self) -> &'static str {
         match self {
             Self::Stale => "stale",
             Self::RequestIdRequired => "request_id_required",
@@ -48,8 +47,7 @@ impl AnswerError {
 /// Why a run refused an input. Nothing changed, and nothing must be acknowledged. Sending it again
 /// after the run is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunRefused {
+pub(crate) enum RunRefused {
     /// The agent reads no more inputs before it finishes.
     #[error("the agent reads no more inputs in this run")]
     TooLate,
@@ -77,7 +75,7 @@ rpc_core::config! {
 /// How a run continues when the agent wants to finish. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Finish {
+pub(crate) enum Finish {
     /// It is over.
     Done,
     /// These inputs were acknowledged but not read: the agent must continue with them. They are
@@ -90,35 +88,21 @@ pub enum Finish {
 /// Every acknowledged input is read: an input that comes during the run waits until the agent takes
 /// it at its next step, a run with waiting inputs does not finish, and a run whose agent takes no
 /// more inputs refuses them *before* they are acknowledged.
-///
-/// ```
-/// use connectonion_proto::session::{Finish, Prompt, Run, RunLimits, RunRefused};
-///
-/// let mut run = Run::new(RunLimits::default());
-/// run.push_input(Prompt::new("also say please"))?; // acknowledge it now
-/// let Finish::More(inputs) = run.finish() else { panic!() };
-/// assert_eq!(&*inputs[0].text, "also say please");
-/// assert!(run.last_call().is_empty());
-/// let late = run.push_input(Prompt::new("too late"));
-/// assert_eq!(late, Err(RunRefused::TooLate));
-/// assert_eq!(run.finish(), Finish::Done);
-/// # Ok::<(), RunRefused>(())
-/// ```
 #[derive(Clone, Debug)]
-pub struct Run {
+pub(crate) struct Run {
     limits: RunLimits,
     inputs: VecDeque<Prompt>,
     input_bytes: usize,
     takes_inputs: bool,
     interrupted: bool,
     /// The open questions and the types of their answers, in the order of asking.
-    requests: Vec<(Str, &'static str)>,
+    pub(super) requests: Vec<(Str, &'static str)>,
 }
 
 impl Run {
     /// Creates a run that accepts inputs.
     #[must_use]
-    pub const fn new(limits: RunLimits) -> Self {
+    pub(crate) const fn new(limits: RunLimits) -> Self {
         Self {
             limits,
             inputs: VecDeque::new(),
@@ -133,7 +117,7 @@ impl Run {
     ///
     /// # Errors
     /// [`RunRefused::TooLate`], [`RunRefused::Full`].
-    pub fn push_input(&mut self, input: Prompt) -> Result<(), RunRefused> {
+    pub(crate) fn push_input(&mut self, input: Prompt) -> Result<(), RunRefused> {
         if !self.takes_inputs {
             return Err(RunRefused::TooLate);
         }
@@ -147,20 +131,13 @@ impl Run {
     }
 
     /// Takes the waiting inputs, oldest first: the agent reads them in its next step.
-    pub fn take_inputs(&mut self) -> Vec<Prompt> {
+    pub(crate) fn take_inputs(&mut self) -> Vec<Prompt> {
         self.input_bytes = 0;
         self.inputs.drain(..).collect()
     }
 
-    /// Like [`take_inputs`](Self::take_inputs), for the last time: further inputs are refused. For
-    /// agents that have no further step, or never take any.
-    pub fn last_call(&mut self) -> Vec<Prompt> {
-        self.takes_inputs = false;
-        self.take_inputs()
-    }
-
     /// Ends the run, if no input waits.
-    pub fn finish(&mut self) -> Finish {
+    pub(crate) fn finish(&mut self) -> Finish {
         if !self.inputs.is_empty() {
             return Finish::More(self.take_inputs());
         }
@@ -170,29 +147,24 @@ impl Run {
     }
 
     /// Asks the agent to stop after its current step.
-    pub fn interrupt(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         self.interrupted = true;
     }
 
     /// Returns whether the agent is asked to stop, and clears the request.
-    pub fn take_interrupt(&mut self) -> bool {
+    pub(crate) fn take_interrupt(&mut self) -> bool {
         std::mem::take(&mut self.interrupted)
     }
 
     /// Returns whether the agent is asked to stop.
     #[must_use]
-    pub const fn is_interrupted(&self) -> bool {
+    pub(crate) const fn is_interrupted(&self) -> bool {
         self.interrupted
     }
 
     /// Returns the waiting inputs, oldest first.
-    pub fn inputs(&self) -> impl ExactSizeIterator<Item = &Prompt> {
+    pub(crate) fn inputs(&self) -> impl ExactSizeIterator<Item = &Prompt> {
         self.inputs.iter()
-    }
-
-    /// Returns the open questions, in the order of asking.
-    pub fn requests(&self) -> impl ExactSizeIterator<Item = (&str, &'static str)> {
-        self.requests.iter().map(|(id, kind)| (&**id, *kind))
     }
 
     /// Opens a question; `id` is that of the event that asks. It stays open until it is answered,
@@ -200,7 +172,7 @@ impl Run {
     ///
     /// # Errors
     /// [`RunRefused::Question`].
-    pub fn ask(&mut self, answer: &'static str, id: &str) -> Result<(), RunRefused> {
+    pub(crate) fn ask(&mut self, answer: &'static str, id: &str) -> Result<(), RunRefused> {
         let known = self.requests.iter().any(|(open, _)| open == id);
         if known || self.requests.len() >= self.limits.max_requests {
             return Err(RunRefused::Question);
@@ -214,7 +186,11 @@ impl Run {
     ///
     /// # Errors
     /// [`AnswerError::Stale`], [`AnswerError::RequestIdRequired`].
-    pub fn answer(&mut self, answer: &str, request_id: Option<&str>) -> Result<Str, AnswerError> {
+    pub(crate) fn answer(
+        &mut self,
+        answer: &str,
+        request_id: Option<&str>,
+    ) -> Result<Str, AnswerError> {
         let is_it = |(id, asked): &(Str, &str)| {
             *asked == answer && request_id.is_none_or(|wanted| id == wanted)
         };
@@ -227,7 +203,7 @@ impl Run {
     }
 
     /// Withdraws a question. Returns `false` if it was not open.
-    pub fn withdraw(&mut self, id: &str) -> bool {
+    pub(crate) fn withdraw(&mut self, id: &str) -> bool {
         let before = self.requests.len();
         self.requests.retain(|(open, _)| open != id);
         self.requests.len() < before
@@ -303,7 +279,7 @@ mod tests {
             let answer = run.answer("ASK_USER_RESPONSE", id);
             assert_eq!(answer, Err(AnswerError::Stale));
         }
-        assert_eq!(run.requests().len(), 1);
+        assert_eq!(run.requests.len(), 1);
     }
 
     #[test]
@@ -313,7 +289,7 @@ mod tests {
         run.ask("ASK_USER_RESPONSE", "b").unwrap();
         let answer = run.answer("ASK_USER_RESPONSE", None);
         assert_eq!(answer, Err(AnswerError::RequestIdRequired));
-        assert_eq!(run.requests().len(), 2);
+        assert_eq!(run.requests.len(), 2);
     }
 
     #[test]

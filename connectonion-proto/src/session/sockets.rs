@@ -17,7 +17,7 @@ impl SessionRegistry {
     ///
     /// # Errors
     /// [`ConnectError`]; nothing changed.
-    pub fn connect(
+    pub(crate) fn connect(
         &mut self,
         conn: ConnId,
         request: SessionRequest<'_>,
@@ -59,7 +59,7 @@ impl SessionRegistry {
     ///
     /// # Errors
     /// [`ConnectError::TooManySessions`]; nothing changed.
-    pub fn open(&mut self, session_id: SessionId, owner: Owner) -> Result<(), ConnectError> {
+    pub(crate) fn open(&mut self, session_id: SessionId, owner: Owner) -> Result<(), ConnectError> {
         if self.sessions.get(session_id.as_str()).is_some() {
             return Ok(());
         }
@@ -80,7 +80,11 @@ impl SessionRegistry {
 
     /// Adds the events of an interrupted run that the next input begins again. Clients that connect
     /// resume among them. Does nothing without the session, or during a run.
-    pub fn restore(&mut self, session_id: &SessionId, events: impl IntoIterator<Item = Entry>) {
+    pub(crate) fn restore(
+        &mut self,
+        session_id: &SessionId,
+        events: impl IntoIterator<Item = Entry>,
+    ) {
         match self.sessions.get_mut(session_id.as_str()) {
             Some(session) if session.run.is_none() => session.begins_again = true,
             _ => return,
@@ -95,13 +99,13 @@ impl SessionRegistry {
 
     /// Returns whether there is room for one more session, beside so many others.
     #[must_use]
-    pub fn has_room(&self, others: usize) -> bool {
+    pub(crate) fn has_room(&self, others: usize) -> bool {
         let free = self.config.max_sessions.saturating_sub(self.sessions.len());
         free + self.parked.len() > others
     }
 
     /// Removes a closed socket, and returns its session. The session's run goes on.
-    pub fn disconnect(&mut self, conn: ConnId, now: Instant) -> Option<SessionId> {
+    pub(crate) fn disconnect(&mut self, conn: ConnId, now: Instant) -> Option<SessionId> {
         let entry = self.connections.remove(&conn)?;
         let session = self.sessions.get_mut(entry.session.as_str())?;
         session.sockets.retain(|one| *one != conn);
@@ -114,7 +118,7 @@ impl SessionRegistry {
 
     /// Notes that a socket has sent something, whatever it was: its session is alive. Returns
     /// `false` if the socket has no session.
-    pub fn heard(&mut self, conn: ConnId, now: Instant) -> bool {
+    pub(crate) fn heard(&mut self, conn: ConnId, now: Instant) -> bool {
         let Some(entry) = self.connections.get(&conn) else {
             return false;
         };
@@ -125,7 +129,7 @@ impl SessionRegistry {
 
     /// Returns a socket with frames to take, once until there are new ones for it.
     #[must_use]
-    pub fn poll_ready(&mut self) -> Option<ConnId> {
+    pub(crate) fn poll_ready(&mut self) -> Option<ConnId> {
         loop {
             let conn = self.ready.pop_front()?;
             // It may be gone, or have been told when its number stood here twice.
@@ -140,7 +144,7 @@ impl SessionRegistry {
     /// Returns the next frame for a socket, in order. Call it until `None` while there is room to
     /// send; a socket that stops early later continues where it stopped.
     #[must_use]
-    pub fn next_frame(&mut self, conn: ConnId) -> Option<Next> {
+    pub(crate) fn next_frame(&mut self, conn: ConnId) -> Option<Next> {
         let entry = self.connections.get_mut(&conn)?;
         let session = self.sessions.get_mut(entry.session.as_str())?;
         let next = session.log.next(&mut entry.cursor);

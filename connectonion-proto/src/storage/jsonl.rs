@@ -11,7 +11,12 @@ use rpc_core::file::{self, Lock, LockError};
 
 use super::lines::{Index, Slot, Span};
 use super::record::is_expired;
-use super::{Record, RecordStatus, Storage, StorageError, interrupted};
+use super::{Record, RecordStatus, Storage, StorageError, interrupted, short};
+
+/// Shorter lines are written whole.
+const SHORT_FROM: usize = 4 * 1024;
+/// The most lines that a record is read from.
+const MAX_LINES: usize = 256;
 
 rpc_core::config! {
     /// The options of a file.
@@ -47,6 +52,8 @@ rpc_core::config! {
 /// - Lines that are not records are skipped and counted. Only compaction removes them: it copies
 ///   the current records to a file beside it and renames that. A crash in between leaves the old
 ///   file.
+/// - A long text stands once, and of a long conversation a record has what is new: see the deviations
+///   from the [specification](crate::spec#deviations).
 /// - Only a small index is kept in memory, not the records. On Unix only its user may read the file.
 ///
 /// ```
@@ -159,7 +166,7 @@ impl Storage for JsonlStorage {
 
     fn append(&self, record: &Record) -> Result<(), StorageError> {
         let mut inner = self.lock();
-        let line = record.to_line();
+        let line = inner.line_of(record);
         inner.make_room(record, line.len() as u64 + 2, &self.path, &self.options)?;
         inner.append(&line, &self.options)?;
         if inner.index.len >= inner.look_from {
@@ -187,7 +194,8 @@ impl Storage for JsonlStorage {
         let mut found = Vec::new();
         for (id, slot) in running {
             let record = interrupted(inner.record(&id, &slot)?, now);
-            inner.append(&record.to_line(), &self.options)?;
+            let line = inner.line_of(&record);
+            inner.append(&line, &self.options)?;
             found.push(record);
         }
         Ok(found)
@@ -200,22 +208,40 @@ impl Storage for JsonlStorage {
 }
 
 impl Inner {
-    /// Reads a session's record, with what it inherits from the one before.
+    /// Reads a session's record from all its lines. Those that cannot be read are skipped.
     fn record(&self, session_id: &str, slot: &Slot) -> Result<Record, StorageError> {
-        let mut record = self.read(slot.last, session_id)?;
-        record.owner = slot.owner;
-        if let Some(span) = slot.session.filter(|span| *span != slot.last) {
-            record.session = self.read(span, session_id)?.session;
+        let mut record: Option<Record> = None;
+        for span in &slot.lines {
+            let line = self.line(*span)?;
+            if let Some(next) = short::read(&line, record.as_ref()) {
+                record = Some(next).filter(|next| next.session_id == session_id);
+            }
         }
+        let mut record = record.ok_or(StorageError::Changed)?;
+        record.owner = slot.owner;
         Ok(record)
     }
 
-    fn read(&self, span: Span, session_id: &str) -> Result<Record, StorageError> {
-        let record = Record::parse(&self.line(span)?).map_err(|_| StorageError::Changed)?;
-        if record.session_id != session_id {
-            return Err(StorageError::Changed);
+    /// Returns the line of a record: of a long one what it adds to those before it, but from time to
+    /// time all.
+    fn line_of(&self, record: &Record) -> String {
+        let line = record.to_line();
+        if line.len() < SHORT_FROM {
+            return line;
         }
-        Ok(record)
+        let slot = self.index.get(&record.session_id);
+        let slot = slot.filter(|it| record.follows(it.owner, &it.status, it.expires));
+        let before =
+            slot.and_then(|slot| Some((slot, self.record(&record.session_id, slot).ok()?)));
+        let mut whole = record.clone();
+        whole.inherit(before.as_ref().map(|(_, before)| before));
+        let line = short::write(&whole, None).unwrap_or(line);
+        let added = before.and_then(|(slot, before)| {
+            let is_long = slot.lines.len() > MAX_LINES || slot.size() > 2 * line.len() as u64;
+            let added = short::write(record, Some(&before)).filter(|_| !is_long)?;
+            (added.len() < line.len() / 2).then_some(added)
+        });
+        added.unwrap_or(line)
     }
 
     fn line(&self, span: Span) -> Result<String, StorageError> {
@@ -305,27 +331,32 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes the current records to a file: lines unchanged, except those that inherit something.
+    /// Writes the current records to a file: lines unchanged, except those that inherit an owner.
     fn copy(&self, keep: impl Fn(&Slot) -> bool, file: &File) -> Result<Index, StorageError> {
         let mut out = BufWriter::new(file);
         let mut index = Index::default();
         for (id, slot) in self.index.list(keep) {
-            let mut line = if slot.is_whole {
-                self.line(slot.last)?
-            } else {
-                self.record(id, slot)?.to_line()
+            let lines = match slot.inherits_owner {
+                true => vec![self.record(id, slot)?.to_line()],
+                false => slot
+                    .lines
+                    .iter()
+                    .map(|it| self.line(*it))
+                    .collect::<Result<_, _>>()?,
             };
-            let span = Span {
-                offset: index.len,
-                len: line.len(),
-            };
-            if !index.take(span, line.as_bytes()) {
-                return Err(StorageError::Changed);
+            for mut line in lines {
+                let span = Span {
+                    offset: index.len,
+                    len: line.len(),
+                };
+                if !index.take(span, line.as_bytes()) {
+                    return Err(StorageError::Changed);
+                }
+                line.push('\n');
+                let written = out.write_all(line.as_bytes());
+                written.map_err(StorageError::io("compact the file"))?;
+                index.len += line.len() as u64;
             }
-            line.push('\n');
-            let written = out.write_all(line.as_bytes());
-            written.map_err(StorageError::io("compact the file"))?;
-            index.len += line.len() as u64;
         }
         let written = out.flush();
         written.map_err(StorageError::io("compact the file"))?;

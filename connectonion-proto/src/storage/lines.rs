@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
-use super::record::{Record, RecordStatus, is_expired, may_inherit};
+use super::record::{Record, RecordStatus};
 use crate::session::Owner;
 
 /// A line in the file, without its line break.
@@ -23,22 +23,19 @@ impl Span {
 /// What is known of a session without reading its line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slot {
-    /// The last record.
-    pub(crate) last: Span,
-    /// The last record with a session object.
-    pub(crate) session: Option<Span>,
+    /// The lines of the record: the last one, and those that it adds to.
+    pub(crate) lines: Vec<Span>,
     pub(crate) status: RecordStatus,
     pub(crate) expires: Option<f64>,
     pub(crate) owner: Option<Owner>,
-    /// Whether the last record is complete on its own.
-    pub(crate) is_whole: bool,
+    /// Whether the owner is that of a line which is replaced.
+    pub(crate) inherits_owner: bool,
 }
 
 impl Slot {
     /// Returns how many bytes of the file belong to this session.
     pub(crate) fn size(&self) -> u64 {
-        let session = self.session.filter(|session| *session != self.last);
-        self.last.size() + session.map_or(0, Span::size)
+        self.lines.iter().copied().map(Span::size).sum()
     }
 }
 
@@ -88,21 +85,20 @@ impl Index {
         let Some(found) = found.and_then(|line| Record::parse(line).ok()) else {
             return false;
         };
-        let before = self.slots.get(&*found.session_id);
-        let before = before.filter(|it| {
-            let has_expired = is_expired(&it.status, it.expires, found.created);
-            may_inherit(found.owner, it.owner) && !has_expired
-        });
-        let own = found.session.as_ref().map(|_| span);
-        let session = own.or_else(|| before?.session);
-        let owner = found.owner.or_else(|| before?.owner);
+        let before = self.slots.remove(&*found.session_id);
+        let before = before.filter(|it| found.follows(it.owner, &it.status, it.expires));
+        let owner = found.owner.or_else(|| before.as_ref()?.owner);
+        let (mut lines, inherits_owner) = match before {
+            Some(before) if found.session.is_none() => (before.lines, before.inherits_owner),
+            _ => (Vec::new(), owner != found.owner),
+        };
+        lines.push(span);
         let slot = Slot {
-            last: span,
-            session,
+            lines,
+            inherits_owner,
             status: found.status,
             expires: found.expires,
             owner,
-            is_whole: session == own && owner == found.owner,
         };
         self.slots.insert((&*found.session_id).into(), slot);
         true
@@ -126,7 +122,7 @@ impl Index {
     pub(crate) fn list(&self, keep: impl Fn(&Slot) -> bool) -> Vec<(&str, &Slot)> {
         let slots = self.slots.iter().map(|(id, slot)| (&**id, slot));
         let mut list: Vec<_> = slots.filter(|(_, slot)| keep(slot)).collect();
-        list.sort_unstable_by_key(|(_, slot)| slot.last);
+        list.sort_unstable_by_key(|(_, slot)| slot.lines.last().copied());
         list
     }
 }
@@ -191,8 +187,9 @@ mod tests {
             // The last line counts as if its line break were there.
             prop_assert!(index.live(|_| true) <= index.len + 1);
             for (id, slot) in index.list(|_| true) {
-                let at = usize::try_from(slot.last.offset).unwrap();
-                let line = std::str::from_utf8(&file[at..at + slot.last.len]).unwrap();
+                let last = slot.lines.last().unwrap();
+                let at = usize::try_from(last.offset).unwrap();
+                let line = std::str::from_utf8(&file[at..at + last.len]).unwrap();
                 let record = Record::parse(line).unwrap();
                 prop_assert_eq!((&*record.session_id, &record.status), (id, &slot.status));
             }

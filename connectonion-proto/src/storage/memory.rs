@@ -78,9 +78,7 @@ impl Storage for MemoryStorage {
     fn append(&self, record: &Record) -> Result<(), StorageError> {
         let mut inner = self.lock();
         let mut record = record.clone();
-        if let Some(before) = inner.get(&record.session_id) {
-            record.inherit(before);
-        }
+        record.inherit(inner.get(&record.session_id).as_ref());
         inner.put(&record);
         while inner.records.len() > self.max
             && let Some((_, oldest)) = inner.order.pop_first()

@@ -24,8 +24,11 @@ mod jsonl;
 mod lines;
 mod memory;
 mod record;
+mod short;
 
 use std::io;
+
+use rpc_core::Limits;
 
 use crate::replay::Entry;
 
@@ -156,6 +159,13 @@ impl StorageError {
             message: error.to_string(),
         }
     }
+}
+
+/// Returns limits for what is stored: it came within the limits of a connection, and lines are bounded
+/// where they are read from a file.
+fn no_limits() -> Limits {
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    limits.with_max_items(usize::MAX)
 }
 
 /// Returns the record of an interrupted run.

@@ -3,10 +3,11 @@
 use rpc_core::encode::encode_into;
 use rpc_core::json::lenient::{optional_object, or_default};
 use rpc_core::json::parse;
-use rpc_core::{DecodeError, Json, Limits, Str, words};
+use rpc_core::{DecodeError, Json, Str, words};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+use super::no_limits;
 use crate::auth::Address;
 use crate::limits::RESULT_TTL;
 use crate::replay::Entry;
@@ -188,11 +189,22 @@ impl Record {
 
     /// Adds what this record lacks from the one before it of the same session: the session object
     /// and the owner. Nothing is inherited from a session of another owner, or from an expired one.
-    pub(crate) fn inherit(&mut self, before: Self) {
-        if may_inherit(self.owner, before.owner) && !before.is_expired(self.created) {
-            self.session = self.session.take().or(before.session);
+    pub(crate) fn inherit(&mut self, before: Option<&Self>) {
+        if let Some(before) = before.filter(|it| self.follows(it.owner, &it.status, it.expires)) {
+            self.session = self.session.take().or_else(|| before.session.clone());
             self.owner = self.owner.or(before.owner);
         }
+    }
+
+    /// Returns whether this record continues the session of the one before it.
+    pub(super) fn follows(
+        &self,
+        owner: Option<Owner>,
+        status: &RecordStatus,
+        expires: Option<f64>,
+    ) -> bool {
+        let is_theirs = self.owner.is_none() || owner.is_none() || self.owner == owner;
+        is_theirs && !is_expired(status, expires, self.created)
     }
 
     /// Returns the line, which contains no line break.
@@ -248,20 +260,13 @@ impl Record {
     /// # Errors
     /// [`DecodeError`] if the line is not a record; parsing it again fails again.
     pub fn parse(line: &str) -> Result<Self, DecodeError> {
-        // Lines are bounded where they are read from a file.
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
-        parse(line, &limits)
+        parse(line, &no_limits())
     }
 }
 
 /// Returns whether a record with this status has expired.
 pub(super) fn is_expired(status: &RecordStatus, expires: Option<f64>, now: f64) -> bool {
     *status != RecordStatus::Running && expires.is_some_and(|expires| expires < now)
-}
-
-/// Returns whether a record continues the session of the record before it.
-pub(super) fn may_inherit(owner: Option<Owner>, before: Option<Owner>) -> bool {
-    owner.is_none() || before.is_none() || owner == before
 }
 
 /// Reads a text; any other value as its JSON.

@@ -1,12 +1,15 @@
 //! What a user says to an agent that runs, besides the answers to its questions.
 
-use connectonion_proto::net::RuntimeOptions;
+use std::sync::Arc;
+
+use connectonion_proto::net::{HostRuntime, RuntimeOptions};
+use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Storage};
 use connectonion_proto::trust::TrustLevel;
 use connectonion_proto::upload::UploadLimits;
 use serde_json::{Value, json};
 
 use crate::scratch::Scratch;
-use crate::staff::{Client, host_key, input, runtime, runtime_with, types};
+use crate::staff::{Client, Scripted, host_key, input, now, runtime, runtime_with, types};
 
 #[tokio::test(start_paused = true)]
 async fn an_interjection_brings_its_images_and_files() {
@@ -72,4 +75,33 @@ async fn the_status_of_a_session_is_that_of_its_agent() {
     assert_eq!(status["status"], "not_found");
     client.say(&json!({"type": "INTERRUPT"})).await;
     client.output().await;
+}
+
+#[tokio::test]
+async fn a_long_prompt_takes_its_size_of_the_file_once() {
+    let scratch = Scratch::new();
+    let path = scratch.file("sessions.jsonl");
+    let storage = Arc::new(JsonlStorage::open(path, JsonlOptions::default()).unwrap());
+    let options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
+    let runtime = HostRuntime::new(Scripted, options.with_storage(Arc::clone(&storage) as _));
+    let running = runtime.clone();
+    tokio::spawn(async move { running.run().await });
+    let (mut client, _) = Client::inside(&runtime, json!({"session_id": "s"})).await;
+    let [first, second] = ["a", "b"].map(|it| format!("count {}", it.repeat(30_000)));
+    assert_eq!(client.ask(&first).await, "1 messages");
+    assert!(storage.file_bytes() < 32_000, "{}", storage.file_bytes());
+    client.say(&input("sleep 1")).await;
+    client.hear_a("user_input").await;
+    client.say(&input(&second)).await;
+    let output = client.output().await;
+    assert_eq!(output["result"], "5 messages");
+    assert!(storage.file_bytes() < 66_000, "{}", storage.file_bytes());
+    let stored = storage.load("s", now()).unwrap().unwrap();
+    let stored: Value = stored.session.unwrap().parse().unwrap();
+    assert_eq!(stored, output["session"]);
+    let said = stored["messages"].as_array().unwrap();
+    assert_eq!(
+        (&said[0]["content"], &said[4]["content"]),
+        (&json!(first), &json!(second))
+    );
 }

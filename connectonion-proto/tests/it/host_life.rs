@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use connectonion_proto::net::{
     Agent, AgentError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
 };
-use connectonion_proto::replay::LogLimits;
 use connectonion_proto::server::ServerConfig;
+use connectonion_proto::session::LogLimits;
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::keepalive::KeepAlive;
 use serde_json::{Value, json};

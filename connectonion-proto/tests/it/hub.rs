@@ -307,19 +307,19 @@ fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
         play.connect(conn, owner(1), Some(&format!("s-{conn}")));
     }
     play.store_all();
-    assert_eq!(play.hub.registry().len(), 10_000);
+    assert_eq!(play.hub.sessions(), 10_000);
     for conn in 0..1_000 {
         play.input(conn, "work");
     }
     play.store_all();
-    assert_eq!(play.hub.registry().running(), 1_000);
+    assert_eq!(play.hub.running(), 1_000);
     let runs: Vec<RunId> = play.agents.keys().copied().collect();
     for step in 0..10 {
         for run in &runs {
             drop(play.emit(*run, &format!("step {step}")));
         }
     }
-    let bytes = play.hub.registry().log_bytes();
+    let bytes = play.hub.log_bytes();
     assert!(bytes < 1_000 * 10 * 400, "{bytes} bytes of events");
     for run in &runs {
         play.finish(*run, "done");
@@ -329,13 +329,13 @@ fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
         play.sockets[&ConnId(conn)].count("thinking") + play.sockets[&ConnId(conn)].count("OUTPUT")
     };
     assert!((0..1_000).all(|conn| told(conn) == 11));
-    assert_eq!(play.hub.registry().log_bytes(), 0);
+    assert_eq!(play.hub.log_bytes(), 0);
     // All of them go, and nothing is left.
     for conn in 0..10_000 {
         play.disconnect(conn);
     }
     play.advance(11 * MINUTE);
-    assert!(play.hub.registry().is_empty() && play.hub.is_idle());
+    assert!(play.hub.sessions() == 0 && play.hub.is_idle());
     assert!(play.hub.poll_timeout().is_none());
     // A bound on what grows with the square, not on the machine.
     assert!(began.elapsed() < Duration::from_secs(60));
@@ -421,7 +421,7 @@ proptest! {
             play.store_all();
         }
         prop_assert!(play.hub.is_idle());
-        prop_assert_eq!(play.hub.registry().running(), 0);
+        prop_assert_eq!(play.hub.running(), 0);
         for (conn, socket) in &play.sockets {
             prop_assert_eq!(socket.asked, 0, "{:?} was not answered", conn);
         }

@@ -2,7 +2,7 @@
 
 use connectonion_proto::frame::{Connect, Connected, SessionState, Signed};
 use connectonion_proto::hub::HubConfig;
-use connectonion_proto::replay::LogLimits;
+use connectonion_proto::session::LogLimits;
 use connectonion_proto::session::{ConnId, Owner, RegistryConfig, RunId};
 use serde_json::Value;
 

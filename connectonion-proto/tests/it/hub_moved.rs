@@ -26,7 +26,7 @@ fn a_prompt_of_a_session_that_another_host_serves_is_not_acknowledged() {
     }
     assert_eq!(play.sockets[&ConnId(3)].closed, None);
     assert!(play.agents.is_empty() && play.cancelled.len() == 1);
-    assert_eq!(play.hub.registry().len(), 1);
+    assert_eq!(play.hub.sessions(), 1);
     assert!(play.hub.is_idle());
 }
 
@@ -65,7 +65,7 @@ fn a_session_of_another_host_is_not_entered() {
     play.store_fenced();
     let socket = &play.sockets[&ConnId(1)];
     assert_eq!((socket.accepted, socket.closed), (0, Some(1012)));
-    assert_eq!(play.hub.registry().len(), 0);
+    assert_eq!(play.hub.sessions(), 0);
 }
 
 #[test]

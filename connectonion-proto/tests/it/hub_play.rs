@@ -10,7 +10,7 @@ use connectonion_proto::frame::{
 use connectonion_proto::hub::{
     ConnectRequest, Finished, Hub, HubConfig, HubEvent, Job, Now, Reply,
 };
-use connectonion_proto::replay::Entry;
+use connectonion_proto::session::Entry;
 use connectonion_proto::session::{ConnId, Owner, Prompt, RunId};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
 use serde_json::Value;

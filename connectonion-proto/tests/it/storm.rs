@@ -71,7 +71,7 @@ fn a_thousand_sockets_come_back_twenty_times_and_miss_nothing() {
     }
     play.store_all();
     assert!(play.sockets.values().all(|it| it.count("OUTPUT") == 1));
-    assert_eq!(play.hub.registry().log_bytes(), 0);
+    assert_eq!(play.hub.log_bytes(), 0);
     assert!(play.hub.is_idle());
 }
 

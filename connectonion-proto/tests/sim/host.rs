@@ -242,8 +242,7 @@ impl Host {
             while self.carry_out()? | self.store_one(false, later) {}
             self.hub.handle_timeout(self.clocks(later));
         }
-        let registry = self.hub.registry();
-        let is_empty = registry.is_empty() && registry.log_bytes() == 0;
+        let is_empty = self.hub.sessions() == 0 && self.hub.log_bytes() == 0;
         ensure(is_empty, || "sessions are left".to_owned())?;
         let idle = self.hub.poll_timeout().is_none() && self.hub.is_idle();
         ensure(idle, || "work is left".to_owned())

@@ -325,8 +325,8 @@ impl Life {
         self.play.store_all();
         self.play.advance(11 * MINUTE);
         self.play.store_all();
-        let registry = self.play.hub.registry();
-        let is_empty = registry.is_empty() && registry.log_bytes() == 0;
+        let hub = &self.play.hub;
+        let is_empty = hub.sessions() == 0 && hub.log_bytes() == 0;
         ensure(is_empty, || "sessions are left".to_owned())?;
         let idle = self.play.hub.poll_timeout().is_none() && self.play.hub.is_idle();
         ensure(idle, || "work is left".to_owned())

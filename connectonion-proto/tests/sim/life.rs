@@ -349,7 +349,7 @@ impl Life {
     fn is_well(&self, user: usize) -> bool {
         let talk = self.current[user].map(|conn| (conn, &self.talks[&conn]));
         talk.is_some_and(|(conn, it)| {
-            let is_forgotten = self.host.hub.registry().session_of(ConnId(conn)).is_none();
+            let is_forgotten = self.host.hub.session_of(ConnId(conn)).is_none();
             match it.line.client.machine.state() {
                 ClientState::Ready => it.line.is_whole(),
                 ClientState::Running => it.line.is_whole() && is_forgotten,

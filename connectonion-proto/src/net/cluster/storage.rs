@@ -328,9 +328,7 @@ impl Log {
                     if !continues_run(&record) {
                         events.clear();
                     }
-                    if let Some(before) = newest.take() {
-                        record.inherit(before);
-                    }
+                    record.inherit(newest.as_ref());
                     newest = Some(record);
                 }
                 None => tracing::warn!(subject, "a record was not readable"),

@@ -125,13 +125,13 @@ impl HostRuntime {
     /// Returns the number of sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.read(|hub| hub.registry().len())
+        self.read(|hub| hub.sessions())
     }
 
     /// Returns the number of running agents.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.read(|hub| hub.registry().running())
+        self.read(|hub| hub.running())
     }
 
     /// Calls `look` with the hub. Everything else waits meanwhile, so be quick.
@@ -189,7 +189,7 @@ impl HostRuntime {
         let (conn, active) = self.shared.hub.peek(|state| {
             let conn = ConnId(state.connections.insert(handle.clone()));
             state.heads.extend(head.map(|head| (conn, head)));
-            (conn, state.hub.registry().len())
+            (conn, state.hub.sessions())
         });
         if let Some(peer) = peer {
             tracing::info!(target: console::TARGET, "{}", Line::Opened { peer, active });
@@ -361,7 +361,7 @@ impl HostRuntime {
             state.heads.remove(&conn);
             was_there.then(|| {
                 state.hub.disconnect(conn, now);
-                state.hub.registry().len()
+                state.hub.sessions()
             })
         });
         if let Some(active) = active {

@@ -2,18 +2,30 @@
 
 use std::time::{Duration, Instant};
 
-use connectonion_proto::auth::Address;
-use connectonion_proto::frame::SessionState;
-use connectonion_proto::replay::{Entry, Next};
-use connectonion_proto::session::{
-    Accepted, ConnId, ConnectError, Finish, InputError, Joined, Owner, Prompt, RegistryConfig,
-    RegistryEvent, Removed, RunId, SessionRegistry, SessionRequest,
+use crate::auth::Address;
+use crate::frame::SessionState;
+use crate::replay::{Entry, Next};
+use crate::session::event::{ConnectError, Joined};
+use crate::session::{
+    Accepted, ConnId, Finish, InputError, Owner, Prompt, RegistryConfig, RegistryEvent, Removed,
+    RunId, SessionRegistry, SessionRequest,
 };
 
 pub const ALICE: Owner = Owner::Key(Address::from_bytes([1; 32]));
 pub const BOB: Owner = Owner::Key(Address::from_bytes([2; 32]));
 pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(3600);
+
+/// Hands the prompt of a socket to its session.
+pub fn input_at(
+    registry: &mut SessionRegistry,
+    conn: ConnId,
+    prompt: Prompt,
+    now: Instant,
+) -> Result<Accepted, InputError> {
+    let id = registry.session_of(conn).cloned();
+    registry.input_to(&id.ok_or(InputError::NotConnected)?, prompt, now)
+}
 
 /// A registry with a clock, and what it told so far.
 pub struct HostRuntime {
@@ -72,7 +84,7 @@ impl HostRuntime {
 
     pub fn input(&mut self, conn: ConnId, prompt: &str) -> Result<Accepted, InputError> {
         let input = Prompt::new(prompt);
-        self.registry.input(conn, input, self.now)
+        input_at(&mut self.registry, conn, input, self.now)
     }
 
     pub fn start(&mut self, conn: ConnId) -> RunId {
@@ -116,7 +128,6 @@ impl HostRuntime {
                 run,
                 ..
             } => Some((session_id.to_string(), why, sockets, run)),
-            other => panic!("{other:?}"),
         }
     }
 

@@ -1,13 +1,13 @@
 //! Runs, sentence by sentence: what is seen of them, said to them, and left of them.
 
-use connectonion_proto::frame::SessionState;
-use connectonion_proto::replay::{Entry, LogLimits};
-use connectonion_proto::session::{
-    Accepted, AgentError, AnswerError, Finish, InputError, RegistryConfig, RunOver, RunRefused,
-    SessionRequest,
+use crate::frame::SessionState;
+use crate::replay::{Entry, LogLimits};
+use crate::session::run::AnswerError;
+use crate::session::{
+    Accepted, AgentError, Finish, InputError, RegistryConfig, RunOver, RunRefused, SessionRequest,
 };
 
-use super::runtime::{ALICE, HostRuntime};
+use super::clocked::{ALICE, HostRuntime};
 
 #[test]
 fn a_client_that_comes_back_gets_what_it_has_not_shown() {
@@ -140,13 +140,9 @@ fn an_agent_that_reads_no_more_gets_no_more() {
     let mut runtime = HostRuntime::new();
     let (conn, _) = runtime.alice();
     let run = runtime.start(conn);
-    assert!(
-        runtime
-            .registry
-            .run_mut(run)
-            .unwrap()
-            .last_call()
-            .is_empty()
+    assert_eq!(
+        runtime.registry.run_mut(run).unwrap().finish(),
+        Finish::Done
     );
     let late = runtime.input(conn, "late").unwrap_err();
     assert_eq!(late, InputError::Running(RunRefused::TooLate));

@@ -4,26 +4,24 @@
 //! Frames are compared as they come out of the log; those that answer one socket are made
 //! elsewhere. A recording is one where the host does what this crate does.
 
-use connectonion_proto::frame::ServerFrame;
+use crate::frame::ServerFrame;
 use std::collections::{HashMap, HashSet};
 
-use connectonion_proto::replay::{Entry, Next};
-use connectonion_proto::session::{
-    Accepted, ConnId, Finish, InputError, Prompt, RunId, SessionRequest,
-};
+use crate::replay::{Entry, Next};
+use crate::session::{Accepted, ConnId, Finish, InputError, Prompt, RunId, SessionRequest};
 use rpc_core::Limits;
 use serde_json::Value;
 
-use super::runtime::{ALICE, HostRuntime};
+use super::clocked::{ALICE, HostRuntime, input_at};
 
 const PLAYED: [&str; 7] = [
-    include_str!("../transcripts/v1.2.1__01_new_session_two_inputs.jsonl"),
-    include_str!("../transcripts/v1.2.1__02_tool_call_and_thinking.jsonl"),
-    include_str!("../transcripts/v1.2.1__05_resume_running_last_msg_id.jsonl"),
-    include_str!("../transcripts/v1.2.1__08_finished_while_away.jsonl"),
-    include_str!("../transcripts/v1.2.1__16_interjection_while_running.jsonl"),
-    include_str!("../transcripts/v1.2.1__18_approval.jsonl"),
-    include_str!("../transcripts/v1.2.1__20_files_and_images.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__01_new_session_two_inputs.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__02_tool_call_and_thinking.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__05_resume_running_last_msg_id.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__08_finished_while_away.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__16_interjection_while_running.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__18_approval.jsonl"),
+    include_str!("../../../tests/transcripts/v1.2.1__20_files_and_images.jsonl"),
 ];
 
 struct Player {
@@ -144,11 +142,8 @@ impl Player {
         );
         let mut input = Prompt::new(prompt);
         input.id = id.as_str().into();
-        match self
-            .runtime
-            .registry
-            .input(ConnId(conn), input, self.runtime.now)
-        {
+        let now = self.runtime.now;
+        match input_at(&mut self.runtime.registry, ConnId(conn), input, now) {
             Ok(Accepted::Started(run)) => {
                 self.runs.insert(self.sessions[&conn].clone(), run);
             }

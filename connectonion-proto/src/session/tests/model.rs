@@ -2,15 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use connectonion_proto::auth::Address;
-use connectonion_proto::replay::{Entry, Next};
-use connectonion_proto::session::{
+use crate::auth::Address;
+use crate::replay::{Entry, Next};
+use crate::session::{
     Accepted, ConnId, Finish, Owner, Prompt, RegistryConfig, RegistryEvent, Removed, RunId,
     SessionRegistry, SessionRequest,
 };
 use proptest::prelude::*;
 
-use super::session_naive::{
+use super::clocked::input_at;
+use super::naive::{
     GRACE, IDLE, IDS, MAX_RUNNING, MAX_SESSIONS, MAX_SOCKETS, Model, NAMES, Op, STUCK,
 };
 
@@ -119,7 +120,7 @@ impl Real {
             }
             Op::Input(conn) => {
                 let input = Prompt::new("text");
-                let line = match self.registry.input(ConnId(conn), input, now) {
+                let line = match input_at(&mut self.registry, ConnId(conn), input, now) {
                     Ok(Accepted::Started(run)) => format!("started {}", run.0),
                     Ok(Accepted::Queued(run)) => format!("queued {}", run.0),
                     Err(error) => format!("input {error:?}"),
@@ -132,7 +133,7 @@ impl Real {
                 let run = session.and_then(|id| self.registry.session(id.as_str())?.run);
                 let first = run.and_then(|run| {
                     let state = self.registry.run_mut(run).ok()?;
-                    state.requests().next().map(|(id, _)| id.to_owned())
+                    state.requests.first().map(|(id, _)| id.to_string())
                 });
                 let named = named.then(|| first.unwrap_or("none".to_owned()));
                 let kind = "APPROVAL_RESPONSE";
@@ -142,7 +143,7 @@ impl Real {
                         format!("answered {}", run.0)
                     }
                     Err(error) => match error {
-                        connectonion_proto::session::AgentError::Answer(error) => {
+                        crate::session::AgentError::Answer(error) => {
                             format!("answer {}", error.reason())
                         }
                         other => format!("answer {other:?}"),
@@ -266,7 +267,7 @@ proptest! {
             match op {
                 Op::Input(_) => {
                     let input = Prompt::new("text");
-                    if let Ok(Accepted::Started(started)) = registry.input(conn, input, now) {
+                    if let Ok(Accepted::Started(started)) = input_at(&mut registry, conn, input, now) {
                         run = Some(started);
                     }
                 }

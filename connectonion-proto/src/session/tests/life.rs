@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use connectonion_proto::frame::SessionState;
-use connectonion_proto::replay::Entry;
-use connectonion_proto::session::{
-    Accepted, AgentError, ConnId, ConnectError, InputError, Owner, RegistryConfig, RegistryEvent,
-    Removed, RunOver, SessionRequest,
+use crate::frame::SessionState;
+use crate::replay::Entry;
+use crate::session::event::ConnectError;
+use crate::session::{
+    Accepted, AgentError, ConnId, InputError, Owner, RegistryConfig, RegistryEvent, Removed,
+    RunOver, SessionRequest,
 };
 
-use super::runtime::{ALICE, BOB, HOUR, HostRuntime, MINUTE};
+use super::clocked::{ALICE, BOB, HOUR, HostRuntime, MINUTE};
 
 #[test]
 fn without_an_id_a_session_gets_a_uuid() {

@@ -1,0 +1,296 @@
+//! Lines that say what a record adds to those before it, so that a file grows with what is said and
+//! not with the conversation.
+//!
+//! A long text stands once: in its other places, a short one stands for it, NUL and the number of the
+//! text among those of the record before and of this one. Of a session that is known, a line has what
+//! is new. Both is said by the member `short`; other lines are read as they are.
+
+use rpc_core::encode::encode;
+use rpc_core::json::parse;
+use rpc_core::{Json, Str};
+use serde::{Deserialize, Serialize};
+
+use super::Record;
+use super::no_limits;
+use crate::frame::Session;
+
+/// Shorter texts are repeated.
+const LONG: usize = 1024;
+/// How a text that stands for a long one begins, in JSON.
+const MARK: &str = "\"\\u0000";
+
+/// The member `short` of a line.
+#[derive(Default, Serialize, Deserialize)]
+struct Short {
+    /// The size of the session that the line adds to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<usize>,
+    /// The members of the session in order: null if it is as before, or a [`Change`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<Json>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    short: Option<Short>,
+}
+
+/// Returns a short line for a record, from which it [can be read](read) after `before`; `None` if there
+/// is none.
+pub(super) fn write(record: &Record, before: Option<&Record>) -> Option<String> {
+    let mut next = record.clone();
+    let mut texts = Texts::of(before);
+    let mut short = Short::default();
+    next.prompt = texts.shorten(&next.prompt);
+    for prompt in &mut next.inputs {
+        prompt.text = texts.shorten(&prompt.text);
+    }
+    let base = before.and_then(|before| before.session.as_ref());
+    if let (Some(base), Some(session)) = (base, next.session.take()) {
+        short.after = Some(base.get().len());
+        short.session = Some(texts.shorten_all(&changes(base, &session)?)?);
+    } else if let Some(session) = &record.session {
+        next.session = Some(texts.shorten_all(session)?);
+    }
+    let mut line = next.to_line();
+    line.truncate(line.len() - 1);
+    line.push_str(", \"short\": ");
+    line.push_str(encode(&short).ok()?.as_str());
+    line.push('}');
+    let is_same = |read: Record| {
+        let mut whole = Record {
+            events: Vec::new(),
+            ..record.clone()
+        };
+        whole.inherit(before);
+        read == whole
+    };
+    read(&line, before).is_some_and(is_same).then_some(line)
+}
+
+/// Reads a line, and completes it with the record before it. `None` if it is no record, or not one
+/// that follows this one.
+pub(super) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
+    let mut record = Record::parse(line).ok()?;
+    let short = match line.contains("\"short\": {") {
+        true => parse::<Line>(line, &no_limits()).ok()?.short,
+        false => None,
+    };
+    if let Some(short) = short {
+        let mut texts = Texts::of(before);
+        record.prompt = texts.lengthen(&record.prompt)?;
+        for prompt in &mut record.inputs {
+            prompt.text = texts.lengthen(&prompt.text)?;
+        }
+        record.session = match (short.session, record.session) {
+            (Some(changes), _) => {
+                let base = before?.session.as_ref();
+                let base = base.filter(|base| Some(base.get().len()) == short.after)?;
+                Some(changed(base, &texts.lengthen_all(&changes)?)?)
+            }
+            (None, Some(session)) => Some(texts.lengthen_all(&session)?),
+            (None, None) => None,
+        };
+    }
+    record.inherit(before);
+    Some(record)
+}
+
+/// The long texts that are known, each once.
+struct Texts(Vec<Str>);
+
+impl Texts {
+    fn of(record: Option<&Record>) -> Self {
+        let mut texts = Self(Vec::new());
+        if let Some(record) = record {
+            texts.shorten(&record.prompt);
+            for prompt in &record.inputs {
+                texts.shorten(&prompt.text);
+            }
+        }
+        texts
+    }
+
+    /// Returns what stands for a text: itself, if it is new.
+    fn shorten(&mut self, text: &Str) -> Str {
+        if text.len() < LONG {
+            return text.clone();
+        }
+        match self.0.iter().position(|known| known == text) {
+            Some(number) => format!("\0{number}").into(),
+            None => {
+                self.0.push(text.clone());
+                text.clone()
+            }
+        }
+    }
+
+    fn lengthen(&mut self, text: &Str) -> Option<Str> {
+        match text.strip_prefix('\0') {
+            Some(number) => self.0.get(number.parse::<usize>().ok()?).cloned(),
+            None => Some(self.shorten(text)),
+        }
+    }
+
+    /// Returns JSON in which the known texts are short; `None` if it says what stands for them by itself.
+    fn shorten_all(&self, json: &Json) -> Option<Json> {
+        let is_free = !json.get().contains(MARK);
+        is_free.then(|| self.replace(json, |long, short| (long, short)))?
+    }
+
+    fn lengthen_all(&self, json: &Json) -> Option<Json> {
+        self.replace(json, |long, short| (short, long))
+    }
+
+    fn replace(&self, json: &Json, order: fn(String, String) -> (String, String)) -> Option<Json> {
+        let mut text = json.get().to_owned();
+        for (number, known) in self.0.iter().enumerate() {
+            let long = encode(&**known).ok()?.as_str().to_owned();
+            let (from, to) = order(long, format!("{MARK}{number}\""));
+            if text.contains(&from) {
+                text = text.replace(&from, &to);
+            }
+        }
+        Json::new(&text).ok()
+    }
+}
+
+/// What became of a member of a session.
+#[derive(Default, Serialize, Deserialize)]
+struct Change {
+    /// Its value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is: Option<Json>,
+    /// What was appended to it: an array.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adds: Option<Json>,
+}
+
+fn members(session: &Json) -> Option<Session> {
+    Session::parse(session.get(), &no_limits()).ok()
+}
+
+/// Returns the members of a session as [`Change`]s of another one.
+fn changes(base: &Json, session: &Json) -> Option<Json> {
+    let (base, session) = (members(base)?, members(session)?);
+    let mut changes = Session::new();
+    for (name, value) in session.members() {
+        let before = base.get(name);
+        let change = match before {
+            Some(before) if before == value => None,
+            _ => {
+                let adds = before.and_then(|before| appended(before, value));
+                let is = adds.is_none().then(|| value.clone());
+                Some(Change { is, adds })
+            }
+        };
+        changes.set(name, &change).ok()?;
+    }
+    Json::of(&changes).ok()
+}
+
+/// Returns a session after [`changes`].
+fn changed(base: &Json, changes: &Json) -> Option<Json> {
+    let (base, changes) = (members(base)?, members(changes)?);
+    let mut session = Session::new();
+    for (name, change) in changes.members() {
+        let change: Option<Change> = parse(change.get(), &no_limits()).ok()?;
+        let value = match change {
+            None => base.get(name)?.clone(),
+            Some(Change {
+                is: Some(value), ..
+            }) => value,
+            Some(Change { adds, .. }) => {
+                let (before, adds) = (inside(base.get(name)?)?, adds?);
+                Json::new(&format!("[{before},{}]", inside(&adds)?)).ok()?
+            }
+        };
+        session.set_raw(name, value);
+    }
+    Json::of(&session).ok()
+}
+
+/// Returns the items behind those of an array that begins alike.
+fn appended(before: &Json, list: &Json) -> Option<Json> {
+    let before = inside(before).filter(|before| !before.is_empty())?;
+    let items = inside(list)?.strip_prefix(before)?.strip_prefix(',')?;
+    Json::new(&format!("[{items}]")).ok()
+}
+
+/// Returns the items of an array.
+fn inside(list: &Json) -> Option<&str> {
+    let items = list.get().strip_prefix('[')?.strip_suffix(']')?;
+    Some(items.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(prompt: &str, session: &str) -> Record {
+        let record = Record::running("s", prompt, 1.0);
+        record.with_session(Some(Json::new(session).unwrap()))
+    }
+
+    fn said(long: &str, rest: &str) -> String {
+        format!(r#"{{"messages":[{{"content":"{long}"}}{rest}],"turn":1,"user_prompt":"{long}"}}"#)
+    }
+
+    #[test]
+    fn a_line_has_what_is_new_and_a_long_text_once() {
+        let long = "x\u{e9}".repeat(LONG);
+        let began = record(&long, &said(&long, ""));
+        let line = write(&began, None).unwrap();
+        assert_eq!(line.matches(&long).count(), 1, "{line}");
+        assert_eq!(read(&line, None).as_ref(), Some(&began));
+        let mut next = record(&long, &said(&long, r#",{"content":"hi"}"#)).done("hi", 7);
+        let mut waiting = crate::session::Prompt::new("y".repeat(LONG));
+        waiting.id = "w".into();
+        next.inputs = vec![waiting.clone(), waiting];
+        let line = write(&next, Some(&began)).unwrap();
+        assert!(line.len() < 2 * LONG, "{line}");
+        assert_eq!(read(&line, Some(&began)), Some(next));
+    }
+
+    #[test]
+    fn a_line_is_read_behind_the_record_that_it_adds_to_and_no_other() {
+        let long = "x".repeat(LONG);
+        let began = record(&long, &said(&long, ""));
+        let next = record(&long, &said(&long, r#",{"content":"hi"}"#));
+        let line = write(&next, Some(&began)).unwrap();
+        let other = record(&long, r#"{"messages":[]}"#);
+        for before in [None, Some(&other)] {
+            assert_eq!(read(&line, before), None);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_short_is_not() {
+        let long = "x".repeat(LONG);
+        let between = format!("{},", ",[1]".repeat(LONG));
+        for (prompt, session) in [
+            // It looks as if it were short.
+            (&long, said(&long, r#",{"content":"\u00000"}"#)),
+            // What stands between two texts looks like the prompt.
+            (&between, format!(r#"{{"messages":["a"{between}"b"]}}"#)),
+            // White space that is not kept.
+            (&long, "{\"messages\":[\n]}".to_owned()),
+        ] {
+            assert_eq!(write(&record(prompt, &session), None), None);
+        }
+    }
+
+    #[test]
+    fn members_keep_their_order_and_those_that_go_are_gone() {
+        let base = r#"{"a":[ 1 ],"b":[],"c":"x","d":null}"#;
+        for session in [
+            r#"{"c":"x","a":[ 1,2],"b":[3]}"#,
+            r#"{"a":[1],"e":{"is":1},"b":[]}"#,
+            "{}",
+        ] {
+            let (base, session) = (Json::new(base).unwrap(), Json::new(session).unwrap());
+            let changes = changes(&base, &session).unwrap();
+            assert_eq!(changed(&base, &changes), Some(session));
+        }
+    }
+}
