@@ -75,8 +75,7 @@ impl Hub {
 impl SessionEntry {
     /// Returns the bytes of the conversation and of what waits to become a part of it.
     pub(super) fn bytes(&self) -> usize {
-        let waiting = self.storing.iter().chain(&self.intake);
-        let waiting: usize = waiting.map(Prompt::size).sum();
+        let waiting: usize = self.intake.iter().map(Prompt::size).sum();
         let work = self.work.as_ref();
         let work = work.map_or(0, |work| work.message_bytes + work.trace_bytes);
         len_of(self.copy.as_ref()) + waiting + work

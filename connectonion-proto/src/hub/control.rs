@@ -74,12 +74,11 @@ impl Hub {
     /// of turns that the user allows in the mode `ulw` is the member
     /// [`ULW_TURNS`](crate::limits::ULW_TURNS) of the session.
     pub fn mode_change(&mut self, conn: ConnId, change: ModeChange, now: Now) {
-        let session_id = self.registry.session_of(conn).cloned();
-        let found = session_id.and_then(|id| Some((self.entries.get_mut(&id)?, id)));
-        let Some((entry, session_id)) = found else {
+        let unsupported = unsupported(&change.mode);
+        let Some((session_id, entry)) = self.entry_at(conn) else {
             return self.tell(conn, &ErrorFrame::new(AUTHENTICATE_FIRST));
         };
-        if let Some(error) = unsupported(&change.mode) {
+        if let Some(error) = unsupported {
             return self.tell(conn, &error);
         }
         let ModeChange { mode, turns } = change;
@@ -123,22 +122,20 @@ impl Hub {
         if !is_at_rest || !std::mem::take(&mut entry.is_unsaved) {
             return;
         }
-        let (owner, copy) = (entry.owner, entry.copy.clone());
         self.last_job += 1;
         entry.saving = Some(self.last_job);
         let unstored = entry.unstored.take();
         let is_again = unstored.is_some();
-        let record = match unstored {
-            Some(record) => *record,
-            None => self
-                .record(session_id, owner, &Str::default(), now.unix)
-                .with_status(RecordStatus::Connected),
-        };
-        let record = record.with_session(copy).with_inputs(Vec::new());
+        let mut record = unstored.unwrap_or_else(|| {
+            let status = RecordStatus::Connected;
+            Box::new(entry.record(session_id, status, now, self.config.result_ttl))
+        });
+        record.session.clone_from(&entry.copy);
+        record.inputs.clear();
         let task = Task::Save {
             number: self.last_job,
             is_again,
-            record: Box::new(record),
+            record,
         };
         self.ask_storage(session_id.clone(), task);
     }
@@ -170,9 +167,8 @@ impl Hub {
 
     /// Changes the goal of the running agent. Replies with an ERROR if none is running.
     pub fn prompt_update(&mut self, conn: ConnId, update: PromptUpdate) {
-        let session_id = self.registry.session_of(conn);
-        let entry = session_id.and_then(|id| self.entries.get(id));
-        match entry.and_then(super::entry::SessionEntry::run) {
+        let entry = self.entry_at(conn);
+        match entry.and_then(|(_, entry)| entry.run()) {
             Some(run) => {
                 let prompt = update.prompt;
                 self.events.push_back(HubEvent::Goal { run, prompt });
@@ -355,7 +351,10 @@ impl Hub {
         encode(&event).ok()
     }
 
-    fn working(&mut self, run: RunId) -> Result<&mut super::run_state::RunState, RunOver> {
+    pub(super) fn working(
+        &mut self,
+        run: RunId,
+    ) -> Result<&mut super::run_state::RunState, RunOver> {
         self.work_of(run)
             .filter(|work| !work.is_ending)
             .ok_or(RunOver)

@@ -1,13 +1,15 @@
 //! [`SessionEntry`]: a hub's state of a session with connections or a running agent.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use rpc_core::{Json, Text};
 
+use super::event::Now;
 use super::run_state::RunState;
-use crate::id::EventId;
+use crate::id::{EventId, SessionId};
 use crate::session::{Owner, Prompt, RunId};
-use crate::storage::Record;
+use crate::storage::{Record, RecordStatus};
 
 /// Where else a copy of a session exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +43,8 @@ pub(super) struct SessionEntry {
     pub(super) work: Option<Box<RunState>>,
     /// The waiting prompts, in order.
     pub(super) intake: VecDeque<Prompt>,
-    /// The prompt that is being stored.
-    pub(super) storing: Option<Prompt>,
+    /// The one among them that is being stored.
+    pub(super) storing: Option<EventId>,
     /// The interrupted run that the first of them begins again.
     pub(super) rerun: Option<Rerun>,
 }
@@ -81,34 +83,35 @@ impl SessionEntry {
         }
     }
 
-    /// Returns the acknowledged prompts that no run has read yet, in order. Every record that is
-    /// stored while they wait repeats them, because the last record counts.
-    pub(super) fn waiting(&self) -> Vec<Prompt> {
-        let waiting = self.storing.iter().chain(&self.intake);
-        waiting.filter(|it| it.conn.is_none()).cloned().collect()
-    }
-
-    /// Takes the prompt that was being stored, if it has this id: another session of this name may
-    /// have been removed while the storage was at work.
-    pub(super) fn take_stored(&mut self, id: &EventId) -> Option<Prompt> {
-        self.storing.take_if(|prompt| prompt.id == *id)
-    }
-
-    /// Puts a prompt back that was being stored, behind those acknowledged before it.
-    pub(super) fn put_back(&mut self, prompt: Prompt) {
-        let older = self
-            .intake
-            .iter()
-            .take_while(|it| it.conn.is_none())
-            .count();
-        self.intake.insert(older, prompt);
+    /// Returns the record of the current run, or of the session between two. Acknowledged prompts that no
+    /// run has read are in every record that is stored while they wait, because the last one counts.
+    pub(super) fn record(
+        &self,
+        session_id: &SessionId,
+        status: RecordStatus,
+        now: Now,
+        ttl: Duration,
+    ) -> Record {
+        let work = self.work.as_ref();
+        let prompt = work.map(|work| work.prompt.text.clone());
+        let began = work.map_or(now.unix, |work| work.began);
+        let mut record = Record::new(
+            session_id.as_str(),
+            status,
+            prompt.unwrap_or_default(),
+            began,
+        );
+        record.owner = Some(self.owner);
+        record.expires = Some(began + ttl.as_secs_f64());
+        let waiting = self.intake.iter().filter(|it| it.conn.is_none());
+        record.inputs = waiting.cloned().collect();
+        record
     }
 
     /// Returns whether the entry can be forgotten without loss.
     pub(super) fn is_idle(&self) -> bool {
         self.work.is_none()
             && self.intake.is_empty()
-            && self.storing.is_none()
             && self.saving.is_none()
             && self.origin == Origin::Elsewhere
             && self.unstored.is_none()

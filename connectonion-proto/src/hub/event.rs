@@ -8,7 +8,7 @@ use super::job::Job;
 use crate::console::Line;
 use crate::frame::{Answer, Connect, Connected, ErrorFrame, RuntimeInputAck};
 use crate::id::SessionId;
-use crate::session::{ConnId, Owner, Prompt, RunId};
+use crate::session::{Owner, Prompt, RunId};
 
 /// The current time: for deadlines, and for records.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,8 +102,6 @@ pub enum HubEvent {
         session_id: SessionId,
         /// The owner of the session.
         owner: Owner,
-        /// The connection that has sent the prompt, unless it was acknowledged to an earlier run.
-        conn: Option<ConnId>,
         /// The prompt.
         prompt: Prompt,
     },

@@ -13,7 +13,7 @@ use crate::frame::{ErrorFrame, EventKind, FilesReceived, RuntimeInputAck, UserIn
 use crate::id::{EventId, SessionId, runtime_input_id};
 use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, RUNTIME_INPUT_REJECTED};
 use crate::session::{Accepted, ConnId, InputError, Prompt, RunId, RunRefused};
-use crate::storage::{Record, StorageError};
+use crate::storage::{Record, RecordStatus, StorageError};
 use crate::upload::without_reminder;
 
 impl Hub {
@@ -21,10 +21,8 @@ impl Hub {
     /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
     /// *INPUT*. `session` is the conversation, from clients that only send it here.
     pub fn input(&mut self, conn: ConnId, mut prompt: Prompt, session: Option<Json>, now: Now) {
-        let session_id = self.registry.session_of(conn).cloned();
         let max = self.config.max_intake;
-        let found = session_id.and_then(|id| Some((self.entries.get_mut(&id)?, id)));
-        let Some((entry, session_id)) = found else {
+        let Some((session_id, entry)) = self.entry_at(conn) else {
             let error = match self.moved.contains(&conn) {
                 true => moved(),
                 false => ErrorFrame::new(AUTHENTICATE_FIRST),
@@ -43,272 +41,222 @@ impl Hub {
             let error = error.with_code(INPUT_REFUSED);
             return self.refuse_input(conn, error.with_session_id(session_id.as_str()));
         }
-        let Some(entry) = self.entries.get_mut(&session_id) else {
-            return;
-        };
-        if session.is_some() {
-            entry.copy = session;
-        }
         prompt.id = runtime_input_id(self.ids.next_bits());
         prompt.conn = Some(conn);
-        entry.intake.push_back(prompt);
+        if let Some(entry) = self.entries.get_mut(&session_id) {
+            entry.copy = session.or(entry.copy.take());
+            entry.intake.push_back(prompt);
+        }
         self.next_intake(&session_id, now);
     }
 
     /// Stores the next prompt of a session, unless one is being stored.
     pub(super) fn next_intake(&mut self, session_id: &SessionId, now: Now) {
         loop {
+            let is_full = !self.may_begin();
             let Some(entry) = self.entries.get_mut(session_id) else {
                 return;
             };
-            if entry.storing.is_some() {
+            // A prompt that comes while a run ends begins another one.
+            if entry.storing.is_some() || entry.is_ending() {
                 return;
             }
-            let Some(prompt) = entry.intake.front() else {
+            let Some(prompt) = entry.intake.front().cloned() else {
                 self.save(session_id, now);
                 return self.forget_if_left(session_id);
             };
             let id = prompt.id.clone();
-            match &entry.work {
-                // The prompt begins another run when this one has ended.
-                Some(work) if work.is_ending => return,
-                Some(work) => {
-                    let Some(run) = work.run else { return };
-                    let mut inputs = work.acknowledged.clone();
-                    inputs.push(prompt.clone());
-                    let (owner, text, began) = (entry.owner, work.prompt.text.clone(), work.began);
-                    let base = work.base().filter(|_| work.is_base_unstored).cloned();
-                    let reruns = work.reruns;
-                    let next = entry.intake.pop_front();
-                    inputs.extend(entry.waiting());
-                    entry.storing = next;
-                    let record = self.record(session_id, owner, &text, began);
-                    let record = record.with_session(base).with_inputs(inputs);
-                    let record = Box::new(record.with_reruns(reruns));
-                    let task = Task::Interject(id, run, record);
-                    return self.ask_storage(session_id.clone(), task);
-                }
-                None if self.registry.running() + self.beginning
-                    >= self.config.registry.max_running =>
-                {
-                    let Some(conn) = prompt.conn else {
-                        // It was acknowledged, so it waits.
-                        return self.starved.push_back(session_id.clone());
-                    };
-                    entry.intake.pop_front();
-                    self.refuse_input(conn, *refusal(session_id, InputError::TooManyRuns));
-                }
-                None => {
-                    let (copy, prompt) = (entry.copy.clone(), prompt.clone());
-                    let work = match &entry.rerun {
-                        None => RunState::new(copy, prompt, now.unix, now.instant),
-                        Some(it) => RunState::again(copy, prompt, it.count, now.unix, now.instant),
-                    };
-                    let reruns = work.reruns;
-                    let session = work.render(session_id.as_str(), None, now.unix);
-                    let (owner, text) = (entry.owner, work.prompt.text.clone());
-                    entry.work = Some(Box::new(work));
-                    let next = entry.intake.pop_front();
-                    let waiting = entry.waiting();
-                    entry.storing = next;
-                    self.beginning += 1;
-                    let record = self.record(session_id, owner, &text, now.unix);
-                    let record = record.with_session(Some(session)).with_inputs(waiting);
-                    let task = Task::Begin(id, Box::new(record.with_reruns(reruns)));
-                    return self.ask_storage(session_id.clone(), task);
-                }
-            }
-        }
-    }
-
-    pub(super) fn begin_stored(
-        &mut self,
-        session_id: &SessionId,
-        id: &EventId,
-        outcome: Result<Option<Record>, StorageError>,
-        now: Now,
-    ) {
-        let entry = self.entries.get_mut(session_id);
-        let stored = entry.and_then(|entry| {
-            let taken = (entry.take_stored(id)?, entry.work.take()?);
-            Some((taken, entry.rerun.take()))
-        });
-        // None, if the session was removed meanwhile.
-        let Some(((prompt, mut work), rerun)) = stored else {
-            return;
-        };
-        self.beginning -= 1;
-        let conn = prompt.conn;
-        let begun = match outcome {
-            Ok(_) => self.begin_run(session_id, prompt, now),
-            // What was acknowledged is stored already, but not as a part of the conversation.
-            Err(_) if conn.is_none() => {
-                work.acknowledged.push(prompt.clone());
-                work.is_base_unstored = true;
-                self.begin_run(session_id, prompt, now)
-            }
-            Err(error) => Err(not_stored(&error)),
-        };
-        match begun {
-            Ok(run) => {
-                work.run = Some(run);
-                let Some(entry) = self.entries.get_mut(session_id) else {
-                    return;
+            let run = entry.run();
+            if run.is_none() && is_full {
+                let Some(conn) = prompt.conn else {
+                    // It was acknowledged, so it waits.
+                    return self.starved.push_back(session_id.clone());
                 };
-                let owner = entry.owner;
-                let prompt = work.prompt.clone();
-                let turn = work.turn;
-                entry.work = Some(work);
-                self.line(Line::Input {
-                    owner,
-                    session: session_id.as_str().to_owned(),
-                    prompt: written(&prompt).to_owned(),
-                });
-                self.attachments(&prompt);
-                if let Some(conn) = conn {
-                    self.reply(conn, Reply::Begun);
-                }
-                self.emit_prompt(run, rerun.and_then(|it| it.said), now);
-                self.emit_files(run, &prompt, turn, now);
-                self.events.push_back(HubEvent::Start {
-                    run,
-                    session_id: session_id.clone(),
-                    owner,
-                    conn,
+                entry.intake.pop_front();
+                self.refuse_input(conn, *refusal(session_id, InputError::TooManyRuns));
+                continue;
+            }
+            if run.is_none() {
+                entry.work = Some(Box::new(RunState::new(
+                    entry.copy.clone(),
                     prompt,
-                });
+                    entry.rerun.as_ref().map(|it| it.count),
+                    now,
+                )));
+                self.beginning += 1;
             }
-            Err(error) => self.refuse_intake(conn, *error),
+            let ttl = self.config.result_ttl;
+            let mut record = entry.record(session_id, RecordStatus::Running, now, ttl);
+            if let Some(work) = &entry.work {
+                let waits = |it: &&Prompt| match it.id == id {
+                    true => run.is_some(),
+                    false => it.conn.is_none(),
+                };
+                let waiting = entry.intake.iter().filter(waits);
+                record.inputs = work.acknowledged.iter().chain(waiting).cloned().collect();
+                record.reruns = work.reruns;
+                record.session = match run {
+                    None => Some(work.render(session_id.as_str(), None, now.unix)),
+                    Some(_) => work.base().filter(|_| work.is_base_unstored).cloned(),
+                };
+            }
+            entry.storing = Some(id.clone());
+            let task = Task::Prompt(id, run, Box::new(record));
+            return self.ask_storage(session_id.clone(), task);
         }
-        self.next_intake(session_id, now);
     }
 
-    /// Reports the prompt of a run, unless clients know it: then only the trace of this run needs it.
-    fn emit_prompt(&mut self, run: RunId, said: Option<Text>, now: Now) {
-        let max = self.config.max_trace_bytes;
-        let Some(work) = self.work_of(run) else {
-            return;
-        };
-        match said {
-            Some(event) => work.push_trace(event, max),
-            None => {
-                let said = UserInput::new(work.prompt.text.clone(), work.turn);
-                self.emit_own(run, EventKind::UserInput(said), None, now);
-            }
-        }
-    }
-
-    /// Starts the run in the registry, for a stored prompt.
-    fn begin_run(
+    /// Handles a prompt that was stored, or not: it starts a run, or goes to this one.
+    pub(super) fn prompt_stored(
         &mut self,
         session_id: &SessionId,
-        prompt: Prompt,
-        now: Now,
-    ) -> Result<RunId, Box<ErrorFrame>> {
-        let accepted = self.registry.input_to(session_id, prompt, now.instant);
-        match accepted {
-            Ok(Accepted::Started(run) | Accepted::Queued(run)) => Ok(run),
-            Err(error) => Err(refusal(session_id, error)),
-        }
-    }
-
-    pub(super) fn interjection_stored(
-        &mut self,
-        session_id: &SessionId,
-        (id, run): (&EventId, RunId),
+        (id, run): (EventId, Option<RunId>),
         outcome: Result<Option<Record>, StorageError>,
         now: Now,
     ) {
         let Some(entry) = self.entries.get_mut(session_id) else {
             return;
         };
-        let Some(mut prompt) = entry.take_stored(id) else {
+        // Another session of this name may have been removed while the storage was at work.
+        let place = entry.intake.iter().position(|it| it.id == id);
+        let is_stored = entry.storing.take_if(|it| *it == id);
+        let Some(place) = place.filter(|_| is_stored.is_some()) else {
             return;
         };
-        let still_runs = entry.run() == Some(run) && !entry.is_ending();
-        if let Some(work) = entry
-            .work
-            .as_mut()
-            .filter(|_| still_runs && outcome.is_ok())
-        {
-            work.is_base_unstored = false;
+        let is_acknowledged = entry.intake.get(place).is_some_and(|it| it.conn.is_none());
+        let is_over = run.is_some() && (entry.run() != run || entry.is_ending());
+        if is_over && (outcome.is_ok() || is_acknowledged) {
+            // The prompt begins another run.
+            return self.next_intake(session_id, now);
         }
+        let Some(mut prompt) = entry.intake.remove(place) else {
+            return;
+        };
+        let conn = prompt.conn.take();
+        let said = entry.rerun.take().and_then(|it| it.said);
+        if run.is_none() {
+            self.beginning -= 1;
+        }
+        let is_unstored = outcome.is_err();
         let taken = match outcome {
-            // What was acknowledged is stored already.
-            Err(error) if prompt.conn.is_some() => Err(not_stored(&error)),
-            _ if !still_runs => {
-                // The run has ended meanwhile, so the prompt begins another one.
-                entry.put_back(prompt);
-                return self.next_intake(session_id, now);
-            }
+            Err(error) if !is_acknowledged => Err(not_stored(&error)),
+            // What was acknowledged is stored already, but maybe not as a part of the conversation.
             _ => {
-                let acknowledged = Prompt {
-                    conn: None,
-                    ..prompt.clone()
-                };
-                let accepted = self
-                    .registry
-                    .input_to(session_id, acknowledged, now.instant);
+                let (now, prompt) = (now.instant, prompt.clone());
+                let accepted = self.registry.input_to(session_id, prompt, now);
                 accepted.map_err(|error| refusal(session_id, error))
             }
         };
-        let conn = prompt.conn.take();
+        let entry = self.entries.get_mut(session_id);
         match taken {
-            Ok(_) => {
-                if let Some(work) = self.work_of(run) {
-                    work.acknowledged.push(prompt.clone());
+            Ok(accepted) => {
+                if let Some(work) = entry.and_then(|entry| entry.work.as_mut()) {
+                    work.is_base_unstored = is_unstored && (run.is_none() || work.is_base_unstored);
+                    if is_unstored || run.is_some() {
+                        work.acknowledged.push(prompt.clone());
+                    }
                 }
-                self.line(Line::RuntimeInput {
-                    session: session_id.as_str().to_owned(),
-                    prompt: written(&prompt).to_owned(),
-                });
-                self.attachments(&prompt);
-                if let Some(conn) = conn {
-                    let ack = RuntimeInputAck::new(session_id.as_str(), prompt.id.as_str());
-                    self.reply(conn, Reply::Acknowledge(ack));
-                }
-                let turn = self.work_of(run).map_or(0, |work| work.turn);
-                self.emit_files(run, &prompt, turn, now);
-                self.events.push_back(HubEvent::Interjected { run });
+                self.take_prompt(session_id, accepted, (prompt, conn), said, now);
             }
-            Err(error) => self.refuse_intake(conn, *error),
+            Err(error) => {
+                if let (None, Some(entry)) = (run, entry) {
+                    entry.work = None;
+                }
+                // Who was acknowledged has nobody to be refused to; the session is gone.
+                if let Some(conn) = conn {
+                    self.refuse_input(conn, *error);
+                }
+            }
         }
         self.next_intake(session_id, now);
     }
 
-    fn attachments(&mut self, prompt: &Prompt) {
+    /// Tells of a prompt that was stored, and hands it to its agent. Clients may know the event that
+    /// reports it: then only the trace of this run needs it.
+    fn take_prompt(
+        &mut self,
+        session_id: &SessionId,
+        accepted: Accepted,
+        (prompt, conn): (Prompt, Option<ConnId>),
+        said: Option<Text>,
+        now: Now,
+    ) {
+        let max = self.config.max_trace_bytes;
+        let Some(entry) = self.entries.get_mut(session_id) else {
+            return;
+        };
+        let (owner, Some(work)) = (entry.owner, &mut entry.work) else {
+            return;
+        };
+        let turn = work.turn;
+        let session = session_id.as_str().to_owned();
+        let words = written(&prompt).to_owned();
+        let (line, reply, run) = match accepted {
+            Accepted::Started(run) => {
+                work.run = Some(run);
+                let line = Line::Input {
+                    owner,
+                    session,
+                    prompt: words,
+                };
+                (line, Reply::Begun, run)
+            }
+            Accepted::Queued(run) => {
+                let ack = RuntimeInputAck::new(&*session, prompt.id.as_str());
+                let line = Line::RuntimeInput {
+                    session,
+                    prompt: words,
+                };
+                (line, Reply::Acknowledge(ack), run)
+            }
+        };
+        let is_known = said.is_some();
+        if let Some(event) = said {
+            work.push_trace(event, max);
+        }
+        self.line(line);
         let (images, files) = (prompt.images.len(), prompt.files.len());
         if images + files > 0 {
             self.line(Line::Attachments { images, files });
         }
-    }
-
-    /// Tells all connections which files came.
-    fn emit_files(&mut self, run: RunId, prompt: &Prompt, turn: u64, now: Now) {
-        if prompt.files.is_empty() {
-            return;
+        if let Some(conn) = conn {
+            self.reply(conn, reply);
         }
-        if let Ok(files) = FilesReceived::new(&prompt.files, turn) {
+        let is_first = matches!(accepted, Accepted::Started(_));
+        if is_first && !is_known {
+            let said = UserInput::new(prompt.text.clone(), turn);
+            self.emit_own(run, EventKind::UserInput(said), None, now);
+        }
+        if files > 0
+            && let Ok(files) = FilesReceived::new(&prompt.files, turn)
+        {
             self.emit_own(run, EventKind::FilesReceived(files), None, now);
         }
+        self.events.push_back(match is_first {
+            false => HubEvent::Interjected { run },
+            true => HubEvent::Start {
+                run,
+                session_id: session_id.clone(),
+                owner,
+                prompt: Prompt { conn, ..prompt },
+            },
+        });
+    }
+
+    /// Returns whether another run may begin.
+    pub(super) fn may_begin(&self) -> bool {
+        self.registry.running() + self.beginning < self.config.registry.max_running
     }
 
     /// Starts waiting acknowledged prompts, after an agent has ended.
     pub(super) fn feed_starved(&mut self, now: Now) {
         for _ in 0..self.starved.len() {
-            if self.registry.running() + self.beginning >= self.config.registry.max_running {
+            if !self.may_begin() {
                 return;
             }
             if let Some(session_id) = self.starved.pop_front() {
                 self.next_intake(&session_id, now);
             }
-        }
-    }
-
-    /// A prompt that was acknowledged has nobody to be refused to; its session is gone.
-    fn refuse_intake(&mut self, conn: Option<ConnId>, error: ErrorFrame) {
-        if let Some(conn) = conn {
-            self.refuse_input(conn, error);
         }
     }
 }

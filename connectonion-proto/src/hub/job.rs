@@ -23,10 +23,8 @@ pub(super) enum Task {
     Enter(ConnId, u64, Box<ConnectRequest>),
     /// A session whose host has died.
     Recover,
-    /// The prompt that starts a run.
-    Begin(EventId, Box<Record>),
-    /// A prompt for a run.
-    Interject(EventId, RunId, Box<Record>),
+    /// A prompt: for this run, or it starts one.
+    Prompt(EventId, Option<RunId>, Box<Record>),
     /// The end of a run, and its frame: OUTPUT or ERROR.
     End(RunId, Result<Text, Text>, Box<Record>),
     /// Events of a run.
@@ -65,8 +63,7 @@ impl Job {
     #[must_use]
     pub const fn record(&self) -> Option<&Record> {
         match &self.task {
-            Task::Begin(_, record)
-            | Task::Interject(_, _, record)
+            Task::Prompt(_, _, record)
             | Task::End(_, _, record)
             | Task::Save { record, .. }
             | Task::Note(record) => Some(record),

@@ -58,7 +58,7 @@ use crate::id::SessionId;
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::Next;
 use crate::session::{ConnId, Owner, Prompt, RegistryEvent, Removed, RunId, SessionRegistry};
-use crate::storage::{Record, StorageError};
+use crate::storage::{Record, RecordStatus, StorageError};
 
 use bytes::{Held, len_of};
 pub use chat::chat_items;
@@ -207,10 +207,7 @@ impl Hub {
             }
             Task::Note(_) | Task::Release => {}
             _ if is_fenced => self.give_up(&session_id, now),
-            Task::Begin(id, _) => self.begin_stored(&session_id, &id, outcome, now),
-            Task::Interject(id, run, _) => {
-                self.interjection_stored(&session_id, (&id, run), outcome, now);
-            }
+            Task::Prompt(id, run, _) => self.prompt_stored(&session_id, (id, run), outcome, now),
             Task::End(run, closing, record) => {
                 let outcome = outcome.map_err(|error| (error, record));
                 self.end_stored(&session_id, run, closing, outcome, now);
@@ -328,11 +325,11 @@ impl Hub {
         }
     }
 
-    fn record(&self, session_id: &SessionId, owner: Owner, prompt: &Str, began: f64) -> Record {
-        let expires = began + self.config.result_ttl.as_secs_f64();
-        Record::running(session_id.as_str(), prompt.clone(), began)
-            .with_owner(Some(owner))
-            .with_expires(Some(expires))
+    /// Returns the session of a connection.
+    fn entry_at(&mut self, conn: ConnId) -> Option<(SessionId, &mut SessionEntry)> {
+        let session_id = self.registry.session_of(conn)?.clone();
+        let entry = self.entries.get_mut(&session_id)?;
+        Some((session_id, entry))
     }
 
     fn reply(&mut self, conn: ConnId, reply: Reply) {
@@ -410,18 +407,19 @@ impl Hub {
         let Some(entry) = self.entries.remove(session_id) else {
             return;
         };
-        let waiting = entry.waiting();
         let gone = || ErrorFrame::new("the session is over: send CONNECT again");
-        let storing = entry.storing.iter();
-        for conn in storing.chain(&entry.intake).filter_map(|it| it.conn) {
+        for conn in entry.intake.iter().filter_map(|it| it.conn) {
             self.refuse_input(conn, gone().with_retryable(true));
         }
         if entry.work.as_ref().is_some_and(|work| work.run.is_none()) {
             self.beginning -= 1;
         }
-        if let (None, Some(record)) = (&entry.work, entry.unstored) {
-            let record = record.with_session(entry.copy).with_inputs(waiting);
-            let task = Task::Note(Box::new(record));
+        let ttl = self.config.result_ttl;
+        let mut record = entry.record(session_id, RecordStatus::Failed, now, ttl);
+        if let (None, Some(unstored)) = (&entry.work, entry.unstored) {
+            let mut again = unstored;
+            (again.session, again.inputs) = (entry.copy, record.inputs);
+            let task = Task::Note(again);
             return self.ask_storage(session_id.clone(), task);
         }
         let Some(((run, unread), work)) = run.zip(entry.work) else {
@@ -439,13 +437,8 @@ impl Hub {
             message: message.to_owned(),
         });
         if !work.is_ending {
-            let session = work.render(session_id.as_str(), None, now.unix);
-            let record = self.record(session_id, entry.owner, &work.prompt.text, work.began);
-            let unread = unread.into_iter().chain(waiting);
-            let record = record
-                .with_status(crate::storage::RecordStatus::Failed)
-                .with_session(Some(session))
-                .with_inputs(unread.collect());
+            record.session = Some(work.render(session_id.as_str(), None, now.unix));
+            record.inputs.splice(..0, unread);
             let task = Task::Note(Box::new(record));
             self.ask_storage(session_id.clone(), task);
         }

@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 use serde::ser::{SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
+use super::event::Now;
 use crate::codec::to_json;
 use crate::frame::Session;
 use crate::limits::{ULW_TURNS, ULW_TURNS_USED};
@@ -56,32 +57,20 @@ pub(super) struct RunState {
 }
 
 impl RunState {
-    pub(super) fn new(base: Option<Json>, prompt: Prompt, began: f64, now: Instant) -> Self {
-        let mut work = Self::again(base, prompt, 0, began, now);
-        work.turn = work.turn.saturating_add(1);
-        work.push_message(user_message(&work.prompt));
-        work
-    }
-
-    /// Begins a run again whose prompt is the last message of `base`.
-    pub(super) fn again(
-        base: Option<Json>,
-        prompt: Prompt,
-        reruns: u32,
-        began: f64,
-        now: Instant,
-    ) -> Self {
+    /// Begins a run, or begins it again so often, with a prompt that is the last message of `base`
+    /// already.
+    pub(super) fn new(base: Option<Json>, prompt: Prompt, reruns: Option<u32>, now: Now) -> Self {
         let turn = base.as_ref().and_then(|base| {
             let turn = find_member(base.get(), "turn")?;
             turn.get().parse::<u64>().ok()
         });
-        Self {
+        let mut work = Self {
             run: None,
-            began,
-            started: now,
+            began: now.unix,
+            started: now.instant,
             base,
             turn: turn.unwrap_or_default(),
-            reruns,
+            reruns: reruns.unwrap_or_default(),
             iteration: 0,
             messages: Vec::new(),
             message_bytes: 0,
@@ -97,7 +86,12 @@ impl RunState {
             kept: 0,
             kept_bytes: 0,
             prompt,
+        };
+        if reruns.is_none() {
+            work.turn = work.turn.saturating_add(1);
+            work.push_message(user_message(&work.prompt));
         }
+        work
     }
 
     /// Returns the session before this run.

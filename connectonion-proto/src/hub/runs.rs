@@ -33,10 +33,7 @@ impl Hub {
             session::Finish::Done => Vec::new(),
             session::Finish::More(inputs) => inputs,
         };
-        let work = self.work_of(run).ok_or(RunOver)?;
-        if work.is_ending {
-            return Err(RunOver);
-        }
+        let work = self.working(run)?;
         if result.is_empty() && unread.is_empty() {
             return self.fail(run, NO_RESULT, now).map(|()| Finished::Done);
         }
@@ -54,30 +51,38 @@ impl Hub {
         }
         work.say(result);
         work.iteration = work.iteration.max(1);
-        work.is_ending = true;
         let elapsed = now.instant.saturating_duration_since(work.started);
         let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        let (prompt, began) = (work.prompt.text.clone(), work.began);
-        let session_id = self.registry.session_of_run(run).cloned().ok_or(RunOver)?;
-        let Some(entry) = self.entries.get_mut(&session_id) else {
-            return Err(RunOver);
-        };
-        let owner = entry.owner;
-        let Some(work) = &entry.work else {
-            return Err(RunOver);
-        };
-        let session = work.render(session_id.as_str(), Some(result), now.unix);
+        let (session_id, session, mut record) = self.end(run, Some(result), now)?;
+        record.duration_ms = Some(duration_ms);
+        let closing = self.output(&session_id, result, duration_ms, &session);
+        self.ask_storage(session_id, Task::End(run, Ok(closing), record));
+        Ok(Finished::Done)
+    }
+
+    /// Ends a run, with its result or with an error. Returns its session and the record to store.
+    fn end(
+        &mut self,
+        run: RunId,
+        result: Option<&str>,
+        now: Now,
+    ) -> Result<(SessionId, Json, Box<Record>), RunOver> {
+        let ttl = self.config.result_ttl;
+        let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
+        let entry = self.entries.get_mut(&session_id).ok_or(RunOver)?;
+        let work = entry.work.as_mut().ok_or(RunOver)?;
+        work.is_ending = true;
+        let session = work.render(session_id.as_str(), result, now.unix);
         entry.copy = Some(session.clone());
         entry.is_unsaved = false;
-        let waiting = entry.waiting();
-        let closing = self.output(&session_id, result, duration_ms, &session);
-        let record = self
-            .record(&session_id, owner, &prompt, began)
-            .done(result, duration_ms)
-            .with_session(Some(session))
-            .with_inputs(waiting);
-        self.ask_storage(session_id, Task::End(run, Ok(closing), Box::new(record)));
-        Ok(Finished::Done)
+        let status = match result {
+            Some(_) => RecordStatus::Done,
+            None => RecordStatus::Failed,
+        };
+        let mut record = entry.record(&session_id, status, now, ttl);
+        record.result = result.map(Into::into);
+        record.session = Some(session.clone());
+        Ok((session_id, session, Box::new(record)))
     }
 
     /// Returns the OUTPUT, within the limit.
@@ -118,37 +123,19 @@ impl Hub {
     /// [`RunOver`].
     pub fn fail(&mut self, run: RunId, message: &str, now: Now) -> Result<(), RunOver> {
         let unread = self.registry.run_mut(run)?.take_inputs();
-        let work = self.work_of(run).ok_or(RunOver)?;
-        if work.is_ending {
-            return Err(RunOver);
-        }
-        work.is_ending = true;
-        let (prompt, began) = (work.prompt.text.clone(), work.began);
+        self.working(run)?;
         self.line(Line::AgentError {
             message: message.to_owned(),
         });
-        let session_id = self.registry.session_of_run(run).cloned().ok_or(RunOver)?;
-        let Some(entry) = self.entries.get_mut(&session_id) else {
-            return Err(RunOver);
-        };
-        let owner = entry.owner;
-        let Some(work) = &entry.work else {
-            return Err(RunOver);
-        };
-        let session = work.render(session_id.as_str(), None, now.unix);
-        entry.copy = Some(session.clone());
-        entry.is_unsaved = false;
-        for prompt in unread.into_iter().rev() {
-            entry.intake.push_front(prompt);
+        let session_id = self.registry.session_of_run(run).ok_or(RunOver)?;
+        if let Some(entry) = self.entries.get_mut(session_id) {
+            for prompt in unread.into_iter().rev() {
+                entry.intake.push_front(prompt);
+            }
         }
-        let waiting = entry.waiting();
-        let record = self
-            .record(&session_id, owner, &prompt, began)
-            .with_status(RecordStatus::Failed)
-            .with_session(Some(session))
-            .with_inputs(waiting);
+        let (session_id, _, record) = self.end(run, None, now)?;
         let closing = encode(&ErrorFrame::new(message)).unwrap_or_default();
-        self.ask_storage(session_id, Task::End(run, Err(closing), Box::new(record)));
+        self.ask_storage(session_id, Task::End(run, Err(closing), record));
         Ok(())
     }
 

@@ -108,8 +108,10 @@ impl State {
                 *goal.unwrap_or_else(std::sync::PoisonError::into_inner) = Some(prompt);
             }),
             HubEvent::Line(line) => tracing::info!(target: console::TARGET, "{line}"),
-            HubEvent::Start { run, conn, .. } => {
-                let head = conn.and_then(|conn| self.heads.get(&conn).cloned());
+            HubEvent::Start {
+                run, ref prompt, ..
+            } => {
+                let head = prompt.conn.and_then(|conn| self.heads.get(&conn).cloned());
                 let runner = Runner {
                     head,
                     ..Runner::default()
