@@ -72,10 +72,12 @@ impl Hub {
             let session_id = SessionId::from(&*record.session_id);
             self.begin_again(&session_id, record, now);
         }
-        let request = session::SessionRequest::new(connecting.owner)
-            .with_session_id(connect.session_id.as_deref())
-            .with_last_msg_id(connect.last_msg_id.as_deref())
-            .with_stored_owner(stored.as_ref().and_then(|record| record.owner));
+        let request = session::SessionRequest {
+            owner: connecting.owner,
+            session_id: connect.session_id.as_deref(),
+            last_msg_id: connect.last_msg_id.as_deref(),
+            stored_owner: stored.as_ref().and_then(|record| record.owner),
+        };
         let entered = self
             .registry
             .connect(conn, request, connecting.random, now.instant);

@@ -57,7 +57,7 @@ use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
 use crate::id::SessionId;
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::Next;
-use crate::session::{ConnId, Owner, Prompt, RegistryEvent, Removed, RunId, SessionRegistry};
+use crate::session::{ConnId, Owner, Removed, RemovedSession, SessionRegistry};
 use crate::storage::{Record, RecordStatus, StorageError};
 
 use bytes::{Held, len_of};
@@ -227,17 +227,8 @@ impl Hub {
     /// Removes expired sessions, and stores again what was not stored. An early call does nothing.
     pub fn handle_timeout(&mut self, now: Now) {
         self.registry.handle_timeout(now.instant);
-        while let Some(event) = self.registry.poll_event() {
-            match event {
-                RegistryEvent::Removed {
-                    session_id,
-                    why,
-                    sockets,
-                    run,
-                    unread,
-                    ..
-                } => self.removed(&session_id, why, &sockets, run.zip(Some(unread)), now),
-            }
+        while let Some(removed) = self.registry.poll_removed() {
+            self.removed(removed, now);
         }
         if self.store_again_at.is_some_and(|at| at <= now.instant) {
             self.store_again(now);
@@ -384,27 +375,21 @@ impl Hub {
         }
     }
 
-    fn removed(
-        &mut self,
-        session_id: &SessionId,
-        why: Removed,
-        sockets: &[ConnId],
-        run: Option<(RunId, Vec<Prompt>)>,
-        now: Now,
-    ) {
-        self.end_entry(session_id, why, sockets, run, now);
-        self.release(session_id);
+    fn removed(&mut self, removed: RemovedSession, now: Now) {
+        let session_id = removed.session_id.clone();
+        self.end_entry(removed, now);
+        self.release(&session_id);
     }
 
-    fn end_entry(
-        &mut self,
-        session_id: &SessionId,
-        why: Removed,
-        sockets: &[ConnId],
-        run: Option<(RunId, Vec<Prompt>)>,
-        now: Now,
-    ) {
-        let Some(entry) = self.entries.remove(session_id) else {
+    fn end_entry(&mut self, removed: RemovedSession, now: Now) {
+        let RemovedSession {
+            session_id,
+            why,
+            sockets,
+            run,
+            unread,
+        } = removed;
+        let Some(entry) = self.entries.remove(&session_id) else {
             return;
         };
         let gone = || ErrorFrame::new("the session is over: send CONNECT again");
@@ -415,14 +400,14 @@ impl Hub {
             self.beginning -= 1;
         }
         let ttl = self.config.result_ttl;
-        let mut record = entry.record(session_id, RecordStatus::Failed, now, ttl);
+        let mut record = entry.record(&session_id, RecordStatus::Failed, now, ttl);
         if let (None, Some(unstored)) = (&entry.work, entry.unstored) {
             let mut again = unstored;
             (again.session, again.inputs) = (entry.copy, record.inputs);
             let task = Task::Note(again);
-            return self.ask_storage(session_id.clone(), task);
+            return self.ask_storage(session_id, task);
         }
-        let Some(((run, unread), work)) = run.zip(entry.work) else {
+        let Some((run, work)) = run.zip(entry.work) else {
             return;
         };
         self.events.push_back(HubEvent::Cancel { run });
@@ -431,7 +416,7 @@ impl Hub {
             _ => "the agent was stopped: its session was removed",
         };
         for conn in sockets {
-            self.tell(*conn, &ErrorFrame::new(message));
+            self.tell(conn, &ErrorFrame::new(message));
         }
         self.line(Line::AgentError {
             message: message.to_owned(),
@@ -440,7 +425,7 @@ impl Hub {
             record.session = Some(work.render(session_id.as_str(), None, now.unix));
             record.inputs.splice(..0, unread);
             let task = Task::Note(Box::new(record));
-            self.ask_storage(session_id.clone(), task);
+            self.ask_storage(session_id, task);
         }
     }
 }

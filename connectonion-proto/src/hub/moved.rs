@@ -9,7 +9,7 @@ use crate::console::Line;
 use crate::frame::ErrorFrame;
 use crate::id::SessionId;
 use crate::limits::{INPUT_REFUSED, SERVICE_RESTART};
-use crate::session::{ConnId, Owner, RegistryEvent, RunId};
+use crate::session::{ConnId, Owner, RunId};
 
 impl Hub {
     /// Gives up a session that this host may no longer write to: stops its run and closes its
@@ -17,19 +17,10 @@ impl Hub {
     /// more is acknowledged.
     pub fn give_up(&mut self, session_id: &SessionId, now: Now) {
         self.registry.remove(session_id.as_str());
-        while let Some(event) = self.registry.poll_event() {
-            let RegistryEvent::Removed {
-                session_id: removed,
-                why,
-                sockets,
-                run,
-                unread,
-                ..
-            } = event;
-            if removed == *session_id {
-                self.forget(session_id, &sockets, run);
-            } else {
-                self.removed(&removed, why, &sockets, run.zip(Some(unread)), now);
+        while let Some(removed) = self.registry.poll_removed() {
+            match removed.session_id == *session_id {
+                true => self.forget(session_id, &removed.sockets, removed.run),
+                false => self.removed(removed, now),
             }
         }
         self.release(session_id);

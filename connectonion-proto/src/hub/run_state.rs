@@ -7,7 +7,7 @@ use rpc_core::json::{find_member, parse};
 use rpc_core::{Json, Limits, Str, Text};
 use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde::ser::{SerializeSeq, Serializer};
+use serde::ser::Serializer;
 use serde_json::value::RawValue;
 
 use super::event::Now;
@@ -108,7 +108,7 @@ impl RunState {
     /// Adds the agent's answer, unless it is already the agent's last message.
     pub(super) fn say(&mut self, text: &str) {
         if !text.is_empty() && self.last_said.as_deref() != Some(text) {
-            self.push_message(message("assistant", text));
+            self.push_message(message("assistant", Content::Text(text)));
         }
     }
 
@@ -288,67 +288,48 @@ fn agents_text(message: &str) -> Option<String> {
     content.as_str().map(std::borrow::Cow::into_owned)
 }
 
-fn message(role: &str, text: &str) -> Json {
-    #[derive(Serialize)]
-    struct Message<'a> {
-        role: &'a str,
-        content: &'a str,
-    }
-    let message = Message {
-        role,
-        content: text,
-    };
-    // Texts are JSON.
-    to_json(&message).unwrap_or_default()
+/// A message in the form of the models: a text, or parts if there are images.
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Content<'a>,
 }
 
-/// Returns the user's message in the form of the models: a text, or parts if there are images.
-pub(super) fn user_message(prompt: &Prompt) -> Json {
-    #[derive(Serialize)]
-    struct Message<'a> {
-        role: &'static str,
-        content: Parts<'a>,
-    }
-    struct Parts<'a>(&'a str, &'a [Str]);
-    impl Serialize for Parts<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            #[derive(Serialize)]
-            struct Words<'a> {
-                #[serde(rename = "type")]
-                kind: &'static str,
-                text: &'a str,
-            }
-            #[derive(Serialize)]
-            struct Url<'a> {
-                url: &'a str,
-            }
-            #[derive(Serialize)]
-            struct Picture<'a> {
-                #[serde(rename = "type")]
-                kind: &'static str,
-                image_url: Url<'a>,
-            }
-            let mut parts = serializer.serialize_seq(Some(1 + self.1.len()))?;
-            parts.serialize_element(&Words {
-                kind: "text",
-                text: self.0,
-            })?;
-            for url in self.1 {
-                parts.serialize_element(&Picture {
-                    kind: "image_url",
-                    image_url: Url { url },
-                })?;
-            }
-            parts.end()
-        }
-    }
-    if prompt.images.is_empty() {
-        return message("user", &prompt.text);
-    }
-    let message = Message {
-        role: "user",
-        content: Parts(&prompt.text, &prompt.images),
-    };
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: Url<'a> },
+}
+
+#[derive(Serialize)]
+struct Url<'a> {
+    url: &'a str,
+}
+
+fn message(role: &'static str, content: Content<'_>) -> Json {
     // Texts are JSON.
-    to_json(&message).unwrap_or_default()
+    to_json(&Message { role, content }).unwrap_or_default()
+}
+
+/// Returns the user's message.
+pub(super) fn user_message(prompt: &Prompt) -> Json {
+    let text = &*prompt.text;
+    let content = match prompt.images.is_empty() {
+        true => Content::Text(text),
+        false => {
+            let images = prompt.images.iter().map(|url| Part::ImageUrl {
+                image_url: Url { url },
+            });
+            Content::Parts(std::iter::once(Part::Text { text }).chain(images).collect())
+        }
+    };
+    message("user", content)
 }

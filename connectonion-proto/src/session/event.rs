@@ -35,44 +35,13 @@ impl From<Address> for Owner {
 /// The request of a CONNECT whose sender is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionRequest<'a> {
-    pub(super) owner: Owner,
-    pub(super) session_id: Option<&'a str>,
-    pub(super) last_msg_id: Option<&'a str>,
-    pub(super) stored_owner: Option<Owner>,
-}
-
-impl<'a> SessionRequest<'a> {
-    /// Creates a request of this caller for a new session.
-    #[must_use]
-    pub(crate) const fn new(owner: Owner) -> Self {
-        Self {
-            owner,
-            session_id: None,
-            last_msg_id: None,
-            stored_owner: None,
-        }
-    }
-
-    /// Sets the requested session; an empty id counts as none.
-    #[must_use]
-    pub(crate) fn with_session_id(mut self, id: Option<&'a str>) -> Self {
-        self.session_id = id.filter(|id| !id.is_empty());
-        self
-    }
-
-    /// Sets the last event that the client has shown.
-    #[must_use]
-    pub(crate) const fn with_last_msg_id(mut self, id: Option<&'a str>) -> Self {
-        self.last_msg_id = id;
-        self
-    }
-
-    /// Sets the owner according to the storage, for a session that the registry has forgotten.
-    #[must_use]
-    pub(crate) const fn with_stored_owner(mut self, owner: Option<Owner>) -> Self {
-        self.stored_owner = owner;
-        self
-    }
+    pub(crate) owner: Owner,
+    /// The requested session; an empty id counts as none.
+    pub(crate) session_id: Option<&'a str>,
+    /// The last event that the client has shown.
+    pub(crate) last_msg_id: Option<&'a str>,
+    /// The owner according to the storage, for a session that the registry has forgotten.
+    pub(crate) stored_owner: Option<Owner>,
 }
 
 /// The result of a CONNECT: send CONNECTED with it, then the frames from
@@ -197,22 +166,14 @@ pub(crate) enum Removed {
     Asked,
 }
 
-/// An event of a registry.
+/// A session that was removed. Its sockets stay open and may send CONNECT again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RegistryEvent {
-    /// A session was removed. Its sockets stay open and may send CONNECT again.
-    Removed {
-        /// The session.
-        session_id: SessionId,
-        /// Its owner.
-        owner: Owner,
-        /// The reason.
-        why: Removed,
-        /// Its sockets. If an agent was running, send them an ERROR.
-        sockets: Vec<ConnId>,
-        /// The run to stop.
-        run: Option<RunId>,
-        /// The acknowledged, unread inputs.
-        unread: Vec<Prompt>,
-    },
+pub(crate) struct RemovedSession {
+    pub(crate) session_id: SessionId,
+    pub(crate) why: Removed,
+    pub(crate) sockets: Vec<ConnId>,
+    /// The run to stop.
+    pub(crate) run: Option<RunId>,
+    /// The acknowledged, unread inputs.
+    pub(crate) unread: Vec<Prompt>,
 }

@@ -60,7 +60,7 @@ use rpc_core::{PendingMap, Text};
 
 pub use config::RegistryConfig;
 pub(crate) use event::{
-    Accepted, AgentError, InputError, MAX_SESSION_ID, RegistryEvent, Removed, SessionRequest,
+    Accepted, AgentError, InputError, MAX_SESSION_ID, Removed, RemovedSession, SessionRequest,
 };
 pub use event::{Owner, RunOver};
 pub use prompt::{Prompt, SavedFile};
@@ -145,7 +145,7 @@ pub(crate) struct SessionRegistry {
     /// The bytes of all logs.
     log_bytes: usize,
     ready: VecDeque<ConnId>,
-    events: VecDeque<RegistryEvent>,
+    removed: VecDeque<RemovedSession>,
 }
 
 impl SessionRegistry {
@@ -162,7 +162,7 @@ impl SessionRegistry {
             next_parked: 0,
             log_bytes: 0,
             ready: VecDeque::new(),
-            events: VecDeque::new(),
+            removed: VecDeque::new(),
         }
     }
 
@@ -217,7 +217,7 @@ impl SessionRegistry {
         let Some(session) = self.sessions.complete(&id).live() else {
             return false;
         };
-        self.removed(id, session, Removed::Asked);
+        self.end(id, session, Removed::Asked);
         true
     }
 
@@ -228,7 +228,7 @@ impl SessionRegistry {
                 Some(_) => Removed::Stuck,
                 None => Removed::Idle,
             };
-            self.removed(id, session, why);
+            self.end(id, session, why);
         }
     }
 
@@ -239,14 +239,13 @@ impl SessionRegistry {
         self.sessions.poll_timeout()
     }
 
-    /// Returns the next event.
-    #[must_use]
-    pub(crate) fn poll_event(&mut self) -> Option<RegistryEvent> {
-        self.events.pop_front()
+    /// Returns the next session that was removed.
+    pub(crate) fn poll_removed(&mut self) -> Option<RemovedSession> {
+        self.removed.pop_front()
     }
 
     /// Cleans up after a removed session, and reports it.
-    fn removed(&mut self, session_id: SessionId, mut session: Session, why: Removed) {
+    fn end(&mut self, session_id: SessionId, mut session: Session, why: Removed) {
         for conn in &session.sockets {
             self.connections.remove(conn);
         }
@@ -254,19 +253,17 @@ impl SessionRegistry {
             self.parked.remove(&place);
         }
         self.log_bytes -= session.log.bytes();
-        let (mut run, mut unread) = (None, Vec::new());
-        if let Some((id, mut over)) = session.run.take() {
-            self.runs.remove(&id);
-            run = Some(id);
-            unread = over.take_inputs();
+        let run = session.run.take();
+        if let Some((run, _)) = &run {
+            self.runs.remove(run);
         }
-        self.events.push_back(RegistryEvent::Removed {
+        let (run, unread) = run.map(|(id, mut over)| (id, over.take_inputs())).unzip();
+        self.removed.push_back(RemovedSession {
             session_id,
-            owner: session.owner,
             why,
             sockets: session.sockets,
             run,
-            unread,
+            unread: unread.unwrap_or_default(),
         });
     }
 

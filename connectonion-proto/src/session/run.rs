@@ -64,11 +64,11 @@ rpc_core::config! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct RunLimits {
         /// The largest number of unread inputs. Default 64.
-        pub max_inputs: usize = 64 => with_max_inputs,
+        pub max_inputs: usize = 64,
         /// The largest size of unread inputs in bytes. Default 16 MiB.
-        pub max_input_bytes: usize = 16 * 1024 * 1024 => with_max_input_bytes,
+        pub max_input_bytes: usize = 16 * 1024 * 1024,
         /// The largest number of open questions. Default 64.
-        pub max_requests: usize = 64 => with_max_requests,
+        pub max_requests: usize = 64,
     }
 }
 
@@ -242,9 +242,11 @@ mod tests {
 
     #[test]
     fn waiting_inputs_are_bounded() {
-        let limits = RunLimits::default()
-            .with_max_inputs(2)
-            .with_max_input_bytes(20);
+        let limits = RunLimits {
+            max_inputs: 2,
+            max_input_bytes: 20,
+            ..RunLimits::default()
+        };
         let mut run = Run::new(limits);
         let long = Prompt::new("x".repeat(21));
         assert_eq!(run.push_input(long), Err(RunRefused::Full));

@@ -20,10 +20,11 @@ impl SessionRegistry {
     pub(crate) fn connect(
         &mut self,
         conn: ConnId,
-        request: SessionRequest<'_>,
+        mut request: SessionRequest<'_>,
         random: u128,
         now: Instant,
     ) -> Result<Joined, ConnectError> {
+        request.session_id = request.session_id.filter(|id| !id.is_empty());
         if let Some(entry) = self.connections.get(&conn) {
             let session_id = entry.session.clone();
             let same = self.sessions.get(session_id.as_str()).is_some_and(|it| {
@@ -176,7 +177,7 @@ impl SessionRegistry {
         let oldest = self.parked.first_key_value().map(|(_, id)| id.clone());
         let oldest = oldest.ok_or(ConnectError::TooManySessions)?;
         if let Some(session) = self.sessions.complete(oldest.as_str()).live() {
-            self.removed(oldest, session, Removed::Evicted);
+            self.end(oldest, session, Removed::Evicted);
         }
         Ok(())
     }

@@ -145,13 +145,6 @@ impl Record {
         self
     }
 
-    /// Sets when the record expires.
-    #[must_use]
-    pub const fn with_expires(mut self, expires: Option<f64>) -> Self {
-        self.expires = expires;
-        self
-    }
-
     /// Sets the session's owner.
     #[must_use]
     pub const fn with_owner(mut self, owner: Option<Owner>) -> Self {
@@ -164,20 +157,6 @@ impl Record {
     #[must_use]
     pub fn with_inputs(mut self, inputs: Vec<Prompt>) -> Self {
         self.inputs = inputs;
-        self
-    }
-
-    /// Sets how many times the run was begun again.
-    #[must_use]
-    pub const fn with_reruns(mut self, reruns: u32) -> Self {
-        self.reruns = reruns;
-        self
-    }
-
-    /// Sets the events of the interrupted run.
-    #[must_use]
-    pub fn with_events(mut self, events: Vec<Entry>) -> Self {
-        self.events = events;
         self
     }
 

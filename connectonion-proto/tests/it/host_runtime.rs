@@ -1,12 +1,10 @@
 //! A runtime under virtual time: clients that say what they are told, over lines in memory.
 
 use connectonion_proto::auth::Signer;
-use connectonion_proto::hub::HubConfig;
 use connectonion_proto::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, server_limits};
 use connectonion_proto::net::RuntimeOptions;
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::session::LogLimits;
-use connectonion_proto::session::RegistryConfig;
 use connectonion_proto::trust::TrustLevel;
 use futures_util::future::join_all;
 use rpc_core::keepalive::KeepAlive;
@@ -316,8 +314,7 @@ async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
 async fn a_client_that_reads_too_slowly_gets_the_conversation_for_what_it_missed() {
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     let log = LogLimits::default().with_max_events(10);
-    let registry = RegistryConfig::default().with_log(log);
-    options.hub = HubConfig::default().with_registry(registry);
+    options.hub.registry.log = log;
     let runtime = runtime_with(options);
     let (mut fast, connected) = Client::inside(&runtime, json!({})).await;
     let same = json!({"session_id": connected["session_id"]});

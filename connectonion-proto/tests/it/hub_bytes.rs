@@ -6,15 +6,16 @@ use connectonion_proto::hub::HubConfig;
 use connectonion_proto::session::{ConnId, Owner};
 use rpc_core::Json;
 
-use crate::hub_play::Play;
+use crate::hub_play::{self, Play};
 
 const ALICE: Owner = Owner::Key(Address::from_bytes([0xa1; 32]));
 
 fn config() -> HubConfig {
-    HubConfig::default()
-        .with_max_session_bytes(100_000)
-        .with_max_owner_bytes(250_000)
-        .with_max_held_bytes(400_000)
+    hub_play::config(|it| {
+        it.max_session_bytes = 100_000;
+        it.max_owner_bytes = 250_000;
+        it.max_held_bytes = 400_000;
+    })
 }
 
 fn conversation(bytes: usize) -> Connect {

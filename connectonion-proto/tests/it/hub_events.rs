@@ -3,17 +3,15 @@
 use connectonion_proto::frame::{Connect, Connected, SessionState, Signed};
 use connectonion_proto::hub::HubConfig;
 use connectonion_proto::session::LogLimits;
-use connectonion_proto::session::{ConnId, Owner, RegistryConfig, RunId};
+use connectonion_proto::session::{ConnId, Owner, RunId};
 use serde_json::Value;
 
-use crate::hub_play::Play;
+use crate::hub_play::{Play, config};
 
 const OWNER: Owner = Owner::Unsigned;
 
 fn keeping() -> HubConfig {
-    HubConfig::default()
-        .with_store_events(true)
-        .with_max_reruns(2)
+    config(|it| (it.store_events, it.max_reruns) = (true, 2))
 }
 
 /// A run of the session `s`, which the socket 1 has started.
@@ -162,8 +160,10 @@ fn the_steps_of_a_run_that_is_not_run_again_are_in_the_conversation() {
 #[test]
 fn no_more_events_are_stored_than_a_log_holds() {
     let log = LogLimits::default().with_max_events(3);
-    let registry = RegistryConfig::default().with_log(log);
-    let (mut play, run) = running(keeping().with_registry(registry));
+    let (mut play, run) = running(config(|it| {
+        *it = keeping();
+        it.registry.log = log;
+    }));
     for text in ["a", "b", "c", "d"] {
         play.emit(run, text);
         play.store_all();

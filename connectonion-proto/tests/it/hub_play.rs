@@ -25,7 +25,10 @@ impl Storage for Kept {
     fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
         let events = self.events.lock().unwrap().get(session_id).cloned();
         let found = self.records.load(session_id, now)?;
-        Ok(found.map(|record| record.with_events(events.unwrap_or_default())))
+        Ok(found.map(|mut record| {
+            record.events = events.unwrap_or_default();
+            record
+        }))
     }
 
     fn append(&self, record: &Record) -> Result<(), StorageError> {
@@ -70,6 +73,13 @@ pub struct Socket {
     pub frames: Vec<Value>,
     /// The code that its connection was closed with.
     pub closed: Option<u16>,
+}
+
+/// A configuration with these changes.
+pub fn config(set: impl FnOnce(&mut HubConfig)) -> HubConfig {
+    let mut config = HubConfig::default();
+    set(&mut config);
+    config
 }
 
 pub struct Play {

@@ -2,7 +2,7 @@
 
 use connectonion_proto::frame::SessionState;
 use connectonion_proto::hub::HubConfig;
-use connectonion_proto::session::{ConnId, Owner, RegistryConfig};
+use connectonion_proto::session::{ConnId, Owner};
 use connectonion_proto::storage::RecordStatus;
 
 use crate::hub_play::Play;
@@ -127,12 +127,11 @@ fn a_session_that_another_host_took_over_first_is_left_to_it() {
 
 #[test]
 fn a_full_hub_takes_nothing_over() {
-    let registry = RegistryConfig::default();
-    for registry in [
-        registry.clone().with_max_sessions(2),
-        registry.with_max_running(2),
-    ] {
-        let mut play = heir(reruns().with_registry(registry), &["a", "b", "c"]);
+    for (sessions, running) in [(2, 10), (10, 2)] {
+        let mut config = reruns();
+        config.registry.max_sessions = sessions;
+        config.registry.max_running = running;
+        let mut play = heir(config, &["a", "b", "c"]);
         let taken = ["a", "b", "c"].map(|session| play.recover(session));
         assert_eq!(taken, [true, true, false]);
         play.store_all();

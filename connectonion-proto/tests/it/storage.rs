@@ -27,6 +27,11 @@ fn prompt(id: &str, text: &str, images: &[&str]) -> Prompt {
     prompt
 }
 
+fn lasting(mut record: Record, expires: Option<f64>) -> Record {
+    record.expires = expires;
+    record
+}
+
 fn json(text: &str) -> Option<Json> {
     Some(Json::new(text).unwrap())
 }
@@ -79,9 +84,7 @@ fn everything_that_a_record_says_comes_back() {
         running("x")
             .done("\u{1f600}\r\n\0", u64::from(u32::MAX))
             .with_owner(Some(ALICE)),
-        running("x")
-            .with_owner(Some(Owner::Unsigned))
-            .with_expires(None),
+        lasting(running("x").with_owner(Some(Owner::Unsigned)), None),
         running("x").with_status(RecordStatus::Other("later".into())),
         done(
             "x",
@@ -161,7 +164,7 @@ fn a_record_expires_but_a_run_does_not() {
         storage.append(&done("a", "{}")).unwrap();
         storage.append(&running("b")).unwrap();
         storage
-            .append(&running("c").with_expires(None).done("", 0))
+            .append(&lasting(running("c"), None).done("", 0))
             .unwrap();
         let there = |id, now| storage.load(id, now).unwrap().is_some();
         assert!(there("a", NOW + DAY));
@@ -353,9 +356,7 @@ fn a_host_that_runs_for_long_does_not_keep_what_has_expired() {
     for hour in 0..2000 {
         let now = NOW + f64::from(hour) * 3600.0;
         let record = Record::running(hour.to_string(), "hello", now).done("hi", 14);
-        storage
-            .append(&record.with_expires(Some(now + DAY)))
-            .unwrap();
+        storage.append(&lasting(record, Some(now + DAY))).unwrap();
         assert!(storage.file_bytes() < 32_768 && storage.len() < 200);
     }
     let last = NOW + 1999.0 * 3600.0;
@@ -427,7 +428,7 @@ fn a_file_has_a_size_and_each_owner_a_quarter_of_it() {
     let storage = JsonlStorage::open(&path, options).unwrap();
     let record = |id: &str, owner, now: f64| {
         let record = Record::running(id, "x".repeat(4000), now).done("hi", 1);
-        record.with_owner(Some(owner)).with_expires(Some(now + DAY))
+        lasting(record.with_owner(Some(owner)), Some(now + DAY))
     };
     for (id, owner) in [("1", ALICE), ("2", ALICE), ("3", BOB), ("4", BOB)] {
         storage.append(&record(id, owner, NOW)).unwrap();

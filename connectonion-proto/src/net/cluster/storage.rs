@@ -334,7 +334,7 @@ impl Log {
                 None => tracing::warn!(subject, "a record was not readable"),
             }
         }
-        Ok(newest.map(|record| record.with_events(events)))
+        Ok(newest.map(|record| Record { events, ..record }))
     }
 
     /// Returns the first message of a subject after the message `last`. Without an answer it asks

@@ -37,82 +37,6 @@ pub(in crate::net) struct Handler {
 }
 
 impl Handler {
-    fn take(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
-        match event {
-            ServerEvent::Connect { connect } => self.connect(connect, tasks),
-            ServerEvent::Onboard { identity, submit } => self.onboard(identity, &submit, tasks),
-            ServerEvent::Onboarded { identity, connect } => {
-                let mut access = self.runtime.access();
-                let completed = access.complete(&connect, self.runtime.unix_now());
-                self.runtime.keep_spent(&mut access);
-                drop(access);
-                match completed {
-                    Ok(()) => self.enter(Owner::Key(identity), connect, false, tasks),
-                    Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
-                }
-            }
-            ServerEvent::Signed { signed, command } => {
-                match self.runtime.check_command(self.owner.as_ref(), &signed) {
-                    Ok(()) => return self.take(*command, tasks),
-                    Err(error) => self.refuse_command(&command, &error),
-                }
-            }
-            ServerEvent::Input { input } => self.input(input, tasks),
-            ServerEvent::Response { response } => {
-                self.alive(|hub, conn, _| hub.respond(conn, response));
-            }
-            ServerEvent::ModeChange { change } => {
-                self.alive(|hub, conn, now| hub.mode_change(conn, change, now));
-            }
-            ServerEvent::PromptUpdate { update } => {
-                self.alive(|hub, conn, _| hub.prompt_update(conn, update));
-            }
-            ServerEvent::Interrupt => self.alive(|hub, conn, _| hub.interrupt(conn)),
-            ServerEvent::SessionQuery { query } => {
-                let asker = self.owner.or_else(|| self.runtime.access().nobody());
-                if let (Some(_), Some(session_id)) = (&self.runtime.shared.peers, &query.session_id)
-                {
-                    self.alive(|_, _, _| {});
-                    let (runtime, conn) = (self.runtime.clone(), self.conn);
-                    let session_id = session_id.clone();
-                    tasks.push(async move {
-                        let status = runtime.status(asker, session_id).await;
-                        runtime.with(|state, _| state.hub.tell(conn, &status));
-                    });
-                    return None;
-                }
-                self.alive(|hub, conn, _| {
-                    let status = hub.status(asker, query.session_id.as_ref());
-                    hub.tell(conn, &status);
-                });
-            }
-            ServerEvent::Admin { request } => {
-                let result = self.runtime.administrate(self.owner.as_ref(), &request);
-                self.alive(|hub, conn, _| match &result {
-                    Ok(result) => hub.tell(conn, result),
-                    Err(error) => hub.tell(conn, &**error),
-                });
-            }
-            ServerEvent::Pong => self.alive(|_, _, _| {}),
-            ServerEvent::Writable => {
-                self.runtime
-                    .with(|state, now| state.send_frames(self.conn, now));
-            }
-            ServerEvent::Warning(warning) => {
-                if let Some(line) = refused(&warning) {
-                    tracing::info!(target: console::TARGET, "{line}");
-                }
-                tracing::debug!(conn = self.conn.0, %warning, "a frame was refused");
-                self.alive(|_, _, _| {});
-            }
-            ServerEvent::Closed(reason) => {
-                self.runtime.leave(self.conn);
-                return Some(reason);
-            }
-        }
-        None
-    }
-
     /// Calls the hub, and notes that the connection is alive.
     fn alive(&self, act: impl FnOnce(&mut crate::hub::Hub, ConnId, crate::hub::Now)) {
         self.runtime.with(|state, now| {
@@ -355,7 +279,79 @@ impl ConnectionHandler for Handler {
     const SYSTEM: &'static str = SYSTEM;
 
     fn on_event(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
-        self.take(event, tasks)
+        match event {
+            ServerEvent::Connect { connect } => self.connect(connect, tasks),
+            ServerEvent::Onboard { identity, submit } => self.onboard(identity, &submit, tasks),
+            ServerEvent::Onboarded { identity, connect } => {
+                let mut access = self.runtime.access();
+                let completed = access.complete(&connect, self.runtime.unix_now());
+                self.runtime.keep_spent(&mut access);
+                drop(access);
+                match completed {
+                    Ok(()) => self.enter(Owner::Key(identity), connect, false, tasks),
+                    Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
+                }
+            }
+            ServerEvent::Signed { signed, command } => {
+                match self.runtime.check_command(self.owner.as_ref(), &signed) {
+                    Ok(()) => return self.on_event(*command, tasks),
+                    Err(error) => self.refuse_command(&command, &error),
+                }
+            }
+            ServerEvent::Input { input } => self.input(input, tasks),
+            ServerEvent::Response { response } => {
+                self.alive(|hub, conn, _| hub.respond(conn, response));
+            }
+            ServerEvent::ModeChange { change } => {
+                self.alive(|hub, conn, now| hub.mode_change(conn, change, now));
+            }
+            ServerEvent::PromptUpdate { update } => {
+                self.alive(|hub, conn, _| hub.prompt_update(conn, update));
+            }
+            ServerEvent::Interrupt => self.alive(|hub, conn, _| hub.interrupt(conn)),
+            ServerEvent::SessionQuery { query } => {
+                let asker = self.owner.or_else(|| self.runtime.access().nobody());
+                if let (Some(_), Some(session_id)) = (&self.runtime.shared.peers, &query.session_id)
+                {
+                    self.alive(|_, _, _| {});
+                    let (runtime, conn) = (self.runtime.clone(), self.conn);
+                    let session_id = session_id.clone();
+                    tasks.push(async move {
+                        let status = runtime.status(asker, session_id).await;
+                        runtime.with(|state, _| state.hub.tell(conn, &status));
+                    });
+                    return None;
+                }
+                self.alive(|hub, conn, _| {
+                    let status = hub.status(asker, query.session_id.as_ref());
+                    hub.tell(conn, &status);
+                });
+            }
+            ServerEvent::Admin { request } => {
+                let result = self.runtime.administrate(self.owner.as_ref(), &request);
+                self.alive(|hub, conn, _| match &result {
+                    Ok(result) => hub.tell(conn, result),
+                    Err(error) => hub.tell(conn, &**error),
+                });
+            }
+            ServerEvent::Pong => self.alive(|_, _, _| {}),
+            ServerEvent::Writable => {
+                self.runtime
+                    .with(|state, now| state.send_frames(self.conn, now));
+            }
+            ServerEvent::Warning(warning) => {
+                if let Some(line) = refused(&warning) {
+                    tracing::info!(target: console::TARGET, "{line}");
+                }
+                tracing::debug!(conn = self.conn.0, %warning, "a frame was refused");
+                self.alive(|_, _, _| {});
+            }
+            ServerEvent::Closed(reason) => {
+                self.runtime.leave(self.conn);
+                return Some(reason);
+            }
+        }
+        None
     }
 
     fn close(machine: &mut ServerConn, frame: CloseFrame, now: Instant) {

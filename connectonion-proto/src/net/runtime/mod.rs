@@ -94,7 +94,8 @@ impl HostRuntime {
     #[must_use]
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
         let stores_events = options.storage.keeps_events();
-        let hub = options.hub.with_store_events(stores_events);
+        let mut hub = options.hub;
+        hub.store_events = stores_events;
         let hub = Hub::new(hub, random(), clock());
         // Agents are told paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);

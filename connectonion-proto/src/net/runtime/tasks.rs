@@ -16,7 +16,7 @@ use super::agent::AgentError;
 use super::turn::Turn;
 use crate::hub::{Finished, HubEvent, Job};
 use crate::net::SYSTEM;
-use crate::session::{Prompt, RunId};
+use crate::session::{Prompt, RunId, RunOver};
 use crate::storage::{Record, StorageError};
 
 /// The number of storage jobs done at once.
@@ -166,42 +166,35 @@ async fn recover(runtime: &HostRuntime) {
 }
 
 /// Runs an agent from its prompt to its end. A panic counts as a failure.
-async fn work(turn: Turn, prompt: Prompt) -> RunId {
-    let run = turn.run;
-    let answer = pin!(answer(turn, prompt));
-    server_call(SYSTEM, "INPUT", answer, |ok| *ok).await;
-    run
-}
-
-/// Returns whether the agent has answered.
-async fn answer(turn: Turn, prompt: Prompt) -> bool {
-    let run = turn.run;
-    let runtime = turn.runtime.clone();
-    let mut prompt = prompt;
-    let has_answered = loop {
-        let answering = async { runtime.shared.agent.run(&turn, prompt).await };
-        let answer = AssertUnwindSafe(answering).catch_unwind().await;
-        let answer = answer.unwrap_or_else(|_| {
-            tracing::error!(?run, "an agent panicked");
-            Err(AgentError::new(PANICKED))
-        });
-        let finished = match answer {
-            Ok(reply) => runtime.with(|state, now| state.hub.finish(run, &reply.text, now)),
-            Err(AgentError::Over(_)) => break false,
-            Err(error) => {
-                // A run that is over has told so.
-                let _ = runtime.with(|state, now| state.hub.fail(run, &error.to_string(), now));
-                break false;
+async fn work(turn: Turn, mut prompt: Prompt) -> RunId {
+    let (run, runtime) = (turn.run, turn.runtime.clone());
+    let answers = pin!(async {
+        loop {
+            let answering = async { runtime.shared.agent.run(&turn, prompt).await };
+            let answer = AssertUnwindSafe(answering).catch_unwind().await;
+            let answer = answer.unwrap_or_else(|_| {
+                tracing::error!(?run, "an agent panicked");
+                Err(AgentError::new(PANICKED))
+            });
+            let finished = match answer {
+                Ok(reply) => runtime.with(|state, now| state.hub.finish(run, &reply.text, now)),
+                Err(AgentError::Over(over)) => Err(over),
+                Err(error) => {
+                    let words = error.to_string();
+                    let told = runtime.with(|state, now| state.hub.fail(run, &words, now));
+                    // A run that is over has told so.
+                    told.and(Err(RunOver))
+                }
+            };
+            match finished {
+                Ok(Finished::More(prompts)) => prompt = joined(&prompts),
+                done => break done.is_ok(),
             }
-        };
-        match finished {
-            Ok(Finished::More(prompts)) => prompt = joined(&prompts),
-            Ok(Finished::Done) => break true,
-            Err(_) => break false,
         }
-    };
+    });
+    server_call(SYSTEM, "INPUT", answers, |has_answered| *has_answered).await;
     runtime.shared.hub.peek(|state| state.forget_runner(run));
-    has_answered
+    run
 }
 
 /// Joins several prompts of a user into one.

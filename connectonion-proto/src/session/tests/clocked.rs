@@ -7,7 +7,7 @@ use crate::frame::SessionState;
 use crate::replay::{Entry, Next};
 use crate::session::event::{ConnectError, Joined};
 use crate::session::{
-    Accepted, ConnId, Finish, InputError, Owner, Prompt, RegistryConfig, RegistryEvent, Removed,
+    Accepted, ConnId, Finish, InputError, Owner, Prompt, RegistryConfig, Removed, RemovedSession,
     RunId, SessionRegistry, SessionRequest,
 };
 
@@ -120,8 +120,8 @@ impl HostRuntime {
     }
 
     pub fn removed(&mut self) -> Option<(String, Removed, Vec<ConnId>, Option<RunId>)> {
-        match self.registry.poll_event()? {
-            RegistryEvent::Removed {
+        match self.registry.poll_removed()? {
+            RemovedSession {
                 session_id,
                 why,
                 sockets,
@@ -134,4 +134,37 @@ impl HostRuntime {
     pub fn status(&self, id: &str) -> Option<SessionState> {
         self.registry.status(Some(ALICE), id)
     }
+}
+
+impl<'a> SessionRequest<'a> {
+    pub fn new(owner: Owner) -> Self {
+        Self {
+            owner,
+            session_id: None,
+            last_msg_id: None,
+            stored_owner: None,
+        }
+    }
+
+    pub fn with_session_id(mut self, id: Option<&'a str>) -> Self {
+        self.session_id = id;
+        self
+    }
+
+    pub fn with_last_msg_id(mut self, id: Option<&'a str>) -> Self {
+        self.last_msg_id = id;
+        self
+    }
+
+    pub fn with_stored_owner(mut self, owner: Option<Owner>) -> Self {
+        self.stored_owner = owner;
+        self
+    }
+}
+
+/// A configuration with these changes.
+pub fn config(set: impl FnOnce(&mut RegistryConfig)) -> RegistryConfig {
+    let mut config = RegistryConfig::default();
+    set(&mut config);
+    config
 }

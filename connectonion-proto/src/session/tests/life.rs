@@ -6,11 +6,11 @@ use crate::frame::SessionState;
 use crate::replay::Entry;
 use crate::session::event::ConnectError;
 use crate::session::{
-    Accepted, AgentError, ConnId, InputError, Owner, RegistryConfig, RegistryEvent, Removed,
-    RunOver, SessionRequest,
+    Accepted, AgentError, ConnId, InputError, Owner, Removed, RemovedSession, RunOver,
+    SessionRequest,
 };
 
-use super::clocked::{ALICE, BOB, HOUR, HostRuntime, MINUTE};
+use super::clocked::{ALICE, BOB, HOUR, HostRuntime, MINUTE, config};
 
 #[test]
 fn without_an_id_a_session_gets_a_uuid() {
@@ -213,7 +213,7 @@ fn a_session_outlives_its_last_socket_by_ten_minutes() {
 
 #[test]
 fn the_grace_counts_from_the_last_of_several_sockets() {
-    let config = RegistryConfig::default().with_grace(MINUTE);
+    let config = config(|it| it.grace = MINUTE);
     let mut runtime = HostRuntime::with(config);
     let (first, id) = runtime.alice();
     let (second, _) = runtime.back(&id);
@@ -254,13 +254,13 @@ fn a_run_is_given_up_after_an_hour_of_silence() {
     runtime.wait(59 * MINUTE);
     assert_eq!(runtime.status(&id), Some(SessionState::Running));
     runtime.wait(MINUTE);
-    let Some(RegistryEvent::Removed {
+    let Some(RemovedSession {
         why,
         sockets,
         run: stopped,
         unread,
         ..
-    }) = runtime.registry.poll_event()
+    }) = runtime.registry.poll_removed()
     else {
         panic!("nothing was removed")
     };
@@ -281,12 +281,12 @@ fn a_timeout_that_comes_early_does_nothing() {
         .registry
         .handle_timeout(at - Duration::from_millis(1));
     assert_eq!(runtime.status(&id), Some(SessionState::Connected));
-    assert!(runtime.registry.poll_event().is_none());
+    assert!(runtime.registry.poll_removed().is_none());
 }
 
 #[test]
 fn a_full_registry_drops_who_was_away_longest_and_never_who_is_there() {
-    let mut runtime = HostRuntime::with(RegistryConfig::default().with_max_sessions(3));
+    let mut runtime = HostRuntime::with(config(|it| it.max_sessions = 3));
     let (attached, kept) = runtime.alice();
     let (away, first) = runtime.alice();
     let (runner, running) = runtime.alice();
@@ -312,9 +312,7 @@ fn a_full_registry_drops_who_was_away_longest_and_never_who_is_there() {
 
 #[test]
 fn sockets_and_runs_are_bounded() {
-    let config = RegistryConfig::default()
-        .with_max_sockets(2)
-        .with_max_running(1);
+    let config = config(|it| (it.max_sockets, it.max_running) = (2, 1));
     let mut runtime = HostRuntime::with(config);
     let (conn, id) = runtime.alice();
     runtime.back(&id);
@@ -344,7 +342,7 @@ fn nothing_is_heard_from_who_is_not_connected() {
 
 #[test]
 fn times_too_long_to_count_are_for_ever() {
-    let config = RegistryConfig::default().with_idle_timeout(Duration::MAX);
+    let config = config(|it| it.idle_timeout = Duration::MAX);
     let mut runtime = HostRuntime::with(config);
     let (_, id) = runtime.alice();
     assert_eq!(runtime.registry.poll_timeout(), None);

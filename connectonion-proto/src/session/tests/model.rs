@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use crate::auth::Address;
 use crate::replay::{Entry, Next};
 use crate::session::{
-    Accepted, ConnId, Finish, Owner, Prompt, RegistryConfig, RegistryEvent, Removed, RunId,
-    SessionRegistry, SessionRequest,
+    Accepted, ConnId, Finish, Owner, Prompt, Removed, RemovedSession, RunId, SessionRegistry,
+    SessionRequest,
 };
 use proptest::prelude::*;
 
-use super::clocked::input_at;
+use super::clocked::{config, input_at};
 use super::naive::{
     GRACE, IDLE, IDS, MAX_RUNNING, MAX_SESSIONS, MAX_SOCKETS, Model, NAMES, Op, STUCK,
 };
@@ -55,14 +55,14 @@ impl Real {
 
     fn removed(&mut self, sort: bool) {
         let mut lines = Vec::new();
-        while let Some(RegistryEvent::Removed {
+        while let Some(RemovedSession {
             session_id,
             why,
             sockets,
             run,
             unread,
             ..
-        }) = self.registry.poll_event()
+        }) = self.registry.poll_removed()
         {
             let sockets: Vec<_> = sockets.iter().map(|conn| conn.0).collect();
             let run = run.map(|run| run.0);
@@ -211,13 +211,13 @@ proptest! {
     #[test]
     fn the_registry_does_what_the_model_does(ops in ops()) {
         let start = Instant::now();
-        let config = RegistryConfig::default()
-            .with_idle_timeout(Duration::from_secs(IDLE))
-            .with_grace(Duration::from_secs(GRACE))
-            .with_stuck_timeout(Duration::from_secs(STUCK))
-            .with_max_sessions(MAX_SESSIONS)
-            .with_max_sockets(MAX_SOCKETS)
-            .with_max_running(MAX_RUNNING);
+        let config = config(|it| {
+            it.idle_timeout = Duration::from_secs(IDLE);
+            it.grace = Duration::from_secs(GRACE);
+            it.stuck_timeout = Duration::from_secs(STUCK);
+            (it.max_sessions, it.max_sockets) = (MAX_SESSIONS, MAX_SOCKETS);
+            it.max_running = MAX_RUNNING;
+        });
         let mut real = Real {
             registry: SessionRegistry::new(config, start),
             now: start,
@@ -256,7 +256,7 @@ proptest! {
     #[test]
     fn every_frame_is_announced(ops in ops()) {
         let now = Instant::now();
-        let mut registry = SessionRegistry::new(RegistryConfig::default(), now);
+        let mut registry = SessionRegistry::new(config(|_| {}), now);
         let conn = ConnId(0);
         let connected = registry.connect(conn, SessionRequest::new(Owner::Unsigned), 1, now).unwrap();
         let id = connected.session_id;

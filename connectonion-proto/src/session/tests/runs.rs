@@ -4,10 +4,10 @@ use crate::frame::SessionState;
 use crate::replay::{Entry, LogLimits};
 use crate::session::run::AnswerError;
 use crate::session::{
-    Accepted, AgentError, Finish, InputError, RegistryConfig, RunOver, RunRefused, SessionRequest,
+    Accepted, AgentError, Finish, InputError, RunOver, RunRefused, SessionRequest,
 };
 
-use super::clocked::{ALICE, HostRuntime};
+use super::clocked::{ALICE, HostRuntime, config};
 
 #[test]
 fn a_client_that_comes_back_gets_what_it_has_not_shown() {
@@ -57,7 +57,7 @@ fn what_ended_while_nobody_watched_is_not_replayed() {
 #[test]
 fn a_gap_is_told_to_those_who_come_back_and_to_those_who_are_slow() {
     let log = LogLimits::default().with_max_events(2);
-    let mut runtime = HostRuntime::with(RegistryConfig::default().with_log(log));
+    let mut runtime = HostRuntime::with(config(|it| it.log = log));
     let (slow, id) = runtime.alice();
     let run = runtime.start(slow);
     for event in ["a", "b", "c"] {
@@ -262,7 +262,7 @@ fn an_agent_of_an_earlier_run_reaches_nothing() {
 
 #[test]
 fn the_events_of_all_sessions_together_are_bounded() {
-    let mut runtime = HostRuntime::with(RegistryConfig::default().with_max_log_bytes(1000));
+    let mut runtime = HostRuntime::with(config(|it| it.max_log_bytes = 1000));
     let runs: Vec<_> = (0..10)
         .map(|_| {
             let (conn, _) = runtime.alice();

@@ -141,7 +141,7 @@ async fn next_host_has_the_answer(nats: &NatsServer, ending: Host) {
 #[ignore = "needs nats-server"]
 async fn an_answer_that_nats_had_no_room_for_is_stored_as_soon_as_there_is_room() {
     let nats = NatsServer::start();
-    let hub = HubConfig::default().with_store_again(Duration::from_millis(20));
+    let hub = crate::hub_play::config(|it| it.store_again = Duration::from_millis(20));
     let a = unstored(&nats, hub).await;
     let stored = Stored::open(&nats.url()).await;
     stored.forget("other").await;
@@ -153,7 +153,7 @@ async fn an_answer_that_nats_had_no_room_for_is_stored_as_soon_as_there_is_room(
 #[ignore = "needs nats-server"]
 async fn an_answer_that_nats_had_no_room_for_is_stored_before_its_host_leaves() {
     let nats = NatsServer::start();
-    let hub = HubConfig::default().with_store_again(Duration::MAX);
+    let hub = crate::hub_play::config(|it| it.store_again = Duration::MAX);
     let a = unstored(&nats, hub).await;
     assert_eq!(a.runtime.read(Hub::unstored), 1);
     let stored = Stored::open(&nats.url()).await;

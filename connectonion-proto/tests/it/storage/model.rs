@@ -11,10 +11,9 @@ fn record() -> impl Strategy<Value = Record> {
     let record = (id, status, session, owner, expires, "[\u{0}-\u{ff}]{0,6}");
     record.prop_map(|(id, status, session, owner, expires, prompt)| {
         let session = session.and_then(|turn| json(&format!("{{\n\"turn\":{turn}}}")));
-        Record::new(id, rpc_core::Str::from(status).into(), prompt, NOW)
-            .with_session(session)
-            .with_owner(owner)
-            .with_expires(expires)
+        let record = Record::new(id, rpc_core::Str::from(status).into(), prompt, NOW);
+        let record = record.with_session(session).with_owner(owner);
+        lasting(record, expires)
     })
 }
 
