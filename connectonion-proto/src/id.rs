@@ -18,8 +18,7 @@ pub type SessionId = Id<SessionIdKind>;
 pub type EventId = Id<EventIdKind>;
 
 /// Creates the id of a session from 128 random bits: a UUID of version 4.
-#[must_use]
-pub fn session_id(random: u128) -> SessionId {
+pub(crate) fn session_id(random: u128) -> SessionId {
     SessionId::new(uuid(random))
 }
 

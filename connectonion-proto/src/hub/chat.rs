@@ -14,8 +14,7 @@ use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, Too
 ///
 /// Ids are those of the known hosts: `msg-N` for the message at that place, the id of a tool's
 /// call, and for other events their type and their place in the trace.
-#[must_use]
-pub fn chat_items(session: &str) -> Json {
+pub(super) fn chat_items(session: &str) -> Json {
     let limits = no_limits();
     let messages = messages_of(list(session, "messages", &limits));
     let mut turns = turns_of(list(session, "trace", &limits), &limits);

@@ -59,13 +59,6 @@ impl ConnectRequest {
             recommend_signature: false,
         }
     }
-
-    /// Sets [`recommend_signature`](Self::recommend_signature).
-    #[must_use]
-    pub const fn with_recommend_signature(mut self, recommend: bool) -> Self {
-        self.recommend_signature = recommend;
-        self
-    }
 }
 
 /// A reply of a hub to one connection; replies are in order. Events and OUTPUT are separate: a
@@ -138,16 +131,6 @@ pub enum HubEvent {
     },
     /// For the console.
     Line(Line),
-}
-
-/// How a run continues after its agent has returned. Exhaustive: there is no other case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Finished {
-    /// It is over: the OUTPUT is sent once the result is stored.
-    Done,
-    /// These inputs were acknowledged but not read: the agent must answer them, too.
-    More(Vec<Prompt>),
 }
 
 /// Why a question cannot be asked. Nothing changed.

@@ -61,10 +61,9 @@ use crate::session::{ConnId, Owner, Removed, RemovedSession, SessionRegistry};
 use crate::storage::{Record, RecordStatus, StorageError};
 
 use bytes::{Held, len_of};
-pub use chat::chat_items;
 pub use config::HubConfig;
 use entry::SessionEntry;
-pub use event::{AskError, ConnectRequest, EmitError, Finished, HubEvent, Now, Reply};
+pub use event::{AskError, ConnectRequest, EmitError, HubEvent, Now, Reply};
 pub use job::Job;
 use job::{Entering, Task};
 

@@ -7,7 +7,7 @@ use rpc_core::{Json, Text};
 use super::Hub;
 use super::chat::chat_items;
 use super::entry::Origin;
-use super::event::{Finished, Now};
+use super::event::Now;
 use super::job::Task;
 use super::run_state::{RunState, without};
 use super::unstored::NotStored;
@@ -15,7 +15,7 @@ use crate::console::Line;
 use crate::frame::{ErrorFrame, EventKind, Output, UserInput};
 use crate::id::SessionId;
 use crate::limits::NO_RESULT;
-use crate::session::{self, Prompt, RunId, RunOver};
+use crate::session::{self, Finished, Prompt, RunId, RunOver};
 use crate::storage::{Record, RecordStatus, StorageError};
 
 /// The most bytes that [`with_note`] adds.
@@ -30,8 +30,8 @@ impl Hub {
     pub fn finish(&mut self, run: RunId, result: &str, now: Now) -> Result<Finished, RunOver> {
         let state = self.registry.run_mut(run)?;
         let unread = match state.finish() {
-            session::Finish::Done => Vec::new(),
-            session::Finish::More(inputs) => inputs,
+            Finished::Done => Vec::new(),
+            Finished::More(inputs) => inputs,
         };
         let work = self.working(run)?;
         if result.is_empty() && unread.is_empty() {

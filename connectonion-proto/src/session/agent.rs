@@ -5,7 +5,7 @@ use rpc_core::{Instant, Str};
 
 use super::event::{Accepted, AgentError, InputError, RunOver};
 use super::prompt::Prompt;
-use super::run::{AnswerError, Finish, Run, RunId};
+use super::run::{AnswerError, Finished, Run, RunId};
 use super::{ConnId, SessionRegistry};
 use crate::id::SessionId;
 use crate::replay::Entry;
@@ -116,9 +116,9 @@ impl SessionRegistry {
         run: RunId,
         output: Text,
         now: Instant,
-    ) -> Result<Finish, RunOver> {
+    ) -> Result<Finished, RunOver> {
         let finish = self.run_mut(run)?.finish();
-        if finish == Finish::Done {
+        if finish == Finished::Done {
             self.end_run(run, output, now);
         }
         Ok(finish)

@@ -64,8 +64,8 @@ pub(crate) use event::{
 };
 pub use event::{Owner, RunOver};
 pub use prompt::{Prompt, SavedFile};
-pub(crate) use run::{Finish, Run, RunRefused};
-pub use run::{RunId, RunLimits};
+pub use run::{Finished, RunId, RunLimits};
+pub(crate) use run::{Run, RunRefused};
 
 use crate::frame::SessionState;
 use crate::id::SessionId;

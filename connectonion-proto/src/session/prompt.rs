@@ -8,7 +8,7 @@ use super::ConnId;
 use crate::id::EventId;
 
 /// A user's prompt, as a host keeps it. ConnectOnion specification, *INPUT*.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Prompt {
     /// The id of its `RUNTIME_INPUT_ACK`, and of the `user_input` event that reports when it was
@@ -18,7 +18,11 @@ pub struct Prompt {
     #[serde(rename = "prompt")]
     pub text: Str,
     /// Images, as data URLs.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub images: Vec<Str>,
     /// Attached files, and where they are saved. A storage has only what the text says of them.
     #[serde(skip)]

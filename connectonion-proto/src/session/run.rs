@@ -72,14 +72,13 @@ rpc_core::config! {
     }
 }
 
-/// How a run continues when the agent wants to finish. Exhaustive: there is no other case.
+/// How a run continues after its agent has returned. Exhaustive: there is no other case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Finish {
-    /// It is over.
+pub enum Finished {
+    /// It is over: the OUTPUT is sent once the result is stored.
     Done,
-    /// These inputs were acknowledged but not read: the agent must continue with them. They are
-    /// taken; nothing else changed.
+    /// These inputs were acknowledged but not read: the agent must answer them, too.
     More(Vec<Prompt>),
 }
 
@@ -137,13 +136,13 @@ impl Run {
     }
 
     /// Ends the run, if no input waits.
-    pub(crate) fn finish(&mut self) -> Finish {
+    pub(crate) fn finish(&mut self) -> Finished {
         if !self.inputs.is_empty() {
-            return Finish::More(self.take_inputs());
+            return Finished::More(self.take_inputs());
         }
         self.takes_inputs = false;
         self.requests.clear();
-        Finish::Done
+        Finished::Done
     }
 
     /// Asks the agent to stop after its current step.
@@ -229,13 +228,13 @@ mod tests {
         run.push_input(Prompt::new("b")).unwrap();
         assert_eq!(prompts(&run.take_inputs()), ["a", "b"]);
         assert!(run.take_inputs().is_empty());
-        assert_eq!(run.finish(), Finish::Done);
+        assert_eq!(run.finish(), Finished::Done);
     }
 
     #[test]
     fn after_the_end_no_input_is_taken() {
         let mut run = run();
-        assert_eq!(run.finish(), Finish::Done);
+        assert_eq!(run.finish(), Finished::Done);
         let refused = run.push_input(Prompt::new("a"));
         assert_eq!(refused, Err(RunRefused::TooLate));
     }
@@ -301,7 +300,7 @@ mod tests {
         assert_eq!(run.ask("ASK_USER_RESPONSE", "a"), Err(RunRefused::Question));
         assert!(run.withdraw("a") && !run.withdraw("a"));
         run.ask("PLAN_REVIEW_RESPONSE", "b").unwrap();
-        assert_eq!(run.finish(), Finish::Done);
+        assert_eq!(run.finish(), Finished::Done);
         let answer = run.answer("PLAN_REVIEW_RESPONSE", Some("b"));
         assert_eq!(answer, Err(AnswerError::Stale));
     }

@@ -231,17 +231,22 @@ impl Inner {
         }
         let slot = self.index.get(&record.session_id);
         let slot = slot.filter(|it| record.follows(it.owner, &it.status, it.expires));
-        let before =
-            slot.and_then(|slot| Some((slot, self.record(&record.session_id, slot).ok()?)));
+        let before = slot.and_then(|slot| self.record(&record.session_id, slot).ok());
+        // Without a session object it is short already.
+        let all = record.session.as_ref().map(|_| line.len());
+        let is_long = |slot: &Slot| {
+            slot.lines.len() > MAX_LINES || all.is_some_and(|all| slot.size() > 2 * all as u64)
+        };
+        if before.is_some()
+            && !slot.is_some_and(is_long)
+            && let Some(added) = short::write(record, before.as_ref())
+            && all.is_none_or(|all| added.len() < all / 2)
+        {
+            return added;
+        }
         let mut whole = record.clone();
-        whole.inherit(before.as_ref().map(|(_, before)| before));
-        let line = short::write(&whole, None).unwrap_or(line);
-        let added = before.and_then(|(slot, before)| {
-            let is_long = slot.lines.len() > MAX_LINES || slot.size() > 2 * line.len() as u64;
-            let added = short::write(record, Some(&before)).filter(|_| !is_long)?;
-            (added.len() < line.len() / 2).then_some(added)
-        });
-        added.unwrap_or(line)
+        whole.inherit(before.as_ref());
+        short::write(&whole, None).unwrap_or(line)
     }
 
     fn line(&self, span: Span) -> Result<String, StorageError> {

@@ -1,11 +1,12 @@
 //! [`Record`]: one line of the storage.
 
-use rpc_core::encode::encode_into;
+use rpc_core::encode::encode;
 use rpc_core::json::lenient::{optional_object, or_default};
 use rpc_core::json::parse;
 use rpc_core::{DecodeError, Json, Str, words};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::no_limits;
 use crate::auth::Address;
@@ -46,15 +47,15 @@ words! {
 /// assert_eq!(
 ///     record.to_line(),
 ///     concat!(
-///         r#"{"session_id": "abc", "status": "running", "prompt": "hello", "result": null, "#,
-///         r#""session": null, "created": 1795293457.5, "expires": 1795379857.5, "#,
-///         r#""duration_ms": null}"#
+///         r#"{"session_id":"abc","status":"running","prompt":"hello","result":null,"#,
+///         r#""session":null,"created":1795293457.5,"expires":1795379857.5,"#,
+///         r#""duration_ms":null}"#
 ///     )
 /// );
 /// assert_eq!(Record::parse(&record.to_line())?, record);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
     /// The session.
@@ -68,23 +69,42 @@ pub struct Record {
     #[serde(default, deserialize_with = "text")]
     pub result: Option<Str>,
     /// The session object at the end of the run.
-    #[serde(default, deserialize_with = "optional_object")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        serialize_with = "one_line"
+    )]
     pub session: Option<Json>,
     /// When the run started.
+    #[serde(serialize_with = "time")]
     pub created: f64,
     /// When the record may be forgotten; `None` is never.
+    #[serde(serialize_with = "optional_time")]
     pub expires: Option<f64>,
     /// How long the run took, in milliseconds.
     #[serde(default, deserialize_with = "whole")]
     pub duration_ms: Option<u64>,
     /// The session's owner; `None` if the writer did not store owners.
-    #[serde(default, deserialize_with = "owner")]
+    #[serde(
+        default,
+        deserialize_with = "owner",
+        serialize_with = "owner_text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub owner: Option<Owner>,
     /// Inputs that were acknowledged during the run, and may not have been read.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub inputs: Vec<Prompt>,
     /// How many times the run was begun again because its host had ended.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "is_zero"
+    )]
     pub reruns: u32,
     /// The events of the interrupted run, from a storage that [keeps](super::Storage::keeps_events)
     /// them; not a part of the line.
@@ -189,48 +209,9 @@ impl Record {
     /// Returns the line, which contains no line break.
     #[must_use]
     pub fn to_line(&self) -> String {
-        let mut line = String::new();
-        let mut separator = "{";
-        let mut name = |line: &mut String, name: &str| {
-            line.push_str(separator);
-            separator = ", ";
-            line.extend(["\"", name, "\": "]);
-        };
-        name(&mut line, "session_id");
-        write_str(&mut line, &self.session_id);
-        name(&mut line, "status");
-        write_str(&mut line, self.status.name());
-        name(&mut line, "prompt");
-        write_str(&mut line, &self.prompt);
-        name(&mut line, "result");
-        write_or_null(&mut line, self.result.as_ref(), |line, it| {
-            write_str(line, it);
-        });
-        name(&mut line, "session");
-        write_or_null(&mut line, self.session.as_ref(), write_json);
-        name(&mut line, "created");
-        write_time(&mut line, &self.created);
-        name(&mut line, "expires");
-        let expires = self.expires.filter(|time| time.is_finite());
-        write_or_null(&mut line, expires.as_ref(), write_time);
-        name(&mut line, "duration_ms");
-        write_or_null(&mut line, self.duration_ms.as_ref(), |line, it| {
-            line.push_str(&it.to_string());
-        });
-        if let Some(owner) = &self.owner {
-            name(&mut line, "owner");
-            write_str(&mut line, &owner_text(owner));
-        }
-        if !self.inputs.is_empty() {
-            name(&mut line, "inputs");
-            write_inputs(&mut line, &self.inputs);
-        }
-        if self.reruns > 0 {
-            name(&mut line, "reruns");
-            line.push_str(&self.reruns.to_string());
-        }
-        line.push('}');
-        line
+        // Texts and numbers are JSON.
+        let line = encode(self).unwrap_or_default();
+        line.as_str().to_owned()
     }
 
     /// Parses a line. Unknown members are ignored, and absent ones count as null, except
@@ -280,56 +261,37 @@ fn owner<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Owner>, D::Error> 
     Ok(Some(Owner::Key(address)))
 }
 
-fn write_str(line: &mut String, text: &str) {
-    // A text is always JSON.
-    let _ = encode_into(text, line);
-}
+const UNSIGNED: &str = "unsigned";
 
-fn write_or_null<T>(line: &mut String, value: Option<&T>, write: impl Fn(&mut String, &T)) {
-    match value {
-        Some(value) => write(line, value),
-        None => line.push_str("null"),
+fn owner_text<S: Serializer>(owner: &Option<Owner>, to: S) -> Result<S::Ok, S::Error> {
+    match owner {
+        Some(Owner::Key(address)) => to.collect_str(address),
+        Some(Owner::Unsigned) => to.serialize_str(UNSIGNED),
+        None => to.serialize_none(),
     }
 }
 
 /// Writes JSON without line breaks: in JSON they are white space, and escaped in strings.
-fn write_json(line: &mut String, json: &Json) {
-    let pieces = json.get().split(['\n', '\r']);
-    line.extend(pieces.flat_map(|piece| [piece, " "]));
-    // The space after the last piece.
-    line.pop();
-}
-
-/// Writes a time with a decimal point, as other hosts do. JSON has no infinity.
-fn write_time(line: &mut String, time: &f64) {
-    let time = if time.is_finite() { *time } else { 0.0 };
-    line.push_str(&format!("{time:?}"));
-}
-
-fn write_inputs(line: &mut String, inputs: &[Prompt]) {
-    let mut separator = "[";
-    for input in inputs {
-        line.push_str(separator);
-        separator = ", ";
-        line.push_str("{\"id\": ");
-        write_str(line, input.id.as_str());
-        line.push_str(", \"prompt\": ");
-        write_str(line, &input.text);
-        if !input.images.is_empty() {
-            line.push_str(", \"images\": ");
-            // A list of texts is always JSON.
-            let _ = encode_into(&input.images, line);
+fn one_line<S: Serializer>(json: &Option<Json>, to: S) -> Result<S::Ok, S::Error> {
+    match json {
+        Some(json) if json.get().contains(['\n', '\r']) => {
+            let line = json.get().replace(['\n', '\r'], " ");
+            Json::new(&line).map_err(S::Error::custom)?.serialize(to)
         }
-        line.push('}');
+        json => json.serialize(to),
     }
-    line.push(']');
 }
 
-const UNSIGNED: &str = "unsigned";
+/// Writes a time. JSON has no infinity.
+fn time<S: Serializer>(time: &f64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(if time.is_finite() { *time } else { 0.0 })
+}
 
-fn owner_text(owner: &Owner) -> String {
-    match owner {
-        Owner::Unsigned => UNSIGNED.to_owned(),
-        Owner::Key(address) => address.to_string(),
-    }
+fn optional_time<S: Serializer>(time: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+    time.filter(|time| time.is_finite()).serialize(to)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

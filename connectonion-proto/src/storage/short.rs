@@ -54,7 +54,7 @@ pub(super) fn write(record: &Record, before: Option<&Record>) -> Option<String> 
     }
     let mut line = next.to_line();
     line.truncate(line.len() - 1);
-    line.push_str(", \"short\": ");
+    line.push_str(",\"short\":");
     line.push_str(encode(&short).ok()?.as_str());
     line.push('}');
     let is_same = |read: Record| {
@@ -72,7 +72,7 @@ pub(super) fn write(record: &Record, before: Option<&Record>) -> Option<String> 
 /// that follows this one.
 pub(super) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
     let mut record = Record::parse(line).ok()?;
-    let short = match line.contains("\"short\": {") {
+    let short = match line.contains("\"short\":{") {
         true => parse::<Line>(line, &no_limits()).ok()?.short,
         false => None,
     };

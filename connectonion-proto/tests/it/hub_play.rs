@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 use connectonion_proto::frame::{
     Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
 };
-use connectonion_proto::hub::{
-    ConnectRequest, Finished, Hub, HubConfig, HubEvent, Job, Now, Reply,
-};
+use connectonion_proto::hub::{ConnectRequest, Hub, HubConfig, HubEvent, Job, Now, Reply};
 use connectonion_proto::session::Entry;
-use connectonion_proto::session::{ConnId, Owner, Prompt, RunId};
+use connectonion_proto::session::{ConnId, Finished, Owner, Prompt, RunId};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
 use serde_json::Value;
 

@@ -6,10 +6,8 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::{AskUser, Connect, EventKind, Signed, Thinking};
-use connectonion_proto::hub::{
-    ConnectRequest, Finished, Hub, HubConfig, HubEvent, Job, Now, Reply,
-};
-use connectonion_proto::session::{ConnId, Owner, Prompt, RunId};
+use connectonion_proto::hub::{ConnectRequest, Hub, HubConfig, HubEvent, Job, Now, Reply};
+use connectonion_proto::session::{ConnId, Finished, Owner, Prompt, RunId};
 use connectonion_proto::storage::{MemoryStorage, Storage, StorageError};
 use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
 

@@ -99,8 +99,8 @@ impl Handler {
         tasks: &mut Running,
     ) {
         self.owner = Some(owner);
-        let request = ConnectRequest::new(owner, connect, super::random())
-            .with_recommend_signature(recommend_signature);
+        let mut request = ConnectRequest::new(owner, connect, super::random());
+        request.recommend_signature = recommend_signature;
         let peers = self.runtime.shared.peers.clone();
         let peers = peers.filter(|_| self.runtime.access().uses_signatures_once());
         let (runtime, conn) = (self.runtime.clone(), self.conn);

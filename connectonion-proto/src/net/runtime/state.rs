@@ -83,50 +83,6 @@ impl State {
         }
     }
 
-    fn carry_out(&mut self, event: HubEvent) {
-        match event {
-            HubEvent::Answer {
-                run,
-                request_id,
-                answer,
-            } => {
-                let runner = self.runners.get_mut(&run);
-                let waiting = runner.and_then(|runner| runner.answers.remove(&request_id));
-                if let Some(waiting) = waiting {
-                    // Whoever asked may have gone.
-                    let _ = waiting.send(answer);
-                }
-            }
-            HubEvent::Interrupt { run } => {
-                self.signal(run, |signals| signals.interrupt.notify_waiters());
-            }
-            HubEvent::Interjected { run } => {
-                self.signal(run, |signals| signals.input.notify_waiters());
-            }
-            HubEvent::Goal { run, prompt } => self.signal(run, |signals| {
-                let goal = signals.goal.lock();
-                *goal.unwrap_or_else(std::sync::PoisonError::into_inner) = Some(prompt);
-            }),
-            HubEvent::Line(line) => tracing::info!(target: console::TARGET, "{line}"),
-            HubEvent::Start {
-                run, ref prompt, ..
-            } => {
-                let head = prompt.conn.and_then(|conn| self.heads.get(&conn).cloned());
-                let runner = Runner {
-                    head,
-                    ..Runner::default()
-                };
-                self.runners.insert(run, runner);
-                self.work.push_back(event);
-            }
-            HubEvent::Cancel { run } => {
-                self.runners.remove(&run);
-                self.work.push_back(event);
-            }
-            HubEvent::Store(_) => self.work.push_back(event),
-        }
-    }
-
     fn signal(&self, run: RunId, tell: impl FnOnce(&Signals)) {
         if let Some(runner) = self.runners.get(&run) {
             tell(&runner.signals);
@@ -144,7 +100,47 @@ impl HubState for State {
     fn drain_outputs(&mut self, now: Now) -> bool {
         let before = self.work.len();
         while let Some(event) = self.hub.poll_event() {
-            self.carry_out(event);
+            match event {
+                HubEvent::Answer {
+                    run,
+                    request_id,
+                    answer,
+                } => {
+                    let runner = self.runners.get_mut(&run);
+                    let waiting = runner.and_then(|runner| runner.answers.remove(&request_id));
+                    if let Some(waiting) = waiting {
+                        // Whoever asked may have gone.
+                        let _ = waiting.send(answer);
+                    }
+                }
+                HubEvent::Interrupt { run } => {
+                    self.signal(run, |signals| signals.interrupt.notify_waiters());
+                }
+                HubEvent::Interjected { run } => {
+                    self.signal(run, |signals| signals.input.notify_waiters());
+                }
+                HubEvent::Goal { run, prompt } => self.signal(run, |signals| {
+                    let goal = signals.goal.lock();
+                    *goal.unwrap_or_else(std::sync::PoisonError::into_inner) = Some(prompt);
+                }),
+                HubEvent::Line(line) => tracing::info!(target: console::TARGET, "{line}"),
+                HubEvent::Start {
+                    run, ref prompt, ..
+                } => {
+                    let head = prompt.conn.and_then(|conn| self.heads.get(&conn).cloned());
+                    let runner = Runner {
+                        head,
+                        ..Runner::default()
+                    };
+                    self.runners.insert(run, runner);
+                    self.work.push_back(event);
+                }
+                HubEvent::Cancel { run } => {
+                    self.runners.remove(&run);
+                    self.work.push_back(event);
+                }
+                HubEvent::Store(_) => self.work.push_back(event),
+            }
         }
         while let Some((conn, reply)) = self.hub.poll_reply() {
             if let Reply::Close(frame) = reply {

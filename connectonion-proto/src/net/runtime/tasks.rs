@@ -14,9 +14,9 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::HostRuntime;
 use super::agent::AgentError;
 use super::turn::Turn;
-use crate::hub::{Finished, HubEvent, Job};
+use crate::hub::{HubEvent, Job};
 use crate::net::SYSTEM;
-use crate::session::{Prompt, RunId, RunOver};
+use crate::session::{Finished, Prompt, RunId, RunOver};
 use crate::storage::{Record, StorageError};
 
 /// The number of storage jobs done at once.

@@ -7,7 +7,7 @@ use crate::frame::SessionState;
 use crate::replay::{Entry, Next};
 use crate::session::event::{ConnectError, Joined};
 use crate::session::{
-    Accepted, ConnId, Finish, InputError, Owner, Prompt, RegistryConfig, Removed, RemovedSession,
+    Accepted, ConnId, Finished, InputError, Owner, Prompt, RegistryConfig, Removed, RemovedSession,
     RunId, SessionRegistry, SessionRequest,
 };
 use rpc_core::Instant;
@@ -102,7 +102,7 @@ impl HostRuntime {
 
     pub fn finish(&mut self, run: RunId) {
         let finish = self.registry.finish(run, "OUTPUT".into(), self.now);
-        assert_eq!(finish, Ok(Finish::Done));
+        assert_eq!(finish, Ok(Finished::Done));
     }
 
     pub fn fail(&mut self, run: RunId) -> Vec<Prompt> {

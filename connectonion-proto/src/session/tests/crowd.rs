@@ -6,7 +6,8 @@ use crate::auth::Address;
 use crate::frame::SessionState;
 use crate::replay::Entry;
 use crate::session::{
-    Accepted, ConnId, Finish, Owner, Prompt, RegistryConfig, RunId, SessionRegistry, SessionRequest,
+    Accepted, ConnId, Finished, Owner, Prompt, RegistryConfig, RunId, SessionRegistry,
+    SessionRequest,
 };
 use rpc_core::Instant;
 
@@ -99,7 +100,7 @@ fn a_crowd_runs_is_cut_off_and_comes_back() {
     assert_eq!(crowd.registry.log_bytes(), RUNNING * EVENTS * 200);
     for run in runs {
         let finish = crowd.registry.finish(run, "OUTPUT".into(), crowd.now);
-        assert_eq!(finish, Ok(Finish::Done));
+        assert_eq!(finish, Ok(Finished::Done));
     }
     assert_eq!(crowd.storm(), (0, 0));
     assert_eq!(crowd.registry.log_bytes(), 0);

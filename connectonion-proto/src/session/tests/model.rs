@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::auth::Address;
 use crate::replay::{Entry, Next};
 use crate::session::{
-    Accepted, ConnId, Finish, Owner, Prompt, Removed, RemovedSession, RunId, SessionRegistry,
+    Accepted, ConnId, Finished, Owner, Prompt, Removed, RemovedSession, RunId, SessionRegistry,
     SessionRequest,
 };
 use proptest::prelude::*;
@@ -175,8 +175,8 @@ impl Real {
                 self.line(line);
             }
             Op::Finish(run) => match self.registry.finish(RunId(run), "OUTPUT".into(), now) {
-                Ok(Finish::Done) => {}
-                Ok(Finish::More(inputs)) => self.line(format!("more {}", inputs.len())),
+                Ok(Finished::Done) => {}
+                Ok(Finished::More(inputs)) => self.line(format!("more {}", inputs.len())),
                 Err(_) => self.line(over),
             },
             Op::Fail(run) => {

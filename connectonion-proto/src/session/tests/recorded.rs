@@ -8,7 +8,7 @@ use crate::frame::ServerFrame;
 use std::collections::{HashMap, HashSet};
 
 use crate::replay::{Entry, Next};
-use crate::session::{Accepted, ConnId, Finish, InputError, Prompt, RunId, SessionRequest};
+use crate::session::{Accepted, ConnId, Finished, InputError, Prompt, RunId, SessionRequest};
 use rpc_core::Limits;
 use serde_json::Value;
 
@@ -194,9 +194,9 @@ impl Player {
                 self.runtime.registry.finish(run, output, now).unwrap()
             };
             // The known host loses an input that comes late; here the agent gets it.
-            if let Finish::More(late) = finish() {
+            if let Finished::More(late) = finish() {
                 assert_eq!(late[0].text, "too late");
-                assert_eq!(finish(), Finish::Done);
+                assert_eq!(finish(), Finished::Done);
             }
         } else if !is_event(kind) {
             return;

@@ -4,7 +4,7 @@ use crate::frame::SessionState;
 use crate::replay::{Entry, LogLimits};
 use crate::session::run::AnswerError;
 use crate::session::{
-    Accepted, AgentError, Finish, InputError, RunOver, RunRefused, SessionRequest,
+    Accepted, AgentError, Finished, InputError, RunOver, RunRefused, SessionRequest,
 };
 
 use super::clocked::{ALICE, HostRuntime, config};
@@ -125,7 +125,7 @@ fn a_run_with_a_waiting_input_does_not_finish() {
     let run = runtime.start(conn);
     assert_eq!(runtime.input(conn, "too late?"), Ok(Accepted::Queued(run)));
     let finish = runtime.registry.finish(run, "OUTPUT".into(), runtime.now);
-    let Ok(Finish::More(inputs)) = finish else {
+    let Ok(Finished::More(inputs)) = finish else {
         panic!("{finish:?}")
     };
     assert_eq!(inputs[0].text, "too late?");
@@ -142,7 +142,7 @@ fn an_agent_that_reads_no_more_gets_no_more() {
     let run = runtime.start(conn);
     assert_eq!(
         runtime.registry.run_mut(run).unwrap().finish(),
-        Finish::Done
+        Finished::Done
     );
     let late = runtime.input(conn, "late").unwrap_err();
     assert_eq!(late, InputError::Running(RunRefused::TooLate));
