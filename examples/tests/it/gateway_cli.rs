@@ -556,7 +556,7 @@ fn in_the_middle(url: &str, text: &str, meanwhile: impl FnOnce()) -> Option<Stri
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let config = exoclaw_proto::client::ClientConfig::default();
-        let (client, _, connection) = exoclaw_proto::net::connect(url, config).unwrap();
+        let (client, _, connection) = exoclaw_proto::net::connect_lazy(url, config).unwrap();
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
         let mut chat = client.chat(text).await;

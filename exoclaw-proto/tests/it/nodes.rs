@@ -27,7 +27,7 @@ async fn client(urls: &str) -> Client {
     let mut reconnect = reconnect_policy();
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let config = ClientConfig::new("s3cret");
-    let dialer = dialer(urls, &config).unwrap().with_order(Order::Listed, 0);
+    let dialer = dialer(urls, &config).unwrap().in_listed_order();
     let link = link_config().with_reconnect(reconnect);
     let (client, _, connection) = connect_with(dialer, config, link);
     tokio::spawn(connection.run());
