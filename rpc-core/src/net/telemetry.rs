@@ -66,6 +66,14 @@ pub enum CallOutcome {
     Cancelled,
 }
 
+impl CallOutcome {
+    /// Returns the outcome of a call that nobody gave up.
+    #[must_use]
+    pub const fn of(is_ok: bool) -> Self {
+        if is_ok { Self::Ok } else { Self::Error }
+    }
+}
+
 /// The span and the metrics of one call. Dropped before its [`end`](Self::end), the call counts as
 /// cancelled.
 pub struct CallSpan {
@@ -157,10 +165,7 @@ pub async fn server_call<T>(
     } else {
         call.instrument(watched.span().clone()).await
     };
-    watched.end(match is_ok(&result) {
-        true => CallOutcome::Ok,
-        false => CallOutcome::Error,
-    });
+    watched.end(CallOutcome::of(is_ok(&result)));
     result
 }
 

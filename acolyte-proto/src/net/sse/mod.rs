@@ -203,11 +203,7 @@ impl SseClient {
         let asked = asked.unwrap_or(Err(CallError::TimedOut {
             delivery: Delivery::Unknown,
         }));
-        span.end(
-            asked
-                .as_ref()
-                .map_or(CallOutcome::Error, |_| CallOutcome::Ok),
-        );
+        span.end(CallOutcome::of(asked.is_ok()));
         asked
     }
 

@@ -439,6 +439,8 @@ impl<'r> Player<'r> {
                 frame.as_object_mut().unwrap().remove(name);
             }
         }
+        only_the_place(&mut got);
+        only_the_place(&mut frame);
         let (ours, theirs) = (members(&got), members(&frame));
         if ours != theirs {
             let both: Vec<_> = ours.symmetric_difference(&theirs).collect();
@@ -501,6 +503,17 @@ fn members(frame: &Value) -> BTreeSet<&str> {
     names
         .filter(|name| !is_one_sided(name) && !frame[*name].is_null())
         .collect()
+}
+
+/// What is wrong with a text that is not JSON is told in other words, and where in the same.
+fn only_the_place(frame: &mut Value) {
+    let message = text(&frame["message"]).to_owned();
+    if let (true, Some(place)) = (
+        message.starts_with("Invalid JSON: "),
+        message.find(" at line "),
+    ) {
+        frame["message"] = json!(&message[place..]);
+    }
 }
 
 /// What the chat items say, without ids and uploads.

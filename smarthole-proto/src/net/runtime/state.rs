@@ -112,8 +112,8 @@ impl State {
             }
             HubEvent::Settled { message, outcomes } => {
                 if let Some(mut call) = self.calls.remove(&message) {
-                    let taken = outcomes.iter().find(|one| one.outcome.is_taken());
-                    call.end(taken.map_or(CallOutcome::Error, |_| CallOutcome::Ok));
+                    let is_taken = outcomes.iter().any(|one| one.outcome.is_taken());
+                    call.end(CallOutcome::of(is_taken));
                 }
                 if let Some(ask) = self.asks.remove(&message) {
                     // Whoever asked may have gone.
@@ -176,12 +176,8 @@ fn weight(event: &HubEvent) -> usize {
             request.text.len() + request.candidates.len() * size_of::<Candidate>()
         }
         HubEvent::Delivered { message, .. } => {
-            message.text.len()
-                + message
-                    .metadata
-                    .routing_reason
-                    .as_deref()
-                    .map_or(0, str::len)
+            let reason = message.metadata.routing_reason.as_deref();
+            message.text.len() + reason.map_or(0, str::len)
         }
         HubEvent::Notification { title, body, .. } => title.len() + body.len(),
         HubEvent::Unroutable { text, .. } => text.len(),
