@@ -87,7 +87,7 @@ impl ConnectError {
 }
 
 /// The result of an INPUT. Exhaustive: there is no other case.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Accepted {
     /// It started a run: start the agent.

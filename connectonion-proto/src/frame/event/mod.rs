@@ -190,12 +190,14 @@ impl EventKind {
                 outlives_its_host: false,
                 ..DONE
             },
-            Self::AgentImage(_) | Self::DiffPreview(_) | Self::Complete(_) => SHOWN,
             Self::Unknown { tag, .. } if HOST_FRAMES.contains(&&**tag) => Kept {
                 replay: Replay::Never,
                 ..SHOWN
             },
-            Self::Unknown { .. } => SHOWN,
+            Self::AgentImage(_)
+            | Self::DiffPreview(_)
+            | Self::Complete(_)
+            | Self::Unknown { .. } => SHOWN,
             Self::AskUser(_) => question("ASK_USER_RESPONSE"),
             Self::ApprovalNeeded(_) => question("APPROVAL_RESPONSE"),
             Self::PlanReview(_) => question("PLAN_REVIEW_RESPONSE"),

@@ -126,13 +126,13 @@ impl HostRuntime {
     /// Returns the number of sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.read(|hub| hub.sessions())
+        self.read(Hub::sessions)
     }
 
     /// Returns the number of running agents.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.read(|hub| hub.running())
+        self.read(Hub::running)
     }
 
     /// Calls `look` with the hub. Everything else waits meanwhile, so be quick.

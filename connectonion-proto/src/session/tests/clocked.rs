@@ -121,15 +121,9 @@ impl HostRuntime {
     }
 
     pub fn removed(&mut self) -> Option<(String, Removed, Vec<ConnId>, Option<RunId>)> {
-        match self.registry.poll_removed()? {
-            RemovedSession {
-                session_id,
-                why,
-                sockets,
-                run,
-                ..
-            } => Some((session_id.to_string(), why, sockets, run)),
-        }
+        let removed = self.registry.poll_removed()?;
+        let session_id = removed.session_id.to_string();
+        Some((session_id, removed.why, removed.sockets, removed.run))
     }
 
     pub fn status(&self, id: &str) -> Option<SessionState> {
