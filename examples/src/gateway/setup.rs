@@ -158,7 +158,6 @@ impl Gateway {
             session: config.budgets.session,
             daily: config.budgets.daily,
             monthly: config.budgets.monthly,
-            ..Budgets::default()
         };
         let store = match shared(&overrides, budgets).await? {
             Some(store) => store,

@@ -193,7 +193,7 @@ fn a_ping_and_a_short_chat_cost_their_answers() {
 #[test]
 fn finding_the_agent_of_a_chat_costs_no_allocation() {
     let bindings = (0..100).map(|n| Binding {
-        peer_id: Some(n.to_string().into()),
+        peer_id: Some(n.to_string()),
         ..Binding::new("a")
     });
     let bindings = bindings.chain([Binding {

@@ -46,7 +46,6 @@ impl ServerUnderTest for Subject {
             http,
             driver,
             shutdown_timeout: terms.shutdown,
-            ..ServerOptions::default()
         };
         let (harness, _) = Harness::new();
         let server = Server::bind("127.0.0.1:0", harness, options).await.unwrap();

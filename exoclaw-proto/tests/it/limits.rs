@@ -114,8 +114,10 @@ async fn a_client_that_reads_nothing_is_cut_and_others_do_not_feel_it() {
     let driver = DriverConfig::default()
         .with_write_timeout(Duration::from_millis(200))
         .with_close_timeout(Duration::from_millis(100));
-    let mut options = ServerOptions::default();
-    options.driver = driver;
+    let options = ServerOptions {
+        driver,
+        ..ServerOptions::default()
+    };
     let mut server = start(options).await;
     let mut slow = server.client().await;
     let mut other = server.client().await;

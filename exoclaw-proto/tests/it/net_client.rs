@@ -435,8 +435,10 @@ async fn a_lost_line_ends_chats_and_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_has_let_the_client_in_before_and_is_in_trouble_is_tried_again() {
     for token in [None, Some("t")] {
-        let mut config = ClientConfig::default();
-        config.token = token.map(Into::into);
+        let config = ClientConfig {
+            token: token.map(Into::into),
+            ..ClientConfig::default()
+        };
         let (client, mut events, mut listener) = open(config, link_config());
         let first = accept(&mut listener).await;
         client.ready().await.unwrap();

@@ -301,7 +301,7 @@ mod tests {
 
     fn ask(text: &str) -> RouteRequest {
         RouteRequest {
-            candidates: clients().into(),
+            candidates: clients(),
             ..RouteRequest::new(text)
         }
     }

@@ -150,7 +150,6 @@ async fn a_router_that_hangs_is_given_up_and_keeps_others_waiting_no_longer() {
     let router = RouterOptions {
         timeout: after,
         max_at_once: 2,
-        ..RouterOptions::default()
     };
     let server = start(ServerOptions {
         router,

@@ -41,10 +41,7 @@ impl super::Talk for Talk {
     fn call(&mut self, call: Call) -> Option<super::Request> {
         let method = match self.kind {
             Kind::Chat => {
-                let mut chat = ChatSend::default();
-                chat.channel = NAME.into();
-                chat.account = NAME.into();
-                chat.content = self.caller.prompt.as_str().into();
+                let mut chat = ChatSend::new(NAME, NAME, self.caller.prompt.as_str());
                 chat.peer = Some(self.peer.as_str().into());
                 Method::ChatSend(chat)
             }

@@ -218,13 +218,11 @@ impl Scenario {
             }
             Protocol::Exoclaw => {
                 use exoclaw_proto::client::ClientConfig;
-                let mut config = ClientConfig {
+                let config = ClientConfig {
+                    token: caller.token.clone(),
                     insecure_token: insecure,
                     ..ClientConfig::default()
                 };
-                if let Some(token) = &caller.token {
-                    config.token = Some(token.clone().into());
-                }
                 exoclaw_proto::net::dialer(url, &config).map_err(|error| error.to_string())
             }
             Protocol::SmartHole => {

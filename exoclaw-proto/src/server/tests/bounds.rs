@@ -1,0 +1,141 @@
+//! Tests of limits: open requests, their bytes, queued frames, the rate.
+
+use rpc_core::rate::RateLimit;
+
+use super::*;
+
+#[test]
+fn nothing_is_read_while_too_many_requests_are_open() {
+    let mut played = Played::ready(ServerConfig::default());
+    let ids: Vec<_> = (0..MAX_REQUESTS)
+        .map(|_| played.ask(&chat_text("1")))
+        .collect();
+    assert!(!played.conn.wants_input());
+    let answer = r#"{"id":"2","error":"too many requests in flight"}"#;
+    assert_eq!(played.answer(&chat_text("2")), [answer]);
+    played.conn.done(ids[0]).unwrap();
+    assert!(played.conn.wants_input());
+}
+
+#[test]
+fn a_limit_of_no_requests_lets_one_be_open() {
+    let mut played = Played::ready(ServerConfig {
+        max_requests: 0,
+        ..ServerConfig::default()
+    });
+    assert!(played.conn.wants_input());
+    let id = played.ask(&chat_text("1"));
+    assert!(!played.conn.wants_input());
+    played.conn.done(id).unwrap();
+    assert!(played.conn.wants_input());
+}
+
+#[test]
+fn nothing_is_read_while_open_requests_hold_too_many_bytes() {
+    let limits = Limits::default().with_max_event_bytes(100);
+    for in_order in [false, true] {
+        let config = ServerConfig {
+            limits: limits.clone(),
+            in_order,
+            ..ServerConfig::default()
+        };
+        let mut played = Played::ready(config);
+        let id = played.ask(&chat_text("1"));
+        assert!(played.conn.wants_input());
+        played.take(&chat_text("2"));
+        assert!(!played.conn.wants_input());
+        played.conn.done(id).unwrap();
+        assert!(played.conn.wants_input());
+    }
+}
+
+#[test]
+fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_rest() {
+    let limits = Limits::default().with_max_outbox_frames(16);
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
+    let id = played.ask(&chat_text("1"));
+    let mut fitted = 0;
+    while played.conn.text(id, "x") == Ok(()) {
+        fitted += 1;
+    }
+    assert_eq!(fitted, 4);
+    assert_eq!(played.conn.text(id, "x"), Err(Refused::QueueFull));
+    assert!(played.conn.wants_input() && played.events().is_empty());
+    played.take(r#"{"id":"p","method":"ping"}"#);
+    played.conn.done(id).unwrap();
+    assert_eq!(played.sent().len(), 6);
+    assert_eq!(played.events(), [ServerEvent::Writable]);
+}
+
+#[test]
+fn a_client_that_never_reads_its_answers_is_closed() {
+    let limits = Limits::default().with_max_outbox_frames(4);
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
+    for _ in 0..5 {
+        played.take(r#"{"id":"p","method":"ping"}"#);
+    }
+    assert!(played.conn.wants_input() && played.conn.is_closed());
+    assert_eq!(played.events(), refused(CloseReason::SlowConsumer));
+    assert!(played.sent().last().unwrap().starts_with("close 1008"));
+}
+
+#[test]
+fn five_thousand_messages_may_come_at_once_and_one_each_millisecond_unless_told_otherwise() {
+    const PING: &str = r#"{"id":"p","method":"ping"}"#;
+    let mut played = Played::ready(ServerConfig::default());
+    for _ in 0..5_000 {
+        assert_eq!(played.answer(PING).len(), 1);
+    }
+    played.wait(Duration::from_millis(1));
+    assert_eq!(played.answer(PING), [r#"{"id":"p","result":"pong"}"#]);
+    played.take(PING);
+    assert_eq!(played.events(), refused(CloseReason::RateLimited));
+}
+
+#[test]
+fn a_client_above_the_rate_limit_is_disconnected() {
+    let rate = RateLimit::new(2, Duration::from_secs(1));
+    let limits = Limits::default().with_max_message_rate(Some(rate));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
+    for _ in 0..3 {
+        played.take(r#"{"id":"p","method":"ping"}"#);
+    }
+    assert_eq!(played.events(), refused(CloseReason::RateLimited));
+    assert!(played.sent()[2].starts_with("close 1008"));
+}
+
+#[test]
+fn a_binary_message_is_answered_as_text_is() {
+    let mut played = Played::ready(ServerConfig::default());
+    let binary = Incoming::Binary(br#"{"id":"1","method":"ping"}"#);
+    played.conn.handle_message(binary, played.now);
+    assert_eq!(played.sent(), [r#"{"id":"1","result":"pong"}"#]);
+    played
+        .conn
+        .handle_message(Incoming::Binary(b"\xff"), played.now);
+    assert_eq!(played.sent().len(), 1);
+}
+
+#[test]
+fn small_fragments_count_for_the_rate_limit() {
+    let rate = RateLimit::new(2, Duration::from_secs(1));
+    let limits = Limits::default().with_max_message_rate(Some(rate));
+    let mut played = Played::ready(ServerConfig {
+        limits,
+        ..ServerConfig::default()
+    });
+    for _ in 0..3 {
+        assert!(!played.conn.is_closed());
+        played.conn.handle_message(Incoming::Fragment, played.now);
+    }
+    assert_eq!(played.events(), refused(CloseReason::RateLimited));
+}
