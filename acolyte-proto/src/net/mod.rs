@@ -70,7 +70,6 @@ pub fn link_config() -> LinkConfig {
 
 /// Creates a client over any dialer: in memory, through a proxy, with your own TLS. The dialer must send
 /// the key of `config`.
-#[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,

@@ -65,7 +65,6 @@ pub fn link_config() -> LinkConfig {
 
 /// Creates a client over any dialer, for example in memory, through a proxy, or with your own TLS. Does
 /// not check whether the connection is safe for a token.
-#[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,

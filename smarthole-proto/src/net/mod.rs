@@ -57,7 +57,6 @@ pub fn link_config() -> LinkConfig {
 }
 
 /// Creates a client over any dialer: in memory, through a proxy, with your own TLS.
-#[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,

@@ -52,7 +52,6 @@ pub fn link_config() -> LinkConfig {
 }
 
 /// Creates a client over any dialer, for example in memory, through a proxy, or with your own TLS.
-#[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,

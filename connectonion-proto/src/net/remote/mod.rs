@@ -40,7 +40,6 @@ pub type Events = rpc_core::net::Events<ClientEvent>;
 
 /// Connects through any dialer: in memory, through a proxy, with your own TLS. The caller must
 /// ensure that the connection is safe for prompts.
-#[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,
     identity: impl Sign,

@@ -7,8 +7,8 @@ use crate::frame::SessionState;
 use crate::replay::{Entry, Next};
 use crate::session::event::{ConnectError, Joined};
 use crate::session::{
-    Accepted, ConnId, Finished, InputError, Owner, Prompt, RegistryConfig, Removed, RemovedSession,
-    RunId, SessionRegistry, SessionRequest,
+    Accepted, ConnId, Finished, InputError, Owner, Prompt, RegistryConfig, Removed, RunId,
+    SessionRegistry, SessionRequest,
 };
 use rpc_core::Instant;
 

@@ -268,7 +268,6 @@ pub type Parts<P> = (Link<P>, Events<<P as Protocol>::Event>, Connection);
 ///
 /// Nothing happens until [`Connection::run`] or [`Connection::establish`] is polled. Many links may share one configuration in
 /// an [`Arc`].
-#[must_use]
 pub fn open<P: Protocol, D: Dialer>(
     protocol: P,
     dialer: D,
@@ -281,7 +280,6 @@ pub fn open<P: Protocol, D: Dialer>(
 
 /// Creates a link over one existing transport. It never dials. Pass the configuration in an
 /// [`Arc`], so that all connections of a server share it.
-#[must_use]
 pub fn over<P: Protocol, T: Transport>(
     protocol: P,
     transport: T,
