@@ -116,12 +116,14 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Plays::Client => Side::Client,
         Plays::Server => Side::Server,
     };
-    let mut settings = Settings::default();
-    settings.timeout = args.timeout;
-    settings.speed = args.speed;
-    settings.tolerated.clone_from(&args.tolerated);
-    settings.ignored.clone_from(&args.ignored);
-    settings.keep_going = args.keep_going;
+    let settings = Settings {
+        timeout: args.timeout,
+        speed: args.speed,
+        tolerated: args.tolerated.clone(),
+        ignored: args.ignored.clone(),
+        keep_going: args.keep_going,
+        ..Settings::default()
+    };
     let key = key(&args, &scripts)?;
     let count = scripts.len();
     with_bodies(&mut scripts, plays);

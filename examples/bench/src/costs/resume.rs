@@ -39,6 +39,7 @@ struct Host {
     hub: Hub,
     now: Now,
     conns: u64,
+    session: String,
 }
 
 impl Host {
@@ -49,7 +50,12 @@ impl Host {
             unix: 1_770_000_000.5,
         };
         let hub = Hub::new(HubConfig::default(), 7, now.instant);
-        let mut host = Self { hub, now, conns: 0 };
+        let mut host = Self {
+            hub,
+            now,
+            conns: 0,
+            session: String::new(),
+        };
         let (conn, _) = host.connect(r#"{"type":"CONNECT"}"#, |_| {});
         host.hub.input(conn, Prompt::new("search"), None, now);
         let mut run = None;
@@ -69,6 +75,7 @@ impl Host {
             let kind = EventKind::ToolResult(result);
             host.hub.emit(run, kind, id, now).unwrap();
         }
+        host.session = host.hub.session_of(conn).unwrap().to_string();
         host.hub.disconnect(conn, now);
         host
     }
@@ -110,16 +117,11 @@ impl Host {
     fn resume(&mut self, take: impl FnMut(Text)) {
         let connect = format!(
             r#"{{"type":"CONNECT","session_id":"{}","last_msg_id":"seen"}}"#,
-            self.session()
+            self.session
         );
         let (conn, sent) = self.connect(&connect, take);
         assert_eq!(sent, 1 + MISSED);
         self.hub.disconnect(conn, self.now);
-    }
-
-    fn session(&self) -> String {
-        let (id, _) = self.hub.registry().sessions().next().unwrap();
-        id.as_str().to_owned()
     }
 }
 

@@ -421,9 +421,9 @@ impl Connection<'_> {
             let changes = vec![Change::new("", None, Some(shown(got)))];
             return self.differ(line, "a frame comes behind all that is recorded", changes);
         }
-        // Both may end what neither closes.
+        // Both may end what neither closes for a reason.
         if let Some((line, step)) = self.steps.front()
-            && (step.kind != Kind::Eof || got.kind == Kind::Close)
+            && (!is_end(step) || step.code.is_some() || got.kind == Kind::Close)
         {
             let changes = vec![Change::new("", Some(shown(step)), Some(shown(got)))];
             self.differ(*line, "the other side ends the connection", changes);

@@ -25,7 +25,10 @@ pub(super) async fn snek(nats: &str, users: usize) {
         return snek_on(MemoryBackend::new().with_channel(ROOM, "Room").open()).await;
     }
     let nats = Nats::connect(NatsConfig::new(nats)).await.unwrap();
-    let options = NatsOptions::default().with_open(true);
+    let options = NatsOptions {
+        open: true,
+        ..NatsOptions::default()
+    };
     let (backend, runner) = NatsBackend::open(nats, options).await.unwrap();
     tokio::spawn(runner.run());
     if users == 0 {
@@ -59,11 +62,10 @@ async fn join(backend: &NatsBackend, number: usize) {
 
 async fn snek_on(backend: impl Backend) {
     let limits = Limits::default().with_max_message_rate(None);
-    let connection = snek_proto::server::ServerConfig::default().with_limits(limits);
+    let mut options = snek::ServerOptions::default();
+    options.connection.limits = limits;
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    let options = snek::ServerOptions::default()
-        .with_connection(connection)
-        .with_http(snek::http_config().with_limits(limits));
+    options.http = snek::http_config().with_limits(limits);
     let server = snek::Server::bind("127.0.0.1:0", backend, options);
     let server = server.await.unwrap();
     println!("{}", server.local_addr());

@@ -9,7 +9,6 @@ use snek_proto::frame::{Call, User};
 use snek_proto::net::{
     Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerOptions, http_config,
 };
-use snek_proto::server::ServerConfig;
 
 use super::{CONNECTIONS, Tell};
 use crate::net::values::Said;
@@ -68,9 +67,11 @@ pub(super) async fn serve(tell: Tell, tells: bool) {
     let memory = MemoryBackend::new()
         .with_channel("ch1", "General")
         .with_user("ann", "a", "Ann");
-    let connection = ServerConfig { max_requests: 4_096, limits: Limits::default().with_max_message_rate(None), ..ServerConfig::default() };
+    let mut options = ServerOptions::default();
+    options.connection.max_requests = 4_096;
+    options.connection.limits = Limits::default().with_max_message_rate(None);
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    let options = ServerOptions { connection, http: http_config().with_limits(limits), ..ServerOptions::default() };
+    options.http = http_config().with_limits(limits);
     let backend = Echoing { memory, tells };
     let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
     tell(server.local_addr());
